@@ -1,0 +1,220 @@
+import type { Diagnostic } from "./diagnostics.ts";
+import type { Compaction, ContextEdit, CorruptLine, Entry } from "./entries.ts";
+import { encodeEntry } from "./entries.ts";
+import type { Node } from "./link.ts";
+import { linkEntries } from "./link.ts";
+import type { Content, Message } from "./messages.ts";
+import { textOf } from "./messages.ts";
+
+/** What stands in for the entries that a compaction took out. */
+export interface CompactionSummaryMessage {
+  role: "compactionSummary";
+  summary: string;
+  tokensBefore?: number;
+  timestamp: number;
+}
+
+/** What is known of a branch that was left. */
+export interface BranchSummaryMessage {
+  role: "branchSummary";
+  summary: string;
+  fromId?: string;
+  timestamp: number;
+}
+
+export type ContextMessage =
+  | Exclude<Message, { role: "system" }>
+  | CompactionSummaryMessage
+  | BranchSummaryMessage;
+
+/**
+ * The part of a session that a model is concerned with.
+ *
+ * @example
+ * ```ts
+ * import { type SessionContext, SessionTree } from "skein";
+ * const context: SessionContext = SessionTree.create({ cwd: "/home/ann" }).context();
+ * ```
+ */
+export interface SessionContext {
+  readonly messages: readonly ContextMessage[];
+  /** `entryIds[i]` is the entry that `messages[i]` comes from. */
+  readonly entryIds: readonly string[];
+  readonly model: { readonly provider: string; readonly modelId: string } | null;
+  readonly thinkingLevel: string;
+  /** The system prompt, in the rare file that holds one. */
+  readonly system: string | null;
+  /** Where the byte budget ended: the oldest entry that is still in. `null`: nothing was left out. */
+  readonly cut: string | null;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** How much to take in. */
+export interface ContextOptions {
+  /** Bytes of entries at the most; the newest are taken. The summary of a compaction is always in. */
+  readonly byteBudget?: number;
+  /** The parent that a cut working set leaves out on purpose. */
+  readonly base?: string;
+}
+
+/**
+ * Derives the context from a branch: from the leaf up, the last model and thinking level win; the last compaction's
+ * summary comes first, then what it kept, then what came after.
+ * `leafId` null is before the root: an empty context. Left out, it is the last entry.
+ *
+ * @example
+ * ```ts
+ * import { buildContext, parseSession } from "skein";
+ * const { lines } = parseSession('{"type":"session","version":3,"id":"a"}\n');
+ * const { messages, model } = buildContext(lines);
+ * ```
+ */
+export function buildContext(
+  lines: Iterable<Entry | CorruptLine>,
+  leafId?: string | null,
+  options: ContextOptions = {},
+): SessionContext {
+  const { nodes, byId, diagnostics } = linkEntries(lines, options.base);
+  const leaf = leafId === null ? null : leafId === undefined ? nodes.at(-1) : byId.get(leafId);
+  if (leaf === undefined && typeof leafId === "string") {
+    const note = "the leaf is not in the session; the context is empty";
+    diagnostics.push({ code: "unknown_leaf_target", note, entryId: leafId });
+  }
+  return contextOf(leaf ?? null, diagnostics, options);
+}
+
+/** The same for a leaf that is already in its place. */
+export function contextOf(
+  leaf: Node | null,
+  found: readonly Diagnostic[],
+  options: ContextOptions = {},
+): SessionContext {
+  const path = pathOf(leaf);
+  const diagnostics = [...found];
+  const lastCompaction = path.findLastIndex((entry) => entry.type === "compaction");
+  const compaction = path[lastCompaction] as Compaction | undefined;
+  const kept = compaction === undefined ? 0 : firstKept(path, compaction, lastCompaction, diagnostics);
+  const chosen = path.slice(kept);
+  const { from, cut } = withinBudget(chosen, options.byteBudget);
+  const edits = editsIn(chosen);
+  const messages: ContextMessage[] = [];
+  const entryIds: string[] = [];
+  const take = (entry: Entry, message: ContextMessage | null) => {
+    if (message === null) return;
+    messages.push(message);
+    entryIds.push(entry.id);
+  };
+  if (compaction !== undefined) take(compaction, compactionSummary(compaction));
+  for (let index = from; index < chosen.length; index++) {
+    const entry = chosen[index] as Entry;
+    take(entry, edited(messageOf(entry), edits.get(entry.id)));
+  }
+  return { messages, entryIds, ...stateOf(path), cut, diagnostics };
+}
+
+/** From the root to this node. */
+export function pathOf(leaf: Node | null): Entry[] {
+  const path: Entry[] = [];
+  for (let node = leaf; node !== null; node = node.parent) path.push(node.entry);
+  return path.reverse();
+}
+
+function firstKept(
+  path: readonly Entry[],
+  compaction: Compaction,
+  index: number,
+  diagnostics: Diagnostic[],
+): number {
+  if (compaction.firstKeptEntryId === compaction.id) return index;
+  const kept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  if (kept !== -1 && kept < index) return kept;
+  const note = `nothing before the compaction is kept: ${compaction.firstKeptEntryId ?? "no entry"} is not before it on this branch`;
+  diagnostics.push({ code: "unknown_kept_entry", note, entryId: compaction.id });
+  return index;
+}
+
+/** Counts back from the newest; the leaf is in however large it is. */
+function withinBudget(
+  chosen: readonly Entry[],
+  budget: number | undefined,
+): { from: number; cut: string | null } {
+  if (budget === undefined) return { from: 0, cut: null };
+  let bytes = 0;
+  for (let index = chosen.length - 1; index >= 0; index--) {
+    const entry = chosen[index] as Entry;
+    bytes += Buffer.byteLength(encodeEntry(entry)) + 1;
+    const next = chosen[index + 1];
+    if (bytes > budget && next !== undefined) return { from: index + 1, cut: next.id };
+  }
+  return { from: 0, cut: null };
+}
+
+function stateOf(path: readonly Entry[]): Pick<SessionContext, "model" | "thinkingLevel" | "system"> {
+  let model: SessionContext["model"] = null;
+  let thinkingLevel = "off";
+  let system: string | null = null;
+  for (const entry of path) {
+    if (entry.type === "model_change") model = { provider: entry.provider, modelId: entry.modelId };
+    else if (entry.type === "thinking_level_change") thinkingLevel = entry.thinkingLevel;
+    else if (entry.type === "message") {
+      const { message } = entry;
+      if (message.role === "system") system = textOf(message.content);
+      else if (message.role === "assistant" && message.provider && message.model) {
+        model = { provider: message.provider, modelId: message.model };
+      }
+    }
+  }
+  return { model, thinkingLevel, system };
+}
+
+function messageOf(entry: Entry): ContextMessage | null {
+  switch (entry.type) {
+    case "message":
+      return entry.message.role === "system" ? null : entry.message;
+    case "custom_message": {
+      const { customType, content, display, details } = entry;
+      const message: ContextMessage = { role: "custom", customType, content, timestamp: timeOf(entry) };
+      if (display !== undefined) message.display = display;
+      if (details !== undefined) message.details = details;
+      return message;
+    }
+    case "branch_summary": {
+      if (entry.summary === "") return null;
+      const from = entry.fromId === undefined ? {} : { fromId: entry.fromId };
+      return { role: "branchSummary", summary: entry.summary, ...from, timestamp: timeOf(entry) };
+    }
+    default:
+      return null;
+  }
+}
+
+function compactionSummary(entry: Compaction): CompactionSummaryMessage {
+  const before = entry.tokensBefore === undefined ? {} : { tokensBefore: entry.tokensBefore };
+  return { role: "compactionSummary", summary: entry.summary, ...before, timestamp: timeOf(entry) };
+}
+
+function timeOf(entry: Entry): number {
+  const time = Date.parse(entry.timestamp);
+  return Number.isNaN(time) ? 0 : time;
+}
+
+type Replacement = ContextEdit["replacement"];
+
+/** The last edit of an entry wins. */
+function editsIn(chosen: readonly Entry[]): ReadonlyMap<string, Replacement> {
+  const edits = new Map<string, Replacement>();
+  for (const entry of chosen) if (entry.type === "context_edit") edits.set(entry.targetId, entry.replacement);
+  return edits;
+}
+
+function edited(message: ContextMessage | null, replacement: Replacement | undefined): ContextMessage | null {
+  if (message === null || replacement === undefined) return message;
+  if (replacement === null) return null;
+  if (!("content" in message)) return message;
+  const { content } = replacement as { content: Content };
+  const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
+  if (message.role === "assistant") {
+    return { ...message, content: blocks.filter((block) => block.type === "text") };
+  }
+  return message.role === "toolResult" ? { ...message, content: blocks } : { ...message, content };
+}

@@ -1,0 +1,34 @@
+/** What reading found odd. Reported with the result, so that nothing is dropped in silence. */
+export type DiagnosticCode =
+  | "corrupt_line"
+  | "foreign_line"
+  | "header_missing"
+  | "extra_header"
+  | "newer_version"
+  | "migrated"
+  | "normalized_entry"
+  | "invalid_entry"
+  | "duplicate_id"
+  | "conflicting_id"
+  | "bridged_parent"
+  | "missing_parent"
+  | "cycle_cut"
+  | "unknown_leaf_target"
+  | "unknown_kept_entry";
+
+/**
+ * One finding: a code for programs, a note for people, and where.
+ *
+ * @example
+ * ```ts
+ * import { type Diagnostic, parseSession } from "skein";
+ * const found: readonly Diagnostic[] = parseSession('{"type":"session","id":"a"}\n{torn').diagnostics;
+ * ```
+ */
+export interface Diagnostic {
+  readonly code: DiagnosticCode;
+  readonly note: string;
+  /** Counted from 1. */
+  readonly line?: number;
+  readonly entryId?: string;
+}

@@ -1,0 +1,138 @@
+/**
+ * Every error that Skein raises on purpose, in one place. `docs/errors.md` is held against this table by a test.
+ * `{name}` in a text is filled from the error's details; the remedy says what to do next.
+ */
+export const errorCatalogue = {
+  invalid_key: {
+    status: 400,
+    text: 'Session key "{key}" is not valid: {problem}.',
+    remedy: "Expected {expected}.",
+  },
+  invalid_agent_id: {
+    status: 400,
+    text: 'Agent id "{agentId}" is not valid.',
+    remedy: "It must match {pattern}; capital letters are lowered, nothing else is changed for you.",
+  },
+  invalid_session_id: {
+    status: 400,
+    text: 'Session id "{sessionId}" is not valid: {problem}.',
+    remedy: "Use letters, digits, dot, underscore and hyphen, at most 128, beginning with a letter or digit.",
+  },
+  invalid_user_id: {
+    status: 400,
+    text: 'User id "{userId}" is not valid: {problem}.',
+    remedy: "Use any text of 1 to 256 characters, or leave it out for the unnamed user.",
+  },
+  invalid_path_segment: {
+    status: 400,
+    text: 'Folder name "{segment}" does not stand for a user id: {problem}.',
+    remedy: "Only names that Skein wrote itself can be read back.",
+  },
+  invalid_entry: {
+    status: 400,
+    text: 'An entry of type "{type}" cannot be written: {problem}.',
+    remedy: "Nothing was changed; correct the field and append again.",
+  },
+  invalid_arguments: {
+    status: 400,
+    text: "{problem}.",
+    remedy: "{advice}.",
+  },
+  not_found: {
+    status: 404,
+    text: '{what} not found: "{name}".',
+    remedy: "{advice}.",
+  },
+  ambiguous: {
+    status: 409,
+    text: '"{name}" names more than one {what}: {candidates}.',
+    remedy: "Use the full form of one of them.",
+  },
+  conflict: {
+    status: 409,
+    text: "{problem}.",
+    remedy: "Read the session again and decide anew; nothing was written.",
+  },
+  read_only: {
+    status: 409,
+    text: "{name} cannot be written: {problem}.",
+    remedy: "Read it, or fork it into a new session.",
+  },
+  not_a_session: {
+    status: 422,
+    text: "{file} is not a session file: {problem}.",
+    remedy: 'It was left as it is. A session is a .jsonl file whose first line has type "session".',
+  },
+  unreadable_file: {
+    status: 500,
+    text: "{file} cannot be read: {problem}.",
+    remedy: "Check that it exists and that you may read it.",
+  },
+  internal: {
+    status: 500,
+    text: "Something went wrong inside Skein: {problem}.",
+    remedy: "This is a bug; please report it with what you did.",
+  },
+} as const satisfies Record<string, { status: number; text: string; remedy: string }>;
+
+/** The stable name of an error, for programs. */
+export type ErrorCode = keyof typeof errorCatalogue;
+
+type Placeholders<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Placeholders<Rest>
+  : never;
+
+/** What an error of this code must be told: one value for each placeholder of its text and remedy. */
+export type ErrorDetails<C extends ErrorCode> = Record<
+  Placeholders<(typeof errorCatalogue)[C]["text"] | (typeof errorCatalogue)[C]["remedy"]>,
+  string | number
+>;
+
+/**
+ * An error with a stable `code`, the HTTP `status` it maps to, and a `remedy`: what to do next.
+ * The message holds both sentences, so a program that prints nothing but the message still helps.
+ *
+ * @example
+ * ```ts
+ * import { parseKey, SkeinError } from "skein";
+ * try {
+ *   parseKey("agent:Some One:main");
+ * } catch (error) {
+ *   if (error instanceof SkeinError && error.code === "invalid_key") console.error(error.message);
+ * }
+ * ```
+ */
+export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
+  override readonly name = "SkeinError";
+  readonly code: C;
+  readonly status: number;
+  readonly remedy: string;
+  readonly details: ErrorDetails<C>;
+
+  constructor(code: C, details: ErrorDetails<C>, options?: ErrorOptions) {
+    const { status, text, remedy } = errorCatalogue[code];
+    const advice = fill(remedy, details);
+    super(`${fill(text, details)} ${advice}`, options);
+    this.code = code;
+    this.status = status;
+    this.remedy = advice;
+    this.details = details;
+  }
+}
+
+const longestShown = 300;
+
+function fill(template: string, details: Readonly<Record<string, string | number>>): string {
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => printable(String(details[name])));
+}
+
+/** Text from outside inside a message: no line breaks, no terminal escapes, no megabytes. */
+function printable(text: string): string {
+  const shown =
+    text.length > longestShown ? `${text.slice(0, longestShown).toWellFormed()}…` : text.toWellFormed();
+  return shown.replace(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -1,0 +1,51 @@
+import type { Clock } from "./clock.ts";
+import { systemClock } from "./clock.ts";
+
+/** Makes a new id at each call: a UUIDv7, larger (as text) than every one it made before. */
+export type IdSource = () => string;
+
+export type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
+
+const systemRandom: RandomBytes = (bytes) => {
+  crypto.getRandomValues(bytes);
+};
+
+const counterLimit = 0x1000;
+
+/**
+ * Ids are time-ordered, and monotonic whatever the clock does: when it stands still or runs backwards, a 12-bit
+ * counter goes on, and past that the time field is advanced.
+ */
+export function createIdSource(clock: Clock = systemClock, random: RandomBytes = systemRandom): IdSource {
+  const bytes = new Uint8Array(16);
+  let time = 0;
+  let counter = 0;
+  return () => {
+    random(bytes);
+    const now = clock.now();
+    if (now > time) {
+      time = now;
+      counter = ((at(bytes, 6) & 0x07) << 8) | at(bytes, 7);
+    } else if (++counter === counterLimit) {
+      time += 1;
+      counter = 0;
+    }
+    const timeHex = time.toString(16).padStart(12, "0");
+    const variant = ((at(bytes, 8) & 0x3f) | 0x80).toString(16);
+    return `${timeHex.slice(0, 8)}-${timeHex.slice(8)}-7${hex(counter, 3)}-${variant}${hexOf(bytes, 9, 10)}-${hexOf(bytes, 10, 16)}`;
+  };
+}
+
+function at(bytes: Uint8Array, index: number): number {
+  return bytes[index] ?? 0;
+}
+
+function hex(value: number, width: number): string {
+  return value.toString(16).padStart(width, "0");
+}
+
+function hexOf(bytes: Uint8Array, from: number, to: number): string {
+  let text = "";
+  for (let i = from; i < to; i++) text += hex(at(bytes, i), 2);
+  return text;
+}

@@ -1,0 +1,51 @@
+/** One physical line of a file. */
+export interface RawLine {
+  /** Counted from 1. */
+  readonly line: number;
+  /** `null` when the bytes are not UTF-8. */
+  readonly text: string | null;
+  /** Ended by a line break; only the last line can lack one. */
+  readonly complete: boolean;
+}
+
+const lineFeed = 0x0a;
+
+/**
+ * The lines of a file, blank ones left out. Bytes are decoded line by line: a file may be larger than the longest
+ * string, and one bad byte spoils one line. A byte order mark and CRLF are no part of a line.
+ */
+export function* splitLines(source: string | Uint8Array): Generator<RawLine> {
+  const decode = typeof source === "string" ? null : createDecoder();
+  const end = source.length;
+  let line = 0;
+  for (let start = 0; start < end; ) {
+    const found = typeof source === "string" ? source.indexOf("\n", start) : source.indexOf(lineFeed, start);
+    const stop = found === -1 ? end : found;
+    line += 1;
+    const text =
+      typeof source === "string"
+        ? source.slice(start, stop)
+        : (decode?.(source.subarray(start, stop)) ?? null);
+    start = stop + 1;
+    const trimmed = text === null ? null : trim(text, line === 1);
+    if (trimmed !== "") yield { line, text: trimmed, complete: found !== -1 };
+  }
+}
+
+function trim(text: string, first: boolean): string {
+  const from = first && text.startsWith("\ufeff") ? 1 : 0;
+  const to = text.endsWith("\r") ? text.length - 1 : text.length;
+  const bare = from === 0 && to === text.length ? text : text.slice(from, to);
+  return bare.trim() === "" ? "" : bare;
+}
+
+function createDecoder(): (bytes: Uint8Array) => string | null {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  return (bytes) => {
+    try {
+      return decoder.decode(bytes);
+    } catch {
+      return null;
+    }
+  };
+}

@@ -1,0 +1,140 @@
+import type { Diagnostic } from "./diagnostics.ts";
+import type { CorruptLine, Entry } from "./entries.ts";
+import { isCorrupt, lineOf } from "./entries.ts";
+
+/** An entry in its place. Parents are resolved: following them always ends at a root. */
+export interface Node {
+  readonly entry: Entry;
+  /** In the order of the file, which is the only order there is. */
+  readonly position: number;
+  parent: Node | null;
+}
+
+export interface Linked {
+  readonly nodes: Node[];
+  readonly byId: Map<string, Node>;
+  readonly diagnostics: Diagnostic[];
+}
+
+/**
+ * Hangs entries on their parents, in linear time and without recursion.
+ * - A repeated id: the first wins.
+ * - A parent that is not there: where a damaged line lies just before, the entry that stood there was it, and the
+ *   child is bridged to the entry before that line; else the child is a root.
+ * - A cycle: its first entry in the file becomes a root.
+ * `base` is the parent that a cut working set leaves out on purpose.
+ */
+export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Linked {
+  const nodes: Node[] = [];
+  const byId = new Map<string, Node>();
+  const diagnostics: Diagnostic[] = [];
+  const behindDamage = new Set<Node>();
+  let damaged = false;
+  for (const line of lines) {
+    if (isCorrupt(line)) {
+      damaged = true;
+      continue;
+    }
+    const first = byId.get(line.id);
+    if (first !== undefined) {
+      diagnostics.push(duplicate(first.entry, line));
+      continue;
+    }
+    const node: Node = { entry: line, position: nodes.length, parent: null };
+    if (damaged) behindDamage.add(node);
+    damaged = false;
+    nodes.push(node);
+    byId.set(line.id, node);
+  }
+  resolveParents(nodes, byId, behindDamage, base, diagnostics);
+  return { nodes, byId, diagnostics };
+}
+
+function resolveParents(
+  nodes: readonly Node[],
+  byId: ReadonlyMap<string, Node>,
+  behindDamage: ReadonlySet<Node>,
+  base: string | undefined,
+  diagnostics: Diagnostic[],
+): void {
+  const bridges = new Map<string, Node>();
+  let forward = false;
+  for (const node of nodes) {
+    const { id, parentId } = node.entry;
+    if (parentId === null || parentId === base) continue;
+    const parent = byId.get(parentId) ?? bridges.get(parentId) ?? null;
+    if (parent !== null) {
+      node.parent = parent;
+      if (parent.position >= node.position) forward = true;
+      if (parent.entry.id !== parentId) diagnostics.push(bridged(node.entry, parent.entry));
+      continue;
+    }
+    const previous = behindDamage.has(node) ? nodes[node.position - 1] : undefined;
+    if (previous === undefined) {
+      const note = `parent ${parentId} is not in the session; the entry begins a branch of its own`;
+      diagnostics.push({ code: "missing_parent", note, entryId: id });
+      continue;
+    }
+    node.parent = previous;
+    bridges.set(parentId, previous);
+    diagnostics.push(bridged(node.entry, previous.entry));
+  }
+  if (forward) cutCycles(nodes, diagnostics);
+}
+
+/** Walks up from every node once; `seen` holds the walk that passed a node first. */
+function cutCycles(nodes: readonly Node[], diagnostics: Diagnostic[]): void {
+  const seen = new Int32Array(nodes.length).fill(-1);
+  for (const start of nodes) {
+    let node: Node | null = start;
+    while (node !== null && seen[node.position] === -1) {
+      seen[node.position] = start.position;
+      node = node.parent;
+    }
+    if (node === null || seen[node.position] !== start.position) continue;
+    const first = earliestInCycle(node);
+    first.parent = null;
+    const note = "the entry is its own ancestor; it now begins a branch of its own";
+    diagnostics.push({ code: "cycle_cut", note, entryId: first.entry.id });
+  }
+}
+
+function earliestInCycle(inside: Node): Node {
+  let earliest = inside;
+  for (let node = inside.parent; node !== null && node !== inside; node = node.parent) {
+    if (node.position < earliest.position) earliest = node;
+  }
+  return earliest;
+}
+
+function bridged(child: Entry, parent: Entry): Diagnostic {
+  const note = `parent ${child.parentId} was on a damaged line; bridged to ${parent.id}`;
+  return { code: "bridged_parent", note, entryId: child.id };
+}
+
+function duplicate(first: Entry, again: Entry): Diagnostic {
+  return sameJson(lineOf(first), lineOf(again))
+    ? { code: "duplicate_id", note: "the same entry stands in the file again", entryId: again.id }
+    : {
+        code: "conflicting_id",
+        note: "another entry has the same id; the first one counts",
+        entryId: again.id,
+      };
+}
+
+/** Equal as JSON, whatever the order of keys. Not recursive: a line may nest as deep as it likes. */
+export function sameJson(left: unknown, right: unknown): boolean {
+  const pairs: [unknown, unknown][] = [[left, right]];
+  for (let pair = pairs.pop(); pair !== undefined; pair = pairs.pop()) {
+    const [a, b] = pair;
+    if (a === b) continue;
+    if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+    const keys = Object.keys(a);
+    if (Array.isArray(a) !== Array.isArray(b) || keys.length !== Object.keys(b).length) return false;
+    for (const key of keys) {
+      if (!Object.hasOwn(b, key)) return false;
+      pairs.push([Reflect.get(a, key), Reflect.get(b, key)]);
+    }
+  }
+  return true;
+}

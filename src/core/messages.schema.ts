@@ -1,0 +1,163 @@
+import Type from "typebox";
+
+/**
+ * What a reader may rely on in a message of a session, whoever wrote it. Fields that other programs or older
+ * versions leave out are optional here; what we write is complete (see `seal.ts`). Unknown fields are kept.
+ *
+ * This file loads TypeBox: import types from it, never values, outside of `protocol/` and tests.
+ */
+
+const open = <T extends Type.TProperties>(fields: T) => Type.Object(fields);
+
+/** Anything with another tag than the known ones: kept and passed on, invisible in the types. */
+const another = (tag: string, known: readonly string[]) =>
+  Type.Unsafe<never>(Type.Object({ [tag]: Type.String({ pattern: `^(?!(?:${known.join("|")})$)` }) }));
+
+export const BlobRefSchema = open({
+  sha256: Type.String(),
+  bytes: Type.Number(),
+  mimeType: Type.String(),
+  was: Type.String(),
+});
+
+export const TextBlockSchema = open({
+  type: Type.Literal("text"),
+  text: Type.String(),
+  textSignature: Type.Optional(Type.String()),
+  skein: Type.Optional(open({ blob: Type.Optional(BlobRefSchema) })),
+});
+
+export const ThinkingBlockSchema = open({
+  type: Type.Literal("thinking"),
+  thinking: Type.String(),
+  thinkingSignature: Type.Optional(Type.String()),
+  redacted: Type.Optional(Type.Boolean()),
+});
+
+export const ImageBlockSchema = open({
+  type: Type.Literal("image"),
+  data: Type.String(),
+  mimeType: Type.String(),
+});
+
+export const ToolCallBlockSchema = open({
+  type: Type.Literal("toolCall"),
+  id: Type.String(),
+  name: Type.String(),
+  arguments: Type.Record(Type.String(), Type.Unknown()),
+  thoughtSignature: Type.Optional(Type.String()),
+});
+
+const BlocksSchema = Type.Array(
+  Type.Union([TextBlockSchema, ImageBlockSchema, another("type", ["text", "image"])]),
+);
+const AssistantBlocksSchema = Type.Array(
+  Type.Union([
+    TextBlockSchema,
+    ThinkingBlockSchema,
+    ToolCallBlockSchema,
+    another("type", ["text", "thinking", "toolCall"]),
+  ]),
+);
+
+export const CostSchema = open({
+  input: Type.Optional(Type.Number()),
+  output: Type.Optional(Type.Number()),
+  cacheRead: Type.Optional(Type.Number()),
+  cacheWrite: Type.Optional(Type.Number()),
+  total: Type.Optional(Type.Number()),
+});
+
+export const UsageSchema = open({
+  input: Type.Optional(Type.Number()),
+  output: Type.Optional(Type.Number()),
+  cacheRead: Type.Optional(Type.Number()),
+  cacheWrite: Type.Optional(Type.Number()),
+  totalTokens: Type.Optional(Type.Number()),
+  cost: Type.Optional(CostSchema),
+});
+
+export const ProvenanceSchema = open({
+  kind: Type.Union([
+    Type.Literal("external_user"),
+    Type.Literal("inter_session"),
+    Type.Literal("internal_system"),
+  ]),
+  sourceSessionKey: Type.Optional(Type.String()),
+  sourceChannel: Type.Optional(Type.String()),
+  sourceTool: Type.Optional(Type.String()),
+  rootId: Type.Optional(Type.String()),
+  hops: Type.Optional(Type.Number()),
+  deliveryId: Type.Optional(Type.String()),
+});
+
+export const UserMessageSchema = open({
+  role: Type.Literal("user"),
+  content: Type.Union([Type.String(), BlocksSchema]),
+  timestamp: Type.Optional(Type.Number()),
+  provenance: Type.Optional(ProvenanceSchema),
+});
+
+export const AssistantMessageSchema = open({
+  role: Type.Literal("assistant"),
+  content: AssistantBlocksSchema,
+  api: Type.Optional(Type.String()),
+  provider: Type.Optional(Type.String()),
+  model: Type.Optional(Type.String()),
+  usage: Type.Optional(UsageSchema),
+  /** `stop | length | toolUse | error | aborted`; later versions of other programs add to it. */
+  stopReason: Type.Optional(Type.String()),
+  errorMessage: Type.Optional(Type.String()),
+  timestamp: Type.Optional(Type.Number()),
+});
+
+export const ToolResultMessageSchema = open({
+  role: Type.Literal("toolResult"),
+  toolCallId: Type.String(),
+  toolName: Type.Optional(Type.String()),
+  content: BlocksSchema,
+  details: Type.Optional(Type.Unknown()),
+  isError: Type.Optional(Type.Boolean()),
+  timestamp: Type.Optional(Type.Number()),
+});
+
+export const BashExecutionMessageSchema = open({
+  role: Type.Literal("bashExecution"),
+  command: Type.String(),
+  output: Type.String(),
+  exitCode: Type.Optional(Type.Number()),
+  cancelled: Type.Optional(Type.Boolean()),
+  truncated: Type.Optional(Type.Boolean()),
+  fullOutputPath: Type.Optional(Type.String()),
+  excludeFromContext: Type.Optional(Type.Boolean()),
+  timestamp: Type.Optional(Type.Number()),
+});
+
+export const CustomRoleMessageSchema = open({
+  role: Type.Literal("custom"),
+  customType: Type.String(),
+  content: Type.Union([Type.String(), BlocksSchema]),
+  display: Type.Optional(Type.Boolean()),
+  details: Type.Optional(Type.Unknown()),
+  timestamp: Type.Optional(Type.Number()),
+});
+
+/** Written by later versions of pi: the system prompt as it then was. */
+export const SystemMessageSchema = open({
+  role: Type.Literal("system"),
+  content: Type.Union([Type.String(), BlocksSchema]),
+  timestamp: Type.Optional(Type.Number()),
+});
+
+export const MessageSchema = Type.Union([
+  UserMessageSchema,
+  AssistantMessageSchema,
+  ToolResultMessageSchema,
+  BashExecutionMessageSchema,
+  CustomRoleMessageSchema,
+  SystemMessageSchema,
+  another("role", ["user", "assistant", "toolResult", "bashExecution", "custom", "system"]),
+]);
+
+export const ContentSchema = Type.Union([Type.String(), BlocksSchema]);
+export { another as anotherTag };

@@ -1,0 +1,176 @@
+import type { Diagnostic } from "./diagnostics.ts";
+import type { CorruptLine, CorruptReason, Entry, OpaqueEntry, SessionHeader } from "./entries.ts";
+import { currentVersion } from "./entries.ts";
+import type { RawLine } from "./lines.ts";
+import { splitLines } from "./lines.ts";
+import { dropNulls, migrateEntry, normalizeEntry } from "./migrate.ts";
+import { entryProblem, entryTypes, headerProblem, isRecord } from "./shape.ts";
+
+/**
+ * A session file as read: every line accounted for.
+ *
+ * @example
+ * ```ts
+ * import { parseSession, type ParsedSession } from "skein";
+ * const session: ParsedSession = parseSession('{"type":"session","version":3,"id":"a"}\n');
+ * ```
+ */
+export interface ParsedSession {
+  /** `null` when the header is lost; the entries are there all the same. */
+  readonly header: SessionHeader | null;
+  /** The version that the file says it has. */
+  readonly version: number;
+  /** A version newer than ours: to be read, not written. */
+  readonly readOnly: boolean;
+  /** Entries and damaged lines, in the order of the file. */
+  readonly lines: readonly (Entry | CorruptLine)[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Reads a session file of version 1, 2 or 3, or the parts of a later one that we know. Never throws: a damaged line
+ * is a value in `lines`, and everything odd is in `diagnostics`.
+ *
+ * @example
+ * ```ts
+ * import { readFile } from "node:fs/promises";
+ * import { parseSession } from "skein";
+ * const { header, lines, diagnostics } = parseSession(await readFile("trip.jsonl"));
+ * ```
+ */
+export function parseSession(source: string | Uint8Array): ParsedSession {
+  const reader = new Reader();
+  for (const raw of splitLines(source)) reader.read(raw);
+  return reader.finish();
+}
+
+const knownTypes = new Set(entryTypes);
+
+class Reader {
+  #header: SessionHeader | null = null;
+  readonly #lines: (Entry | CorruptLine)[] = [];
+  readonly #diagnostics: Diagnostic[] = [];
+  #previousId: string | null = null;
+  /** Ids by version 1's index: counted from the header, damaged lines included. */
+  #idByIndex: (string | null)[] = [];
+  #migrated = 0;
+
+  read(raw: RawLine): void {
+    this.#idByIndex.push(null);
+    const value = parseJson(raw);
+    if (typeof value === "string") this.#corrupt(raw, value);
+    else if (value.type === "session") this.#readHeader(value, raw);
+    else this.#readEntry(value, raw);
+  }
+
+  finish(): ParsedSession {
+    if (this.#header === null) this.#report("header_missing", "no header line was found");
+    const version = this.#header === null ? currentVersion : (this.#header.version ?? 1);
+    if (this.#migrated > 0) {
+      this.#report("migrated", `${this.#migrated} entries of an earlier version were read as version 3`);
+    }
+    if (version > currentVersion) {
+      this.#report("newer_version", `version ${version} is newer than ${currentVersion}; opened read-only`);
+    }
+    return {
+      header: this.#header,
+      version,
+      readOnly: version > currentVersion,
+      lines: this.#lines,
+      diagnostics: this.#diagnostics,
+    };
+  }
+
+  #readHeader(value: Record<string, unknown>, raw: RawLine): void {
+    if (this.#header !== null) {
+      this.#report("extra_header", "a second header was passed over", raw.line);
+      return;
+    }
+    const header = headerProblem(value) === null ? value : dropNulls(value);
+    if (headerProblem(header) !== null) {
+      this.#corrupt(raw, "not_entry");
+      return;
+    }
+    this.#header = header as unknown as SessionHeader;
+    this.#idByIndex = [null];
+  }
+
+  #readEntry(value: Record<string, unknown>, raw: RawLine): void {
+    const known = typeof value.type === "string" && knownTypes.has(value.type);
+    const named = typeof value.type === "string" && typeof value.id === "string" && value.id !== "";
+    if (!named && !(known && value.id === undefined)) {
+      if (this.#header === null && this.#lines.length === 0) {
+        this.#report("foreign_line", "a line before the header is not ours", raw.line);
+      } else this.#corrupt(raw, "not_entry");
+      return;
+    }
+    const migrated = migrateEntry(value, {
+      line: raw.line,
+      previousId: this.#previousId,
+      idAtIndex: (index) => this.#idByIndex[index] ?? null,
+    });
+    if (migrated !== value) this.#migrated += 1;
+    const entry = this.#shaped(migrated, known, raw.line);
+    this.#lines.push(entry);
+    this.#previousId = entry.id;
+    this.#idByIndex[this.#idByIndex.length - 1] = entry.id;
+  }
+
+  #shaped(value: Record<string, unknown>, known: boolean, line: number): Entry {
+    let entry = value;
+    let problem = entryProblem(entry);
+    if (problem !== null) {
+      entry = normalizeEntry(value);
+      const remaining = entryProblem(entry);
+      const code = remaining === null ? "normalized_entry" : "invalid_entry";
+      this.#report(code, `${String(value.type)}: ${remaining ?? problem}`, line, String(value.id));
+      problem = remaining;
+    }
+    return known && problem === null ? (entry as unknown as Entry) : opaque(entry, value, problem);
+  }
+
+  #corrupt(raw: RawLine, reason: CorruptReason): void {
+    const corrupt = (raw.text ?? "(not UTF-8)").slice(0, 120).toWellFormed();
+    this.#lines.push({ corrupt, line: raw.line, reason });
+    this.#report("corrupt_line", `the line was passed over: ${reasonText[reason]}`, raw.line);
+  }
+
+  #report(code: Diagnostic["code"], note: string, line?: number, entryId?: string): void {
+    const place = line === undefined ? {} : { line };
+    this.#diagnostics.push({ code, note, ...place, ...(entryId === undefined ? {} : { entryId }) });
+  }
+}
+
+const reasonText: Record<CorruptReason, string> = {
+  not_utf8: "it is not UTF-8",
+  not_json: "it is not JSON",
+  torn: "it breaks off at the end of the file",
+  not_object: "it is JSON, but not an object",
+  not_entry: "it has no type and id that make an entry",
+};
+
+function parseJson(raw: RawLine): Record<string, unknown> | CorruptReason {
+  if (raw.text === null) return "not_utf8";
+  let value: unknown;
+  try {
+    value = JSON.parse(raw.text);
+  } catch {
+    return raw.complete ? "not_json" : "torn";
+  }
+  return isRecord(value) ? value : "not_object";
+}
+
+function opaque(
+  entry: Record<string, unknown>,
+  original: Record<string, unknown>,
+  problem: string | null,
+): OpaqueEntry {
+  return {
+    type: "opaque",
+    id: String(entry.id),
+    parentId: typeof entry.parentId === "string" ? entry.parentId : null,
+    timestamp: typeof entry.timestamp === "string" ? entry.timestamp : "",
+    original,
+    problem,
+  };
+}

@@ -1,0 +1,82 @@
+import { createHash } from "node:crypto";
+import { SkeinError } from "./errors.ts";
+
+/**
+ * User ids as folder names. Injective and reversible, lower-case ASCII only, so that two ids never share a folder,
+ * not even on a disk that folds case. `~` begins the name of an id too long to spell out.
+ */
+
+const longestUserId = 256;
+const longestSegment = 200;
+/** Names that mean a device on Windows, whatever ending follows. */
+const deviceName = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/;
+
+/**
+ * The folder name of a user id. Ids over 200 bytes when encoded become `~<sha256>`; the id itself then has to be
+ * kept beside, in `user.json`.
+ *
+ * @example
+ * ```ts
+ * import { userSegment } from "skein";
+ * userSegment("Ann@example.org"); // "%41nn%40example.org"
+ * ```
+ */
+export function userSegment(userId: string): string {
+  const problem = userIdProblem(userId);
+  if (problem !== null) throw new SkeinError("invalid_user_id", { userId, problem });
+  const bytes = new TextEncoder().encode(userId);
+  let segment = "";
+  for (const [index, byte] of bytes.entries()) {
+    const char = String.fromCharCode(byte);
+    const edgeDot = char === "." && (index === 0 || index === bytes.length - 1);
+    segment += /[a-z0-9._-]/.test(char) && !edgeDot ? char : escapeByte(byte);
+  }
+  if (deviceName.test(segment)) segment = escapeByte(segment.charCodeAt(0)) + segment.slice(1);
+  return segment.length <= longestSegment ? segment : `~${sha256(bytes)}`;
+}
+
+/**
+ * The user id of a folder name; `null` for a hashed one, whose id is in its `user.json`.
+ *
+ * @example
+ * ```ts
+ * import { userIdOfSegment } from "skein";
+ * userIdOfSegment("%41nn%40example.org"); // "Ann@example.org"
+ * ```
+ */
+export function userIdOfSegment(segment: string): string | null {
+  if (/^~[0-9a-f]{64}$/.test(segment)) return null;
+  const userId = decode(segment);
+  // Only our own spelling is accepted: anything else would be a second name for the same user.
+  if (userId === null || userIdProblem(userId) !== null || userSegment(userId) !== segment) {
+    throw new SkeinError("invalid_path_segment", { segment, problem: "it is not in the encoded form" });
+  }
+  return userId;
+}
+
+function userIdProblem(userId: string): string | null {
+  if (userId === "") return "it is empty";
+  if (!userId.isWellFormed()) return "it is not well-formed Unicode";
+  const tooLong = userId.length > 2 * longestUserId || Array.from(userId).length > longestUserId;
+  return tooLong ? `it is longer than ${longestUserId} characters` : null;
+}
+
+function decode(segment: string): string | null {
+  if (!/^(?:[a-z0-9._-]|%[0-9a-f]{2})+$/.test(segment)) return null;
+  const bytes = segment
+    .match(/%..|./g)
+    ?.map((each) => (each.length === 3 ? Number.parseInt(each.slice(1), 16) : each.charCodeAt(0)));
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes ?? []));
+  } catch {
+    return null;
+  }
+}
+
+function escapeByte(byte: number): string {
+  return `%${byte.toString(16).padStart(2, "0")}`;
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}

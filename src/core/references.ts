@@ -1,0 +1,108 @@
+import { SkeinError } from "./errors.ts";
+import type { ParsedKey } from "./keys.ts";
+import { formatKey, kindOf, parseKey, readKey } from "./keys.ts";
+import { readAgentId, sessionIdProblem } from "./names.ts";
+
+/** On whose behalf a reference is read: an agent, and the session it speaks from if there is one. */
+export interface Asker {
+  readonly agentId: string;
+  /** The asker's own session, what `current` means. */
+  readonly key?: string;
+  /** With `global`, `main` is the one session that all senders share. */
+  readonly scope?: "per-sender" | "global";
+}
+
+/** One thing to look up, in a directory that is already limited to the asker's user. */
+export type Lookup =
+  | { readonly by: "key"; readonly key: string }
+  | { readonly by: "spawnId"; readonly spawnId: string }
+  /** Session ids are unique without regard to case, and are found so. */
+  | { readonly by: "sessionId"; readonly sessionId: string }
+  | { readonly by: "label"; readonly label: string; readonly agentId: string }
+  | { readonly by: "prefix"; readonly prefix: string };
+
+/**
+ * The short form of a key, as this asker would write it. `resolveReference` of it finds the same key again.
+ *
+ * @example
+ * ```ts
+ * import { displayKey } from "skein";
+ * displayKey("agent:main:cron:daily", { agentId: "main" }); // "cron:daily"
+ * displayKey("agent:other:main", { agentId: "main" }); // "agent:other:main"
+ * ```
+ */
+export function displayKey(key: string, asker: Asker): string {
+  const parsed = parseKey(key);
+  if (parsed.form === "special") return key === mainKey(asker) ? "main" : key;
+  if (parsed.form === "subagent" && parsed.thread === undefined) return `subagent:${parsed.spawnId}`;
+  const canonical = formatKey(parsed);
+  if (canonical === mainKey(asker)) return "main";
+  const prefix = `agent:${asker.agentId}:`;
+  if (!canonical.startsWith(prefix) || !hasShortForm(parsed)) return canonical;
+  const short = canonical.slice(prefix.length);
+  // A channel may be called "agent"; its short form would read as another agent's key.
+  return short.startsWith("agent:") ? canonical : short;
+}
+
+/** What a reference can mean, most specific first. An empty list: it can mean nothing. */
+export function referenceLookups(text: string, asker: Asker, options: { prefix?: boolean } = {}): Lookup[] {
+  if (text === "current") return asker.key === undefined ? [] : [{ by: "key", key: asker.key }];
+  if (text === "main") return [{ by: "key", key: mainKey(asker) }];
+  if (text === "" || text === "unknown") return [];
+  const lookups: Lookup[] = [];
+  const key = readKey(text);
+  if (!("problem" in key)) lookups.push({ by: "key", key: formatKey(key) });
+  else lookups.push(...displayLookups(text, asker));
+  if (sessionIdProblem(text) === null) lookups.push({ by: "sessionId", sessionId: text });
+  lookups.push({ by: "label", label: text, agentId: asker.agentId });
+  if (options.prefix === true && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(text)) {
+    lookups.push({ by: "prefix", prefix: text });
+  }
+  return lookups;
+}
+
+/**
+ * Finds the session that a reference means for an asker: the first lookup that finds anything decides.
+ * `null` when nothing does; `ambiguous` when one lookup finds several.
+ *
+ * @example
+ * ```ts
+ * import { resolveReference } from "skein";
+ * const sessions = [{ key: "agent:main:session:trip", sessionId: "trip" }];
+ * const found = await resolveReference("trip", { agentId: "main" }, (lookup) =>
+ *   lookup.by === "sessionId" ? sessions.filter((each) => each.sessionId === lookup.sessionId) : [],
+ * );
+ * ```
+ */
+export async function resolveReference<T extends { readonly key: string }>(
+  text: string,
+  asker: Asker,
+  find: (lookup: Lookup) => readonly T[] | Promise<readonly T[]>,
+  options: { prefix?: boolean } = {},
+): Promise<T | null> {
+  for (const lookup of referenceLookups(text, asker, options)) {
+    const found = await find(lookup);
+    if (found.length > 1) {
+      const candidates = found.slice(0, 5).map((each) => displayKey(each.key, asker));
+      throw new SkeinError("ambiguous", { name: text, what: "session", candidates: candidates.join(", ") });
+    }
+    if (found[0] !== undefined) return found[0];
+  }
+  return null;
+}
+
+function mainKey(asker: Asker): string {
+  return asker.scope === "global" ? "global" : `agent:${asker.agentId}:main`;
+}
+
+function hasShortForm(key: ParsedKey): boolean {
+  return key.form === "named" || ["cron", "hook", "node", "group"].includes(kindOf(key));
+}
+
+function displayLookups(text: string, asker: Asker): Lookup[] {
+  const spawn = /^subagent:([^:]+)$/.exec(text)?.[1];
+  if (spawn !== undefined) return [{ by: "spawnId", spawnId: spawn }];
+  if (!text.includes(":") || readAgentId(asker.agentId) === null) return [];
+  const own = readKey(`agent:${asker.agentId}:${text}`);
+  return !("problem" in own) && hasShortForm(own) ? [{ by: "key", key: formatKey(own) }] : [];
+}
