@@ -1,0 +1,24 @@
+#!/usr/bin/env node
+// Checks the Node version before anything is loaded that an old one could not even parse.
+const needed = 24;
+const running = process.versions.node;
+
+if (Number(running.split(".")[0]) < needed) {
+  process.stderr.write(
+    `skein needs Node ${needed} or newer, and this is Node ${running}. Install a newer Node, or in a checkout use: npm run skein -- <command>\n`,
+  );
+  process.exitCode = 1;
+} else {
+  // In a checkout the source runs as it is; the published package has only dist.
+  const { existsSync, readFileSync } = await import("node:fs");
+  const source = new URL("../src/cli/main.ts", import.meta.url);
+  const built = new URL("../dist/cli/main.js", import.meta.url);
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const { runCli } = await import((existsSync(source) ? source : built).href);
+  // A reader that goes away (`| head`) is no failure.
+  process.stdout.on("error", (error) => {
+    if (error.code !== "EPIPE") throw error;
+    process.exit(0);
+  });
+  process.exitCode = await runCli(process.argv.slice(2), version);
+}

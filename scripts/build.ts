@@ -1,0 +1,19 @@
+// npm run build: ESM and declarations into dist, then what a user's tools would say of the package.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { root, step } from "./steps.ts";
+
+rmSync(join(root, "dist"), { recursive: true, force: true });
+step("compile", "tsc", ["--project", "tsconfig.build.json"]);
+
+const packed = mkdtempSync(join(tmpdir(), "skein-pack-"));
+try {
+  // Without scripts: prepack would call this file again.
+  const listing = step("pack", "npm", ["pack", "--ignore-scripts", "--json", "--pack-destination", packed]);
+  const [{ filename }] = JSON.parse(listing) as [{ filename: string }];
+  step("publint", "publint", ["run", "--strict", join(packed, filename)]);
+  step("types resolve", "attw", [join(packed, filename), "--profile", "esm-only", "--no-emoji"]);
+} finally {
+  rmSync(packed, { recursive: true, force: true });
+}

@@ -1,0 +1,104 @@
+// Installs what the lock file says, once, on whatever Node npm itself runs on. Plain JavaScript for that reason.
+// A stamp written last tells a finished install from one that was cut off. Talks on stderr: stdout is the caller's.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const modules = join(root, "node_modules");
+const stampFile = join(modules, ".skein-setup");
+const lockFile = join(root, ".setup.lock");
+const pinnedNode = join(modules, "node", "bin", process.platform === "win32" ? "node.exe" : "node");
+const longestWait = 10 * 60 * 1000;
+
+const wanted = [
+  createHash("sha256")
+    .update(readFileSync(join(root, "package-lock.json")))
+    .digest("hex"),
+  process.platform,
+  process.arch,
+].join(" ");
+
+if (!isReady()) {
+  takeLock();
+  process.on("exit", () => rmSync(lockFile, { force: true }));
+  // Somebody else may have finished while we waited.
+  if (!isReady()) install();
+}
+
+function isReady() {
+  return existsSync(pinnedNode) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === wanted;
+}
+
+function install() {
+  say("setting up: installing packages, and the Node version that Skein runs on (about a minute) …");
+  rmSync(stampFile, { force: true });
+  const npm = process.env.npm_execpath ?? "";
+  const args = ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error"];
+  const [command, ...before] = npm.endsWith("npm-cli.js") ? [process.execPath, npm] : ["npm"];
+  const shell = before.length === 0 && process.platform === "win32";
+  const result = spawnSync(command, [...before, ...args], { cwd: root, stdio: ["ignore", 2, 2], shell });
+  if (result.status !== 0)
+    fail(
+      `npm ci failed (${result.error?.message ?? `exit ${result.status}`}). Run it again when the cause above is mended.`,
+    );
+  const probe = spawnSync(pinnedNode, ["--version"], { encoding: "utf8" });
+  if (probe.status !== 0) {
+    fail(
+      "the pinned Node did not install. If npm is told to ignore install scripts, run: npm rebuild node --ignore-scripts=false",
+    );
+  }
+  writeFileSync(stampFile, wanted);
+  say(`set up: Node ${probe.stdout.trim()}`);
+}
+
+function takeLock() {
+  const until = Date.now() + longestWait;
+  let told = false;
+  while (!tryLock()) {
+    if (Date.now() > until) fail(`another set-up has been running for long. If none is, delete ${lockFile}`);
+    if (!told) say("another set-up is running here; waiting for it …");
+    told = true;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
+  }
+}
+
+function tryLock() {
+  try {
+    const file = openSync(lockFile, "wx");
+    writeSync(file, String(process.pid));
+    closeSync(file);
+    return true;
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+  }
+  if (holderIsGone()) rmSync(lockFile, { force: true });
+  return false;
+}
+
+function holderIsGone() {
+  let holder;
+  try {
+    holder = Number(readFileSync(lockFile, "utf8"));
+  } catch {
+    return false; // released just now
+  }
+  if (!Number.isInteger(holder) || holder <= 0) return false; // being written just now
+  try {
+    process.kill(holder, 0);
+    return false;
+  } catch (error) {
+    return error.code === "ESRCH";
+  }
+}
+
+function fail(text) {
+  say(text);
+  process.exit(1);
+}
+
+function say(text) {
+  process.stderr.write(`skein: ${text}\n`);
+}
