@@ -1,0 +1,95 @@
+import { historyOf } from "../../sessions/history.ts";
+import { printFindings } from "../output/findings.ts";
+import { openNamed } from "../output/open-named.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { harmless, oneLine, paint } from "../output/terminal.ts";
+
+export interface ShowOptions {
+  json?: boolean;
+  limit?: number;
+  before?: string;
+  after?: string;
+}
+
+/** Prints a page of the active branch. */
+export async function showSession(terminal: Terminal, name: string, options: ShowOptions): Promise<void> {
+  const tree = await openNamed(terminal, name);
+  const { json, ...range } = options;
+  const history = historyOf(tree, range);
+  if (json === true) {
+    terminal.out(`${JSON.stringify(history)}\n`);
+    return;
+  }
+  const title = tree.name === null ? history.sessionId : `${tree.name} (${history.sessionId})`;
+  terminal.out(`${paint(terminal, "bold", oneLine(title, terminal.columns))}\n`);
+  if (history.nextBefore !== undefined)
+    terminal.out(note(terminal, `earlier: --before ${history.nextBefore}`));
+  for (const message of history.messages) printMessage(terminal, message);
+  if (history.nextAfter !== undefined)
+    terminal.out(`\n${note(terminal, `later: --after ${history.nextAfter}`)}`);
+  if (history.messages.length === 0) terminal.out(note(terminal, "no messages on this branch"));
+  printFindings(terminal, tree.diagnostics);
+}
+
+const roleColors = {
+  user: "cyan",
+  assistant: "green",
+  toolResult: "magenta",
+  bashExecution: "magenta",
+} as const;
+
+interface ShownMessage {
+  id: string;
+  role: string;
+  timestamp?: unknown;
+  content?: unknown;
+  summary?: unknown;
+  command?: unknown;
+  output?: unknown;
+  toolName?: unknown;
+  isError?: unknown;
+  errorMessage?: unknown;
+}
+
+function printMessage(terminal: Terminal, message: ShownMessage): void {
+  const color = roleColors[message.role as keyof typeof roleColors] ?? "yellow";
+  const time = typeof message.timestamp === "number" ? new Date(message.timestamp) : null;
+  const stamp =
+    time === null || Number.isNaN(time.getTime()) ? "" : time.toISOString().slice(0, 19).replace("T", " ");
+  const failed = message.isError === true ? " (failed)" : "";
+  const tool = typeof message.toolName === "string" ? ` ${message.toolName}${failed}` : "";
+  const head = oneLine(`${message.role}${tool}`, 60);
+  terminal.out(
+    `\n${paint(terminal, color, head)}  ${paint(terminal, "dim", oneLine(`${stamp}  ${message.id}`, 80))}\n`,
+  );
+  for (const text of textsOf(message)) terminal.out(`${indent(harmless(text))}\n`);
+}
+
+function textsOf(message: ShownMessage): string[] {
+  const texts = [message.summary, message.command, message.output].filter((each) => typeof each === "string");
+  if (typeof message.content === "string") texts.push(message.content);
+  else if (Array.isArray(message.content)) texts.push(...message.content.map(blockText));
+  if (typeof message.errorMessage === "string") texts.push(`error: ${message.errorMessage}`);
+  return texts.filter((text) => text.trim() !== "");
+}
+
+function blockText(block: Readonly<Record<string, unknown>>): string {
+  switch (block.type) {
+    case "text":
+      return String(block.text);
+    case "thinking":
+      return `(thinking) ${block.thinking}`;
+    case "toolCall":
+      return `→ ${block.name} ${JSON.stringify(block.arguments)}`;
+    default:
+      return `[${block.type}]`;
+  }
+}
+
+function indent(text: string): string {
+  return text.replace(/^/gm, "  ");
+}
+
+function note(terminal: Terminal, text: string): string {
+  return `${paint(terminal, "dim", oneLine(text, terminal.columns))}\n`;
+}

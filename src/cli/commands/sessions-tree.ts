@@ -1,0 +1,77 @@
+import type { TreePayload, TreeRow } from "../../protocol/session-payloads.ts";
+import { treeView } from "../../sessions/tree-view.ts";
+import { drawTree } from "../output/draw-tree.ts";
+import { printFindings } from "../output/findings.ts";
+import { openNamed } from "../output/open-named.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { oneLine, pad, paint } from "../output/terminal.ts";
+
+/** Draws every branch of a session. */
+export async function showTree(terminal: Terminal, name: string, options: { json?: boolean }): Promise<void> {
+  const view = treeView(await openNamed(terminal, name));
+  if (options.json === true) {
+    terminal.out(`${JSON.stringify(view)}\n`);
+    return;
+  }
+  terminal.out(`${heading(terminal, view)}\n`);
+  for (const { rails, entry } of drawTree(view.entries))
+    terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
+  printFindings(terminal, view.diagnostics ?? []);
+}
+
+function heading(terminal: Terminal, view: TreePayload): string {
+  const parents = new Set(view.entries.map((entry) => entry.parentId).filter((id) => id !== null));
+  const ends = view.entries.filter((entry) => !parents.has(entry.id)).length;
+  const title = view.name === undefined ? view.sessionId : `${view.name} (${view.sessionId})`;
+  const counts = `${count(view.entries.length, "entry", "entries")}, ${count(ends, "branch", "branches")}`;
+  return `${paint(terminal, "bold", oneLine(title, terminal.columns - counts.length - 2))}  ${counts}`;
+}
+
+function drawn(terminal: Terminal, view: TreePayload, rails: string, entry: TreeRow): string {
+  const sign = signs[entry.type] ?? "·";
+  const what = pad(oneLine(shortNames[entry.role ?? entry.type] ?? entry.role ?? entry.type, 22), 10);
+  const label = entry.label === undefined ? "" : ` [${oneLine(entry.label, 30)}]`;
+  const leaf = entry.id === view.leafId ? " ◀ leaf" : "";
+  const id = shortId(entry.id);
+  const used = rails.length + 2 + what.length + 1 + label.length + leaf.length + id.length + 1;
+  const preview = oneLine(entry.preview, Math.max(20, terminal.columns - used - 1));
+  const body = entry.active ? `${what} ${preview}` : paint(terminal, "dim", `${what} ${preview}`);
+  return [
+    paint(terminal, "dim", rails),
+    `${paint(terminal, signColor(entry), sign)} ${body}`,
+    paint(terminal, "yellow", label),
+    paint(terminal, "green", leaf),
+    ` ${paint(terminal, "dim", id)}`,
+  ].join("");
+}
+
+const shortNames: Readonly<Record<string, string>> = {
+  toolResult: "tool",
+  bashExecution: "shell",
+  branch_summary: "summary",
+  session_info: "name",
+  model_change: "model",
+  thinking_level_change: "thinking",
+};
+
+const signs: Readonly<Record<string, string>> = {
+  message: "●",
+  custom_message: "●",
+  compaction: "▣",
+  branch_summary: "↩",
+};
+
+function signColor(entry: TreeRow): "cyan" | "green" | "yellow" | "dim" {
+  if (entry.type === "compaction" || entry.type === "branch_summary") return "yellow";
+  if (entry.role === "user") return "cyan";
+  return entry.role === "assistant" ? "green" : "dim";
+}
+
+/** The end of an id tells entries of one session apart; its beginning is only the time. */
+function shortId(id: string): string {
+  return oneLine(id.length > 12 ? `…${id.slice(-8)}` : id, 12);
+}
+
+function count(number: number, one: string, many: string): string {
+  return `${number} ${number === 1 ? one : many}`;
+}

@@ -1,0 +1,37 @@
+import type { Command } from "commander";
+import { CommanderError } from "commander";
+import type { ExitCode } from "./output/failure.ts";
+import { reportFailure } from "./output/failure.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { processTerminal } from "./output/terminal.ts";
+import { createProgram } from "./program.ts";
+
+/** Runs one command line (without `node` and the script) and says how the process should exit. */
+export async function runCli(
+  args: readonly string[],
+  version: string,
+  terminal: Terminal = processTerminal(),
+): Promise<ExitCode> {
+  const json = args.includes("--json");
+  const program = createProgram(terminal, version);
+  for (const command of withChildren(program)) {
+    command.exitOverride().configureOutput({
+      writeOut: terminal.out,
+      // Commander's own complaint is told by reportFailure; help asked for by mistake still goes to stderr.
+      writeErr: (text) => (json || text.startsWith("error:") ? undefined : terminal.err(text)),
+    });
+  }
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return 0;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) return reportFailure(error, terminal, json);
+    if (error.exitCode === 0) return 0;
+    const helpShown = error.code === "commander.help" && !json;
+    return helpShown ? 2 : reportFailure(error, terminal, json);
+  }
+}
+
+function withChildren(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withChildren)];
+}

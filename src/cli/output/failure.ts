@@ -1,0 +1,37 @@
+import { CommanderError } from "commander";
+import { SkeinError } from "../../core/errors.ts";
+import type { RefusalPayload } from "../../protocol/session-payloads.ts";
+import type { Terminal } from "./terminal.ts";
+import { harmless, paint } from "./terminal.ts";
+
+/** 0 fine, 1 failed, 2 misuse. */
+export type ExitCode = 0 | 1 | 2;
+
+/** Tells what went wrong: one line for people, one JSON object with `--json`. */
+export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
+  const { code, text, exit } = describe(error);
+  const refusal: RefusalPayload = { status: "error", code, error: text };
+  if (json) terminal.out(`${JSON.stringify(refusal)}\n`);
+  else terminal.err(`${paint(terminal, "red", "error:")} ${harmless(text).replaceAll("\n", " ")}\n`);
+  return exit;
+}
+
+function describe(error: unknown): { code: string; text: string; exit: ExitCode } {
+  if (error instanceof CommanderError) return describe(misuse(error));
+  if (error instanceof SkeinError) {
+    return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
+  }
+  const problem = error instanceof Error ? error.message : String(error);
+  return describe(new SkeinError("internal", { problem }, { cause: error }));
+}
+
+function misuse(error: CommanderError): SkeinError {
+  const problem = error.message
+    .replace(/^error: /, "")
+    .replace(/\n/g, " ")
+    .replace(/\.$/, "");
+  return new SkeinError("invalid_arguments", {
+    problem: problem.charAt(0).toUpperCase() + problem.slice(1),
+    advice: "`skein --help` shows what can be typed",
+  });
+}

@@ -1,0 +1,19 @@
+import type { SessionTree } from "../core/tree.ts";
+import type { ContextPayload } from "../protocol/session-payloads.ts";
+import { visibleMessage } from "../transcript/visible.ts";
+
+/** What would be sent to a model from where the session stands. */
+export function contextView(tree: SessionTree): ContextPayload {
+  const { messages, model, thinkingLevel, system, diagnostics } = tree.context();
+  return {
+    request: {
+      ...(model === null ? {} : { provider: model.provider, model: model.modelId }),
+      thinkingLevel,
+      ...(system === null ? {} : { system }),
+      messages: messages.map(visibleMessage).filter((message) => message !== null),
+    },
+    tokens: null,
+    changes: [],
+    diagnostics: [...diagnostics],
+  };
+}

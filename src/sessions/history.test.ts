@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { sessionText, userLine } from "../../test/support/session-text.ts";
+import { parseSession } from "../core/parse-session.ts";
+import { SessionTree } from "../core/tree.ts";
+import { historyOf } from "./history.ts";
+
+const treeOf = (...lines: object[]) => SessionTree.from(parseSession(sessionText(...lines)));
+
+function chain(count: number, text?: string): SessionTree {
+  const lines = Array.from({ length: count }, (_, i) =>
+    userLine(`e${i}`, i === 0 ? null : `e${i - 1}`, text),
+  );
+  return treeOf(...lines);
+}
+
+const ids = (page: { messages: { id: string }[] }) => page.messages.map((message) => message.id);
+
+describe("a page of history", () => {
+  test("[CLI9] reading back and reading forward reach every message once", () => {
+    const tree = chain(25);
+    const back: string[] = [];
+    for (let before: string | undefined, more = true; more; ) {
+      const page = historyOf(tree, { limit: 7, ...(before === undefined ? {} : { before }) });
+      back.unshift(...ids(page));
+      before = page.nextBefore;
+      more = before !== undefined;
+    }
+    const forward = ["e0"];
+    for (let after: string | undefined = "e0"; after !== undefined; ) {
+      const page = historyOf(tree, { limit: 7, after });
+      forward.push(...ids(page));
+      after = page.nextAfter;
+    }
+    const all = Array.from({ length: 25 }, (_, i) => `e${i}`);
+    expect(back).toEqual(all);
+    expect(forward).toEqual(all);
+  });
+
+  test("[CLI9] before and after bound a range; labels and names are no messages", () => {
+    const tree = chain(10);
+    tree.append({ type: "label", targetId: "e3", label: "x" });
+    expect(ids(historyOf(tree, { after: "e2", before: "e5" }))).toEqual(["e3", "e4"]);
+    expect(ids(historyOf(tree, { after: "e5", before: "e2" }))).toEqual([]);
+    expect(historyOf(tree, { limit: 3 })).toMatchObject({
+      leafId: "e9",
+      nextBefore: "e7",
+      truncated: false,
+      pending: [],
+    });
+    expect(historyOf(tree, { limit: 3 })).not.toHaveProperty("nextAfter");
+  });
+
+  test("[CLI9] an id that is not on the branch is not found", () => {
+    expect(() => historyOf(chain(2), { before: "nope" })).toThrow(
+      expect.objectContaining({ code: "not_found" }),
+    );
+  });
+
+  test("[CLI9] a long text is cut, between surrogates never", () => {
+    const page = historyOf(chain(1, "😀".repeat(10_000)));
+    const [message] = page.messages as { content?: string }[];
+    expect(page.truncated).toBe(true);
+    expect(message?.content).toBe(`${"😀".repeat(6000)}\n…(truncated)…`);
+    const odd = historyOf(chain(1, `a${"😀".repeat(10_000)}`)).messages as { content?: string }[];
+    expect(odd[0]?.content?.isWellFormed()).toBe(true);
+  });
+
+  test("[CLI9] a page holds 6 MiB at the most, the newest first, and at least one message", () => {
+    const data = "A".repeat(2 * 1024 * 1024);
+    const image = { role: "user", content: [{ type: "image", data, mimeType: "image/png" }], timestamp: 1 };
+    const lines = Array.from({ length: 5 }, (_, i) => ({
+      ...userLine(`e${i}`, i === 0 ? null : `e${i - 1}`),
+      message: image,
+    }));
+    const page = historyOf(treeOf(...lines));
+    expect(ids(page)).toEqual(["e3", "e4"]);
+    expect(page).toMatchObject({ truncated: true, nextBefore: "e3" });
+    expect(ids(historyOf(treeOf(...lines), { after: "e0" }))).toEqual(["e1", "e2"]);
+  });
+});

@@ -1,0 +1,118 @@
+import type { Entry } from "../core/entries.ts";
+import { SkeinError } from "../core/errors.ts";
+import { cutText } from "../core/text.ts";
+import type { SessionTree } from "../core/tree.ts";
+import type { HistoryPayload } from "../protocol/session-payloads.ts";
+import { sessionKeyOf } from "./session-key.ts";
+
+/** Which part of the active branch; `before` and `after` are entry ids, not part of the page themselves. */
+export interface HistoryRange {
+  readonly limit?: number;
+  readonly before?: string;
+  readonly after?: string;
+}
+
+const defaultLimit = 200;
+const longestText = 12_000;
+const mostBytes = 6 * 1024 * 1024;
+const cutMark = "\n…(truncated)…";
+
+type HistoryMessage = HistoryPayload["messages"][number];
+
+/** A page of the active branch for people: whole messages, up to sizes that a screen can bear. */
+export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryPayload {
+  const path = tree.path();
+  const from = range.after === undefined ? 0 : placeOf(path, range.after) + 1;
+  const to = range.before === undefined ? path.length : placeOf(path, range.before);
+  const within = path.slice(from, Math.max(from, to)).filter(isShown);
+  const forward = range.after !== undefined;
+  const limit = range.limit ?? defaultLimit;
+  const chosen = forward ? within.slice(0, limit) : within.slice(Math.max(0, within.length - limit));
+  const { page, cut } = withinBytes(chosen, forward);
+  const firstShown = path.find(isShown)?.id;
+  const lastShown = path.findLast(isShown)?.id;
+  const key = sessionKeyOf(tree);
+  const first = page[0]?.id;
+  const last = page.at(-1)?.id;
+  return {
+    ...(key === null ? {} : { sessionKey: key }),
+    sessionId: tree.header.id,
+    leafId: tree.leafId,
+    messages: page,
+    ...(first === undefined || first === firstShown ? {} : { nextBefore: first }),
+    ...(last === undefined || last === lastShown ? {} : { nextAfter: last }),
+    pending: [],
+    truncated: cut,
+    ...(tree.diagnostics.length === 0 ? {} : { diagnostics: [...tree.diagnostics] }),
+  };
+}
+
+function placeOf(path: readonly Entry[], id: string): number {
+  const place = path.findIndex((entry) => entry.id === id);
+  if (place !== -1) return place;
+  const advice =
+    "Take an id of a message that this command printed; other branches are in `skein sessions tree`";
+  throw new SkeinError("not_found", { what: "Entry on the active branch", name: id, advice });
+}
+
+function isShown(entry: Entry): boolean {
+  return ["message", "custom_message", "compaction", "branch_summary"].includes(entry.type);
+}
+
+/** Fills the page from the end that the reader asked for; at least one message is in. */
+function withinBytes(entries: readonly Entry[], forward: boolean): { page: HistoryMessage[]; cut: boolean } {
+  const page: HistoryMessage[] = [];
+  let bytes = 0;
+  let cut = false;
+  for (const entry of forward ? entries : entries.toReversed()) {
+    const shown = cutTexts(messageOf(entry));
+    bytes += Buffer.byteLength(JSON.stringify(shown.value));
+    if (bytes > mostBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
+    page.push(shown.value);
+    cut ||= shown.cut;
+  }
+  return { page: forward ? page : page.reverse(), cut };
+}
+
+function messageOf(entry: Entry): HistoryMessage {
+  switch (entry.type) {
+    case "message":
+      return { id: entry.id, ...entry.message };
+    case "custom_message":
+      return { role: "custom", ...withoutPlace(entry), id: entry.id };
+    case "compaction":
+      return { role: "compactionSummary", ...withoutPlace(entry), id: entry.id };
+    default:
+      return { role: "branchSummary", ...withoutPlace(entry), id: entry.id };
+  }
+}
+
+function withoutPlace(entry: Entry): object {
+  const { type: _type, parentId: _parentId, timestamp, ...rest } = entry;
+  return { ...rest, timestamp: Date.parse(timestamp) || 0 };
+}
+
+/** Cuts the texts of a message and of its blocks; what is deeper is bounded by the page's bytes. */
+function cutTexts(message: HistoryMessage): { value: HistoryMessage; cut: boolean } {
+  let cut = false;
+  const cutOne = (text: string) => {
+    if (text.length <= longestText) return text;
+    cut = true;
+    return cutText(text, longestText) + cutMark;
+  };
+  const cutFields = (value: object): object =>
+    Object.fromEntries(
+      Object.entries(value).map(([field, each]) =>
+        typeof each === "string" && field !== "data" && !field.endsWith("Signature")
+          ? [field, cutOne(each)]
+          : [field, each],
+      ),
+    );
+  const value = cutFields(message) as HistoryMessage & { content?: unknown };
+  if (Array.isArray(value.content)) {
+    value.content = value.content.map((block) =>
+      typeof block === "object" && block !== null ? cutFields(block) : block,
+    );
+  }
+  return { value, cut };
+}

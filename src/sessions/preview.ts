@@ -1,0 +1,93 @@
+import type { Entry } from "../core/entries.ts";
+import type { AssistantBlock, Content, Message } from "../core/messages.ts";
+import { cutText } from "../core/text.ts";
+
+const longest = 200;
+
+/** An entry in one line for lists and trees. */
+export function previewOf(entry: Entry): string {
+  return inOneLine(textOfEntry(entry));
+}
+
+/** The same for a message alone. */
+export function previewOfMessage(message: { role: string }): string {
+  return inOneLine(messageText(message as Message));
+}
+
+function inOneLine(text: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  return line.length > longest ? `${cutText(line, longest - 1)}…` : line;
+}
+
+function textOfEntry(entry: Entry): string {
+  switch (entry.type) {
+    case "message":
+      return messageText(entry.message);
+    case "custom_message":
+      return contentText(entry.content);
+    case "model_change":
+      return `${entry.provider}/${entry.modelId}`;
+    case "thinking_level_change":
+      return entry.thinkingLevel;
+    case "compaction":
+    case "branch_summary":
+      return entry.summary;
+    case "custom":
+      return entry.customType;
+    case "label":
+      return entry.label ? `"${entry.label}" on ${entry.targetId}` : `taken from ${entry.targetId}`;
+    case "session_info":
+      return entry.name ?? "(no name)";
+    case "leaf":
+    case "context_edit":
+      return entry.targetId ?? "(before the root)";
+    case "usage":
+      return entry.model ?? "";
+    case "active_tools_change":
+      return entry.activeToolNames.join(", ");
+    case "opaque":
+      return entry.problem ?? "";
+  }
+}
+
+function messageText(message: Message): string {
+  switch (message.role) {
+    case "bashExecution":
+      return `$ ${message.command}`;
+    case "toolResult":
+      return `${message.toolName ?? "tool"}${message.isError === true ? " failed" : ""}: ${contentText(message.content)}`;
+    case "user":
+    case "assistant":
+    case "custom":
+    case "system":
+      return contentText(message.content);
+    default:
+      return "";
+  }
+}
+
+/** Blocks joined, each cut before it is joined: a tool result may hold megabytes. */
+function contentText(content: Content | readonly AssistantBlock[]): string {
+  if (typeof content === "string") return cutText(content, 4 * longest);
+  return content
+    .slice(0, 20)
+    .map((block) => cutText(blockText(block), 4 * longest))
+    .filter((text) => text !== "")
+    .join(" ");
+}
+
+/** A block in one line; thinking is not shown. */
+function blockText(block: AssistantBlock | Exclude<Content, string>[number]): string {
+  switch (block.type) {
+    case "text":
+      return block.text;
+    case "toolCall":
+      return `→ ${block.name}(${cutText(JSON.stringify(block.arguments), longest)})`;
+    case "image":
+      return `[image ${block.mimeType}]`;
+    case "thinking":
+      return "";
+    default:
+      return `[${(block as { type: string }).type}]`;
+  }
+}

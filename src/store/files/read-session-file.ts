@@ -1,0 +1,42 @@
+import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
+import type { ParsedSession } from "../../core/parse-session.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import { SessionTree } from "../../core/tree.ts";
+
+/** Reads one session file whole. Damage is reported in the tree's diagnostics; a file of another kind is refused. */
+export async function readSessionFile(path: string): Promise<SessionTree> {
+  const session = parseSession(await bytesOf(path));
+  const problem = foreignness(session);
+  if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
+  return SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
+}
+
+async function bytesOf(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT" || code === "ENOTDIR") {
+      const advice = "Check the path; it is taken from where you stand";
+      throw new SkeinError("not_found", { what: "File", name: path, advice }, { cause: error });
+    }
+    const problem = code === "EISDIR" ? "it is a folder" : message;
+    throw new SkeinError("unreadable_file", { file: path, problem }, { cause: error });
+  }
+}
+
+/** Without a header, at least one entry must make sense. */
+function foreignness(session: ParsedSession): string | null {
+  if (session.header !== null) return null;
+  if (session.lines.some((line) => "type" in line && line.type !== "opaque")) return null;
+  const empty = session.lines.length === 0 && session.diagnostics.every(({ line }) => line === undefined);
+  return empty ? "it is empty" : "no line of it is a session header or an entry";
+}
+
+/** `<time>_<id>.jsonl`, as pi names its files, or `<id>.jsonl`. */
+function idFromName(path: string): string {
+  const stem = basename(path).replace(/(\.log)?\.jsonl$/, "");
+  return /^\d{4}-\d\d-\d\dT[\d-]+Z_(.+)$/.exec(stem)?.[1] ?? stem;
+}

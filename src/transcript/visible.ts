@@ -1,0 +1,56 @@
+import type { ContextMessage } from "../core/context.ts";
+import type {
+  AssistantMessage,
+  BashExecutionMessage,
+  ToolResultMessage,
+  UserMessage,
+} from "../core/messages.ts";
+
+/** The three roles that every provider knows. */
+export type VisibleMessage = UserMessage | AssistantMessage | ToolResultMessage;
+
+/** How the model sees a message of the context; `null`: not at all. */
+export function visibleMessage(message: ContextMessage): VisibleMessage | null {
+  switch (message.role) {
+    case "user":
+    case "assistant":
+    case "toolResult":
+      return message;
+    case "custom":
+      return asUser(message.content, message.timestamp);
+    case "bashExecution":
+      return message.excludeFromContext === true ? null : asUser(commandText(message), message.timestamp);
+    case "compactionSummary":
+      return asUser(
+        summaryText("What was said before this point, in short:", message.summary),
+        message.timestamp,
+      );
+    case "branchSummary":
+      return asUser(
+        summaryText("A branch that this talk came back from, in short:", message.summary),
+        message.timestamp,
+      );
+    default:
+      return null;
+  }
+}
+
+function asUser(content: UserMessage["content"], timestamp: number | undefined): UserMessage {
+  return { role: "user", content, ...(timestamp === undefined ? {} : { timestamp }) };
+}
+
+function summaryText(lead: string, summary: string): string {
+  return `${lead}\n<summary>\n${summary}\n</summary>`;
+}
+
+function commandText(message: BashExecutionMessage): string {
+  const ending =
+    message.cancelled === true
+      ? "It was cancelled."
+      : message.exitCode !== undefined && message.exitCode !== 0
+        ? `It ended with code ${message.exitCode}.`
+        : null;
+  const cut = message.truncated === true ? "The output is cut." : null;
+  const parts = [`The user ran \`${message.command}\`:`, message.output || "(no output)", ending, cut];
+  return parts.filter((part) => part !== null).join("\n");
+}
