@@ -49,7 +49,16 @@ export interface SessionContext {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/** How much to take in. */
+/**
+ * How much to take in.
+ *
+ * @example
+ * ```ts
+ * import { buildContext, type ContextOptions, parseSession } from "skein";
+ * const options: ContextOptions = { byteBudget: 8 * 200_000 };
+ * const { cut } = buildContext(parseSession("").lines, undefined, options);
+ * ```
+ */
 export interface ContextOptions {
   /** Bytes of entries at the most; the newest are taken. The summary of a compaction is always in. */
   readonly byteBudget?: number;

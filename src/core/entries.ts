@@ -70,7 +70,15 @@ export type Entry =
   | ActiveToolsChange
   | OpaqueEntry;
 
-/** A line that is no entry: never an exception, never silence. */
+/**
+ * A line that is no entry: never an exception, never silence.
+ *
+ * @example
+ * ```ts
+ * import { type CorruptLine, parseSession } from "skein";
+ * const damaged = parseSession("{torn").lines.filter((line): line is CorruptLine => "corrupt" in line);
+ * ```
+ */
 export interface CorruptLine {
   /** The beginning of what stands there, for people. */
   readonly corrupt: string;

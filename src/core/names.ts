@@ -26,7 +26,8 @@ export function parseAgentId(text: string): string {
 
 /** As {@link parseAgentId}, but `null` for what is not an agent id. */
 export function readAgentId(text: string): string | null {
-  const lowered = text.toLowerCase();
+  // ASCII alone is lowered: U+212A (the Kelvin sign) would become a plain k.
+  const lowered = text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   return agentIdPattern.test(lowered) ? lowered : null;
 }
 

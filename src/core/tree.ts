@@ -6,6 +6,7 @@ import type { Diagnostic } from "./diagnostics.ts";
 import type { Entry, SessionHeader } from "./entries.ts";
 import { currentVersion, encodeEntry, isBookkeeping, lineOf } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
+import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
 import type { Linked, Node } from "./link.ts";
@@ -77,9 +78,8 @@ export class SessionTree {
     options: TreeOptions = {},
   ): SessionTree {
     const id = init.id === undefined ? (options.newId ?? systemIds)() : parseSessionId(init.id);
-    const timestamp = new Date((options.clock ?? systemClock).now()).toISOString();
-    const header: SessionHeader = { type: "session", version: currentVersion, id, timestamp, cwd: init.cwd };
-    if (init.parentSession !== undefined) header.parentSession = init.parentSession;
+    const time = (options.clock ?? systemClock).now();
+    const header = newHeader({ id, time, cwd: init.cwd, parentSession: init.parentSession });
     return new SessionTree(header, false, { nodes: [], byId: new Map(), diagnostics: [] }, options);
   }
 
@@ -300,19 +300,4 @@ function withParent(entry: Entry, parent: Node | null): Entry {
   return entry.type === "opaque"
     ? { ...entry, parentId, original: { ...entry.original, parentId } }
     : { ...entry, parentId };
-}
-
-/** Entries are read as version 3 whatever they were; the header then says so too. */
-function currentHeader(header: SessionHeader): SessionHeader {
-  const { type, version = 1, ...rest } = header;
-  return version >= currentVersion ? header : { type, version: currentVersion, ...rest };
-}
-
-function rebuiltHeader(
-  first: Entry | undefined,
-  lost: { id: string; cwd?: string } | undefined,
-): SessionHeader {
-  const timestamp = first?.timestamp ?? new Date(0).toISOString();
-  const { id = "recovered", cwd = "" } = lost ?? {};
-  return { type: "session", version: currentVersion, id, timestamp, cwd };
 }

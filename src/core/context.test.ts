@@ -1,0 +1,130 @@
+import { describe, expect, test } from "vitest";
+import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
+import { visibleMessage } from "../transcript/visible.ts";
+import { buildContext } from "./context.ts";
+import { parseSession } from "./parse-session.ts";
+
+const read = (...lines: (object | string)[]) => parseSession(sessionText(...lines)).lines;
+const at = { timestamp: "2026-01-01T00:00:00.000Z" };
+const compaction = (id: string, parentId: string, firstKeptEntryId: string) => ({
+  type: "compaction",
+  id,
+  parentId,
+  ...at,
+  summary: `until ${firstKeptEntryId}`,
+  firstKeptEntryId,
+  tokensBefore: 9,
+});
+
+describe("the context", () => {
+  test("[CTX1] the last model and thinking level on the branch win", () => {
+    const lines = read(
+      { type: "model_change", id: "m", parentId: null, ...at, provider: "openai", modelId: "gpt" },
+      { type: "thinking_level_change", id: "t", parentId: "m", ...at, thinkingLevel: "high" },
+      userLine("a", "t"),
+      { type: "message", id: "b", parentId: "a", ...at, message: assistantMessage("x") },
+      { type: "model_change", id: "side", parentId: "a", ...at, provider: "mistral", modelId: "large" },
+    );
+    expect(buildContext(lines, "a")).toMatchObject({
+      model: { provider: "openai", modelId: "gpt" },
+      thinkingLevel: "high",
+    });
+    expect(buildContext(lines, "b").model).toEqual({ provider: "anthropic", modelId: "claude-x" });
+    expect(buildContext(lines).model).toEqual({ provider: "mistral", modelId: "large" });
+    expect(buildContext(lines, null)).toMatchObject({ messages: [], model: null, thinkingLevel: "off" });
+  });
+
+  test("[CTX2] a second compaction takes the place of the first, also inside what it keeps", () => {
+    const lines = read(
+      userLine("a", null),
+      userLine("b", "a"),
+      compaction("c1", "b", "b"),
+      userLine("d", "c1"),
+      compaction("c2", "d", "b"),
+      userLine("e", "c2"),
+    );
+    const { messages, entryIds } = buildContext(lines);
+    expect(entryIds).toEqual(["c2", "b", "d", "e"]);
+    expect(messages[0]).toMatchObject({ role: "compactionSummary", summary: "until b", tokensBefore: 9 });
+  });
+
+  test("[CTX3] a kept entry behind the compaction keeps nothing", () => {
+    const lines = read(userLine("a", null), compaction("c", "a", "b"), userLine("b", "c"));
+    const { entryIds, diagnostics } = buildContext(lines);
+    expect(entryIds).toEqual(["c", "b"]);
+    expect(diagnostics.map((each) => each.code)).toEqual(["unknown_kept_entry"]);
+  });
+
+  test("[CTX4] the last edit of an entry wins, and one cannot replace what has no content", () => {
+    const edit = (id: string, parentId: string, targetId: string, replacement: unknown) => ({
+      type: "context_edit",
+      id,
+      parentId,
+      ...at,
+      targetId,
+      replacement,
+    });
+    const lines = read(
+      userLine("a", null),
+      { type: "message", id: "b", parentId: "a", ...at, message: assistantMessage("x") },
+      { type: "branch_summary", id: "s", parentId: "b", ...at, fromId: "z", summary: "S" },
+      edit("e1", "s", "a", null),
+      edit("e2", "e1", "a", { content: "again" }),
+      edit("e3", "e2", "b", { content: "short" }),
+      edit("e4", "e3", "s", { content: "ignored" }),
+    );
+    const [first, second, third] = buildContext(lines).messages;
+    expect(first).toMatchObject({ content: "again" });
+    expect(second).toMatchObject({ content: [{ type: "text", text: "short" }] });
+    expect(third).toMatchObject({ summary: "S" });
+  });
+
+  test("[CTX6] a byte budget takes the newest, the summary always, and says where it ended", () => {
+    const lines = read(
+      userLine("a", null),
+      compaction("c", "a", "a"),
+      userLine("b", "c", "x".repeat(500)),
+      userLine("d", "b", "y".repeat(500)),
+    );
+    expect(buildContext(lines, "d", { byteBudget: 1500 })).toMatchObject({
+      entryIds: ["c", "b", "d"],
+      cut: "c",
+    });
+    expect(buildContext(lines, "d", { byteBudget: 900 })).toMatchObject({ entryIds: ["c", "d"], cut: "d" });
+    expect(buildContext(lines, "d", { byteBudget: 0 })).toMatchObject({ entryIds: ["c", "d"], cut: "d" });
+    expect(buildContext(lines, "d", { byteBudget: 1e6 })).toMatchObject({
+      entryIds: ["c", "a", "b", "d"],
+      cut: null,
+    });
+  });
+
+  test("[CTX6] the parent that a cut working set leaves out is no damage", () => {
+    const lines = read(userLine("b", "a"));
+    expect(buildContext(lines, "b", { base: "a" }).diagnostics).toEqual([]);
+    expect(buildContext(lines, "b").diagnostics.map((each) => each.code)).toEqual(["missing_parent"]);
+  });
+
+  test("[CTX1] a leaf that is not there is reported, not guessed", () => {
+    const { messages, diagnostics } = buildContext(read(userLine("a", null)), "nope");
+    expect(messages).toEqual([]);
+    expect(diagnostics.map((each) => each.code)).toEqual(["unknown_leaf_target"]);
+  });
+
+  test("[CTX8] what the model sees of each role", () => {
+    const run = { role: "bashExecution" as const, command: "ls", output: "" };
+    expect(visibleMessage({ role: "custom", customType: "x", content: "c", timestamp: 1 })).toEqual({
+      role: "user",
+      content: "c",
+      timestamp: 1,
+    });
+    expect(visibleMessage({ ...run, exitCode: 2, truncated: true })?.content).toBe(
+      "The user ran `ls`:\n(no output)\nIt ended with code 2.\nThe output is cut.",
+    );
+    expect(visibleMessage({ ...run, cancelled: true })?.content).toContain("cancelled");
+    expect(visibleMessage({ ...run, excludeFromContext: true })).toBeNull();
+    expect(visibleMessage({ role: "compactionSummary", summary: "S", timestamp: 1 })?.content).toContain(
+      "<summary>\nS\n</summary>",
+    );
+    expect(visibleMessage({ role: "narrator", content: "x" } as never)).toBeNull();
+  });
+});

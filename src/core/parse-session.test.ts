@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
+import { header, sessionText, userLine } from "../../test/support/session-text.ts";
+import { encodeEntry, isCorrupt, lineOf } from "./entries.ts";
+import { parseSession } from "./parse-session.ts";
+import { SessionTree } from "./tree.ts";
+
+describe("reading a session", () => {
+  test("[ENT2] [ENT3] an entry of any type, with fields nobody knows, comes back from its line", () => {
+    fc.assert(
+      fc.property(anyEntry, (value) => {
+        const { lines } = parseSession(sessionText(value));
+        expect(lines).toHaveLength(1);
+        const [entry] = lines;
+        if (entry === undefined || isCorrupt(entry)) throw new Error("the entry was not read");
+        expect(lineOf(entry)).toEqual(value);
+        expect(encodeEntry(entry)).toBe(JSON.stringify(value));
+        expect(parseSession(sessionText(encodeEntry(entry))).lines).toEqual(lines);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  test("[ENT4] [ENT5] whatever stands in a file, every line is accounted for and nothing throws", () => {
+    const line = fc.oneof(
+      anyEntry.map((value) => JSON.stringify(value)),
+      damagedEntry.map((value) => JSON.stringify(value)),
+      fc.tuple(anyEntry, fc.nat(200)).map(([value, at]) => JSON.stringify(value).slice(0, at)),
+      fc.json(),
+      fc.string(),
+      fc.constant(JSON.stringify(header)),
+    );
+    fc.assert(
+      fc.property(fc.array(line, { maxLength: 12 }), fc.boolean(), (lines, withHeader) => {
+        const text = [...(withHeader ? [JSON.stringify(header)] : []), ...lines].join("\n");
+        const session = parseSession(text);
+        const physical = text
+          .split("\n")
+          .filter((each) => each.replace(/^\ufeff|\r$/g, "").trim() !== "").length;
+        const told = (code: string) => session.diagnostics.filter((each) => each.code === code).length;
+        const headers = (session.header === null ? 0 : 1) + told("extra_header");
+        expect(session.lines.length + told("foreign_line") + headers).toBe(physical);
+        expect(session.lines.filter(isCorrupt)).toHaveLength(told("corrupt_line"));
+        const tree = SessionTree.from(session);
+        tree.context();
+        expect(parseSession(new TextEncoder().encode(text.toWellFormed())).lines).toHaveLength(
+          session.lines.length,
+        );
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test("[ENT5] any bytes at all can be read", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        SessionTree.from(parseSession(bytes)).context();
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test("[ENT5] a line nested 200,000 deep, and the same once more", () => {
+    const deep = `{"type":"custom","customType":"x","id":"a","parentId":null,"timestamp":"t","data":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
+    const tree = SessionTree.from(parseSession(sessionText(deep, deep)));
+    expect(tree.diagnostics.map((each) => each.code)).toEqual(["duplicate_id"]);
+  });
+
+  test("[ENT5] a field called corrupt, __proto__ or toString does not fool the reader", () => {
+    const line =
+      '{"type":"custom","customType":"x","id":"a","parentId":null,"timestamp":"t","corrupt":1,"__proto__":{"type":"y"},"toString":null}';
+    const { lines, diagnostics } = parseSession(sessionText(line));
+    expect(diagnostics).toEqual([]);
+    expect(lines.map((each) => isCorrupt(each))).toEqual([false]);
+    expect(encodeEntry(SessionTree.from(parseSession(sessionText(line))).entry("a") as never)).toBe(line);
+  });
+
+  test("[ENT4] a torn tail at every byte leaves all whole lines", () => {
+    const text = sessionText(userLine("a", null, "héllo"), userLine("b", "a", "世界"));
+    const bytes = new TextEncoder().encode(text);
+    for (let end = 0; end <= bytes.length; end++) {
+      const { lines, header: found } = parseSession(bytes.subarray(0, end));
+      const whole = text.slice(0, new TextDecoder().decode(bytes.subarray(0, end)).lastIndexOf("\n") + 1);
+      const entries = lines.filter((line) => !isCorrupt(line));
+      expect(entries.length).toBeGreaterThanOrEqual(Math.max(0, whole.split("\n").length - 2));
+      if (whole !== "") expect(found?.id).toBe("s");
+    }
+  });
+
+  test("[ENT8] the ids of version 1 are those of the lines, also when the file grows", () => {
+    const lines = ["one", "two"].map((text) =>
+      JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content: text } }),
+    );
+    const text = [JSON.stringify({ type: "session", id: "old" }), ...lines].join("\n");
+    const ids = (source: string) =>
+      [...SessionTree.from(parseSession(source)).entries()].map((entry) => entry.id);
+    expect(ids(text)).toEqual(["line-2", "line-3"]);
+    expect(ids(`${text}\n${lines[0]}`)).toEqual(["line-2", "line-3", "line-4"]);
+  });
+
+  test("[ENT8] a body of version 1 under a header of version 3, as a fork in pi leaves it, is still read", () => {
+    const body = { type: "message", timestamp: "t", message: { role: "user", content: "one" } };
+    expect(SessionTree.from(parseSession(sessionText(body, body))).context().messages).toHaveLength(2);
+  });
+
+  test("[ENT12] with the header lost in front and written again behind, the entries between are kept", () => {
+    const text = [userLine("a", null), header, userLine("b", "a")]
+      .map((line) => JSON.stringify(line))
+      .join("\n");
+    const session = parseSession(text);
+    expect(session.header?.id).toBe("s");
+    expect(SessionTree.from(session).context().messages).toHaveLength(2);
+  });
+});

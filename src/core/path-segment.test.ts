@@ -1,0 +1,74 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { userIdOfSegment, userSegment } from "./path-segment.ts";
+
+const userId = fc.oneof(
+  fc.string({ unit: "grapheme", minLength: 1, maxLength: 40 }),
+  fc.string({ unit: "binary", minLength: 1, maxLength: 40 }).filter((each) => each.isWellFormed()),
+  fc.constantFrom("con", "NUL.txt", ".", "..", ".hidden", "dot.", "~x", "%41", "a/b", "a\\b", "A", "a"),
+);
+
+describe("user ids as folder names", () => {
+  test("[USR1] an id comes back from its folder name, which is plain lower-case ASCII", () => {
+    fc.assert(
+      fc.property(userId, (id) => {
+        const segment = userSegment(id);
+        expect(segment).toMatch(/^[a-z0-9._%~-]{1,200}$/);
+        const back = userIdOfSegment(segment);
+        if (segment.startsWith("~")) expect(back).toBeNull();
+        else expect(back).toBe(id);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  test("[USR2] two ids never share a folder, not even on a disk that folds case", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(userId, { maxLength: 60 }), (ids) => {
+        const segments = new Set(ids.map((id) => userSegment(id).toLowerCase()));
+        expect(segments.size).toBe(ids.length);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test.each([
+    ["alice", "alice"],
+    ["Ann@example.org", "%41nn%40example.org"],
+    ["李雷", "%e6%9d%8e%e9%9b%b7"],
+  ])("[USR1] %s is kept in %s", (id, segment) => {
+    expect(userSegment(id)).toBe(segment);
+  });
+
+  test("[USR3] an id too long to spell out is kept under its hash", () => {
+    expect(userSegment("a".repeat(200))).toBe("a".repeat(200));
+    expect(userSegment("a".repeat(201))).toMatch(/^~[0-9a-f]{64}$/);
+    expect(userSegment("a".repeat(201))).not.toBe(userSegment("a".repeat(202)));
+  });
+
+  test.each(["", "a".repeat(257), "\ud800"])("[USR4] %j is no user id", (id) => {
+    expect(() => userSegment(id)).toThrow(expect.objectContaining({ code: "invalid_user_id" }));
+  });
+
+  test("[USR4] 256 characters are counted as people count them", () => {
+    expect(() => userSegment("😀".repeat(256))).not.toThrow();
+  });
+
+  test.each(["", "A", "%41%", "%61", "%C3", "%ff", "a/b", "..", ".a", "~abc", "con", "a b"])(
+    "[USR4] %j is no folder of ours",
+    (segment) => {
+      expect(() => userIdOfSegment(segment)).toThrow(
+        expect.objectContaining({ code: "invalid_path_segment" }),
+      );
+    },
+  );
+
+  test.each([".", "..", ".hidden", "dot.", "con", "nul", "aux.txt", "com1"])(
+    "[USR5] %s gets a harmless name",
+    (id) => {
+      const segment = userSegment(id);
+      expect(segment).not.toMatch(/^\.|\.$|^(con|nul|aux|com1)(\.|$)/);
+      expect(userIdOfSegment(segment)).toBe(id);
+    },
+  );
+});
