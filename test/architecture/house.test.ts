@@ -1,0 +1,130 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  directionProblems,
+  fileCycles,
+  folderCycles,
+  ninetieth,
+  packagesLoadedBy,
+  schemaProblems,
+  sizeProblems,
+  specProblems,
+} from "./rules.ts";
+import { readSource, root, sourceFiles } from "./source.ts";
+
+const files = sourceFiles();
+
+/** Files and functions that may be longer, each with its reason. */
+const exempt: string[] = [];
+
+describe("the house", () => {
+  test("[HSE1] imports go down", () => {
+    expect(directionProblems(files)).toEqual([]);
+  });
+
+  test("[HSE2] no cycles of files or folders", () => {
+    expect(fileCycles(files)).toEqual([]);
+    expect(folderCycles(files)).toEqual([]);
+  });
+
+  test("[HSE3] sizes", () => {
+    expect(sizeProblems(files, exempt)).toEqual([]);
+    expect(ninetieth(files.map((file) => file.lines))).toBeLessThanOrEqual(300);
+    const functions = files.flatMap((file) => file.functions);
+    expect(ninetieth(functions.map((each) => each.lines))).toBeLessThanOrEqual(45);
+  });
+
+  test("[HSE6] rules and tests cite each other", () => {
+    const spec = readFileSync(join(root, "SPEC.md"), "utf8");
+    const tests = globSync("{src,test}/**/*.test.ts", { cwd: root }).map((path) =>
+      readFileSync(join(root, path), "utf8"),
+    );
+    expect(specProblems(spec, tests)).toEqual([]);
+  });
+
+  test("[HSE7] no any, no empty catch, no console", () => {
+    expect(files.flatMap((file) => file.slips)).toEqual([]);
+  });
+
+  test("[HSE8] the package's entry is light", () => {
+    expect(packagesLoadedBy(files, "src/index.ts")).toEqual(["node:crypto"]);
+    expect(schemaProblems(files)).toEqual([]);
+  });
+});
+
+/** Each rule seen to fail on a house that breaks it. */
+describe("the rules themselves", () => {
+  const house = (parts: Record<string, string>) =>
+    Object.entries(parts).map(([path, text]) => readSource(path, text));
+
+  test.each([
+    ["upwards", { "src/core/a.ts": 'import { b } from "../store/b.ts"; b;' }],
+    ["sideways", { "src/store/a.ts": 'import { b } from "../transcript/b.ts"; b;' }],
+    ["sideways by export", { "src/store/a.ts": 'export { b } from "../transcript/b.ts";' }],
+    ["a value of a contract", { "src/runs/a.ts": 'import { b } from "../store/contract.ts"; b;' }],
+    [
+      "a type of no contract",
+      { "src/runs/a.ts": 'import type { B } from "../store/b.ts"; export type C = B;' },
+    ],
+    ["dynamically", { "src/core/a.ts": 'await import("../cli/b.ts");' }],
+    ["the index", { "src/cli/a.ts": 'import { b } from "../index.ts"; b;' }],
+    ["a room without a floor", { "src/attic/a.ts": 'import { b } from "../core/b.ts"; b;' }],
+  ])("[HSE1] catches an import %s", (_, parts) => {
+    expect(directionProblems(house(parts))).toHaveLength(1);
+  });
+
+  test("[HSE1] lets types of a contract through", () => {
+    const parts = { "src/runs/a.ts": 'import type { B } from "../store/contract.ts"; export type C = B;' };
+    expect(directionProblems(house(parts))).toEqual([]);
+  });
+
+  test("[HSE2] catches cycles of files, of folders, and of types", () => {
+    const two = house({
+      "src/core/a.ts": 'import type { B } from "./b.ts"; export type A = B;',
+      "src/core/b.ts": 'import type { A } from "./a.ts"; export type B = A;',
+    });
+    expect(fileCycles(two)).toHaveLength(2);
+    const nested = house({
+      "src/cli/a.ts": 'import { b } from "./deep/b.ts"; b;',
+      "src/cli/deep/b.ts": 'import { c } from "../c.ts"; export const b = c;',
+      "src/cli/c.ts": "export const c = 1;",
+    });
+    expect(fileCycles(nested)).toEqual([]);
+    expect(folderCycles(nested)).toHaveLength(2);
+  });
+
+  test("[HSE3] catches long files, long functions and stale exemptions", () => {
+    const long = house({ "src/core/a.ts": `export function f() {\n${"1;\n".repeat(601)}}\n` });
+    expect(sizeProblems(long)).toHaveLength(2);
+    expect(sizeProblems(long, ["src/core/a.ts", "src/core/gone.ts"])).toEqual([
+      "src/core/a.ts:1 f: 603 lines",
+      "src/core/gone.ts: exempt, but not there",
+    ]);
+  });
+
+  test("[HSE6] catches rules without tests, tests without rules, and rules stated twice", () => {
+    const spec = "- **AAA1** one\n- **AAA2** two\n- **AAA2** two again\n";
+    const quote = '"';
+    expect(specProblems(spec, [`test(${quote}[AAA1] [BBB1] title${quote})`, "// [AAA2] in passing"])).toEqual(
+      ["AAA2: no test cites it", "AAA2: no test cites it", "AAA2: stated twice", "BBB1: cited, but no rule"],
+    );
+  });
+
+  test("[HSE7] catches any, an empty catch and console", () => {
+    const text = "export const a: any = 1; try { a(); } catch {} console.log(a);";
+    expect(readSource("src/core/a.ts", text).slips.map((each) => each.split(" ").slice(1).join(" "))).toEqual(
+      ["any", "empty catch", "console"],
+    );
+  });
+
+  test("[HSE8] catches a schema loaded in passing", () => {
+    const parts = house({
+      "src/index.ts": 'export { a } from "./core/a.ts";',
+      "src/core/a.ts": 'import { s } from "./a.schema.ts"; export const a = s;',
+      "src/core/a.schema.ts": 'import Type from "typebox"; export const s = Type;',
+    });
+    expect(packagesLoadedBy(parts, "src/index.ts")).toEqual(["typebox"]);
+    expect(schemaProblems(parts)).toHaveLength(1);
+  });
+});

@@ -1,0 +1,132 @@
+import { dirname } from "node:path/posix";
+import type { SourceFile } from "./source.ts";
+
+/** The rules of the house as functions from the source to what is wrong with it. */
+
+/** Each room knows only what is on a floor below. `index.ts` stands on the roof: nobody imports it. */
+const floors: Readonly<Record<string, number>> = {
+  core: 1,
+  transcript: 2,
+  store: 2,
+  runs: 2,
+  access: 2,
+  protocol: 2,
+  runtimes: 3,
+  sessions: 3,
+  client: 3,
+  tools: 4,
+  "compose.ts": 5,
+  gateway: 5,
+  cli: 6,
+  "index.ts": 7,
+};
+
+export function directionProblems(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    file.imports.flatMap(({ target, kind }) => {
+      if (!target.startsWith("src/")) return [];
+      const [from, to] = [roomOf(file.path), roomOf(target)];
+      const [above, below] = [floors[from], floors[to]];
+      if (above === undefined || below === undefined) return [`${file.path} → ${target}: no floor`];
+      const ofContract = kind === "type" && above === below && target.endsWith("/contract.ts");
+      return from === to || below < above || ofContract ? [] : [`${file.path} → ${target}: not below`];
+    }),
+  );
+}
+
+/** Schemas load TypeBox; only the protocol may do that. */
+export function schemaProblems(files: readonly SourceFile[]): string[] {
+  return files.flatMap((file) =>
+    file.imports
+      .filter(
+        ({ target, kind }) =>
+          kind !== "type" && (target.endsWith(".schema.ts") || target.startsWith("typebox")),
+      )
+      .filter(() => !file.path.startsWith("src/protocol/") && !file.path.endsWith(".schema.ts"))
+      .map(({ target }) => `${file.path} → ${target}: loads TypeBox`),
+  );
+}
+
+export function fileCycles(files: readonly SourceFile[]): string[] {
+  return cyclesOf(files.map((file) => [file.path, file.imports.map(({ target }) => target)]));
+}
+
+export function folderCycles(files: readonly SourceFile[]): string[] {
+  const edges = files.map((file): [string, string[]] => {
+    const targets = file.imports.map(({ target }) => target).filter((target) => target.startsWith("src/"));
+    return [dirname(file.path), targets.map((target) => dirname(target))];
+  });
+  return cyclesOf(edges.map(([from, to]) => [from, to.filter((each) => each !== from)]));
+}
+
+export function sizeProblems(files: readonly SourceFile[], exempt: readonly string[] = []): string[] {
+  const long = files.filter(({ path, lines }) => lines > 600 && !exempt.includes(path));
+  const functions = files.flatMap((file) => file.functions).filter(({ lines }) => lines > 120);
+  return [
+    ...long.map(({ path, lines }) => `${path}: ${lines} lines`),
+    ...functions
+      .filter(({ name }) => !exempt.includes(name))
+      .map(({ name, lines }) => `${name}: ${lines} lines`),
+    ...exempt
+      .filter((each) => !files.some(({ path }) => path === each))
+      .map((each) => `${each}: exempt, but not there`),
+  ];
+}
+
+/** The value below which nine of ten lie. */
+export function ninetieth(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.9)] ?? 0;
+}
+
+/** Packages that are loaded with a file, whatever the way there. */
+export function packagesLoadedBy(files: readonly SourceFile[], entry: string): string[] {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const seen = new Set<string>();
+  const waiting = [entry];
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    if (seen.has(path)) continue;
+    seen.add(path);
+    const imports = byPath.get(path)?.imports ?? [];
+    waiting.push(...imports.filter(({ kind }) => kind === "value").map(({ target }) => target));
+  }
+  return [...seen].filter((each) => !each.startsWith("src/")).toSorted();
+}
+
+export function specProblems(spec: string, tests: readonly string[]): string[] {
+  const rules = [...spec.matchAll(/^- \*\*([A-Z]+\d+)\*\*/gm)].map((match) => match[1] as string);
+  const cited = new Set(tests.flatMap((text) => citationsIn(text)));
+  return [
+    ...rules.filter((rule) => !cited.has(rule)).map((rule) => `${rule}: no test cites it`),
+    ...rules.filter((rule, index) => rules.indexOf(rule) !== index).map((rule) => `${rule}: stated twice`),
+    ...[...cited].filter((rule) => !rules.includes(rule)).map((rule) => `${rule}: cited, but no rule`),
+  ];
+}
+
+/** Ids in brackets at the beginning of a string: in a title, not in passing. */
+function citationsIn(text: string): string[] {
+  return [...text.matchAll(/["'`]((?:\[[A-Z]+\d+\] ?)+)/g)].flatMap((match) =>
+    [...(match[1] as string).matchAll(/[A-Z]+\d+/g)].map((id) => id[0]),
+  );
+}
+
+function roomOf(path: string): string {
+  return path.split("/")[1] ?? "";
+}
+
+/** Each strongly connected part of more than one node, or of one that points at itself. */
+function cyclesOf(edges: readonly (readonly [string, readonly string[]])[]): string[] {
+  const graph = new Map<string, Set<string>>();
+  for (const [from, to] of edges) graph.set(from, new Set([...(graph.get(from) ?? []), ...to]));
+  const reaches = (from: string, goal: string): boolean => {
+    const seen = new Set<string>();
+    const waiting = [...(graph.get(from) ?? [])];
+    for (let node = waiting.pop(); node !== undefined; node = waiting.pop()) {
+      if (node === goal) return true;
+      if (seen.has(node)) continue;
+      seen.add(node);
+      waiting.push(...(graph.get(node) ?? []));
+    }
+    return false;
+  };
+  return [...graph.keys()].filter((node) => reaches(node, node)).map((node) => `${node}: in a cycle`);
+}

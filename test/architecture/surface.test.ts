@@ -1,0 +1,137 @@
+import { spawnSync } from "node:child_process";
+import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { errorCatalogue } from "../../src/core/errors.ts";
+import { root, sourceFiles } from "./source.ts";
+
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+
+/** What `import … from "skein"` offers. A name added here is public for good. */
+const pinned = {
+  values: [
+    "SessionTree",
+    "SkeinError",
+    "buildContext",
+    "displayKey",
+    "formatKey",
+    "parseAgentId",
+    "parseKey",
+    "parseSession",
+    "parseSessionId",
+    "resolveReference",
+    "userIdOfSegment",
+    "userSegment",
+  ],
+  types: [
+    "Asker",
+    "Clock",
+    "ContextOptions",
+    "CorruptLine",
+    "Diagnostic",
+    "Entry",
+    "EntryDraft",
+    "ErrorCode",
+    "Lookup",
+    "Message",
+    "ParsedKey",
+    "ParsedSession",
+    "SessionContext",
+    "SessionHeader",
+  ],
+};
+
+describe("the public surface", () => {
+  test("[HSE4] the exported names are the pinned ones", async () => {
+    expect(Object.keys(await import("../../src/index.ts")).toSorted()).toEqual(pinned.values);
+    const exported = [...read("src/index.ts").matchAll(/\btype (\w+)|export type \{([^}]*)\}/g)].flatMap(
+      (match) => (match[1] ?? match[2] ?? "").split(",").map((each) => each.trim()),
+    );
+    expect(exported.filter((each) => each !== "").toSorted()).toEqual(pinned.types);
+    const manifest = JSON.parse(read("package.json"));
+    expect(Object.keys(manifest.exports)).toEqual([".", "./package.json"]);
+  });
+
+  test.each([...pinned.values, ...pinned.types])("[HSE4] %s has a doc comment with an example", (name) => {
+    const pattern = new RegExp(
+      `/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\nexport (?:async )?(?:function|class|const|interface|type) ${name}\\b`,
+    );
+    const comment = sourceFiles()
+      .map((file) => pattern.exec(file.text)?.[1])
+      .find((each) => each !== undefined);
+    expect(comment).toMatch(/@example\n \* ```ts\n/);
+  });
+
+  test("[HSE5] code in README, docs and doc comments compiles", () => {
+    const snippets = collectSnippets();
+    expect(snippets.length).toBeGreaterThan(10);
+    expect(compile("all", snippets)).toBe("");
+  });
+
+  test("[HSE5] a snippet that does not compile is caught", () => {
+    const broken = [{ name: "broken", code: 'import { nothing } from "skein";\nnothing();' }];
+    expect(compile("broken", broken)).toContain("nothing");
+  });
+});
+
+describe("the error catalogue", () => {
+  const rowsOf = (page: string) =>
+    [...page.matchAll(/^\| `(\w+)` \| (\d+) \| (.+?) \| (.+?) \|$/gm)].map((match) => match.slice(1, 5));
+
+  test("[ERR2] docs/errors.md is the catalogue", () => {
+    const expected = Object.entries(errorCatalogue).map(([code, { status, text, remedy }]) => [
+      code,
+      String(status),
+      text,
+      remedy,
+    ]);
+    expect(rowsOf(read("docs/errors.md"))).toEqual(expected);
+  });
+
+  test("[ERR2] every code is raised somewhere", () => {
+    const source = sourceFiles()
+      .map((file) => file.text)
+      .join("\n");
+    const raised = new Set([...source.matchAll(/new SkeinError\(\s*"(\w+)"/g)].map((match) => match[1]));
+    expect([...raised].toSorted()).toEqual(Object.keys(errorCatalogue).toSorted());
+  });
+});
+
+interface Snippet {
+  name: string;
+  code: string;
+}
+
+function collectSnippets(): Snippet[] {
+  const pages = ["README.md", "CONTRIBUTING.md", ...globSync("docs/**/*.md", { cwd: root })];
+  const texts = [
+    ...pages.map((path) => ({ path, text: read(path) })),
+    ...sourceFiles().map(({ path, text }) => ({ path, text: text.replaceAll(/^\s*\* ?/gm, "") })),
+  ];
+  return texts.flatMap(({ path, text }) =>
+    [...text.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].map((match, index) => ({
+      name: `${path.replaceAll(/\W/g, "_")}_${index + 1}`,
+      code: match[1] as string,
+    })),
+  );
+}
+
+/** What the compiler says of the snippets, each as a module of its own that imports the package by name. */
+function compile(name: string, snippets: readonly Snippet[]): string {
+  const folder = join(root, "node_modules/.cache/skein-snippets", name);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const snippet of snippets)
+    writeFileSync(join(folder, `${snippet.name}.mts`), `${snippet.code}\nexport {};\n`);
+  const config = {
+    extends: join(root, "tsconfig.json"),
+    compilerOptions: {
+      paths: { skein: [join(root, "src/index.ts")] },
+      typeRoots: [join(root, "node_modules/@types")],
+    },
+    include: ["*.mts"],
+  };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  const tsc = join(root, "node_modules/.bin/tsc");
+  return spawnSync(tsc, ["--project", folder, "--pretty", "false"], { encoding: "utf8" }).stdout;
+}

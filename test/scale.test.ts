@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { drawTree } from "../src/cli/output/draw-tree.ts";
+import { parseSession } from "../src/core/parse-session.ts";
+import { SessionTree } from "../src/core/tree.ts";
+import { treeView } from "../src/sessions/tree-view.ts";
+import { header, userLine } from "./support/session-text.ts";
+
+/** Text of a session whose entry i hangs on entry parent(i). */
+function grown(count: number, parent: (index: number) => number | null): string {
+  const lines = [JSON.stringify(header)];
+  for (let index = 0; index < count; index++) {
+    const above = parent(index);
+    lines.push(JSON.stringify(userLine(`e${index}`, above === null ? null : `e${above}`)));
+  }
+  return lines.join("\n");
+}
+
+function time(work: () => void): number {
+  const started = performance.now();
+  work();
+  return performance.now() - started;
+}
+
+test("[TRE16] 500,000 entries in a row: context, fork, tree and reload without a stack problem", () => {
+  const count = 500_000;
+  const tree = SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? null : index - 1))));
+  expect(tree.context().messages).toHaveLength(count);
+  expect(tree.fork(tree.tipId).size).toBe(count);
+  expect(tree.children("e1")).toHaveLength(1);
+  expect(JSON.stringify(treeView(tree)).length).toBeGreaterThan(count);
+});
+
+test("[TRE16] 500,000 entries behind a compaction", () => {
+  const count = 500_000;
+  const compaction = {
+    ...userLine("c", null),
+    type: "compaction",
+    summary: "S",
+    firstKeptEntryId: "c",
+    tokensBefore: 1,
+  };
+  const text = grown(count, (index) => (index === 0 ? null : index - 1));
+  const withCompaction = text
+    .replace("\n", `\n${JSON.stringify(compaction)}\n`)
+    .replace('"id":"e0","parentId":null', '"id":"e0","parentId":"c"');
+  expect(SessionTree.from(parseSession(withCompaction)).context().messages).toHaveLength(count + 1);
+});
+
+test("[TRE16] 200,000 children of one node, drawn and read", () => {
+  const count = 200_000;
+  const tree = SessionTree.from(parseSession(grown(count + 1, (index) => (index === 0 ? null : 0))));
+  expect(tree.children("e0")).toHaveLength(count);
+  expect(tree.context().messages).toHaveLength(2);
+  let lines = 0;
+  for (const _ of drawTree(treeView(tree).entries)) lines += 1;
+  expect(lines).toBe(count + 1);
+});
+
+test("[TRE16] a cycle of 200,000 entries is cut once", () => {
+  const count = 200_000;
+  const tree = SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? count - 1 : index - 1))));
+  expect(tree.context().messages).toHaveLength(count);
+  expect(tree.diagnostics.map((each) => each.code)).toEqual(["cycle_cut"]);
+});
+
+test("[CTX7] eight times the branch takes about eight times as long, not sixty-four", () => {
+  const tree = (count: number) =>
+    SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? null : index - 1))));
+  const [small, large] = [tree(20_000), tree(160_000)];
+  const best = (each: SessionTree) =>
+    Math.min(...Array.from({ length: 5 }, () => time(() => each.context())));
+  best(small);
+  expect(best(large) / best(small)).toBeLessThan(32);
+});
