@@ -53,6 +53,11 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "Read the session again and decide anew; nothing was written.",
   },
+  fenced: {
+    status: 409,
+    text: "Session {sessionId} was not written: this run no longer owns it.",
+    remedy: "Stop; whoever owns the run now goes on from what is written.",
+  },
   read_only: {
     status: 409,
     text: "{name} cannot be written: {problem}.",

@@ -4,17 +4,18 @@ import type { ContextOptions, SessionContext } from "./context.ts";
 import { contextOf, pathOf } from "./context.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Entry, SessionHeader } from "./entries.ts";
-import { currentVersion, encodeEntry, isBookkeeping, lineOf } from "./entries.ts";
+import { encodeEntry, isBookkeeping } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
 import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
 import type { Linked, Node } from "./link.ts";
-import { linkEntries, sameJson } from "./link.ts";
+import { linkEntries } from "./link.ts";
 import { parseSessionId } from "./names.ts";
 import type { ParsedSession } from "./parse-session.ts";
+import type { Plan, PlannedItem } from "./plan.ts";
+import { planEntries, refuseNewer, requireNode } from "./plan.ts";
 import type { EntryDraft } from "./seal.ts";
-import { sealEntry } from "./seal.ts";
 
 /** Time and ids, for tests that want to own them. */
 export interface TreeOptions {
@@ -126,9 +127,11 @@ export class SessionTree {
     return this.#labels;
   }
 
-  /** Every entry, in the order of the file. */
-  *entries(): Generator<Entry> {
-    for (const node of this.#nodes) yield node.entry;
+  /** Every entry, in the order of the file; from a position on, if given. */
+  *entries(from = 0): Generator<Entry> {
+    for (let position = from; position < this.#nodes.length; position++) {
+      yield (this.#nodes[position] as Node).entry;
+    }
   }
 
   entry(id: string): Entry | null {
@@ -159,28 +162,51 @@ export class SessionTree {
 
   /** Adds an entry behind the tip. */
   append(draft: EntryDraft, options: AppendOptions = {}): Entry {
-    const known = options.id === undefined ? undefined : this.#byId.get(options.id);
-    if (known !== undefined) return this.#again(known.entry, draft);
-    const { expectedLeafId } = options;
-    if (expectedLeafId !== undefined && expectedLeafId !== this.leafId) {
-      const problem = `The leaf is ${this.leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;
-      throw new SkeinError("conflict", { problem });
-    }
-    return this.#appendAt(draft, this.#tip, options.id);
+    const item = options.id === undefined ? { draft } : { draft, id: options.id };
+    const plan = this.plan([item], options.expectedLeafId);
+    this.commit(plan);
+    return plan.entries[0] as Entry;
   }
 
   /** Moves to an entry, or to before the root; written down, so that it survives a reload. */
   branch(id: string | null): void {
-    const target = id === null ? null : this.#node(id);
-    if (target === this.#tip || id === this.leafId) return;
-    this.#appendAt({ type: "custom", customType: "skein.leaf" }, target);
+    this.commit(this.planBranch(id));
   }
 
   /** Moves to an entry, or to before the root, and leaves word there of what was on the branch that is left. */
   branchWithSummary(id: string | null, summary: string, details?: unknown): Entry {
-    const target = id === null ? null : this.#node(id);
     const draft = { type: "branch_summary", fromId: this.leafId ?? "root", summary } as const;
-    return this.#appendAt(details === undefined ? draft : { ...draft, details }, target);
+    const item = { draft: details === undefined ? draft : { ...draft, details } };
+    const plan = this.#plan([item], id === null ? null : this.#node(id));
+    this.commit(plan);
+    return plan.entries[0] as Entry;
+  }
+
+  /** Entries for the tip, sealed but not added: a store writes their lines, then commits the plan. */
+  plan(items: readonly PlannedItem[], expectedLeafId?: string | null): Plan {
+    const plan = this.#plan(items, this.#tip);
+    const fresh = plan.nodes.length > 0;
+    if (fresh && expectedLeafId !== undefined && expectedLeafId !== this.leafId) {
+      const problem = `The leaf is ${this.leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;
+      throw new SkeinError("conflict", { problem });
+    }
+    return plan;
+  }
+
+  /** The same for a move of the leaf; an empty plan when it is there already. */
+  planBranch(id: string | null): Plan {
+    const target = id === null ? null : this.#node(id);
+    const there = target === this.#tip || id === this.leafId;
+    return this.#plan(there ? [] : [{ draft: { type: "custom", customType: "skein.leaf" } }], target);
+  }
+
+  /** Adds what was planned last; a plan that is no longer the next one is refused. */
+  commit(plan: Plan): void {
+    const first = plan.nodes[0];
+    if (first !== undefined && first.position !== this.#nodes.length) {
+      throw new SkeinError("conflict", { problem: "Other entries were added since this was planned" });
+    }
+    for (const node of plan.nodes) this.#add(node);
   }
 
   /**
@@ -194,7 +220,11 @@ export class SessionTree {
       { clock: this.#clock, newId: this.#newId },
     );
     let parent: Node | null = null;
-    for (const entry of path) parent = fork.#insert(withParent(entry, parent), parent);
+    for (const entry of path) {
+      const node: Node = { entry: withParent(entry, parent), position: fork.size, parent };
+      fork.#add(node);
+      parent = node;
+    }
     for (const { id: targetId } of path) {
       const label = this.#labels.get(targetId);
       if (fork.#labels.get(targetId) === label) continue;
@@ -210,41 +240,22 @@ export class SessionTree {
     return text;
   }
 
-  #again(entry: Entry, draft: EntryDraft): Entry {
-    const place = { id: entry.id, parentId: entry.parentId, time: Date.parse(entry.timestamp) };
-    const sealed = sealEntry(draft, place).entry;
-    if (sameJson(lineOf(entry), sealed)) return entry;
-    throw new SkeinError("conflict", { problem: `Another entry has the id ${entry.id}` });
+  #plan(items: readonly PlannedItem[], tip: Node | null): Plan {
+    if (this.readOnly && items.length > 0) refuseNewer(this.header.id, this.header.version);
+    return planEntries(items, {
+      tip,
+      size: this.#nodes.length,
+      time: this.#clock.now(),
+      find: (id) => this.#byId.get(id),
+      newId: this.#newId,
+    });
   }
 
-  #appendAt(draft: EntryDraft, parent: Node | null, id: string = this.#newId()): Entry {
-    if (this.readOnly) {
-      const problem = `it has version ${this.header.version}, newer than ${currentVersion}`;
-      throw new SkeinError("read_only", { name: `Session ${this.header.id}`, problem });
-    }
-    this.#checkTargets(draft, parent);
-    const place = { id, parentId: parent?.entry.id ?? null, time: this.#clock.now() };
-    return this.#insert(sealEntry(draft, place).entry, parent).entry;
-  }
-
-  #checkTargets(draft: EntryDraft, parent: Node | null): void {
-    if (draft.type === "label") this.#node(draft.targetId);
-    if (draft.type !== "compaction" || draft.firstKeptEntryId === null) return;
-    const kept = this.#node(draft.firstKeptEntryId);
-    for (let node = parent; node !== kept; node = node.parent) {
-      if (node !== null) continue;
-      const problem = `firstKeptEntryId ${draft.firstKeptEntryId} is not on the branch`;
-      throw new SkeinError("invalid_entry", { type: "compaction", problem });
-    }
-  }
-
-  #insert(entry: Entry, parent: Node | null): Node {
-    const node: Node = { entry, position: this.#nodes.length, parent };
+  #add(node: Node): void {
     this.#nodes.push(node);
-    this.#byId.set(entry.id, node);
+    this.#byId.set(node.entry.id, node);
     if (this.#children !== null) addChild(this.#children, node);
     this.#settle(node);
-    return node;
   }
 
   /** What an entry changes when it comes last: the tip, a label, the name. */
@@ -268,10 +279,7 @@ export class SessionTree {
   }
 
   #node(id: string): Node {
-    const node = this.#byId.get(id);
-    if (node !== undefined) return node;
-    const advice = "`skein sessions tree` lists the entries of a session";
-    throw new SkeinError("not_found", { what: "Entry", name: id, advice });
+    return requireNode(this.#byId.get(id), id);
   }
 }
 

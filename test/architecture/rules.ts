@@ -14,6 +14,7 @@ const floors: Readonly<Record<string, number>> = {
   runtimes: 3,
   sessions: 3,
   client: 3,
+  conformance: 3,
   tools: 4,
   "compose.ts": 5,
   gateway: 5,
@@ -102,10 +103,11 @@ export function specProblems(spec: string, tests: readonly string[]): string[] {
   ];
 }
 
-/** Ids in brackets at the beginning of a string: in a title, not in passing. */
+/** Ids in brackets at the beginning of a string, or the id of a case of the kit: in a title, not in passing. */
 function citationsIn(text: string): string[] {
-  return [...text.matchAll(/["'`]((?:\[[A-Z]+\d+\] ?)+)/g)].flatMap((match) =>
-    [...(match[1] as string).matchAll(/[A-Z]+\d+/g)].map((id) => id[0]),
+  const titles = text.matchAll(/["'`]((?:\[[A-Z]+\d+\] ?)+)|^ +id: "([A-Z]+\d+)",$/gm);
+  return [...titles].flatMap((match) =>
+    [...(match[1] ?? match[2] ?? "").matchAll(/[A-Z]+\d+/g)].map((id) => id[0]),
   );
 }
 

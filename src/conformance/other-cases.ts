@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import type { EntryDraft } from "../core/seal.ts";
+import type { StoreChange } from "../store/contract.ts";
+import { alice, answered, append, bob, create, refused, said } from "./expect.ts";
+import type { CaseTemplate } from "./harness.ts";
+
+/** Search, state, blobs and watching. */
+export const otherCases: readonly CaseTemplate[] = [
+  {
+    id: "SR1",
+    title: "search finds words, identifiers and Chinese, all of them, best first",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await append(
+        store,
+        alice,
+        "s",
+        "The quick brown fox",
+        "call getUserName(user_id) first",
+        "我们去北京大学",
+        "nothing of interest",
+      );
+      const found = async (text: string) =>
+        (await store.search.search(alice, { text })).hits.map((hit) => hit.entryId);
+      assert.deepEqual(await found("QUICK fox"), ["The quick brown fox"]);
+      assert.deepEqual(await found("quick getusername"), []);
+      assert.deepEqual(await found("getUserName"), ["call getUserName(user_id) first"]);
+      assert.deepEqual(await found("username name"), []);
+      assert.deepEqual(await found("user name"), ["call getUserName(user_id) first"]);
+      assert.deepEqual(await found("user_id"), ["call getUserName(user_id) first"]);
+      assert.deepEqual(await found("北京"), ["我们去北京大学"]);
+      assert.deepEqual(await found("京"), ["我们去北京大学"]);
+      assert.deepEqual(await found("学"), ["我们去北京大学"]);
+      assert.deepEqual(await found("北大"), []);
+      assert.deepEqual(await found('  "*( AND'), []);
+      assert.deepEqual(await found(""), []);
+    },
+  },
+  {
+    id: "SR2",
+    title: "search reads tool results and call arguments too, by role, session and time",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await create(store, alice, "t");
+      const result: EntryDraft = {
+        type: "message",
+        message: {
+          role: "toolResult",
+          toolCallId: "c",
+          toolName: "read",
+          content: [{ type: "text", text: "needle in a haystack" }],
+          isError: false,
+        },
+      };
+      await store.sessions.append(alice, "s", [{ draft: result, id: "r" }]);
+      await store.sessions.append(alice, "t", [
+        { draft: said("another needle"), id: "u" },
+        { draft: answered("no such thing"), id: "v" },
+      ]);
+      const found = async (query = {}) =>
+        (await store.search.search(alice, { text: "needle", ...query })).hits;
+      assert.deepEqual((await found()).map((hit) => hit.entryId).toSorted(), ["r", "u"]);
+      const [hit] = await found({ sessionId: "s" });
+      assert.deepEqual(
+        { ...hit, time: 0 },
+        {
+          sessionId: "s",
+          key: "agent:main:session:s",
+          entryId: "r",
+          role: "toolResult",
+          time: 0,
+          snippet: "needle in a haystack",
+        },
+      );
+      assert.deepEqual(
+        (await found({ role: "user" })).map((each) => each.entryId),
+        ["u"],
+      );
+      assert.equal((await found({ limit: 1 })).length, 1);
+      assert.deepEqual(await found({ since: (hit?.time ?? 0) + 3_600_000 }), []);
+      assert.deepEqual(await found({ until: (hit?.time ?? 0) - 3_600_000 }), []);
+      assert.equal(
+        (await found({ since: (hit?.time ?? 0) - 3_600_000, until: (hit?.time ?? 0) + 3_600_000 })).length,
+        2,
+      );
+    },
+  },
+  {
+    id: "SS1",
+    title: "state is empty for a new session, has versions, and is by session and key",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await create(store, alice, "t");
+      assert.equal(await store.state.get(alice, "s", "tools"), null);
+      assert.deepEqual(await store.state.keys(alice, "s"), []);
+      assert.equal(await store.state.set(alice, "s", "tools", { active: ["a"] }), 1);
+      assert.equal(await store.state.set(alice, "s", "tools", null), 2);
+      assert.equal(await store.state.set(alice, "s", "other", [1, "two"]), 1);
+      assert.deepEqual(await store.state.get(alice, "s", "tools"), { value: null, version: 2 });
+      assert.deepEqual(await store.state.keys(alice, "s"), ["other", "tools"]);
+      assert.equal(await store.state.get(alice, "t", "tools"), null);
+      assert.equal(await store.state.get(bob, "s", "tools"), null);
+      await refused("not_found", () => store.state.set(alice, "none", "tools", 1));
+      await refused("not_found", () => store.state.set(bob, "s", "tools", 1));
+      await refused("invalid_arguments", () => store.state.set(alice, "s", "../x", 1));
+    },
+  },
+  {
+    id: "SS2",
+    title: "state set against a version that is no longer, is a conflict",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await store.state.set(alice, "s", "k", 1, { ifVersion: null });
+      await refused("conflict", () => store.state.set(alice, "s", "k", 2, { ifVersion: null }));
+      await refused("conflict", () => store.state.set(alice, "s", "k", 2, { ifVersion: 0 }));
+      assert.equal(await store.state.set(alice, "s", "k", 2, { ifVersion: 1 }), 2);
+      await refused("conflict", () => store.state.set(alice, "s", "k", 3, { ifVersion: 1 }));
+      assert.equal(await store.state.delete(alice, "s", "k"), true);
+      assert.equal(await store.state.delete(alice, "s", "k"), false);
+      await refused("conflict", () => store.state.set(alice, "s", "k", 3, { ifVersion: 2 }));
+      await store.state.set(alice, "s", "k", 3, { ifVersion: null });
+      const held = { list: [1] };
+      await store.state.set(alice, "s", "k", held);
+      held.list.push(2);
+      assert.deepEqual((await store.state.get(alice, "s", "k"))?.value, { list: [1] });
+    },
+  },
+  {
+    id: "SB1",
+    title: "blobs are found by their hash, by the user and agent they belong to",
+    async run({ store }) {
+      const bytes = new TextEncoder().encode("large");
+      const sha256 = await store.blobs.put(alice, bytes);
+      assert.equal(sha256, createHash("sha256").update("large").digest("hex"));
+      assert.equal(await store.blobs.put(alice, bytes), sha256);
+      assert.deepEqual(await store.blobs.get(alice, sha256), bytes);
+      assert.equal(await store.blobs.get(bob, sha256), null);
+      assert.equal(await store.blobs.get({ userId: "alice", agentId: "other" }, sha256), null);
+      assert.equal(await store.blobs.get(alice, "0".repeat(64)), null);
+      assert.equal(await store.blobs.get(alice, "../../etc/passwd"), null);
+      assert.deepEqual(
+        await store.blobs.get(alice, await store.blobs.put(alice, new Uint8Array(0))),
+        new Uint8Array(0),
+      );
+    },
+  },
+  {
+    id: "SW1",
+    title: "changes are told once they are kept, in order, within the scope, until unsubscribed",
+    async run({ store }) {
+      const seen: string[] = [];
+      const note = (change: StoreChange) =>
+        seen.push(
+          `${change.type} ${change.session.sessionId}${change.type === "appended" ? ` ${change.entries.map((entry) => entry.id).join()}` : ""}`,
+        );
+      const stop = store.watch.subscribe(alice, note);
+      await create(store, bob, "theirs");
+      await create(store, alice, "s");
+      await append(store, alice, "s", "a", "b");
+      await append(store, alice, "s", "a");
+      await Promise.all([append(store, alice, "s", "c"), append(store, alice, "s", "d")]);
+      await store.sessions.patch(alice, "s", { model: "x" });
+      await store.sessions.remove(alice, "s");
+      await store.sessions.restore(alice, "s");
+      stop();
+      await append(store, alice, "s", "e");
+      assert.deepEqual(seen, [
+        "created s",
+        "appended s a,b",
+        "appended s c",
+        "appended s d",
+        "patched s",
+        "removed s",
+        "restored s",
+      ]);
+    },
+  },
+];

@@ -1,0 +1,323 @@
+import type { SessionRecord, SessionStore, Store } from "../store/contract.ts";
+
+/** A store broken on purpose. A kit that lets it pass is no kit. */
+export interface Saboteur {
+  readonly name: string;
+  /** The rule that must catch it. */
+  readonly breaks: string;
+  wrap(store: Store): Store;
+}
+
+/** The store with some methods of its sessions replaced. */
+function withSessions(store: Store, replace: (sessions: SessionStore) => Partial<SessionStore>): Store {
+  const { sessions } = store;
+  const bound = (Object.getOwnPropertyNames(Object.getPrototypeOf(sessions)) as (keyof SessionStore)[])
+    .filter((name) => typeof sessions[name] === "function")
+    .map((name) => [name, sessions[name].bind(sessions)]);
+  return { ...store, sessions: { ...Object.fromEntries(bound), ...replace(sessions) } };
+}
+
+const anyone =
+  (sessions: SessionStore, users: readonly (string | undefined)[]) => async (sessionId: string) => {
+    for (const userId of users) {
+      const found = await sessions.get(userId === undefined ? {} : { userId }, sessionId);
+      if (found !== null) return found;
+    }
+    return null;
+  };
+
+export const saboteurs: readonly Saboteur[] = [
+  {
+    name: "remove does nothing",
+    breaks: "ST15",
+    wrap: (store) => withSessions(store, () => ({ remove: async () => true })),
+  },
+  {
+    name: "remove forgets for good",
+    breaks: "ST15",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({ restore: (scope) => sessions.restore(scope, "no-such-session") })),
+  },
+  {
+    name: "a label is never refused",
+    breaks: "ST2",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        create: async (scope, init) => {
+          const { label: _label, ...meta } = init.meta ?? {};
+          const made = await sessions.create(scope, { ...init, meta });
+          return { ...made, meta: init.meta ?? {} };
+        },
+      })),
+  },
+  {
+    name: "session ids differ by case",
+    breaks: "ST1",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        get: async (scope, sessionId) => {
+          const found = await sessions.get(scope, sessionId);
+          return found?.sessionId === sessionId ? found : null;
+        },
+      })),
+  },
+  {
+    name: "the user is forgotten when reading",
+    breaks: "ST3",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        page: async (scope, sessionId, range) => {
+          const found = await anyone(sessions, ["alice", "bob", undefined])(sessionId);
+          return sessions.page(found?.userId ? { userId: found.userId } : scope, sessionId, range);
+        },
+      })),
+  },
+  {
+    name: "the agent of a scope is ignored",
+    breaks: "ST4",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        get: ({ userId }, sessionId) => sessions.get(userId === undefined ? {} : { userId }, sessionId),
+      })),
+  },
+  {
+    name: "a batch is written item by item",
+    breaks: "ST5",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        append: async (scope, sessionId, items, options) => {
+          let result = await sessions.append(scope, sessionId, [], options);
+          for (const item of items) {
+            const { entries, leafId } = await sessions.append(scope, sessionId, [item]);
+            result = { entries: [...result.entries, ...entries], leafId };
+          }
+          return result;
+        },
+      })),
+  },
+  {
+    name: "the same id is written again under a new one",
+    breaks: "ST6",
+    wrap: (store) => {
+      const used = new Set<string>();
+      return withSessions(store, (sessions) => ({
+        append: (scope, sessionId, items, options) => {
+          const fresh = items.map(({ draft, id }) =>
+            id === undefined || used.has(`${sessionId} ${id}`) ? { draft } : { draft, id },
+          );
+          for (const { id } of items) used.add(`${sessionId} ${id}`);
+          return sessions.append(scope, sessionId, fresh, options);
+        },
+      }));
+    },
+  },
+  {
+    name: "expectedLeafId is ignored",
+    breaks: "ST7",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        append: (scope, sessionId, items, { expectedLeafId: _, ...options } = {}) =>
+          sessions.append(scope, sessionId, items, options),
+      })),
+  },
+  {
+    name: "the leaf does not move",
+    breaks: "ST8",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        branch: async (scope, sessionId) => (await sessions.get(scope, sessionId)) as SessionRecord,
+      })),
+  },
+  {
+    name: "the context forgets its first message",
+    breaks: "ST9",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        context: async (...args) => {
+          const context = await sessions.context(...args);
+          return (
+            context && {
+              ...context,
+              messages: context.messages.slice(1),
+              entryIds: context.entryIds.slice(1),
+            }
+          );
+        },
+      })),
+  },
+  {
+    name: "a page before an entry includes it",
+    breaks: "ST10",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        page: async (scope, sessionId, range) => {
+          const page = await sessions.page(scope, sessionId, range);
+          if (page === null || range.before === undefined) return page;
+          const whole = await sessions.page(scope, sessionId, { along: range.along, limit: 1000 });
+          return {
+            ...page,
+            entries: [...page.entries, ...(whole?.entries ?? []).filter(({ id }) => id === range.before)],
+          };
+        },
+      })),
+  },
+  {
+    name: "a fork is the whole session",
+    breaks: "ST11",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        fork: async (scope, sessionId, entryId, init) => {
+          const source = await sessions.get(scope, sessionId);
+          return sessions.fork(scope, sessionId, entryId === null ? null : (source?.leafId ?? null), init);
+        },
+      })),
+  },
+  {
+    name: "ifVersion is ignored",
+    breaks: "ST12",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        patch: (scope, sessionId, changes) => sessions.patch(scope, sessionId, changes),
+      })),
+  },
+  {
+    name: "lists are in the order of creation",
+    breaks: "ST13",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, query) => {
+          const page = await sessions.list(scope, query);
+          return {
+            ...page,
+            sessions: page.sessions.toSorted((a, b) => b.createdAt - a.createdAt || (a.uid > b.uid ? -1 : 1)),
+          };
+        },
+      })),
+  },
+  {
+    name: "the cursor is an offset",
+    breaks: "ST14",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, { cursor, limit = 100, ...query }) => {
+          const from = cursor === undefined || !/^\d+$/.test(cursor) ? 0 : Number(cursor);
+          const all = await sessions.list(scope, {
+            ...query,
+            ...(from === 0 && cursor !== undefined ? { cursor } : {}),
+            limit: limit < 1 ? limit : 1000,
+          });
+          const next = from + limit;
+          return {
+            ...all,
+            sessions: all.sessions.slice(from, next),
+            nextCursor: next < all.sessions.length ? String(next) : null,
+          };
+        },
+      })),
+  },
+  {
+    name: "the fence is asked after the write",
+    breaks: "ST16",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        append: async (scope, sessionId, items, { fence, ...options } = {}) => {
+          const done = await sessions.append(scope, sessionId, items, options);
+          if (fence?.() === false) await sessions.append(scope, sessionId, [], { fence });
+          return done;
+        },
+      })),
+  },
+  {
+    name: "what is missing is made on the way",
+    breaks: "ST17",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        append: async (scope, sessionId, items, options) => {
+          const there = await sessions.get(scope, sessionId);
+          if (there === null)
+            await sessions.create(scope, { key: `agent:main:session:${sessionId}`, sessionId, cwd: "/" });
+          return sessions.append(scope, sessionId, items, options);
+        },
+      })),
+  },
+  {
+    name: "text is trimmed",
+    breaks: "ST22",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        page: async (...args) => {
+          const page = await sessions.page(...args);
+          return page && (JSON.parse(JSON.stringify(page).replaceAll("\\u0000", "")) as typeof page);
+        },
+      })),
+  },
+  {
+    name: "search matches any word",
+    breaks: "SR1",
+    wrap: (store) => ({
+      ...store,
+      search: {
+        search: async (scope, query) =>
+          store.search.search(scope, { ...query, text: query.text.split(" ")[0] ?? "" }),
+      },
+    }),
+  },
+  {
+    name: "search sees other users",
+    breaks: "ST3",
+    wrap: (store) => ({
+      ...store,
+      search: {
+        search: async (scope, query) => {
+          const own = await store.search.search(scope, query);
+          return own.hits.length > 0 ? own : store.search.search({ userId: "alice" }, query);
+        },
+      },
+    }),
+  },
+  {
+    name: "absent state has version 0",
+    breaks: "SS2",
+    wrap: (store) => ({
+      ...store,
+      state: {
+        ...store.state,
+        set: async (scope, sessionId, key, value, { ifVersion } = {}) =>
+          store.state.set(
+            scope,
+            sessionId,
+            key,
+            value,
+            ifVersion === 0 || ifVersion === undefined ? {} : { ifVersion },
+          ),
+      },
+    }),
+  },
+  {
+    name: "blobs are shared by everybody",
+    breaks: "SB1",
+    wrap: (store) => {
+      const everybody = { userId: "shared", agentId: "shared" };
+      return {
+        ...store,
+        blobs: {
+          put: (_, bytes) => store.blobs.put(everybody, bytes),
+          get: (_, sha256) => store.blobs.get(everybody, sha256),
+        },
+      };
+    },
+  },
+  {
+    name: "unsubscribing does nothing",
+    breaks: "SW1",
+    wrap: (store) => ({
+      ...store,
+      watch: {
+        subscribe: (scope, listener) => {
+          store.watch.subscribe(scope, listener);
+          return () => undefined;
+        },
+      },
+    }),
+  },
+];

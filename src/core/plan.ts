@@ -1,0 +1,87 @@
+import type { Entry } from "./entries.ts";
+import { currentVersion, lineOf } from "./entries.ts";
+import { SkeinError } from "./errors.ts";
+import type { Node } from "./link.ts";
+import { sameJson } from "./link.ts";
+import type { EntryDraft } from "./seal.ts";
+import { sealEntry } from "./seal.ts";
+
+/** An entry to be added; with an id of the caller's, adding it again changes nothing. */
+export interface PlannedItem {
+  readonly draft: EntryDraft;
+  readonly id?: string;
+}
+
+/** Entries that have their place and their lines, but are not in the tree yet: a store writes the lines first. */
+export interface Plan {
+  /** One for each item, new or already there. */
+  readonly entries: readonly Entry[];
+  /** The lines to be written, without line breaks; none when everything was there already. */
+  readonly lines: readonly string[];
+  readonly nodes: readonly Node[];
+}
+
+/** What planning needs to know of the tree. */
+export interface PlanSite {
+  readonly tip: Node | null;
+  readonly size: number;
+  readonly time: number;
+  find(id: string): Node | undefined;
+  newId(): string;
+}
+
+/** Seals the items one behind the other from the tip on. Throws on the first that is wrong, and nothing is changed. */
+export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan {
+  const entries: Entry[] = [];
+  const lines: string[] = [];
+  const nodes: Node[] = [];
+  const added = new Map<string, Node>();
+  const find = (id: string) => added.get(id) ?? site.find(id);
+  let { tip } = site;
+  for (const { draft, id } of items) {
+    const known = id === undefined ? undefined : find(id);
+    if (known !== undefined) {
+      entries.push(sameEntry(known.entry, draft));
+      continue;
+    }
+    checkTargets(draft, tip, find);
+    const place = { id: id ?? site.newId(), parentId: tip?.entry.id ?? null, time: site.time };
+    const { entry, line } = sealEntry(draft, place);
+    const node: Node = { entry, position: site.size + nodes.length, parent: tip };
+    entries.push(entry);
+    lines.push(line);
+    nodes.push(node);
+    added.set(entry.id, node);
+    tip = node;
+  }
+  return { entries, lines, nodes };
+}
+
+export function requireNode(node: Node | undefined, id: string): Node {
+  if (node !== undefined) return node;
+  const advice = "`skein sessions tree` lists the entries of a session";
+  throw new SkeinError("not_found", { what: "Entry", name: id, advice });
+}
+
+/** A version that we do not know is not ours to add to. */
+export function refuseNewer(id: string, version: number | undefined): never {
+  const problem = `it has version ${version}, newer than ${currentVersion}`;
+  throw new SkeinError("read_only", { name: `Session ${id}`, problem });
+}
+
+function sameEntry(entry: Entry, draft: EntryDraft): Entry {
+  const place = { id: entry.id, parentId: entry.parentId, time: Date.parse(entry.timestamp) };
+  if (sameJson(lineOf(entry), sealEntry(draft, place).entry)) return entry;
+  throw new SkeinError("conflict", { problem: `Another entry has the id ${entry.id}` });
+}
+
+function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) => Node | undefined): void {
+  if (draft.type === "label") requireNode(find(draft.targetId), draft.targetId);
+  if (draft.type !== "compaction" || draft.firstKeptEntryId === null) return;
+  const kept = requireNode(find(draft.firstKeptEntryId), draft.firstKeptEntryId);
+  for (let node = tip; node !== kept; node = node.parent) {
+    if (node !== null) continue;
+    const problem = `firstKeptEntryId ${draft.firstKeptEntryId} is not on the branch`;
+    throw new SkeinError("invalid_entry", { type: "compaction", problem });
+  }
+}

@@ -1,0 +1,34 @@
+import type { Scope, SessionRecord, StoreChange, WatchStore } from "./contract.ts";
+
+/** Whether a session belongs to a scope. */
+export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "agentId">): boolean {
+  const sameUser = (scope.userId ?? null) === session.userId;
+  return sameUser && (scope.agentId === undefined || scope.agentId === session.agentId);
+}
+
+/** Tells subscribers of changes, in the order they are published; one that throws does not keep others from hearing. */
+export class ChangeFeed implements WatchStore {
+  readonly #subscribers = new Set<{ scope: Scope; listener: (change: StoreChange) => void }>();
+
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+    const subscriber = { scope, listener };
+    this.#subscribers.add(subscriber);
+    return () => {
+      this.#subscribers.delete(subscriber);
+    };
+  }
+
+  publish(change: StoreChange): void {
+    for (const subscriber of [...this.#subscribers]) {
+      if (!this.#subscribers.has(subscriber) || !inScope(subscriber.scope, change.session)) continue;
+      try {
+        subscriber.listener(change);
+      } catch (error) {
+        // The change is kept whatever a listener thinks of it; its error is its own, reported as uncaught.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}

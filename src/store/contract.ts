@@ -1,0 +1,244 @@
+import type { ContextOptions, SessionContext } from "../core/context.ts";
+import type { Entry } from "../core/entries.ts";
+import type { SessionKind } from "../core/keys.ts";
+import type { Lookup } from "../core/references.ts";
+import type { EntryDraft } from "../core/seal.ts";
+
+/**
+ * What a store must do, in five ports, so that nobody has to write a queue in order to keep messages. The rules are
+ * ST*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` shows them for any store.
+ * Absence is `null` or an empty list. What is refused is a SkeinError, and then nothing has changed.
+ */
+export interface Store {
+  readonly sessions: SessionStore;
+  readonly search: SearchStore;
+  readonly state: StateStore;
+  readonly blobs: BlobStore;
+  readonly watch: WatchStore;
+  /** Everything acknowledged is kept; what is under way is finished first. */
+  close(): Promise<void>;
+}
+
+/** Whose sessions. Nothing outside a scope can be reached with it; no user id is the unnamed user, never "all". */
+export interface Scope {
+  readonly userId?: string;
+  /** Narrows further, to one agent. */
+  readonly agentId?: string;
+}
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
+
+/** What is known of a session beside its entries. Fields that a later version adds are kept. */
+export interface SessionMeta {
+  /** Unique for a user's agent. */
+  readonly label?: string;
+  readonly displayName?: string;
+  readonly archived?: boolean;
+  readonly sandboxed?: boolean;
+  readonly channel?: string;
+  readonly delivery?: {
+    readonly channel: string;
+    readonly to?: string;
+    readonly accountId?: string;
+    readonly threadId?: string;
+  };
+  readonly model?: string;
+  readonly thinkingLevel?: string;
+  readonly verboseLevel?: "off" | "on" | "full";
+  readonly sendPolicy?: "allow" | "deny";
+  /** The key of the session that spawned this one. Lineage is written once. */
+  readonly spawnedBy?: string;
+  readonly [field: string]: Json | undefined;
+}
+
+/** Changes to {@link SessionMeta}; `null` takes a field away. */
+export type MetaPatch = { readonly [Field in keyof SessionMeta]: SessionMeta[Field] | null };
+
+/** A session as lists show it. */
+export interface SessionRecord {
+  /** The same for good, whatever the key does. */
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  readonly kind: SessionKind;
+  readonly sessionId: string;
+  readonly cwd: string;
+  /** Goes up with every change of `meta`. */
+  readonly version: number;
+  readonly meta: SessionMeta;
+  readonly name: string | null;
+  readonly createdAt: number;
+  /** When the last conversation entry was appended; metadata does not count. */
+  readonly updatedAt: number;
+  readonly leafId: string | null;
+}
+
+export interface SessionInit {
+  readonly key: string;
+  /** Left out: a new one. */
+  readonly sessionId?: string;
+  readonly cwd: string;
+  readonly meta?: SessionMeta;
+}
+
+export interface SessionQuery {
+  readonly kinds?: readonly SessionKind[];
+  readonly label?: string;
+  /** In key, session id, label, display name or name; without regard to case. */
+  readonly text?: string;
+  /** `true`: the archived ones alone. Left out or `false`: the others alone. */
+  readonly archived?: boolean;
+  readonly activeSince?: number;
+  readonly spawnedBy?: string;
+  /** The session that belongs to no agent. Left out of lists unless asked for. */
+  readonly includeGlobal?: boolean;
+  readonly includeUnknown?: boolean;
+  /** 1 to 1000; by default 100. */
+  readonly limit?: number;
+  /** From the page before; stays right while sessions come and move. */
+  readonly cursor?: string;
+}
+
+export interface SessionPage {
+  /** Newest first. */
+  readonly sessions: readonly SessionRecord[];
+  readonly nextCursor: string | null;
+  /** How many sessions the answer may be behind for; 0 where the store has no such lag. */
+  readonly behind: number;
+}
+
+/** An entry to be written; with an id of the caller's, writing it again changes nothing. */
+export interface AppendItem {
+  readonly draft: EntryDraft;
+  readonly id?: string;
+}
+
+export interface AppendOptions {
+  /** `conflict` unless this is the leaf now; `null` is before the root. */
+  readonly expectedLeafId?: string | null;
+  /** Asked under the same exclusion as the write; `false` refuses it with `fenced`. */
+  readonly fence?: () => boolean;
+}
+
+export interface Appended {
+  /** One for each item, as it stands in the session. */
+  readonly entries: readonly Entry[];
+  readonly leafId: string | null;
+}
+
+export interface EntryRange {
+  /** The active branch, or everything in the order it was written. */
+  readonly along: "branch" | "all";
+  readonly before?: string;
+  readonly after?: string;
+  readonly limit: number;
+}
+
+export interface EntryPage {
+  /** Oldest first. */
+  readonly entries: readonly Entry[];
+  readonly hasEarlier: boolean;
+  readonly hasLater: boolean;
+}
+
+/** Sessions and entries. */
+export interface SessionStore {
+  /** `conflict` when the key, the session id (without regard to case) or the label is taken. */
+  create(scope: Scope, init: SessionInit): Promise<SessionRecord>;
+  get(scope: Scope, sessionId: string): Promise<SessionRecord | null>;
+  /** All that a lookup finds, archived ones too; `resolveReference` asks in order. */
+  find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]>;
+  list(scope: Scope, query: SessionQuery): Promise<SessionPage>;
+  /** `conflict` when `ifVersion` is not the version now, or the label is taken. */
+  patch(
+    scope: Scope,
+    sessionId: string,
+    changes: MetaPatch,
+    options?: { ifVersion?: number },
+  ): Promise<SessionRecord>;
+  /** All or nothing, in order. Acknowledged is kept. */
+  append(
+    scope: Scope,
+    sessionId: string,
+    items: readonly AppendItem[],
+    options?: AppendOptions,
+  ): Promise<Appended>;
+  /** Moves the leaf, and remembers it. */
+  branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord>;
+  /** A new session with the path to an entry. */
+  fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
+  context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;
+  page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null>;
+  /** Into the trash: in no list, lookup or search, its key and label free again. `false`: was not there. */
+  remove(scope: Scope, sessionId: string): Promise<boolean>;
+  /** Back out of the trash; `conflict` when its key or label has been taken since. */
+  restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
+}
+
+export interface SearchQuery {
+  readonly text: string;
+  readonly sessionId?: string;
+  readonly role?: string;
+  readonly since?: number;
+  readonly until?: number;
+  /** 1 to 50; by default 10. */
+  readonly limit?: number;
+}
+
+export interface SearchHit {
+  readonly sessionId: string;
+  readonly key: string;
+  readonly entryId: string;
+  readonly role: string;
+  readonly time: number;
+  /** Text around the first match. */
+  readonly snippet: string;
+}
+
+/** Full text over whole sessions, tool results too. */
+export interface SearchStore {
+  /** Best first. All words must occur. */
+  search(
+    scope: Scope,
+    query: SearchQuery,
+  ): Promise<{ readonly hits: readonly SearchHit[]; readonly behind: number }>;
+}
+
+export interface StateValue {
+  readonly value: Json;
+  /** From 1 up; goes up with every change. */
+  readonly version: number;
+}
+
+/** Snapshots of an agent's state modules, by session. */
+export interface StateStore {
+  get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null>;
+  /** `ifVersion` null: only if there is none yet. Returns the new version. */
+  set(
+    scope: Scope,
+    sessionId: string,
+    key: string,
+    value: Json,
+    options?: { ifVersion?: number | null },
+  ): Promise<number>;
+  delete(scope: Scope, sessionId: string, key: string): Promise<boolean>;
+  keys(scope: Scope, sessionId: string): Promise<readonly string[]>;
+}
+
+/** Large contents, by their hash. */
+export interface BlobStore {
+  /** The SHA-256 of the bytes; the same bytes again change nothing. */
+  put(scope: Scope, bytes: Uint8Array): Promise<string>;
+  get(scope: Scope, sha256: string): Promise<Uint8Array | null>;
+}
+
+export type StoreChange =
+  | { readonly type: "created" | "patched" | "removed" | "restored"; readonly session: SessionRecord }
+  | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
+
+/** What this process changes. */
+export interface WatchStore {
+  /** Called after a change is kept, in order for each session, and never again after the returned function. */
+  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;
+}

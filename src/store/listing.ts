@@ -1,0 +1,66 @@
+import { SkeinError } from "../core/errors.ts";
+import type { SessionQuery, SessionRecord } from "./contract.ts";
+
+/** How sessions are filtered, ordered and paged, the same in every store. */
+
+/** A place in the order of a list: newest first, then by uid. */
+export interface ListPlace {
+  readonly updatedAt: number;
+  readonly uid: string;
+}
+
+const defaultLimit = 100;
+const mostSessions = 1000;
+
+export function limitOf(limit: number | undefined, most = mostSessions, fallback = defaultLimit): number {
+  if (limit === undefined) return fallback;
+  if (!Number.isInteger(limit) || limit < 1) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `The limit ${limit} is not a whole number from 1 up`,
+      advice: `Use 1 to ${most}`,
+    });
+  }
+  return Math.min(limit, most);
+}
+
+export function encodeCursor({ updatedAt, uid }: ListPlace): string {
+  return `${updatedAt}.${uid}`;
+}
+
+export function decodeCursor(cursor: string | undefined): ListPlace | null {
+  if (cursor === undefined) return null;
+  const [, updatedAt, uid] = /^(\d{1,16})\.([\w-]+)$/.exec(cursor) ?? [];
+  if (updatedAt === undefined || uid === undefined) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `The cursor "${cursor}" is not one of ours`,
+      advice: "Take nextCursor of the page before, or leave it out",
+    });
+  }
+  return { updatedAt: Number(updatedAt), uid };
+}
+
+/** Before zero: `a` comes first in a list. */
+export function compareInList(a: ListPlace, b: ListPlace): number {
+  if (a.updatedAt !== b.updatedAt) return b.updatedAt - a.updatedAt;
+  return a.uid === b.uid ? 0 : a.uid > b.uid ? -1 : 1;
+}
+
+export function matchesQuery(record: SessionRecord, query: SessionQuery): boolean {
+  const { meta, kind, key } = record;
+  if (key === "global" && query.includeGlobal !== true) return false;
+  if (key === "unknown" && query.includeUnknown !== true) return false;
+  if ((meta.archived === true) !== (query.archived === true)) return false;
+  if (query.kinds !== undefined && query.kinds.length > 0 && !query.kinds.includes(kind)) return false;
+  if (query.label !== undefined && meta.label !== query.label) return false;
+  if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
+  if (query.spawnedBy !== undefined && meta.spawnedBy !== query.spawnedBy) return false;
+  return query.text === undefined || hasText(record, query.text);
+}
+
+function hasText(record: SessionRecord, text: string): boolean {
+  const { key, sessionId, name, meta } = record;
+  const wanted = text.toLowerCase();
+  return [key, sessionId, name, meta.label, meta.displayName].some((each) =>
+    each?.toLowerCase().includes(wanted),
+  );
+}

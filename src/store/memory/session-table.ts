@@ -1,0 +1,118 @@
+import { SkeinError } from "../../core/errors.ts";
+import { kindOf, parseKey } from "../../core/keys.ts";
+import type { Lookup } from "../../core/references.ts";
+import type { SessionTree } from "../../core/tree.ts";
+import { inScope } from "../changes.ts";
+import type { Scope, SessionMeta, SessionRecord } from "../contract.ts";
+
+/** A session as the memory store holds it. */
+export interface HeldSession {
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  readonly tree: SessionTree;
+  readonly createdAt: number;
+  meta: SessionMeta;
+  version: number;
+  updatedAt: number;
+  trashed: boolean;
+}
+
+/** The sessions of all users, and what must be unique among those of one. */
+export class SessionTable {
+  readonly #sessions = new Map<string, HeldSession>();
+
+  add(session: HeldSession): void {
+    this.#sessions.set(session.uid, session);
+  }
+
+  /** The live sessions of a scope. */
+  *in(scope: Scope): Generator<HeldSession> {
+    for (const session of this.#sessions.values()) {
+      if (!session.trashed && inScope(scope, session)) yield session;
+    }
+  }
+
+  get(scope: Scope, sessionId: string): HeldSession | null {
+    const wanted = sessionId.toLowerCase();
+    for (const session of this.in(scope)) if (session.tree.header.id.toLowerCase() === wanted) return session;
+    return null;
+  }
+
+  require(scope: Scope, sessionId: string): HeldSession {
+    return this.get(scope, sessionId) ?? notFound(sessionId);
+  }
+
+  trashed(scope: Scope, sessionId: string): HeldSession | null {
+    for (const session of this.#sessions.values()) {
+      if (session.trashed && inScope(scope, session) && session.tree.header.id === sessionId) return session;
+    }
+    return null;
+  }
+
+  find(scope: Scope, lookup: Lookup): HeldSession[] {
+    return [...this.in(scope)].filter((session) => matches(session, lookup));
+  }
+
+  /** Throws `conflict` when another session of the user has what this one claims. A trashed one keeps its id. */
+  claim(
+    claim: { userId: string | null; agentId: string; key: string; sessionId?: string; label?: string },
+    self?: HeldSession,
+  ): void {
+    for (const other of this.#sessions.values()) {
+      if (other === self || other.userId !== claim.userId) continue;
+      if (claim.sessionId?.toLowerCase() === other.tree.header.id.toLowerCase())
+        taken("session id", claim.sessionId);
+      if (other.trashed) continue;
+      if (other.key === claim.key) taken("session key", claim.key);
+      const label = claim.label !== undefined && other.agentId === claim.agentId ? claim.label : undefined;
+      if (label !== undefined && other.meta.label === label) taken("label", label);
+    }
+  }
+}
+
+export function recordOf(session: HeldSession): SessionRecord {
+  const { uid, userId, agentId, key, version, meta, createdAt, updatedAt, tree } = session;
+  return {
+    uid,
+    userId,
+    agentId,
+    key,
+    kind: kindOf(parseKey(key)),
+    sessionId: tree.header.id,
+    cwd: tree.header.cwd ?? "",
+    version,
+    meta,
+    name: tree.name,
+    createdAt,
+    updatedAt,
+    leafId: tree.leafId,
+  };
+}
+
+export function notFound(sessionId: string): never {
+  const advice = "`find` and `list` show what is there";
+  throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
+}
+
+function taken(what: string, name: string): never {
+  throw new SkeinError("conflict", { problem: `The ${what} "${name}" is taken` });
+}
+
+function matches(session: HeldSession, lookup: Lookup): boolean {
+  switch (lookup.by) {
+    case "key":
+      return session.key === lookup.key;
+    case "spawnId": {
+      const key = parseKey(session.key);
+      return key.form === "subagent" && key.thread === undefined && key.spawnId === lookup.spawnId;
+    }
+    case "sessionId":
+      return session.tree.header.id.toLowerCase() === lookup.sessionId.toLowerCase();
+    case "label":
+      return session.meta.label === lookup.label && session.agentId === lookup.agentId;
+    case "prefix":
+      return session.tree.header.id.startsWith(lookup.prefix);
+  }
+}

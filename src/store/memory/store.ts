@@ -1,0 +1,83 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { IdSource } from "../../core/ids.ts";
+import { createIdSource } from "../../core/ids.ts";
+import { ChangeFeed } from "../changes.ts";
+import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
+import { checkStateKey, versionConflict } from "../state-rules.ts";
+import { MemorySearch } from "./search.ts";
+import { SessionTable } from "./session-table.ts";
+import { MemorySessions } from "./sessions.ts";
+
+/** A store that lives as long as the process. The others are measured by what it does. */
+export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } = {}): Store {
+  const table = new SessionTable();
+  const watch = new ChangeFeed();
+  const clock = options.clock ?? systemClock;
+  return {
+    sessions: new MemorySessions(table, watch, clock, options.newId ?? createIdSource(clock)),
+    search: new MemorySearch(table),
+    state: memoryState(table),
+    blobs: memoryBlobs(),
+    watch,
+    close: async () => undefined,
+  };
+}
+
+function memoryState(table: SessionTable): StateStore {
+  const values = new Map<string, Map<string, { text: string; version: number }>>();
+  const of = (scope: Scope, sessionId: string) => {
+    const session = table.get(scope, sessionId);
+    return session === null ? undefined : values.get(session.uid);
+  };
+  return {
+    async get(scope, sessionId, key) {
+      const held = of(scope, sessionId)?.get(key);
+      return held === undefined ? null : { value: JSON.parse(held.text) as Json, version: held.version };
+    },
+    async set(scope, sessionId, key, value, setOptions = {}) {
+      checkStateKey(key);
+      const { uid } = table.require(scope, sessionId);
+      const ofSession = values.get(uid) ?? new Map();
+      const version: number | null = ofSession.get(key)?.version ?? null;
+      if (setOptions.ifVersion !== undefined && setOptions.ifVersion !== version) {
+        throw versionConflict(key, version, setOptions.ifVersion);
+      }
+      ofSession.set(key, { text: JSON.stringify(value), version: (version ?? 0) + 1 });
+      values.set(uid, ofSession);
+      return (version ?? 0) + 1;
+    },
+    async delete(scope, sessionId, key) {
+      return of(scope, sessionId)?.delete(key) ?? false;
+    },
+    async keys(scope, sessionId) {
+      return [...(of(scope, sessionId)?.keys() ?? [])].toSorted();
+    },
+  };
+}
+
+/** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
+function memoryBlobs(): BlobStore {
+  const blobs = new Map<string, Uint8Array>();
+  const place = ({ userId, agentId }: Scope, sha256: string) =>
+    JSON.stringify([userId ?? null, agentId ?? null, sha256]);
+  return {
+    async put(scope, bytes) {
+      if (scope.agentId === undefined) {
+        throw new SkeinError("invalid_arguments", {
+          problem: "A blob belongs to an agent",
+          advice: "Name one in the scope",
+        });
+      }
+      const sha256 = createHash("sha256").update(bytes).digest("hex");
+      blobs.set(place(scope, sha256), Uint8Array.from(bytes));
+      return sha256;
+    },
+    async get(scope, sha256) {
+      const bytes = blobs.get(place(scope, sha256));
+      return bytes === undefined ? null : Uint8Array.from(bytes);
+    },
+  };
+}

@@ -1,0 +1,24 @@
+import { cutText } from "../core/text.ts";
+
+const width = 160;
+
+/** One line of text around the first place where a word of the query stands. */
+export function snippetOf(text: string, query: string): string {
+  const line = text.replace(/\s+/g, " ").trim();
+  const folded = line.toLowerCase();
+  const places = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "")
+    .map((word) => folded.indexOf(word))
+    .filter((place) => place !== -1);
+  const first = places.length === 0 ? 0 : Math.min(...places);
+  const from = line.length <= width ? 0 : Math.max(0, first - width / 4);
+  const begin = isTrail(line.charCodeAt(from)) ? from + 1 : from;
+  const shown = cutText(line.slice(begin), width);
+  return `${begin > 0 ? "…" : ""}${shown}${begin + shown.length < line.length ? "…" : ""}`;
+}
+
+function isTrail(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}

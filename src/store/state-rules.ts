@@ -1,0 +1,19 @@
+import { SkeinError } from "../core/errors.ts";
+import { sessionIdProblem } from "../core/names.ts";
+
+/** The rules for state values, the same in every store. */
+
+/** State keys become file names, and follow the rules of session ids. */
+export function checkStateKey(key: string): void {
+  const problem = sessionIdProblem(key);
+  if (problem === null) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `The state key "${key}" is not valid: ${problem}`,
+    advice: "Use letters, digits, dot, underscore and hyphen",
+  });
+}
+
+export function versionConflict(key: string, actual: number | null, expected: number | null): SkeinError {
+  const say = (version: number | null) => (version === null ? "absent" : `version ${version}`);
+  return new SkeinError("conflict", { problem: `State "${key}" is ${say(actual)}, not ${say(expected)}` });
+}

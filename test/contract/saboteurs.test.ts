@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import type { Case } from "../../src/conformance/harness.ts";
+import { saboteurs } from "../../src/conformance/saboteurs.ts";
+import { storeConformance } from "../../src/conformance/store.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+
+const capabilities = { reopen: false, powerCut: false };
+
+async function failedRules(cases: readonly Case[]): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { id, run } of cases) await run().catch(() => failed.push(id));
+  return failed;
+}
+
+describe("the kit", () => {
+  test.each(saboteurs.map((each) => [each.name, each.breaks, each] as const))(
+    "[KIT1] catches the store where %s, on %s",
+    async (_, rule, saboteur) => {
+      const cases = storeConformance({
+        create: async () => ({ store: saboteur.wrap(createMemoryStore()) }),
+        capabilities,
+      });
+      expect(await failedRules(cases)).toContain(rule);
+    },
+  );
+
+  test("[KIT1] has at least twelve saboteurs, over every port", () => {
+    expect(saboteurs.length).toBeGreaterThanOrEqual(12);
+    const ports = new Set(saboteurs.map(({ breaks }) => breaks.replace(/\d+$/, "")));
+    expect([...ports].toSorted()).toEqual(["SB", "SR", "SS", "ST", "SW"]);
+  });
+
+  test("[KIT2] a declined rule is left out, and an unknown one is an error", () => {
+    const harness = { create: async () => ({ store: createMemoryStore() }), capabilities };
+    const all = storeConformance(harness);
+    const some = storeConformance({ ...harness, declines: [{ rule: "SB1", because: "no blobs" }] });
+    expect(all.filter((each) => !some.some((other) => other.id === each.id)).map((each) => each.id)).toEqual([
+      "SB1",
+    ]);
+    expect(() => storeConformance({ ...harness, declines: [{ rule: "XX9", because: "?" }] })).toThrow("XX9");
+  });
+
+  test("[KIT2] a harness that promises what it does not give is told so", async () => {
+    const [first] = storeConformance({
+      create: async () => ({ store: createMemoryStore() }),
+      capabilities: { reopen: true, powerCut: false },
+    }).filter((each) => each.id === "ST19");
+    await expect(first?.run()).rejects.toThrow("promises reopen");
+  });
+});
