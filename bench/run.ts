@@ -55,7 +55,10 @@ function measure(entries: number): Row {
 const rows = sizes.map(measure);
 console.table(rows);
 const machine = `${cpus()[0]?.model ?? "unknown"} × ${cpus().length}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}`;
-const results = fileURLToPath(new URL("results/", import.meta.url));
-mkdirSync(results, { recursive: true });
-writeFileSync(`${results}core.json`, `${JSON.stringify({ machine, rows }, null, 2)}\n`);
-console.log(`\nwritten to bench/results/core.json (${machine})`);
+console.log(machine);
+if (process.argv.includes("--save")) {
+  const results = fileURLToPath(new URL("results/", import.meta.url));
+  mkdirSync(results, { recursive: true });
+  writeFileSync(`${results}core.json`, `${JSON.stringify({ machine, rows }, null, 2)}\n`);
+  console.log("written to bench/results/core.json");
+}

@@ -2,7 +2,17 @@
 // A stamp written last tells a finished install from one that was cut off. Talks on stderr: stdout is the caller's.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -74,20 +84,38 @@ function tryLock() {
   } catch (error) {
     if (error.code !== "EEXIST") throw error;
   }
-  if (holderIsGone()) rmSync(lockFile, { force: true });
+  if (holderIsGone()) setAside();
   return false;
 }
 
-function holderIsGone() {
-  let holder;
+/** Renamed, not deleted: of two that find it stale, one gets it, and a fresh lock is put back. */
+function setAside() {
+  const aside = `${lockFile}.${process.pid}`;
   try {
-    holder = Number(readFileSync(lockFile, "utf8"));
-  } catch {
+    renameSync(lockFile, aside);
+  } catch (error) {
+    if (error.code === "ENOENT") return;
+    throw error;
+  }
+  if (isGone(readFileSync(aside, "utf8"))) rmSync(aside);
+  else renameSync(aside, lockFile);
+}
+
+function holderIsGone() {
+  try {
+    const text = readFileSync(lockFile, "utf8");
+    // Empty: being written just now, or its writer was killed in between.
+    return text === "" ? Date.now() - statSync(lockFile).mtimeMs > 5000 : isGone(text);
+  } catch (error) {
+    if (error.code !== "ENOENT") throw error;
     return false; // released just now
   }
-  if (!Number.isInteger(holder) || holder <= 0) return false; // being written just now
+}
+
+function isGone(holder) {
+  if (!/^[1-9]\d*$/.test(holder)) return true;
   try {
-    process.kill(holder, 0);
+    process.kill(Number(holder), 0);
     return false;
   } catch (error) {
     return error.code === "ESRCH";

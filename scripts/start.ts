@@ -15,8 +15,13 @@ for (const member of ["main", "gardens", "food"]) {
   console.log();
 }
 console.log(`Type next:
-  npm run skein -- sessions show examples/family/main.jsonl     read the conversation
-  npm run skein -- context examples/family/main.jsonl           what a model would be sent
-  npm run skein -- sessions tree <a .jsonl file of pi or OpenClaw>
-  npm run skein -- --help                                       everything else
-  npm test                                                      prove it all`);
+  npm run -s skein -- sessions show examples/family/main.jsonl
+      read the conversation
+  npm run -s skein -- context examples/family/main.jsonl
+      what a model would be sent
+  npm run -s skein -- sessions tree <file>
+      a session file of your own, of pi or OpenClaw
+  npm run -s skein -- --help
+      everything else
+  npm test
+      prove it all`);

@@ -1,13 +1,17 @@
 export type { Clock } from "./core/clock.ts";
-export { buildContext, type ContextOptions, type SessionContext } from "./core/context.ts";
+export {
+  buildContext,
+  type ContextMessage,
+  type ContextOptions,
+  type SessionContext,
+} from "./core/context.ts";
 export type { Diagnostic } from "./core/diagnostics.ts";
-export type { CorruptLine, Entry, SessionHeader } from "./core/entries.ts";
+export { type CorruptLine, type Entry, isCorrupt, type SessionHeader } from "./core/entries.ts";
 export { type ErrorCode, SkeinError } from "./core/errors.ts";
 export { formatKey, type ParsedKey, parseKey } from "./core/keys.ts";
 export type { Message } from "./core/messages.ts";
 export { parseAgentId, parseSessionId } from "./core/names.ts";
 export { type ParsedSession, parseSession } from "./core/parse-session.ts";
-export { userIdOfSegment, userSegment } from "./core/path-segment.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
-export type { EntryDraft } from "./core/seal.ts";
-export { SessionTree } from "./core/tree.ts";
+export type { EntryDraft, MessageDraft } from "./core/seal.ts";
+export { type AppendOptions, SessionTree, type TreeOptions } from "./core/tree.ts";

@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import fc from "fast-check";
 import type { TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
 import {
   ContextPayloadSchema,
@@ -41,23 +43,53 @@ async function run(args: string[], options: Partial<Terminal> = {}) {
     err: (text) => {
       printed.err += text;
     },
-    color: false,
+    color: { out: false, err: false },
     columns: 100,
     cwd: examples,
+    command: "skein",
     ...options,
   };
   const exit = await runCli(args, "1.2.3", terminal);
   return { ...printed, exit };
 }
 
+/** Every command that reads a session file. */
+const readers = [["sessions", "show"], ["sessions", "tree"], ["sessions", "tree", "--all"], ["context"]];
+
 describe("the command line", () => {
+  test("[CLI11] whatever a file holds, it is printed without failing, for people and as JSON", async () => {
+    const file = join(folder, "any.jsonl");
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(anyEntry, damagedEntry), { maxLength: 6 }), async (entries) => {
+        writeFileSync(
+          file,
+          sessionText(
+            ...entries.map((entry, index) => ({ ...entry, id: Reflect.get(entry, "id") ?? `e${index}` })),
+          ),
+        );
+        for (const command of readers) {
+          expect(await run([...command, file])).toMatchObject({ exit: 0, err: "" });
+          const { out } = await run([...command, file, "--json"]);
+          const schema =
+            command[0] === "context"
+              ? ContextPayloadSchema
+              : command[1] === "show"
+                ? HistorySchema
+                : TreeSchema;
+          expect(Check(schema, JSON.parse(out))).toBe(true);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   const payloads: [string[], TSchema][] = [
     [["sessions", "show", "main.jsonl", "--json"], HistorySchema],
     [["sessions", "tree", "main.jsonl", "--json"], TreeSchema],
     [["context", "main.jsonl", "--json"], ContextPayloadSchema],
   ];
   test.each(payloads)("[CLI1] %j prints JSON alone, by its schema", async (args, schema) => {
-    const { out, err, exit } = await run(args, { color: true });
+    const { out, err, exit } = await run(args, { color: { out: true, err: false } });
     expect(Check(schema, JSON.parse(out))).toBe(true);
     expect(err).toBe("");
     expect(exit).toBe(0);
@@ -103,23 +135,26 @@ describe("the command line", () => {
 
   test("[CLI4] colours only where they are wanted", async () => {
     const plain = await run(["sessions", "tree", "main.jsonl"]);
-    const coloured = await run(["sessions", "tree", "main.jsonl"], { color: true });
+    const coloured = await run(["sessions", "tree", "main.jsonl"], { color: { out: true, err: false } });
     expect(plain.out).not.toContain("\u001b");
     expect(coloured.out).toContain("\u001b[");
     expect(stripVTControlCharacters(coloured.out)).toBe(plain.out);
   });
 
-  test.each([["sessions", "show"], ["sessions", "tree"], ["context"]])(
-    "[CLI5] hostile text is shown, not obeyed: %s %s",
-    async (...command) => {
-      const { out } = await run([...command.filter((each) => each !== undefined), "hostile.jsonl"], {
-        cwd: folder,
-      });
-      expect(out).toContain("owned");
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
-      expect(out).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
-    },
-  );
+  test.each(readers)("[CLI5] hostile text is shown, not obeyed: %s %s", async (...command) => {
+    const { out } = await run([...command.filter((each) => each !== undefined), "hostile.jsonl"], {
+      cwd: folder,
+    });
+    expect(out).toContain("owned");
+    const json = await run([...command.filter((each) => each !== undefined), "hostile.jsonl", "--json"], {
+      cwd: folder,
+    });
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
+    expect(json.out).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+    expect(JSON.stringify(JSON.parse(json.out))).toContain("\u202e");
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
+    expect(out).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+  });
 
   test("[CLI6] a relative path is taken from where the user stands", async () => {
     expect((await run(["context", "./food.jsonl"])).exit).toBe(0);
@@ -152,22 +187,39 @@ describe("the command line", () => {
     const { out } = await run(["sessions", "tree", "main.jsonl"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/family-tree.txt");
     expect(out).toMatch(/├─.*\n(│ .*\n)+└─↩/);
+    expect(readFileSync(new URL("../../README.md", import.meta.url), "utf8")).toContain(out);
     expect(out).toContain("[first plan]");
     expect(out).toContain("▣");
     expect(out).toContain("◀ leaf");
   });
 
-  test("[CLI8] what show and context print", async () => {
+  test("[CLI8] --all draws bookkeeping entries too", async () => {
+    const count = async (...args: string[]) =>
+      (await run(["sessions", "tree", "main.jsonl", ...args])).out.split("\n").length;
+    expect((await count("--all")) - (await count())).toBe(3);
+  });
+
+  test("[CLI12] what show and context print", async () => {
     const show = await run(["sessions", "show", "main.jsonl"]);
     await expect(show.out).toMatchFileSnapshot("../../test/golden/cli/family-show.txt");
     const context = await run(["context", "main.jsonl"]);
     await expect(context.out).toMatchFileSnapshot("../../test/golden/cli/family-context.txt");
   });
 
+  test("[CLI12] an entry is named by its id or by a unique ending of it", async () => {
+    const page = async (before: string) =>
+      (await run(["sessions", "show", "gardens.jsonl", "--json", "--before", before])).out;
+    const { messages } = JSON.parse((await run(["sessions", "show", "gardens.jsonl", "--json"])).out);
+    expect(JSON.parse(await page(`…${messages[2].id.slice(-8)}`)).messages).toEqual(messages.slice(0, 2));
+    expect(JSON.parse(await page("zzzzzzzz")).code).toBe("not_found");
+    expect(JSON.parse(await page("c")).code).toBe("not_found");
+  });
+
   test("[CLI8] wide characters are counted as two columns", () => {
     expect(oneLine("西阵小料理", 7)).toBe("西阵小…");
     expect(oneLine("👨‍👩‍👧 family", 5)).toBe("👨‍👩‍👧 f…");
     expect(oneLine("short", 80)).toBe("short");
+    expect(oneLine("a plain text", 7)).toBe("a plai…");
   });
 
   test("[ENT4] damage is told below the result", async () => {

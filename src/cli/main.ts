@@ -17,8 +17,9 @@ export async function runCli(
   for (const command of withChildren(program)) {
     command.exitOverride().configureOutput({
       writeOut: terminal.out,
-      // Commander's own complaint is told by reportFailure; help asked for by mistake still goes to stderr.
-      writeErr: (text) => (json || text.startsWith("error:") ? undefined : terminal.err(text)),
+      writeErr: json ? () => undefined : terminal.err,
+      // Told by reportFailure, in our own words.
+      outputError: () => undefined,
     });
   }
   try {

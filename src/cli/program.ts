@@ -12,9 +12,9 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .addHelpText(
       "after",
       examples(
-        "skein sessions tree examples/family/main.jsonl",
-        "skein sessions show examples/family/main.jsonl --limit 5",
-        "skein context examples/family/main.jsonl --json",
+        "skein sessions tree ./trip.jsonl",
+        "skein sessions show ./trip.jsonl --limit 5",
+        "skein context ./trip.jsonl --json",
       ),
     );
   const sessions = program.command("sessions").description("Look at sessions.");
@@ -22,8 +22,8 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .command("show")
     .description("Print the messages of the active branch, by default the newest 200.")
     .argument("<file>", "a session file")
-    .option("--limit <n>", "messages at the most", wholeNumber, 200)
-    .option("--before <entryId>", "the page that ends before this entry")
+    .option("--limit <n>", "messages at the most (default: 200)", wholeNumber)
+    .option("--before <entryId>", "the page that ends before this entry (its id, or a unique ending of it)")
     .option("--after <entryId>", "the page that begins behind this entry")
     .addOption(jsonOption())
     .addHelpText(
@@ -38,6 +38,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .command("tree")
     .description("Draw every branch, with labels, compactions and the leaf.")
     .argument("<file>", "a session file")
+    .option("--all", "bookkeeping entries too (labels, names, moves of the leaf)")
     .addOption(jsonOption())
     .addHelpText(
       "after",

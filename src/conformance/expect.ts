@@ -27,7 +27,7 @@ export function answered(text: string): EntryDraft {
   const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
   const usage = { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost };
   const content = [{ type: "text" as const, text }];
-  const made = { api: "a", provider: "p", model: "m", usage, stopReason: "stop", timestamp: 2 };
+  const made = { api: "a", provider: "p", model: "m", usage, stopReason: "stop" as const, timestamp: 2 };
   return { type: "message", message: { role: "assistant", content, ...made } };
 }
 

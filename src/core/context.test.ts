@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
-import { visibleMessage } from "../transcript/visible.ts";
 import { buildContext } from "./context.ts";
 import { parseSession } from "./parse-session.ts";
 
@@ -98,33 +97,15 @@ describe("the context", () => {
     });
   });
 
-  test("[CTX6] the parent that a cut working set leaves out is no damage", () => {
+  test("[CTX9] the parent that a cut working set leaves out is no damage", () => {
     const lines = read(userLine("b", "a"));
     expect(buildContext(lines, "b", { base: "a" }).diagnostics).toEqual([]);
     expect(buildContext(lines, "b").diagnostics.map((each) => each.code)).toEqual(["missing_parent"]);
   });
 
-  test("[CTX1] a leaf that is not there is reported, not guessed", () => {
+  test("[CTX10] a leaf that is not there is reported, not guessed", () => {
     const { messages, diagnostics } = buildContext(read(userLine("a", null)), "nope");
     expect(messages).toEqual([]);
     expect(diagnostics.map((each) => each.code)).toEqual(["unknown_leaf_target"]);
-  });
-
-  test("[CTX8] what the model sees of each role", () => {
-    const run = { role: "bashExecution" as const, command: "ls", output: "" };
-    expect(visibleMessage({ role: "custom", customType: "x", content: "c", timestamp: 1 })).toEqual({
-      role: "user",
-      content: "c",
-      timestamp: 1,
-    });
-    expect(visibleMessage({ ...run, exitCode: 2, truncated: true })?.content).toBe(
-      "The user ran `ls`:\n(no output)\nIt ended with code 2.\nThe output is cut.",
-    );
-    expect(visibleMessage({ ...run, cancelled: true })?.content).toContain("cancelled");
-    expect(visibleMessage({ ...run, excludeFromContext: true })).toBeNull();
-    expect(visibleMessage({ role: "compactionSummary", summary: "S", timestamp: 1 })?.content).toContain(
-      "<summary>\nS\n</summary>",
-    );
-    expect(visibleMessage({ role: "narrator", content: "x" } as never)).toBeNull();
   });
 });

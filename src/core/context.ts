@@ -2,7 +2,7 @@ import type { Diagnostic } from "./diagnostics.ts";
 import type { Compaction, ContextEdit, CorruptLine, Entry } from "./entries.ts";
 import { encodeEntry } from "./entries.ts";
 import type { Node } from "./link.ts";
-import { linkEntries } from "./link.ts";
+import { linkEntries, tipAfter } from "./link.ts";
 import type { Content, Message } from "./messages.ts";
 import { textOf } from "./messages.ts";
 
@@ -22,6 +22,15 @@ export interface BranchSummaryMessage {
   timestamp: number;
 }
 
+/**
+ * A message of the context: what was said, or a summary that stands in for it.
+ *
+ * @example
+ * ```ts
+ * import { type ContextMessage, SessionTree } from "skein";
+ * const messages: readonly ContextMessage[] = SessionTree.create({ cwd: "/home/ann" }).context().messages;
+ * ```
+ */
 export type ContextMessage =
   | Exclude<Message, { role: "system" }>
   | CompactionSummaryMessage
@@ -69,7 +78,7 @@ export interface ContextOptions {
 /**
  * Derives the context from a branch: from the leaf up, the last model and thinking level win; the last compaction's
  * summary comes first, then what it kept, then what came after.
- * `leafId` null is before the root: an empty context. Left out, it is the last entry.
+ * `leafId` null is before the root: an empty context. Left out, it is where the session stands.
  *
  * @example
  * ```ts
@@ -84,7 +93,9 @@ export function buildContext(
   options: ContextOptions = {},
 ): SessionContext {
   const { nodes, byId, diagnostics } = linkEntries(lines, options.base);
-  const leaf = leafId === null ? null : leafId === undefined ? nodes.at(-1) : byId.get(leafId);
+  const last = nodes.at(-1);
+  const tip = last === undefined ? null : tipAfter(last, byId);
+  const leaf = leafId === null ? null : leafId === undefined ? tip : byId.get(leafId);
   if (leaf === undefined && typeof leafId === "string") {
     const note = "the leaf is not in the session; the context is empty";
     diagnostics.push({ code: "unknown_leaf_target", note, entryId: leafId });

@@ -45,7 +45,7 @@ export interface OpaqueEntry {
 }
 
 /**
- * One node of a session's tree.
+ * One line of a session, with its place in the tree.
  *
  * @example
  * ```ts
@@ -75,8 +75,8 @@ export type Entry =
  *
  * @example
  * ```ts
- * import { type CorruptLine, parseSession } from "skein";
- * const damaged = parseSession("{torn").lines.filter((line): line is CorruptLine => "corrupt" in line);
+ * import { type CorruptLine, isCorrupt, parseSession } from "skein";
+ * const damaged: CorruptLine[] = parseSession("{torn").lines.filter(isCorrupt);
  * ```
  */
 export interface CorruptLine {
@@ -101,6 +101,15 @@ export function isBookkeeping(entry: Entry): boolean {
   );
 }
 
+/**
+ * Tells a damaged line from an entry.
+ *
+ * @example
+ * ```ts
+ * import { isCorrupt, parseSession } from "skein";
+ * const entries = parseSession("").lines.filter((line) => !isCorrupt(line));
+ * ```
+ */
 export function isCorrupt(line: Entry | CorruptLine): line is CorruptLine {
   return !("type" in line);
 }

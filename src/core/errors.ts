@@ -1,3 +1,5 @@
+import { cutText, escapeToLine } from "./text.ts";
+
 /**
  * Every error that Skein raises on purpose, in one place. `docs/errors.md` is held against this table by a test.
  * `{name}` in a text is filled from the error's details; the remedy says what to do next.
@@ -71,7 +73,7 @@ export const errorCatalogue = {
   unreadable_file: {
     status: 500,
     text: "{file} cannot be read: {problem}.",
-    remedy: "Check that it exists and that you may read it.",
+    remedy: "{advice}.",
   },
   internal: {
     status: 500,
@@ -136,16 +138,10 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
 const longestShown = 300;
 
 function fill(template: string, details: Readonly<Record<string, string | number>>): string {
-  return template.replace(/\{(\w+)\}/g, (_, name: string) => printable(String(details[name])));
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => shown(String(details[name])));
 }
 
 /** Text from outside inside a message: no line breaks, no terminal escapes, no megabytes. */
-function printable(text: string): string {
-  const shown =
-    text.length > longestShown ? `${text.slice(0, longestShown).toWellFormed()}…` : text.toWellFormed();
-  return shown.replace(
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
-    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
-    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
+function shown(text: string): string {
+  return escapeToLine(text.length > longestShown ? `${cutText(text, longestShown)}…` : text);
 }

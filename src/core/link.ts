@@ -13,6 +13,8 @@ export interface Node {
 export interface Linked {
   readonly nodes: Node[];
   readonly byId: Map<string, Node>;
+  /** Ids that entries name as their parent and nobody has. */
+  readonly missing: Set<string>;
   readonly diagnostics: Diagnostic[];
 }
 
@@ -46,8 +48,15 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
     nodes.push(node);
     byId.set(line.id, node);
   }
-  resolveParents(nodes, byId, behindDamage, base, diagnostics);
-  return { nodes, byId, diagnostics };
+  const missing = resolveParents(nodes, byId, behindDamage, base, diagnostics);
+  return { nodes, byId, missing, diagnostics };
+}
+
+/** Where the next entry goes once this one has come last: itself, or where a `leaf` line points. */
+export function tipAfter(node: Node, byId: ReadonlyMap<string, Node>): Node | null {
+  const { entry } = node;
+  if (entry.type !== "leaf") return node;
+  return entry.targetId === null ? null : (byId.get(entry.targetId) ?? node);
 }
 
 function resolveParents(
@@ -56,7 +65,8 @@ function resolveParents(
   behindDamage: ReadonlySet<Node>,
   base: string | undefined,
   diagnostics: Diagnostic[],
-): void {
+): Set<string> {
+  const missing = new Set<string>();
   const bridges = new Map<string, Node>();
   let forward = false;
   for (const node of nodes) {
@@ -71,6 +81,7 @@ function resolveParents(
     }
     const previous = behindDamage.has(node) ? nodes[node.position - 1] : undefined;
     if (previous === undefined) {
+      missing.add(parentId);
       const note = `parent ${parentId} is not in the session; the entry begins a branch of its own`;
       diagnostics.push({ code: "missing_parent", note, entryId: id });
       continue;
@@ -80,6 +91,7 @@ function resolveParents(
     diagnostics.push(bridged(node.entry, previous.entry));
   }
   if (forward) cutCycles(nodes, diagnostics);
+  return missing;
 }
 
 /** Walks up from every node once; `seen` holds the walk that passed a node first. */

@@ -46,7 +46,7 @@ function renameHookRole(value: Record<string, unknown>): Record<string, unknown>
  * text block, as other programs write them.
  */
 export function normalizeEntry(value: Record<string, unknown>): Record<string, unknown> {
-  const entry = dropNulls(value, ["parentId", "targetId", "replacement"]);
+  const entry = dropNulls(value);
   if (entry.parentId === undefined) entry.parentId = null;
   if (typeof entry.timestamp !== "string") entry.timestamp = messageTime(entry.message);
   if (isRecord(entry.message)) entry.message = normalizeMessage(entry.message);
@@ -66,12 +66,19 @@ function normalizeMessage(value: Record<string, unknown>): Record<string, unknow
   return message;
 }
 
-export function dropNulls(
-  value: Record<string, unknown>,
-  keep: readonly string[] = [],
-): Record<string, unknown> {
+/** Fields of ours that may be absent; a `null` in any other field is somebody's value, and stays. */
+const optionalFields = new Set(
+  [
+    "cwd parentSession skein version timestamp provenance api provider model usage stopReason errorMessage",
+    "toolName details isError exitCode cancelled truncated fullOutputPath excludeFromContext display",
+    "firstKeptEntryId tokensBefore fromHook fromId label name content textSignature thinkingSignature",
+    "thoughtSignature redacted",
+  ].flatMap((names) => names.split(" ")),
+);
+
+export function dropNulls(value: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
-    Object.entries(value).filter(([field, each]) => each !== null || keep.includes(field)),
+    Object.entries(value).filter(([field, each]) => each !== null || !optionalFields.has(field)),
   );
 }
 

@@ -104,6 +104,26 @@ describe("reading a session", () => {
     expect(SessionTree.from(parseSession(sessionText(body, body))).context().messages).toHaveLength(2);
   });
 
+  test("[ENT11] lines before the header are not ours, JSON or not", () => {
+    const text = `Starting up\n{"type":"title"}\n${sessionText(userLine("a", null))}`;
+    const { lines, diagnostics } = parseSession(text);
+    expect(diagnostics.map(({ code, line }) => [code, line])).toEqual([
+      ["foreign_line", 1],
+      ["foreign_line", 2],
+    ]);
+    expect(lines).toHaveLength(1);
+  });
+
+  test("[ENT7] [ENT3] null in a field that nobody knows stays", () => {
+    const odd = {
+      ...userLine("a", null),
+      future: null,
+      message: { role: "assistant", content: null, future: null },
+    };
+    const [entry] = parseSession(sessionText(odd)).lines;
+    expect(entry).toMatchObject({ future: null, message: { content: [], future: null } });
+  });
+
   test("[ENT12] with the header lost in front and written again behind, the entries between are kept", () => {
     const text = [userLine("a", null), header, userLine("b", "a")]
       .map((line) => JSON.stringify(line))

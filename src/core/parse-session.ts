@@ -1,10 +1,11 @@
 import type { Diagnostic } from "./diagnostics.ts";
 import type { CorruptLine, CorruptReason, Entry, OpaqueEntry, SessionHeader } from "./entries.ts";
-import { currentVersion } from "./entries.ts";
+import { currentVersion, isCorrupt } from "./entries.ts";
 import type { RawLine } from "./lines.ts";
 import { splitLines } from "./lines.ts";
 import { dropNulls, migrateEntry, normalizeEntry } from "./migrate.ts";
 import { entryProblem, entryTypes, headerProblem, isRecord } from "./shape.ts";
+import { cutText } from "./text.ts";
 
 /**
  * A session file as read: every line accounted for.
@@ -91,8 +92,21 @@ class Reader {
       this.#corrupt(raw, "not_entry");
       return;
     }
+    if (header !== value)
+      this.#report("normalized_entry", "null fields of the header were read as absent", raw.line);
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
+    this.#forgiveForerunners();
+  }
+
+  /** What stands before the header is somebody else's, damaged or not, as long as no entry is among it. */
+  #forgiveForerunners(): void {
+    if (!this.#lines.every(isCorrupt)) return;
+    this.#lines.length = 0;
+    for (const [index, found] of this.#diagnostics.entries()) {
+      if (found.code !== "corrupt_line") continue;
+      this.#diagnostics[index] = { ...found, code: "foreign_line", note: foreignNote };
+    }
   }
 
   #readEntry(value: Record<string, unknown>, raw: RawLine): void {
@@ -100,7 +114,7 @@ class Reader {
     const named = typeof value.type === "string" && typeof value.id === "string" && value.id !== "";
     if (!named && !(known && value.id === undefined)) {
       if (this.#header === null && this.#lines.length === 0) {
-        this.#report("foreign_line", "a line before the header is not ours", raw.line);
+        this.#report("foreign_line", foreignNote, raw.line);
       } else this.#corrupt(raw, "not_entry");
       return;
     }
@@ -122,15 +136,22 @@ class Reader {
     if (problem !== null) {
       entry = normalizeEntry(value);
       const remaining = entryProblem(entry);
-      const code = remaining === null ? "normalized_entry" : "invalid_entry";
-      this.#report(code, `${String(value.type)}: ${remaining ?? problem}`, line, String(value.id));
+      if (remaining === null)
+        this.#report("normalized_entry", `read as it was meant; ${problem}`, line, String(value.id));
+      else
+        this.#report(
+          "invalid_entry",
+          `not usable as ${String(value.type)}: ${remaining}`,
+          line,
+          String(value.id),
+        );
       problem = remaining;
     }
     return known && problem === null ? (entry as unknown as Entry) : opaque(entry, value, problem);
   }
 
   #corrupt(raw: RawLine, reason: CorruptReason): void {
-    const corrupt = (raw.text ?? "(not UTF-8)").slice(0, 120).toWellFormed();
+    const corrupt = cutText(raw.text ?? "(not UTF-8)", 120).toWellFormed();
     this.#lines.push({ corrupt, line: raw.line, reason });
     this.#report("corrupt_line", `the line was passed over: ${reasonText[reason]}`, raw.line);
   }
@@ -140,6 +161,8 @@ class Reader {
     this.#diagnostics.push({ code, note, ...place, ...(entryId === undefined ? {} : { entryId }) });
   }
 }
+
+const foreignNote = "a line before the header is not ours";
 
 const reasonText: Record<CorruptReason, string> = {
   not_utf8: "it is not UTF-8",

@@ -14,12 +14,7 @@ const deviceName = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/;
 /**
  * The folder name of a user id. Ids over 200 bytes when encoded become `~<sha256>`; the id itself then has to be
  * kept beside, in `user.json`.
- *
- * @example
- * ```ts
- * import { userSegment } from "skein";
- * userSegment("Ann@example.org"); // "%41nn%40example.org"
- * ```
+ * For example `userSegment("Ann@example.org")` is `"%41nn%40example.org"`.
  */
 export function userSegment(userId: string): string {
   const problem = userIdProblem(userId);
@@ -37,12 +32,7 @@ export function userSegment(userId: string): string {
 
 /**
  * The user id of a folder name; `null` for a hashed one, whose id is in its `user.json`.
- *
- * @example
- * ```ts
- * import { userIdOfSegment } from "skein";
- * userIdOfSegment("%41nn%40example.org"); // "Ann@example.org"
- * ```
+ * For example `userIdOfSegment("%41nn%40example.org")` is `"Ann@example.org"`.
  */
 export function userIdOfSegment(segment: string): string | null {
   if (/^~[0-9a-f]{64}$/.test(segment)) return null;

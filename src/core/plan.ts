@@ -44,9 +44,9 @@ export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan
       entries.push(sameEntry(known.entry, draft));
       continue;
     }
-    checkTargets(draft, tip, find);
     const place = { id: id ?? site.newId(), parentId: tip?.entry.id ?? null, time: site.time };
     const { entry, line } = sealEntry(draft, place);
+    checkTargets(draft, tip, find);
     const node: Node = { entry, position: site.size + nodes.length, parent: tip };
     entries.push(entry);
     lines.push(line);
@@ -59,7 +59,7 @@ export function planEntries(items: readonly PlannedItem[], site: PlanSite): Plan
 
 export function requireNode(node: Node | undefined, id: string): Node {
   if (node !== undefined) return node;
-  const advice = "`skein sessions tree` lists the entries of a session";
+  const advice = "Take the id of an entry of this session";
   throw new SkeinError("not_found", { what: "Entry", name: id, advice });
 }
 
@@ -70,8 +70,9 @@ export function refuseNewer(id: string, version: number | undefined): never {
 }
 
 function sameEntry(entry: Entry, draft: EntryDraft): Entry {
-  const place = { id: entry.id, parentId: entry.parentId, time: Date.parse(entry.timestamp) };
-  if (sameJson(lineOf(entry), sealEntry(draft, place).entry)) return entry;
+  const place = { id: entry.id, parentId: entry.parentId, time: Date.parse(entry.timestamp) || 0 };
+  const again = { ...sealEntry(draft, place).entry, timestamp: entry.timestamp };
+  if (sameJson(lineOf(entry), again)) return entry;
   throw new SkeinError("conflict", { problem: `Another entry has the id ${entry.id}` });
 }
 

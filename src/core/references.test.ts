@@ -144,6 +144,7 @@ describe("references", () => {
     const error = expect.objectContaining({ code: "ambiguous" });
     await expect(resolved("s-", asker, { prefix: true })).rejects.toThrow(error);
     await expect(resolved("s-", asker, { prefix: true })).rejects.toThrow("main, agent:other:main");
+    await expect(resolved("s-g", asker, { prefix: true })).rejects.toThrow("slack:group:G1, global");
   });
 
   test("[REF5] a channel called agent is shown in full, and unknown is never found", async () => {

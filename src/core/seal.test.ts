@@ -56,6 +56,11 @@ describe("sealing an entry", () => {
     expect(sealEntry(value, place).line).toBe(line);
   });
 
+  test.each(written)("[ENT14] whatever the order of its keys: %j", (value, line) => {
+    const reversed = Object.fromEntries(Object.entries(value).toReversed()) as unknown as EntryDraft;
+    expect(sealEntry(reversed, place).line).toBe(line);
+  });
+
   test("[ENT2] [ENT16] what is in memory is what the line says, and fits the schema", () => {
     fc.assert(
       fc.property(draft, (value) => {

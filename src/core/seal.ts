@@ -5,18 +5,52 @@ import type {
   CustomMessage,
   Entry,
   Label,
-  MessageEntry,
   ModelChange,
   SessionInfo,
   ThinkingLevelChange,
 } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
+import type {
+  AssistantMessage,
+  BashExecutionMessage,
+  CustomRoleMessage,
+  ToolResultMessage,
+  Usage,
+  UserMessage,
+} from "./messages.ts";
 import { entryProblem, isRecord } from "./shape.ts";
 
 type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
+/** With fields that a file may lack, and we always write. */
+type Complete<T, Field extends keyof T> = Omit<T, Field> & { [F in Field]-?: Exclude<T[F], undefined> };
+
+type CompleteUsage = Complete<
+  Usage,
+  "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens" | "cost"
+>;
+type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 
 /**
- * An entry before it has its place: what the caller decides. A message's own time may be left out.
+ * A message as we write it. Its own time may be left out: it is then the entry's.
+ *
+ * @example
+ * ```ts
+ * import type { MessageDraft } from "skein";
+ * const message: MessageDraft = { role: "user", content: "Plan three days in Kyoto" };
+ * ```
+ */
+export type MessageDraft =
+  | UserMessage
+  | (Omit<Complete<AssistantMessage, "api" | "provider" | "model">, "usage" | "stopReason"> & {
+      usage: CompleteUsage;
+      stopReason: StopReason;
+    })
+  | Complete<ToolResultMessage, "toolName" | "isError">
+  | Complete<BashExecutionMessage, "cancelled" | "truncated">
+  | CustomRoleMessage;
+
+/**
+ * An entry before it has its place: what the caller decides.
  *
  * @example
  * ```ts
@@ -25,14 +59,14 @@ type Unsealed<E> = Omit<E, "id" | "parentId" | "timestamp">;
  * ```
  */
 export type EntryDraft =
-  | Unsealed<MessageEntry>
+  | { type: "message"; message: MessageDraft }
   | Unsealed<ModelChange>
   | Unsealed<ThinkingLevelChange>
-  | (Omit<Unsealed<Compaction>, "firstKeptEntryId"> & {
+  | (Omit<Unsealed<Complete<Compaction, "tokensBefore">>, "firstKeptEntryId"> & {
       /** `null`: nothing before the compaction is kept. */
       firstKeptEntryId: string | null;
     })
-  | Unsealed<BranchSummary>
+  | Unsealed<Complete<BranchSummary, "fromId">>
   | Unsealed<CustomEntry>
   | Unsealed<CustomMessage>
   | Unsealed<Label>
@@ -52,17 +86,27 @@ export interface SealedEntry {
   readonly line: string;
 }
 
-const writable = new Set([
-  "message",
-  "model_change",
-  "thinking_level_change",
-  "compaction",
-  "branch_summary",
-  "custom",
-  "custom_message",
-  "label",
-  "session_info",
-]);
+/** The types that we write, with the key order that pi writes: its base fields first, but last in the custom types. */
+const fieldOrder: Readonly<Record<string, readonly string[]>> = {
+  message: ["id", "parentId", "timestamp", "message"],
+  model_change: ["id", "parentId", "timestamp", "provider", "modelId"],
+  thinking_level_change: ["id", "parentId", "timestamp", "thinkingLevel"],
+  compaction: [
+    "id",
+    "parentId",
+    "timestamp",
+    "summary",
+    "firstKeptEntryId",
+    "tokensBefore",
+    "details",
+    "fromHook",
+  ],
+  branch_summary: ["id", "parentId", "timestamp", "fromId", "summary", "details", "fromHook"],
+  custom: ["customType", "data", "id", "parentId", "timestamp"],
+  custom_message: ["customType", "content", "display", "details", "id", "parentId", "timestamp"],
+  label: ["id", "parentId", "timestamp", "targetId", "label"],
+  session_info: ["id", "parentId", "timestamp", "name"],
+};
 
 /** What other readers of the format take for granted, and we therefore always write. */
 const neededFields: Readonly<Record<string, readonly string[]>> = {
@@ -91,57 +135,36 @@ export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
 }
 
 function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string {
-  if (!writable.has(type)) {
-    const problem = `this type is not written, only ${[...writable].join(", ")}`;
+  const order = Object.hasOwn(fieldOrder, type) ? fieldOrder[type] : undefined;
+  if (order === undefined) {
+    const problem = `this type is not written, only ${Object.keys(fieldOrder).join(", ")}`;
     throw new SkeinError("invalid_entry", { type, problem });
   }
-  const base = { id: place.id, parentId: place.parentId, timestamp: new Date(place.time).toISOString() };
   try {
-    return JSON.stringify(arrange(draft, base));
+    const fields: Record<string, unknown> = { ...draft, ...derived(draft, place) };
+    const known = Object.fromEntries(order.map((field) => [field, fields[field]]));
+    return JSON.stringify({ type, ...known, ...fields });
   } catch (error) {
     const problem = `it cannot be written as JSON (${error instanceof Error ? error.message.split("\n")[0] : error})`;
     throw new SkeinError("invalid_entry", { type, problem }, { cause: error });
   }
 }
 
-/** The key order that pi writes: its base fields first, but last in the two custom types. */
-function arrange(
-  draft: EntryDraft,
-  base: { id: string; parentId: string | null; timestamp: string },
-): object {
-  const { type, ...rest } = withoutBase(draft);
+/** The fields that the place decides, and those that we put in order. */
+function derived(draft: EntryDraft, place: EntryPlace): object {
+  const base = { id: place.id, parentId: place.parentId, timestamp: new Date(place.time).toISOString() };
   switch (draft.type) {
-    case "custom": {
-      const { customType, data, ...others } = rest;
-      return { type, customType, data, ...base, ...others };
-    }
-    case "custom_message": {
-      const { customType, content, display = true, details, ...others } = rest;
-      return { type, customType, content, display, details, ...base, ...others };
-    }
     case "message":
-      return { type, ...base, ...rest, message: timed(draft.message, Date.parse(base.timestamp)) };
+      return { ...base, message: timed(draft.message, place.time) };
+    case "custom_message":
+      return { ...base, display: draft.display ?? true };
     case "compaction":
-      return { type, ...base, ...rest, firstKeptEntryId: draft.firstKeptEntryId ?? base.id };
+      return { ...base, firstKeptEntryId: draft.firstKeptEntryId ?? place.id };
     case "session_info":
-      return { type, ...base, ...rest, name: tidyName(draft.name) };
+      return { ...base, name: tidyName(draft.name) };
     default:
-      return { type, ...base, ...rest };
+      return base;
   }
-}
-
-function withoutBase(draft: EntryDraft): Record<string, unknown> & { type: string } {
-  const {
-    id: _id,
-    parentId: _parentId,
-    timestamp: _timestamp,
-    ...rest
-  } = draft as EntryDraft & {
-    id?: unknown;
-    parentId?: unknown;
-    timestamp?: unknown;
-  };
-  return rest;
 }
 
 function timed(message: unknown, time: number): unknown {

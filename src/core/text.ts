@@ -4,3 +4,22 @@ export function cutText(text: string, longest: number): string {
   const last = text.charCodeAt(longest - 1);
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
+
+/** Characters that control a terminal, break a line, or turn the direction of writing; tab and newline are not here. */
+const unprintable =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** The text with such characters as `\\uXXXX`, and without half surrogate pairs. */
+export function escapeUnprintable(text: string): string {
+  return text.toWellFormed().replace(unprintable, escaped);
+}
+
+/** The same on one line. */
+export function escapeToLine(text: string): string {
+  return escapeUnprintable(text).replace(/[\t\n]/g, escaped);
+}
+
+function escaped(char: string): string {
+  return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}

@@ -48,8 +48,19 @@ const operation = fc.oneof(
 );
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** Does it, and returns the lines that the naive model expects to find afterwards. */
+/** Does it, checks where a new entry hangs, and returns the tree to go on with. */
 function perform(tree: SessionTree, step: Operation): SessionTree {
+  const before = linesOf(tree);
+  const next = act(tree, step);
+  const [added, ...more] = linesOf(tree).slice(before.length);
+  expect(more).toEqual([]);
+  const target = "at" in step ? (before[step.at % before.length]?.id ?? null) : null;
+  const moves = step.do === "branch" || step.do === "summary" || step.do === "reset";
+  if (added !== undefined) expect(added.parentId).toBe(moves ? target : (before.at(-1)?.id ?? null));
+  return next;
+}
+
+function act(tree: SessionTree, step: Operation): SessionTree {
   const ids = linesOf(tree).map((line) => line.id);
   const pick = (at: number) => ids[at % ids.length] ?? null;
   switch (step.do) {
@@ -142,6 +153,9 @@ describe("the tree", () => {
     );
     expect(tree.size).toBe(3);
     tree.branch("e2");
+    expect(() => tree.append(user("four"), { expectedLeafId: tree.tipId as string })).toThrow(
+      expect.objectContaining({ code: "conflict" }),
+    );
     tree.append(user("four"), { expectedLeafId: "e2" });
     expect(tree.size).toBe(5);
   });
@@ -199,11 +213,13 @@ describe("the tree", () => {
     const forkAt = tree.append(user("five")).id;
     tree.append({ type: "label", targetId: "e1" });
     tree.append({ type: "label", targetId: "e2", label: "set behind the fork" });
+    tree.append({ type: "session_info", name: "named behind the fork" });
     const before = tree.encode();
-    const fork = tree.fork(forkAt, { id: "forked" });
+    const fork = tree.fork(forkAt, { id: "forked", parentSession: "/w/s.jsonl" });
     expect(tree.encode()).toBe(before);
     for (const each of [fork, reload(fork)]) {
-      expect(each.header).toMatchObject({ id: "forked", parentSession: "s", cwd: "/w" });
+      expect(each.header).toMatchObject({ id: "forked", parentSession: "/w/s.jsonl", cwd: "/w" });
+      expect(each.name).toBe("named behind the fork");
       expect(each.leafId).toBe(forkAt);
       expect(Object.fromEntries(each.labels)).toEqual({ e2: "set behind the fork" });
       expect(each.context().messages).toEqual(tree.context(forkAt).messages);
@@ -219,6 +235,57 @@ describe("the tree", () => {
     const fork = reload(tree.fork("d"));
     expect(fork.path().map((entry) => entry.id)).toEqual(["a", "c", "d"]);
     expect(fork.diagnostics).toEqual([]);
+  });
+
+  test("[TRE8] a fork of a cut working set, and of a newer version, is a clean session of version 3", () => {
+    const cut = '{"type":"session","version":3,"id":"s","skein":{"base":"z"}}\n';
+    const newer = '{"type":"session","version":4,"id":"s"}\n';
+    for (const head of [cut, newer]) {
+      const source = SessionTree.from(
+        parseSession(`${head}${JSON.stringify(userLine("a", head === cut ? "z" : null))}\n`),
+      );
+      const fork = reload(source.fork());
+      expect(fork.diagnostics).toEqual([]);
+      expect(fork.readOnly).toBe(false);
+      expect(fork.context().messages).toEqual(source.context().messages);
+    }
+  });
+
+  test("[TRE18] an id that entries name as a lost parent cannot be given to a new one", () => {
+    const tree = SessionTree.from(parseSession(sessionText(userLine("a", null), userLine("c", "x"))));
+    expect(() => tree.append(user("x"), { id: "x" })).toThrow(expect.objectContaining({ code: "conflict" }));
+    expect(reload(tree).diagnostics).toEqual([]);
+  });
+
+  test("[TRE5] an entry with a time that is none can be retried too", () => {
+    const odd = { ...userLine("a", null), timestamp: "yesterday" };
+    const tree = SessionTree.from(parseSession(sessionText(odd)));
+    expect(tree.append(user("a"), { id: "a" }).id).toBe("a");
+    expect(() => tree.append(user("b"), { id: "a" })).toThrow(expect.objectContaining({ code: "conflict" }));
+  });
+
+  test("[ENT15] a refused draft changes nothing", () => {
+    const { tree } = conversation();
+    const before = tree.encode();
+    for (const draft of [
+      null,
+      {},
+      { type: "message", message: { role: "assistant", content: [] } },
+      { type: "label" },
+    ]) {
+      expect(() => tree.append(draft as EntryDraft)).toThrow(
+        expect.objectContaining({ code: "invalid_entry" }),
+      );
+    }
+    expect(tree.encode()).toBe(before);
+    expect(tree.leafId).toBe("e3");
+  });
+
+  test("[TRE3] twenty thousand labels, each on the leaf it expects, take no longer at the end than at the start", () => {
+    const { tree } = conversation();
+    const label = (): EntryDraft => ({ type: "label", targetId: "e1", label: "x" });
+    for (let index = 0; index < 20_000; index++) tree.append(label(), { expectedLeafId: "e3" });
+    expect(tree.leafId).toBe("e3");
   });
 
   test("[TRE10] unknown targets are refused and change nothing", () => {

@@ -10,20 +10,40 @@ import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
 import type { Linked, Node } from "./link.ts";
-import { linkEntries } from "./link.ts";
+import { linkEntries, tipAfter } from "./link.ts";
 import { parseSessionId } from "./names.ts";
 import type { ParsedSession } from "./parse-session.ts";
 import type { Plan, PlannedItem } from "./plan.ts";
 import { planEntries, refuseNewer, requireNode } from "./plan.ts";
 import type { EntryDraft } from "./seal.ts";
 
-/** Time and ids, for tests that want to own them. */
+/**
+ * Time and ids, for tests that want to own them.
+ *
+ * @example
+ * ```ts
+ * import { SessionTree, type TreeOptions } from "skein";
+ * let count = 0;
+ * const options: TreeOptions = { newId: () => `entry-${++count}` };
+ * const tree = SessionTree.create({ cwd: "/home/ann", id: "trip" }, options);
+ * ```
+ */
 export interface TreeOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
 
-/** What an append may be told. */
+/**
+ * What an append may be told.
+ *
+ * @example
+ * ```ts
+ * import { type AppendOptions, SessionTree } from "skein";
+ * const tree = SessionTree.create({ cwd: "/home/ann" });
+ * const once: AppendOptions = { id: "delivery-17", expectedLeafId: tree.leafId };
+ * tree.append({ type: "message", message: { role: "user", content: "Hello" } }, once);
+ * ```
+ */
 export interface AppendOptions {
   /** The entry's own id. The same id with the same content again changes nothing. */
   readonly id?: string;
@@ -54,12 +74,14 @@ export class SessionTree {
   readonly readOnly: boolean;
   readonly #nodes: Node[];
   readonly #byId: Map<string, Node>;
+  readonly #missing: ReadonlySet<string>;
   readonly #diagnostics: Diagnostic[];
   readonly #labels = new Map<string, string>();
   readonly #clock: Clock;
   readonly #newId: IdSource;
   #children: Map<Node | null, Node[]> | null = null;
   #tip: Node | null = null;
+  #leaf: Node | null = null;
   #name: string | null = null;
 
   private constructor(header: SessionHeader, readOnly: boolean, linked: Linked, options: TreeOptions) {
@@ -67,6 +89,7 @@ export class SessionTree {
     this.readOnly = readOnly;
     this.#nodes = linked.nodes;
     this.#byId = linked.byId;
+    this.#missing = linked.missing;
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
@@ -81,7 +104,7 @@ export class SessionTree {
     const id = init.id === undefined ? (options.newId ?? systemIds)() : parseSessionId(init.id);
     const time = (options.clock ?? systemClock).now();
     const header = newHeader({ id, time, cwd: init.cwd, parentSession: init.parentSession });
-    return new SessionTree(header, false, { nodes: [], byId: new Map(), diagnostics: [] }, options);
+    return new SessionTree(header, false, linkEntries([]), options);
   }
 
   /** The tree of a file as read. `lostHeader` stands in where the file has none. */
@@ -115,7 +138,7 @@ export class SessionTree {
 
   /** Where the conversation stands; `null` before its root. */
   get leafId(): string | null {
-    return leafOf(this.#tip);
+    return this.#leaf?.entry.id ?? null;
   }
 
   get name(): string | null {
@@ -168,9 +191,11 @@ export class SessionTree {
     return plan.entries[0] as Entry;
   }
 
-  /** Moves to an entry, or to before the root; written down, so that it survives a reload. */
-  branch(id: string | null): void {
-    this.commit(this.planBranch(id));
+  /** Moves to an entry, or to before the root; written down, so that it survives a reload. `null`: it is there. */
+  branch(id: string | null): Entry | null {
+    const plan = this.planBranch(id);
+    this.commit(plan);
+    return plan.entries[0] ?? null;
   }
 
   /** Moves to an entry, or to before the root, and leaves word there of what was on the branch that is left. */
@@ -211,12 +236,15 @@ export class SessionTree {
 
   /**
    * A new session with the path to an entry: the same entries under the same ids, so that compactions keep their
-   * boundary, and the labels that are on them now.
+   * boundary, with the labels that are on them now and the session's name. `parentSession` is a path, as pi has it.
    */
-  fork(id: string | null, init: { id?: string; cwd?: string; parentSession?: string } = {}): SessionTree {
+  fork(
+    id: string | null = this.tipId,
+    init: { id?: string; cwd?: string; parentSession?: string } = {},
+  ): SessionTree {
     const path = this.path(id);
     const fork = SessionTree.create(
-      { cwd: this.header.cwd ?? "", parentSession: this.header.id, ...init },
+      { cwd: this.header.cwd ?? "", ...init },
       { clock: this.#clock, newId: this.#newId },
     );
     let parent: Node | null = null;
@@ -230,18 +258,34 @@ export class SessionTree {
       if (fork.#labels.get(targetId) === label) continue;
       fork.append({ type: "label", targetId, ...(label === undefined ? {} : { label }) });
     }
+    if (fork.name !== this.name)
+      fork.append({ type: "session_info", ...(this.name === null ? {} : { name: this.name }) });
     return fork;
   }
 
-  /** The whole session as the text of a file. Bridged parents are written as they are now. */
+  /** The lines of a file, each with its line break: the header, then every entry. Parents are written as resolved. */
+  *encodeLines(): Generator<string> {
+    yield `${JSON.stringify(this.header)}\n`;
+    const { base } = this.header.skein ?? {};
+    for (const { entry, parent } of this.#nodes) {
+      const isCut = parent === null && entry.parentId === base;
+      yield `${encodeEntry(isCut ? entry : withParent(entry, parent))}\n`;
+    }
+  }
+
+  /** The whole session as the text of a file. For one larger than the longest string, take the lines. */
   encode(): string {
-    let text = `${JSON.stringify(this.header)}\n`;
-    for (const { entry, parent } of this.#nodes) text += `${encodeEntry(withParent(entry, parent))}\n`;
-    return text;
+    return [...this.encodeLines()].join("");
   }
 
   #plan(items: readonly PlannedItem[], tip: Node | null): Plan {
     if (this.readOnly && items.length > 0) refuseNewer(this.header.id, this.header.version);
+    for (const { id } of items) {
+      if (id === undefined || !this.#missing.has(id)) continue;
+      throw new SkeinError("conflict", {
+        problem: `Entries of this session name ${id} as a parent that is lost`,
+      });
+    }
     return planEntries(items, {
       tip,
       size: this.#nodes.length,
@@ -258,24 +302,20 @@ export class SessionTree {
     this.#settle(node);
   }
 
-  /** What an entry changes when it comes last: the tip, a label, the name. */
+  /** What an entry changes when it comes last: tip and leaf, a label, the name. */
   #settle(node: Node): void {
     const { entry } = node;
-    this.#tip = node;
+    const onTip = node.parent === this.#tip && isBookkeeping(entry);
+    this.#tip = tipAfter(node, this.#byId);
+    if (!onTip) this.#leaf = leafOf(this.#tip);
     if (entry.type === "label") {
       if (entry.label) this.#labels.set(entry.targetId, entry.label);
       else this.#labels.delete(entry.targetId);
     } else if (entry.type === "session_info") this.#name = entry.name?.trim() || null;
-    else if (entry.type === "leaf") this.#tip = this.#leafTarget(entry.id, entry.targetId, node);
-  }
-
-  #leafTarget(id: string, targetId: string | null, fallback: Node): Node | null {
-    if (targetId === null) return null;
-    const target = this.#byId.get(targetId);
-    if (target !== undefined) return target;
-    const note = `the leaf was moved to ${targetId}, which is not in the session`;
-    this.#diagnostics.push({ code: "unknown_leaf_target", note, entryId: id });
-    return fallback;
+    else if (entry.type === "leaf" && this.#tip === node) {
+      const note = `the leaf was moved to ${entry.targetId}, which is not in the session`;
+      this.#diagnostics.push({ code: "unknown_leaf_target", note, entryId: entry.id });
+    }
   }
 
   #node(id: string): Node {
@@ -283,10 +323,10 @@ export class SessionTree {
   }
 }
 
-function leafOf(tip: Node | null): string | null {
+function leafOf(tip: Node | null): Node | null {
   let node = tip;
   while (node !== null && isBookkeeping(node.entry)) node = node.parent;
-  return node?.entry.id ?? null;
+  return node;
 }
 
 function childrenOf(nodes: readonly Node[]): Map<Node | null, Node[]> {
@@ -301,10 +341,10 @@ function addChild(children: Map<Node | null, Node[]>, node: Node): void {
   else siblings.push(node);
 }
 
-/** The entry, saying of its parent what the tree found. A root keeps what it said. */
+/** The entry, saying of its parent what the tree found. */
 function withParent(entry: Entry, parent: Node | null): Entry {
-  if (parent === null || parent.entry.id === entry.parentId) return entry;
-  const parentId = parent.entry.id;
+  const parentId = parent?.entry.id ?? null;
+  if (parentId === entry.parentId) return entry;
   return entry.type === "opaque"
     ? { ...entry, parentId, original: { ...entry.original, parentId } }
     : { ...entry, parentId };

@@ -47,6 +47,8 @@ export const TreeSchema = Type.Object({
       timestamp: Type.String(),
       /** On the branch that ends in the tip. */
       active: Type.Boolean(),
+      /** A label, a name or an entry of our own: no conversation. */
+      bookkeeping: Type.Boolean(),
       label: Type.Optional(Type.String()),
       /** One line, 200 characters at the most. */
       preview: Type.String(),

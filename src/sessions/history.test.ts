@@ -50,6 +50,36 @@ describe("a page of history", () => {
     expect(historyOf(tree, { limit: 3 })).not.toHaveProperty("nextAfter");
   });
 
+  test("[CLI9] a message that brings an id and a role of its own does not confuse paging", () => {
+    const own = { ...userLine("a", null), message: { role: "user", content: "x", id: "evil" } };
+    const custom = {
+      type: "custom_message",
+      id: "b",
+      parentId: "a",
+      timestamp: "t",
+      customType: "c",
+      content: "y",
+      role: 5,
+    };
+    expect(ids(historyOf(treeOf(own, custom)))).toEqual(["a", "b"]);
+    expect(historyOf(treeOf(own, custom)).messages[1]).toMatchObject({ role: "custom" });
+  });
+
+  test("[CLI13] what is not to be displayed is not in the history", () => {
+    const custom = (id: string, display: boolean) => ({
+      type: "custom_message",
+      id,
+      parentId: null,
+      timestamp: "t",
+      customType: "c",
+      content: "y",
+      display,
+    });
+    const hidden = treeOf(custom("a", true), { ...custom("b", false), parentId: "a" });
+    expect(ids(historyOf(hidden))).toEqual(["a"]);
+    expect(hidden.context().messages).toHaveLength(2);
+  });
+
   test("[CLI9] an id that is not on the branch is not found", () => {
     expect(() => historyOf(chain(2), { before: "nope" })).toThrow(
       expect.objectContaining({ code: "not_found" }),

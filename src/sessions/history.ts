@@ -12,11 +12,12 @@ export interface HistoryRange {
   readonly after?: string;
 }
 
-const defaultLimit = 200;
+export const defaultLimit = 200;
 const longestText = 12_000;
 const mostBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
+type ShownEntry = Extract<Entry, { type: "message" | "custom_message" | "compaction" | "branch_summary" }>;
 type HistoryMessage = HistoryPayload["messages"][number];
 
 /** A page of the active branch for people: whole messages, up to sizes that a screen can bear. */
@@ -50,17 +51,22 @@ export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryP
 function placeOf(path: readonly Entry[], id: string): number {
   const place = path.findIndex((entry) => entry.id === id);
   if (place !== -1) return place;
-  const advice =
-    "Take an id of a message that this command printed; other branches are in `skein sessions tree`";
+  const advice = "Take the id of an entry on the branch that ends in the leaf";
   throw new SkeinError("not_found", { what: "Entry on the active branch", name: id, advice });
 }
 
-function isShown(entry: Entry): boolean {
-  return ["message", "custom_message", "compaction", "branch_summary"].includes(entry.type);
+/** What people read: messages and summaries, but not what its author marked as not to be displayed. */
+function isShown(entry: Entry): entry is ShownEntry {
+  const { type } = entry;
+  if (type === "custom_message") return entry.display !== false;
+  return type === "message" || type === "compaction" || type === "branch_summary";
 }
 
 /** Fills the page from the end that the reader asked for; at least one message is in. */
-function withinBytes(entries: readonly Entry[], forward: boolean): { page: HistoryMessage[]; cut: boolean } {
+function withinBytes(
+  entries: readonly ShownEntry[],
+  forward: boolean,
+): { page: HistoryMessage[]; cut: boolean } {
   const page: HistoryMessage[] = [];
   let bytes = 0;
   let cut = false;
@@ -74,16 +80,16 @@ function withinBytes(entries: readonly Entry[], forward: boolean): { page: Histo
   return { page: forward ? page : page.reverse(), cut };
 }
 
-function messageOf(entry: Entry): HistoryMessage {
+function messageOf(entry: ShownEntry): HistoryMessage {
   switch (entry.type) {
     case "message":
-      return { id: entry.id, ...entry.message };
+      return { ...entry.message, id: entry.id };
     case "custom_message":
-      return { role: "custom", ...withoutPlace(entry), id: entry.id };
+      return { ...withoutPlace(entry), role: "custom", id: entry.id };
     case "compaction":
-      return { role: "compactionSummary", ...withoutPlace(entry), id: entry.id };
-    default:
-      return { role: "branchSummary", ...withoutPlace(entry), id: entry.id };
+      return { ...withoutPlace(entry), role: "compactionSummary", id: entry.id };
+    case "branch_summary":
+      return { ...withoutPlace(entry), role: "branchSummary", id: entry.id };
   }
 }
 

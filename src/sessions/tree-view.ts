@@ -1,4 +1,5 @@
 import type { Entry } from "../core/entries.ts";
+import { isBookkeeping } from "../core/entries.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { TreePayload, TreeRow } from "../protocol/session-payloads.ts";
 import { previewOf } from "./preview.ts";
@@ -28,6 +29,7 @@ function rowOf(tree: SessionTree, entry: Entry, active: boolean): TreeRow {
     ...(entry.type === "message" ? { role: entry.message.role } : {}),
     timestamp: entry.timestamp,
     active,
+    bookkeeping: isBookkeeping(entry),
     ...(label === undefined ? {} : { label }),
     preview: previewOf(entry),
   };

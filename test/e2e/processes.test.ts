@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { userLine } from "../support/session-text.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const bin = join(root, "bin/skein.mjs");
@@ -48,6 +49,7 @@ describe("the skein command", () => {
       }).stdout;
     expect(tree({ ...wish, NO_COLOR: "" })).toContain("\u001b[");
     expect(tree({ ...wish, NO_COLOR: "1" })).not.toContain("\u001b");
+    expect(tree({ FORCE_COLOR: undefined, NO_COLOR: undefined })).not.toContain("\u001b");
   });
 
   test("[CLI6] under npm run skein, paths are the caller's; under somebody else's script, the script's", () => {
@@ -63,7 +65,12 @@ describe("the skein command", () => {
   });
 
   test("[CLI2] a reader that goes away is no failure", () => {
-    const command = `"${process.execPath}" "${bin}" sessions show "${sample}" --json | head -c 10; exit \${PIPESTATUS[0]}`;
+    const large = join(folder, "large.jsonl");
+    const lines = Array.from({ length: 3000 }, (_, i) =>
+      JSON.stringify(userLine(`e${i}`, i === 0 ? null : `e${i - 1}`, "x".repeat(1000))),
+    );
+    writeFileSync(large, `{"type":"session","version":3,"id":"large"}\n${lines.join("\n")}\n`);
+    const command = `"${process.execPath}" "${bin}" context "${large}" --json | head -c 10; exit \${PIPESTATUS[0]}`;
     const { status, stderr } = spawnSync("bash", ["-c", command], { encoding: "utf8" });
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });

@@ -29,7 +29,7 @@ export function assistantMessage(text: string) {
     provider: "anthropic",
     model: "claude-x",
     usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0, totalTokens: 2, cost },
-    stopReason: "stop",
+    stopReason: "stop" as const,
     timestamp: 2,
   };
 }

@@ -3,7 +3,7 @@ import { previewOfMessage } from "../../sessions/preview.ts";
 import { printFindings } from "../output/findings.ts";
 import { openNamed } from "../output/open-named.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, pad, paint } from "../output/terminal.ts";
+import { oneLine, pad, paint, printJson } from "../output/terminal.ts";
 
 /** Prints what a model would be sent from where the session stands. */
 export async function showContext(
@@ -13,7 +13,7 @@ export async function showContext(
 ): Promise<void> {
   const view = contextView(await openNamed(terminal, name));
   if (options.json === true) {
-    terminal.out(`${JSON.stringify(view)}\n`);
+    printJson(terminal, view);
     return;
   }
   const { provider, model, thinkingLevel, system, messages } = view.request;

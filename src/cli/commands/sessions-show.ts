@@ -1,8 +1,10 @@
+import { isRecord } from "../../core/shape.ts";
+import { escapeUnprintable } from "../../core/text.ts";
 import { historyOf } from "../../sessions/history.ts";
 import { printFindings } from "../output/findings.ts";
-import { openNamed } from "../output/open-named.ts";
+import { entryIdOf, openNamed } from "../output/open-named.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { harmless, oneLine, paint } from "../output/terminal.ts";
+import { oneLine, paint, printJson } from "../output/terminal.ts";
 
 export interface ShowOptions {
   json?: boolean;
@@ -14,10 +16,14 @@ export interface ShowOptions {
 /** Prints a page of the active branch. */
 export async function showSession(terminal: Terminal, name: string, options: ShowOptions): Promise<void> {
   const tree = await openNamed(terminal, name);
-  const { json, ...range } = options;
-  const history = historyOf(tree, range);
+  const { json, limit, before, after } = options;
+  const history = historyOf(tree, {
+    ...(limit === undefined ? {} : { limit }),
+    ...(before === undefined ? {} : { before: entryIdOf(tree, before) }),
+    ...(after === undefined ? {} : { after: entryIdOf(tree, after) }),
+  });
   if (json === true) {
-    terminal.out(`${JSON.stringify(history)}\n`);
+    printJson(terminal, history);
     return;
   }
   const title = tree.name === null ? history.sessionId : `${tree.name} (${history.sessionId})`;
@@ -62,7 +68,7 @@ function printMessage(terminal: Terminal, message: ShownMessage): void {
   terminal.out(
     `\n${paint(terminal, color, head)}  ${paint(terminal, "dim", oneLine(`${stamp}  ${message.id}`, 80))}\n`,
   );
-  for (const text of textsOf(message)) terminal.out(`${indent(harmless(text))}\n`);
+  for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
 }
 
 function textsOf(message: ShownMessage): string[] {
@@ -73,7 +79,8 @@ function textsOf(message: ShownMessage): string[] {
   return texts.filter((text) => text.trim() !== "");
 }
 
-function blockText(block: Readonly<Record<string, unknown>>): string {
+function blockText(block: unknown): string {
+  if (!isRecord(block)) return "";
   switch (block.type) {
     case "text":
       return String(block.text);

@@ -4,45 +4,60 @@ import { drawTree } from "../output/draw-tree.ts";
 import { printFindings } from "../output/findings.ts";
 import { openNamed } from "../output/open-named.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, pad, paint } from "../output/terminal.ts";
+import { oneLine, pad, paint, printJson, spread } from "../output/terminal.ts";
 
 /** Draws every branch of a session. */
-export async function showTree(terminal: Terminal, name: string, options: { json?: boolean }): Promise<void> {
+export async function showTree(
+  terminal: Terminal,
+  name: string,
+  options: { json?: boolean; all?: boolean },
+): Promise<void> {
   const view = treeView(await openNamed(terminal, name));
   if (options.json === true) {
-    terminal.out(`${JSON.stringify(view)}\n`);
+    printJson(terminal, view);
     return;
   }
   terminal.out(`${heading(terminal, view)}\n`);
-  for (const { rails, entry } of drawTree(view.entries))
-    terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
+  const rows = options.all === true ? view.entries : withoutBookkeeping(view.entries);
+  for (const { rails, entry } of drawTree(rows)) terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
   printFindings(terminal, view.diagnostics ?? []);
+}
+
+/** The rows that are conversation, each hung on the nearest such row above it. */
+function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
+  const shownAbove = new Map<string | null, string | null>([[null, null]]);
+  const rows: TreeRow[] = [];
+  for (const entry of entries) {
+    const parentId = shownAbove.get(entry.parentId) ?? null;
+    shownAbove.set(entry.id, entry.bookkeeping ? parentId : entry.id);
+    if (!entry.bookkeeping) rows.push({ ...entry, parentId });
+  }
+  return rows;
 }
 
 function heading(terminal: Terminal, view: TreePayload): string {
   const parents = new Set(view.entries.map((entry) => entry.parentId).filter((id) => id !== null));
   const ends = view.entries.filter((entry) => !parents.has(entry.id)).length;
-  const title = view.name === undefined ? view.sessionId : `${view.name} (${view.sessionId})`;
   const counts = `${count(view.entries.length, "entry", "entries")}, ${count(ends, "branch", "branches")}`;
-  return `${paint(terminal, "bold", oneLine(title, terminal.columns - counts.length - 2))}  ${counts}`;
+  const title = oneLine(view.name ?? view.sessionId, terminal.columns - counts.length - 2);
+  return `${paint(terminal, "bold", title)}  ${counts}`;
 }
 
 function drawn(terminal: Terminal, view: TreePayload, rails: string, entry: TreeRow): string {
-  const sign = signs[entry.type] ?? "·";
   const what = pad(oneLine(shortNames[entry.role ?? entry.type] ?? entry.role ?? entry.type, 22), 10);
   const label = entry.label === undefined ? "" : ` [${oneLine(entry.label, 30)}]`;
   const leaf = entry.id === view.leafId ? " ◀ leaf" : "";
   const id = shortId(entry.id);
-  const used = rails.length + 2 + what.length + 1 + label.length + leaf.length + id.length + 1;
-  const preview = oneLine(entry.preview, Math.max(20, terminal.columns - used - 1));
+  const used = rails.length + 2 + what.length + 1 + label.length + leaf.length + id.length + 2;
+  const preview = oneLine(entry.preview, Math.max(20, terminal.columns - used));
   const body = entry.active ? `${what} ${preview}` : paint(terminal, "dim", `${what} ${preview}`);
-  return [
+  const left = [
     paint(terminal, "dim", rails),
-    `${paint(terminal, signColor(entry), sign)} ${body}`,
+    `${paint(terminal, signColor(entry), signs[entry.type] ?? "·")} ${body}`,
     paint(terminal, "yellow", label),
     paint(terminal, "green", leaf),
-    ` ${paint(terminal, "dim", id)}`,
   ].join("");
+  return spread(terminal, left, paint(terminal, "dim", id));
 }
 
 const shortNames: Readonly<Record<string, string>> = {

@@ -1,37 +1,38 @@
 import { CommanderError } from "commander";
 import { SkeinError } from "../../core/errors.ts";
+import { escapeToLine } from "../../core/text.ts";
 import type { RefusalPayload } from "../../protocol/session-payloads.ts";
 import type { Terminal } from "./terminal.ts";
-import { harmless, paint } from "./terminal.ts";
+import { paint, printJson } from "./terminal.ts";
 
 /** 0 fine, 1 failed, 2 misuse. */
 export type ExitCode = 0 | 1 | 2;
 
 /** Tells what went wrong: one line for people, one JSON object with `--json`. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
-  const { code, text, exit } = describe(error);
+  const { code, text, exit } = describe(error, terminal.command);
   const refusal: RefusalPayload = { status: "error", code, error: text };
-  if (json) terminal.out(`${JSON.stringify(refusal)}\n`);
-  else terminal.err(`${paint(terminal, "red", "error:")} ${harmless(text).replaceAll("\n", " ")}\n`);
+  if (json) printJson(terminal, refusal);
+  else terminal.err(`${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
   return exit;
 }
 
-function describe(error: unknown): { code: string; text: string; exit: ExitCode } {
-  if (error instanceof CommanderError) return describe(misuse(error));
+function describe(error: unknown, command: string): { code: string; text: string; exit: ExitCode } {
+  if (error instanceof CommanderError) return describe(misuse(error, command), command);
   if (error instanceof SkeinError) {
     return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
   }
   const problem = error instanceof Error ? error.message : String(error);
-  return describe(new SkeinError("internal", { problem }, { cause: error }));
+  return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }
 
-function misuse(error: CommanderError): SkeinError {
+function misuse(error: CommanderError, command: string): SkeinError {
   const problem = error.message
     .replace(/^error: /, "")
     .replace(/\n/g, " ")
     .replace(/\.$/, "");
   return new SkeinError("invalid_arguments", {
     problem: problem.charAt(0).toUpperCase() + problem.slice(1),
-    advice: "`skein --help` shows what can be typed",
+    advice: `\`${command} --help\` shows what can be typed`,
   });
 }

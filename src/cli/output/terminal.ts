@@ -2,15 +2,19 @@ import { resolve } from "node:path";
 import type { InspectColor } from "node:util";
 import { styleText } from "node:util";
 import stringWidth from "string-width";
+import { escapeUnprintable } from "../../core/text.ts";
 
 /** What a command knows of the outside: where it prints, how wide that is, where the user stands. */
 export interface Terminal {
   out(text: string): void;
   err(text: string): void;
-  readonly color: boolean;
+  /** Whether what goes to `out`, and to `err`, may be coloured. */
+  readonly color: { readonly out: boolean; readonly err: boolean };
   readonly columns: number;
   /** Relative paths are taken from here. */
   readonly cwd: string;
+  /** How the user calls us. */
+  readonly command: string;
 }
 
 /** The terminal of this process. Under `npm run skein` the user stands where npm was called, not at the root. */
@@ -18,12 +22,15 @@ export function processTerminal(): Terminal {
   const { env, stdout, stderr } = process;
   const fromOurScript = env.npm_lifecycle_event === "skein" && env.npm_package_name === "skein";
   const forced = env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== "" && env.FORCE_COLOR !== "0";
+  const colored = (stream: NodeJS.WriteStream) =>
+    (env.NO_COLOR ?? "") === "" && (stream.isTTY === true || forced);
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
-    color: (env.NO_COLOR ?? "") === "" && (stdout.isTTY === true || forced),
+    color: { out: colored(stdout), err: colored(stderr) },
     columns: stdout.columns ?? 100,
     cwd: (fromOurScript ? env.INIT_CWD : undefined) ?? process.cwd(),
+    command: fromOurScript ? "npm run skein --" : "skein",
   };
 }
 
@@ -31,33 +38,32 @@ export function pathFrom(terminal: Terminal, path: string): string {
   return resolve(terminal.cwd, path);
 }
 
-export function paint(terminal: Terminal, color: InspectColor, text: string): string {
-  return terminal.color ? styleText(color, text, { validateStream: false }) : text;
+export function paint(
+  terminal: Terminal,
+  color: InspectColor,
+  text: string,
+  to: "out" | "err" = "out",
+): string {
+  return terminal.color[to] ? styleText(color, text, { validateStream: false }) : text;
 }
 
-/**
- * Text from a transcript, harmless on a terminal: control characters and those that turn the direction of writing
- * are shown, not obeyed. Line breaks and tabs stay.
- */
-export function harmless(text: string): string {
-  return text.toWellFormed().replace(
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
-    (char) => {
-      const code = char.charCodeAt(0);
-      if (code < 0x20) return String.fromCharCode(0x2400 + code);
-      return code === 0x7f ? "␡" : `\\u${code.toString(16).padStart(4, "0")}`;
-    },
-  );
+/** One JSON document. Characters that a terminal would obey are escaped, which leaves the document the same. */
+export function printJson(terminal: Terminal, value: unknown): void {
+  terminal.out(`${escapeUnprintable(JSON.stringify(value))}\n`);
 }
+
+const segmenter = new Intl.Segmenter();
 
 /** One harmless line of at most so many columns. */
 export function oneLine(text: string, columns: number): string {
-  const line = harmless(text).replace(/\s+/g, " ").trim();
+  const line = escapeUnprintable(text).replace(/\s+/g, " ").trim();
+  const plain = /^[ -~]*$/.test(line.slice(0, columns + 1));
+  if (plain)
+    return line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`.slice(0, columns);
   if (line.length <= columns && stringWidth(line) <= columns) return line;
   let width = 1;
   let kept = "";
-  for (const { segment } of new Intl.Segmenter().segment(line.slice(0, 8 * columns))) {
+  for (const { segment } of segmenter.segment(line.slice(0, 8 * columns))) {
     width += stringWidth(segment);
     if (width > columns) break;
     kept += segment;
@@ -68,4 +74,10 @@ export function oneLine(text: string, columns: number): string {
 /** Fills up to a width in columns. */
 export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - stringWidth(text)));
+}
+
+/** A text at the left and one at the right end of a line, which may have colours. */
+export function spread(terminal: Terminal, left: string, right: string): string {
+  const gap = terminal.columns - stringWidth(left) - stringWidth(right);
+  return `${left}${" ".repeat(Math.max(1, gap))}${right}`;
 }

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { basename } from "node:path";
+import { isCorrupt } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
 import { parseSession } from "../../core/parse-session.ts";
@@ -22,15 +23,17 @@ async function bytesOf(path: string): Promise<Uint8Array> {
       const advice = "Check the path; it is taken from where you stand";
       throw new SkeinError("not_found", { what: "File", name: path, advice }, { cause: error });
     }
-    const problem = code === "EISDIR" ? "it is a folder" : message;
-    throw new SkeinError("unreadable_file", { file: path, problem }, { cause: error });
+    const folder = code === "EISDIR";
+    const problem = folder ? "it is a folder" : message;
+    const advice = folder ? "Name one of the .jsonl files in it" : "Check that you may read it";
+    throw new SkeinError("unreadable_file", { file: path, problem, advice }, { cause: error });
   }
 }
 
 /** Without a header, at least one entry must make sense. */
 function foreignness(session: ParsedSession): string | null {
   if (session.header !== null) return null;
-  if (session.lines.some((line) => "type" in line && line.type !== "opaque")) return null;
+  if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
   const empty = session.lines.length === 0 && session.diagnostics.every(({ line }) => line === undefined);
   return empty ? "it is empty" : "no line of it is a session header or an entry";
 }

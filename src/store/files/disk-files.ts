@@ -1,0 +1,65 @@
+import { basename, dirname, join } from "node:path";
+import type { Disk, DiskFile } from "./disk.ts";
+import { codeOf } from "./disk.ts";
+
+/** Whole files, on any disk. */
+
+/** All bytes of a file; `null` when there is none. */
+export function readWhole(disk: Disk, path: string): Uint8Array | null {
+  const file = disk.openExisting(path);
+  if (file === null) return null;
+  try {
+    return file.read(0, file.stat().size);
+  } finally {
+    file.close();
+  }
+}
+
+/** Writes all of it, or throws `ENOSPC` for a disk that takes only a part. */
+export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
+  let written = 0;
+  while (written < bytes.length) {
+    const count = file.append(bytes.subarray(written));
+    if (count === 0)
+      throw Object.assign(new Error("the disk took only a part of the write"), { code: "ENOSPC" });
+    written += count;
+  }
+}
+
+/**
+ * Puts a file in place, whole and durable: a temporary one, synced, renamed, the folder synced. The folder and those
+ * above it are made if need be.
+ */
+export async function replaceWhole(
+  disk: Disk,
+  path: string,
+  bytes: Uint8Array,
+  token: string,
+): Promise<void> {
+  const folder = dirname(path);
+  await makeFolderDurably(disk, folder);
+  const temporary = join(folder, `.${basename(path)}.${token}.tmp`);
+  disk.unlink(temporary);
+  const file = disk.create(temporary);
+  try {
+    appendWhole(file, bytes);
+    await file.sync();
+  } catch (error) {
+    file.close();
+    disk.unlink(temporary);
+    throw error;
+  }
+  file.close();
+  disk.rename(temporary, path);
+  await disk.syncFolder(folder);
+}
+
+/** Makes a folder whose own name, and those of the folders above it, survive a power cut. */
+export async function makeFolderDurably(disk: Disk, folder: string): Promise<void> {
+  for (const made of disk.makeFolder(folder)) await disk.syncFolder(dirname(made));
+}
+
+/** Whether an error says that the file is there already. */
+export function isThere(error: unknown): boolean {
+  return codeOf(error) === "EEXIST";
+}

@@ -1,0 +1,168 @@
+import {
+  closeSync,
+  fdatasync,
+  fstatSync,
+  fsync,
+  ftruncateSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  statSync,
+  unlinkSync,
+  utimesSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+
+/**
+ * The disk, as far as the store needs it; tests put another one in its place that fails, or forgets what was not
+ * synced. Writing to the kernel is synchronous: it takes microseconds, and nothing is seen half-done. Syncing is not.
+ * Everything throws what Node throws.
+ */
+export interface Disk {
+  /** Opens for reading and appending; made if it is not there, with mode 0600. */
+  open(path: string): DiskFile;
+  /** As `open`, but refuses a file that is there. */
+  create(path: string): DiskFile;
+  /** `null` when there is no such file. */
+  openExisting(path: string): DiskFile | null;
+  stat(path: string): DiskStat | null;
+  /** Names in a folder; none when there is no folder. */
+  list(folder: string): string[];
+  /** Makes a folder and those above it, with mode 0700, and returns those whose entry is new. */
+  makeFolder(folder: string): string[];
+  rename(from: string, to: string): void;
+  /** A second name; `false` where the disk knows none. */
+  link(from: string, to: string): boolean;
+  /** `false` when there was nothing. */
+  unlink(path: string): boolean;
+  touch(path: string, time: number): void;
+  /** Makes the names in a folder durable. */
+  syncFolder(folder: string): Promise<void>;
+}
+
+export interface DiskStat {
+  readonly size: number;
+  /** The same for two names of one file. */
+  readonly identity: string;
+  readonly modifiedAt: number;
+}
+
+export interface DiskFile {
+  stat(): DiskStat;
+  /** The bytes from a position on, fewer at the end of the file. */
+  read(position: number, length: number): Uint8Array;
+  /** Adds at the end; may write less than it is given. */
+  append(bytes: Uint8Array): number;
+  truncate(size: number): void;
+  /** Makes the contents durable. */
+  sync(): Promise<void>;
+  close(): void;
+}
+
+const fileMode = 0o600;
+const folderMode = 0o700;
+
+export const realDisk: Disk = {
+  open: (path) => new RealFile(openSync(path, "a+", fileMode)),
+  create: (path) => new RealFile(openSync(path, "ax+", fileMode)),
+  openExisting: (path) =>
+    absentAsNull(
+      () => new RealFile(openSync(path, "a+", fileMode)),
+      () => statSync(path),
+    ),
+  stat: (path) => absentAsNull(() => statOf(statSync(path, { bigint: true }))),
+  list: (folder) => absentAsNull(() => readdirSync(folder)) ?? [],
+  makeFolder: (folder) => {
+    const first = mkdirSync(folder, { recursive: true, mode: folderMode });
+    if (first === undefined) return [];
+    const made = [folder];
+    while (made[0] !== undefined && made[0] !== first) made.unshift(dirname(made[0]));
+    return made;
+  },
+  rename: renameSync,
+  link: (from, to) => {
+    try {
+      linkSync(from, to);
+      return true;
+    } catch (error) {
+      if (["EPERM", "ENOTSUP", "EOPNOTSUPP", "EXDEV", "EMLINK", "ENOSYS"].includes(codeOf(error)))
+        return false;
+      throw error;
+    }
+  },
+  unlink: (path) => absentAsNull(() => unlinkSync(path)) !== null,
+  touch: (path, time) => utimesSync(path, time / 1000, time / 1000),
+  syncFolder: (folder) =>
+    new Promise((resolve, reject) => {
+      const handle = openSync(folder, "r");
+      fsync(handle, (error) => {
+        closeSync(handle);
+        if (error === null) resolve();
+        else reject(error);
+      });
+    }),
+};
+
+class RealFile implements DiskFile {
+  readonly #handle: number;
+
+  constructor(handle: number) {
+    this.#handle = handle;
+  }
+
+  stat(): DiskStat {
+    return statOf(fstatSync(this.#handle, { bigint: true }));
+  }
+
+  read(position: number, length: number): Uint8Array {
+    const bytes = Buffer.allocUnsafe(length);
+    let filled = 0;
+    while (filled < length) {
+      const count = readSync(this.#handle, bytes, filled, length - filled, position + filled);
+      if (count === 0) break;
+      filled += count;
+    }
+    return bytes.subarray(0, filled);
+  }
+
+  append(bytes: Uint8Array): number {
+    return writeSync(this.#handle, bytes);
+  }
+
+  truncate(size: number): void {
+    ftruncateSync(this.#handle, size);
+  }
+
+  sync(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      fdatasync(this.#handle, (error) => (error === null ? resolve() : reject(error)));
+    });
+  }
+
+  close(): void {
+    closeSync(this.#handle);
+  }
+}
+
+export function codeOf(error: unknown): string {
+  return String((error as NodeJS.ErrnoException)?.code ?? "");
+}
+
+/** The result, or `null` where there is no such file. `first` is asked before, for calls that would make one. */
+function absentAsNull<T>(act: () => T, first: () => unknown = () => undefined): T | null {
+  try {
+    first();
+    return act();
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function statOf(stat: { size: bigint; dev: bigint; ino: bigint; mtimeMs: bigint }): DiskStat {
+  return { size: Number(stat.size), identity: `${stat.dev}:${stat.ino}`, modifiedAt: Number(stat.mtimeMs) };
+}

@@ -1,0 +1,20 @@
+import type { DatabaseSync } from "node:sqlite";
+import { SkeinError } from "../../core/errors.ts";
+
+/** Brings a database forward, a step a version, each whole or not at all. One from a newer Skein is refused. */
+export function migrate(db: DatabaseSync, path: string, steps: readonly string[]): void {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const version = Number(db.prepare("PRAGMA user_version").get()?.user_version ?? 0);
+    if (version > steps.length) {
+      const problem = `its version ${version} is newer than ${steps.length}, the last that this Skein knows`;
+      throw new SkeinError("read_only", { name: path, problem });
+    }
+    for (const step of steps.slice(version)) db.exec(step);
+    db.exec(`PRAGMA user_version = ${steps.length}`);
+    db.exec("COMMIT");
+  } catch (error) {
+    db.exec("ROLLBACK");
+    throw error;
+  }
+}

@@ -1,0 +1,188 @@
+import { DatabaseSync } from "node:sqlite";
+import { SkeinError } from "../../core/errors.ts";
+import type { SessionMeta } from "../contract.ts";
+import { migrate } from "./migrations.ts";
+
+/**
+ * `work.db`: what is not conversation and must not be lost. Here: which session has which key, id and label. Every
+ * commit is synced. A session's row carries all that its log begins with, so that a crash after the commit costs nothing.
+ */
+
+export interface SessionRow {
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  readonly sessionId: string;
+  readonly label: string | null;
+  readonly createdAt: number;
+  readonly trashed: boolean;
+  /** First values: what the log's header says. */
+  readonly first: { readonly cwd: string; readonly meta: SessionMeta; readonly parentSession?: string };
+}
+
+const migrations = [
+  `CREATE TABLE sessions (
+     uid TEXT PRIMARY KEY,
+     user TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     key TEXT NOT NULL,
+     session_id TEXT NOT NULL,
+     label TEXT,
+     created_at INTEGER NOT NULL,
+     trashed INTEGER NOT NULL DEFAULT 0,
+     first TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   CREATE UNIQUE INDEX sessions_key ON sessions (user, key) WHERE trashed = 0;
+   CREATE UNIQUE INDEX sessions_id ON sessions (user, session_id COLLATE NOCASE);
+   CREATE UNIQUE INDEX sessions_label ON sessions (user, agent, label) WHERE trashed = 0 AND label IS NOT NULL;
+   CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;`,
+];
+
+const columns = "uid, user, agent, key, session_id, label, created_at, trashed, first";
+
+export class WorkDb {
+  readonly #db: DatabaseSync;
+
+  constructor(path: string) {
+    this.#db = new DatabaseSync(path, { timeout: 10_000 });
+    this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
+    migrate(this.#db, path, migrations);
+  }
+
+  /** Takes key, id and label for a new session; `conflict` when one is taken. */
+  claim(row: SessionRow): void {
+    const { uid, userId, agentId, key, sessionId, label, createdAt, first } = row;
+    this.#claiming(() =>
+      this.#db
+        .prepare(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`)
+        .run(uid, userId ?? "", agentId, key, sessionId, label, createdAt, JSON.stringify(first)),
+    );
+  }
+
+  claimLabel(uid: string, label: string | null): void {
+    this.#claiming(() => this.#db.prepare("UPDATE sessions SET label = ? WHERE uid = ?").run(label, uid));
+  }
+
+  /** Into the trash or out of it; out of it, `conflict` when its key or label has been taken since. */
+  setTrashed(uid: string, trashed: boolean): void {
+    this.#claiming(() =>
+      this.#db.prepare("UPDATE sessions SET trashed = ? WHERE uid = ?").run(trashed ? 1 : 0, uid),
+    );
+  }
+
+  byId(userId: string | null, sessionId: string): SessionRow | null {
+    return this.#one("user = ? AND session_id = ? COLLATE NOCASE", userId ?? "", sessionId);
+  }
+
+  byUid(uid: string): SessionRow | null {
+    return this.#one("uid = ?", uid);
+  }
+
+  byKey(userId: string | null, key: string): SessionRow | null {
+    return this.#one("user = ? AND key = ? AND trashed = 0", userId ?? "", key);
+  }
+
+  byLabel(userId: string | null, agentId: string, label: string): SessionRow | null {
+    return this.#one("user = ? AND agent = ? AND label = ? AND trashed = 0", userId ?? "", agentId, label);
+  }
+
+  /** Live sessions whose key ends in this spawn id. */
+  bySpawnId(userId: string | null, spawnId: string): SessionRow[] {
+    return this.#many(
+      "user = ? AND trashed = 0 AND key GLOB 'agent:*:subagent:*' AND substr(key, -length(?)) = ?",
+      userId ?? "",
+      `:${spawnId}`,
+      `:${spawnId}`,
+    );
+  }
+
+  byIdPrefix(userId: string | null, prefix: string): SessionRow[] {
+    return this.#many(
+      "user = ? AND trashed = 0 AND substr(session_id, 1, length(?)) = ?",
+      userId ?? "",
+      prefix,
+      prefix,
+    );
+  }
+
+  all(): SessionRow[] {
+    return this.#many("1 = 1");
+  }
+
+  /** Marks a session whose index may fall behind; `true` when it was not marked yet. */
+  markDirty(uid: string): boolean {
+    return this.#db.prepare("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid).changes > 0;
+  }
+
+  dirty(): string[] {
+    return this.#db
+      .prepare("SELECT uid FROM dirty")
+      .all()
+      .map((row) => String(row.uid));
+  }
+
+  clearDirty(uids: readonly string[]): void {
+    const clear = this.#db.prepare("DELETE FROM dirty WHERE uid = ?");
+    this.exclusively(() => {
+      for (const uid of uids) clear.run(uid);
+    });
+  }
+
+  /** Runs alone among all processes that have this database. */
+  exclusively<T>(act: () => T): T {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      const result = act();
+      this.#db.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.#db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #one(where: string, ...values: string[]): SessionRow | null {
+    return this.#many(where, ...values)[0] ?? null;
+  }
+
+  #many(where: string, ...values: string[]): SessionRow[] {
+    return this.#db
+      .prepare(`SELECT ${columns} FROM sessions WHERE ${where}`)
+      .all(...values)
+      .map(rowOf);
+  }
+
+  #claiming(act: () => unknown): void {
+    try {
+      act();
+    } catch (error) {
+      const taken = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
+      if (taken === undefined) throw error;
+      const what = { key: "session key", session_id: "session id", label: "label" }[taken] ?? "uid";
+      throw new SkeinError(
+        "conflict",
+        { problem: `The ${what} is taken by another session` },
+        { cause: error },
+      );
+    }
+  }
+}
+
+function rowOf(row: Record<string, unknown>): SessionRow {
+  return {
+    uid: String(row.uid),
+    userId: row.user === "" ? null : String(row.user),
+    agentId: String(row.agent),
+    key: String(row.key),
+    sessionId: String(row.session_id),
+    label: row.label === null ? null : String(row.label),
+    createdAt: Number(row.created_at),
+    trashed: row.trashed === 1,
+    first: JSON.parse(String(row.first)) as SessionRow["first"],
+  };
+}
