@@ -15,10 +15,11 @@ if (Number(running.split(".")[0]) < needed) {
   const built = new URL("../dist/cli/main.js", import.meta.url);
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   const { runCli } = await import((existsSync(source) ? source : built).href);
-  // A reader that goes away (`| head`) is no failure.
+  // A reader that goes away (`| head`) is no failure; a full disk is.
   process.stdout.on("error", (error) => {
-    if (error.code !== "EPIPE") throw error;
-    process.exit(0);
+    if (error.code !== "EPIPE")
+      process.stderr.write(`error: The output cannot be written: ${error.message}.\n`);
+    process.exit(error.code === "EPIPE" ? 0 : 1);
   });
   process.exitCode = await runCli(process.argv.slice(2), version);
 }

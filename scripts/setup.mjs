@@ -39,7 +39,16 @@ if (!isReady()) {
 }
 
 function isReady() {
-  return existsSync(pinnedNode) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === wanted;
+  if (!existsSync(stampFile) || readFileSync(stampFile, "utf8") !== wanted) return false;
+  return (
+    existsSync(pinnedNode) &&
+    directPackages().every((name) => existsSync(join(modules, name, "package.json")))
+  );
+}
+
+function directPackages() {
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return Object.keys({ ...dependencies, ...devDependencies });
 }
 
 function install() {

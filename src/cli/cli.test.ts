@@ -16,6 +16,7 @@ import {
   TreeSchema,
 } from "../protocol/session-payloads.ts";
 import { runCli } from "./main.ts";
+import { drawTree } from "./output/draw-tree.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { oneLine } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
@@ -164,12 +165,13 @@ describe("the command line", () => {
 
   test("[CLI7] every command's help has examples that it understands", async () => {
     const program = createProgram({} as Terminal, "0");
+    const groups = program.commands.filter((each) => each.commands.length > 0).map((each) => [each.name()]);
     const leaves = program.commands.flatMap((each) =>
       each.commands.length === 0
         ? [[each.name()]]
         : each.commands.map((child) => [each.name(), child.name()]),
     );
-    for (const path of [[], ...leaves]) {
+    for (const path of [[], ...groups, ...leaves]) {
       const { out, exit } = await run([...path, "--help"]);
       expect(exit).toBe(0);
       const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) =>
@@ -186,11 +188,67 @@ describe("the command line", () => {
   test("[CLI8] the sample family's tree", async () => {
     const { out } = await run(["sessions", "tree", "main.jsonl"]);
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/family-tree.txt");
-    expect(out).toMatch(/├─.*\n(│ .*\n)+└─↩/);
+    expect(out).toMatch(/├─.*\n(│ .*\n)+↩/);
     expect(readFileSync(new URL("../../README.md", import.meta.url), "utf8")).toContain(out);
     expect(out).toContain("[first plan]");
     expect(out).toContain("▣");
     expect(out).toContain("◀ leaf");
+  });
+
+  test("[CLI8] forty tries in a row are forty branches, not forty levels", () => {
+    const tries = Array.from({ length: 40 }, (_, i) => [
+      { id: `try${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
+      { id: `on${i}`, parentId: i === 0 ? "root" : `on${i - 1}` },
+    ]).flat();
+    const lines = [...drawTree([{ id: "root", parentId: null }, ...tries])].map(
+      ({ rails, entry }) => `${rails}${entry.id}`,
+    );
+    expect(lines.slice(0, 5)).toEqual(["root", "├─try0", "on0", "├─try1", "on1"]);
+  });
+
+  test("[CLI8] branches inside branches, several roots, and rails that do not grow without end", () => {
+    const rows = ["a.", "b.a", "c.b", "d.b", "e.a", "f."].map((each) => ({
+      id: each[0] as string,
+      parentId: each[2] ?? null,
+    }));
+    expect([...drawTree(rows)].map(({ rails, entry }) => rails + entry.id)).toEqual([
+      "├─a",
+      "│ ├─b",
+      "│ │ ├─c",
+      "│ │ d",
+      "│ e",
+      "└─f",
+    ]);
+    const deep = Array.from({ length: 200 }, (_, i) => [
+      { id: `in${i}`, parentId: i === 0 ? null : `in${i - 1}` },
+      { id: `out${i}`, parentId: i === 0 ? null : `in${i - 1}` },
+    ]).flat();
+    const longest = Math.max(...[...drawTree(deep)].map(({ rails }) => rails.length));
+    expect(longest).toBeLessThan(60);
+  });
+
+  test("[CLI11] names that every object has are names like others", async () => {
+    const file = join(folder, "names.jsonl");
+    const odd = ["constructor", "__proto__", "toString"].map((role, i) => ({
+      ...userLine(`e${i}`, null),
+      message: { role, content: [null, { type: { toString: 1 } }] },
+    }));
+    writeFileSync(file, sessionText(...odd, { ...userLine("t", null), type: "constructor" }));
+    for (const command of readers) {
+      expect(await run([...command, file], { color: { out: true, err: true } })).toMatchObject({
+        exit: 0,
+        err: "",
+      });
+    }
+    const many = {
+      ...userLine("m", null),
+      message: {
+        role: "user",
+        content: Array.from({ length: 300_000 }, () => ({ type: "text", text: "x" })),
+      },
+    };
+    writeFileSync(file, sessionText(many));
+    for (const command of readers) expect((await run([...command, file])).exit).toBe(0);
   });
 
   test("[CLI8] --all draws bookkeeping entries too", async () => {

@@ -17,7 +17,10 @@ export function createProgram(terminal: Terminal, version: string): Command {
         "skein context ./trip.jsonl --json",
       ),
     );
-  const sessions = program.command("sessions").description("Look at sessions.");
+  const sessions = program
+    .command("sessions")
+    .description("Look at sessions.")
+    .addHelpText("after", examples("skein sessions show ./trip.jsonl", "skein sessions tree ./trip.jsonl"));
   sessions
     .command("show")
     .description("Print the messages of the active branch, by default the newest 200.")

@@ -54,7 +54,7 @@ describe("the context", () => {
     expect(diagnostics.map((each) => each.code)).toEqual(["unknown_kept_entry"]);
   });
 
-  test("[CTX4] the last edit of an entry wins, and one cannot replace what has no content", () => {
+  test("[CTX4] the last edit of an entry wins, whatever its target is made of", () => {
     const edit = (id: string, parentId: string, targetId: string, replacement: unknown) => ({
       type: "context_edit",
       id,
@@ -70,12 +70,22 @@ describe("the context", () => {
       edit("e1", "s", "a", null),
       edit("e2", "e1", "a", { content: "again" }),
       edit("e3", "e2", "b", { content: "short" }),
-      edit("e4", "e3", "s", { content: "ignored" }),
+      edit("e4", "e3", "s", { content: "summary, edited" }),
+      { ...userLine("r", "e4"), message: { role: "bashExecution", command: "env", output: "SECRET" } },
+      edit("e5", "r", "r", { content: "(hidden)" }),
     );
-    const [first, second, third] = buildContext(lines).messages;
+    const [first, second, third, fourth] = buildContext(lines).messages;
     expect(first).toMatchObject({ content: "again" });
     expect(second).toMatchObject({ content: [{ type: "text", text: "short" }] });
-    expect(third).toMatchObject({ summary: "S" });
+    expect(third).toMatchObject({ summary: "summary, edited" });
+    expect(fourth).toMatchObject({ command: "env", output: "(hidden)" });
+    const compacted = read(
+      userLine("a", null),
+      compaction("c", "a", "a"),
+      edit("e", "c", "c", { content: "short" }),
+      edit("f", "e", "a", null),
+    );
+    expect(buildContext(compacted).messages).toMatchObject([{ role: "compactionSummary", summary: "short" }]);
   });
 
   test("[CTX6] a byte budget takes the newest, the summary always, and says where it ended", () => {
@@ -95,6 +105,23 @@ describe("the context", () => {
       entryIds: ["c", "a", "b", "d"],
       cut: null,
     });
+  });
+
+  test("[CTX6] the budget is in bytes, and an entry that just fits is in", () => {
+    const lines = read(userLine("a", null, "世界"), userLine("b", "a"));
+    const bytes = lines.reduce((sum, line) => sum + Buffer.byteLength(JSON.stringify(line)) + 1, 0);
+    expect(buildContext(lines, "b", { byteBudget: bytes }).cut).toBeNull();
+    expect(buildContext(lines, "b", { byteBudget: bytes - 1 }).cut).toBe("b");
+  });
+
+  test("[CTX1] an empty branch summary says nothing", () => {
+    const empty = { type: "branch_summary", id: "s", parentId: "a", ...at, fromId: "z", summary: "" };
+    expect(buildContext(read(userLine("a", null), empty)).entryIds).toEqual(["a"]);
+  });
+
+  test("[CTX9] a base that is in the session after all is an ordinary parent", () => {
+    const lines = read(userLine("a", null), userLine("b", "a"));
+    expect(buildContext(lines, "b", { base: "a" }).entryIds).toEqual(["a", "b"]);
   });
 
   test("[CTX9] the parent that a cut working set leaves out is no damage", () => {

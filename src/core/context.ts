@@ -124,7 +124,8 @@ export function contextOf(
     messages.push(message);
     entryIds.push(entry.id);
   };
-  if (compaction !== undefined) take(compaction, compactionSummary(compaction));
+  if (compaction !== undefined)
+    take(compaction, edited(compactionSummary(compaction), edits.get(compaction.id)));
   for (let index = from; index < chosen.length; index++) {
     const entry = chosen[index] as Entry;
     take(entry, edited(messageOf(entry), edits.get(entry.id)));
@@ -148,7 +149,7 @@ function firstKept(
   if (compaction.firstKeptEntryId === compaction.id) return index;
   const kept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
   if (kept !== -1 && kept < index) return kept;
-  const note = `nothing before the compaction is kept: ${compaction.firstKeptEntryId ?? "no entry"} is not before it on this branch`;
+  const note = `nothing before the compaction is kept: ${compaction.firstKeptEntryId ?? "the entry it names"} is not before it on this branch`;
   diagnostics.push({ code: "unknown_kept_entry", note, entryId: compaction.id });
   return index;
 }
@@ -227,14 +228,23 @@ function editsIn(chosen: readonly Entry[]): ReadonlyMap<string, Replacement> {
   return edits;
 }
 
+/** An edit replaces what a message says, whatever the field is called; `null` leaves the message out. */
 function edited(message: ContextMessage | null, replacement: Replacement | undefined): ContextMessage | null {
   if (message === null || replacement === undefined) return message;
   if (replacement === null) return null;
-  if (!("content" in message)) return message;
   const { content } = replacement as { content: Content };
   const blocks = typeof content === "string" ? [{ type: "text" as const, text: content }] : content;
-  if (message.role === "assistant") {
-    return { ...message, content: blocks.filter((block) => block.type === "text") };
+  switch (message.role) {
+    case "assistant":
+      return { ...message, content: blocks.filter((block) => block.type === "text") };
+    case "toolResult":
+      return { ...message, content: blocks };
+    case "bashExecution":
+      return { ...message, output: textOf(content) };
+    case "compactionSummary":
+    case "branchSummary":
+      return { ...message, summary: textOf(content) };
+    default:
+      return { ...message, content };
   }
-  return message.role === "toolResult" ? { ...message, content: blocks } : { ...message, content };
 }

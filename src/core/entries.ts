@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import type * as Schema from "./entries.schema.ts";
+import { stringifyJson } from "./json.ts";
 import type { Message } from "./messages.ts";
 
 /**
@@ -121,5 +122,5 @@ export function lineOf(entry: Entry): Readonly<Record<string, unknown>> {
 
 /** The text of one entry, without its line break. Key order is the object's own. */
 export function encodeEntry(entry: Entry): string {
-  return JSON.stringify(lineOf(entry));
+  return stringifyJson(lineOf(entry));
 }

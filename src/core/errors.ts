@@ -75,6 +75,11 @@ export const errorCatalogue = {
     text: "{file} cannot be read: {problem}.",
     remedy: "{advice}.",
   },
+  too_large: {
+    status: 413,
+    text: "{what} is larger than one text can be.",
+    remedy: "Ask for a part of it, with --limit or without --json.",
+  },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",

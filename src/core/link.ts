@@ -30,7 +30,9 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();
   const diagnostics: Diagnostic[] = [];
-  const behindDamage = new Set<Node>();
+  /** Entries right behind a damaged line, with the entry before it. */
+  const behindDamage = new Map<Node, Node>();
+  let previous: Node | null = null;
   let damaged = false;
   for (const line of lines) {
     if (isCorrupt(line)) {
@@ -40,15 +42,18 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
     const first = byId.get(line.id);
     if (first !== undefined) {
       diagnostics.push(duplicate(first.entry, line));
+      previous = first;
       continue;
     }
     const node: Node = { entry: line, position: nodes.length, parent: null };
-    if (damaged) behindDamage.add(node);
+    if (damaged && previous !== null) behindDamage.set(node, previous);
     damaged = false;
+    previous = node;
     nodes.push(node);
     byId.set(line.id, node);
   }
-  const missing = resolveParents(nodes, byId, behindDamage, base, diagnostics);
+  const left = base !== undefined && byId.has(base) ? undefined : base;
+  const missing = resolveParents(nodes, byId, behindDamage, left, diagnostics);
   return { nodes, byId, missing, diagnostics };
 }
 
@@ -62,7 +67,7 @@ export function tipAfter(node: Node, byId: ReadonlyMap<string, Node>): Node | nu
 function resolveParents(
   nodes: readonly Node[],
   byId: ReadonlyMap<string, Node>,
-  behindDamage: ReadonlySet<Node>,
+  behindDamage: ReadonlyMap<Node, Node>,
   base: string | undefined,
   diagnostics: Diagnostic[],
 ): Set<string> {
@@ -79,7 +84,7 @@ function resolveParents(
       if (parent.entry.id !== parentId) diagnostics.push(bridged(node.entry, parent.entry));
       continue;
     }
-    const previous = behindDamage.has(node) ? nodes[node.position - 1] : undefined;
+    const previous = behindDamage.get(node);
     if (previous === undefined) {
       missing.add(parentId);
       const note = `parent ${parentId} is not in the session; the entry begins a branch of its own`;

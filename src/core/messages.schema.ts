@@ -78,11 +78,8 @@ export const UsageSchema = open({
 });
 
 export const ProvenanceSchema = open({
-  kind: Type.Union([
-    Type.Literal("external_user"),
-    Type.Literal("inter_session"),
-    Type.Literal("internal_system"),
-  ]),
+  /** `external_user | inter_session | internal_system`; others may come. */
+  kind: Type.String(),
   sourceSessionKey: Type.Optional(Type.String()),
   sourceChannel: Type.Optional(Type.String()),
   sourceTool: Type.Optional(Type.String()),

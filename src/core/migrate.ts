@@ -1,4 +1,4 @@
-import { isRecord } from "./shape.ts";
+import { entryProblem, isRecord, isUsableBlock } from "./shape.ts";
 
 /** What earlier versions wrote, in today's words. In memory: the file is not touched. */
 
@@ -11,6 +11,9 @@ export interface LinePlace {
   idAtIndex(index: number): string | null;
 }
 
+/** The last moment that a Date can hold. */
+const latestTime = 8.64e15;
+
 /** The id of a line that has none: by its line number, so the same file gives the same ids each time. */
 function lineId(line: number): string {
   return `line-${line}`;
@@ -22,8 +25,8 @@ export function migrateEntry(value: Record<string, unknown>, place: LinePlace): 
 }
 
 function giveId(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
-  if (value.id !== undefined) return value;
-  const { type, timestamp, ...rest } = value;
+  if (value.id !== undefined && value.id !== null) return value;
+  const { type, timestamp, id: _id, parentId: _parentId, ...rest } = value;
   return { type, id: lineId(place.line), parentId: place.previousId, timestamp, ...rest };
 }
 
@@ -42,28 +45,52 @@ function renameHookRole(value: Record<string, unknown>): Record<string, unknown>
 }
 
 /**
- * A second chance for an entry that is not quite of its type: `null` counts as absent, and a bare string as one
- * text block, as other programs write them.
+ * A second chance for an entry that is not quite of its type, as other programs write them: `null` counts as absent,
+ * a bare string as a text block, a number as a time; a block that cannot be used, and a field that only says how a
+ * message came about, are left out rather than the message.
  */
 export function normalizeEntry(value: Record<string, unknown>): Record<string, unknown> {
   const entry = dropNulls(value);
   if (entry.parentId === undefined) entry.parentId = null;
-  if (typeof entry.timestamp !== "string") entry.timestamp = messageTime(entry.message);
-  if (isRecord(entry.message)) entry.message = normalizeMessage(entry.message);
+  if (typeof entry.timestamp !== "string") entry.timestamp = timeText(entry.timestamp, entry.message);
+  if (entry.type === "message" && isRecord(entry.message)) {
+    entry.message = normalizeMessage(entry.message);
+    dropUnusable(entry, entry.message as Record<string, unknown>);
+  }
   return entry;
 }
 
+const rolesWithContent = ["user", "assistant", "toolResult", "custom", "system"];
+
 function normalizeMessage(value: Record<string, unknown>): Record<string, unknown> {
   const message = dropNulls(value);
+  if (!rolesWithContent.includes(String(message.role))) return message;
   const asBlocks = message.role === "assistant" || message.role === "toolResult";
-  if (message.content === undefined) message.content = [];
-  if (asBlocks && typeof message.content === "string") {
-    message.content = message.content === "" ? [] : [{ type: "text", text: message.content }];
-  }
-  if (Array.isArray(message.content)) {
-    message.content = message.content.map((block) => (isRecord(block) ? dropNulls(block) : block));
+  const { content = [] } = message;
+  if (asBlocks && typeof content === "string") message.content = content === "" ? [] : [textBlock(content)];
+  else if (!Array.isArray(content)) message.content = content;
+  else {
+    message.content = content
+      .map((block) =>
+        typeof block === "string" ? textBlock(block) : isRecord(block) ? dropNulls(block) : block,
+      )
+      .filter((block) => isUsableBlock(message.role, block));
   }
   return message;
+}
+
+/** Takes away fields that keep a message from being used, but for those that are what it says. */
+function dropUnusable(entry: Record<string, unknown>, message: Record<string, unknown>): void {
+  const essential = ["role", "content", "toolCallId", "command", "output", "customType"];
+  for (let tries = Object.keys(message).length; tries > 0; tries--) {
+    const field = /^message\.(\w+)/.exec(entryProblem(entry) ?? "")?.[1];
+    if (field === undefined || essential.includes(field)) return;
+    delete message[field];
+  }
+}
+
+function textBlock(text: string): { type: string; text: string } {
+  return { type: "text", text };
 }
 
 /** Fields of ours that may be absent; a `null` in any other field is somebody's value, and stays. */
@@ -82,8 +109,10 @@ export function dropNulls(value: Record<string, unknown>): Record<string, unknow
   );
 }
 
-function messageTime(message: unknown): string {
-  const time = isRecord(message) ? message.timestamp : undefined;
-  const inRange = typeof time === "number" && Math.abs(time) <= 8.64e15;
-  return new Date(inRange ? time : 0).toISOString();
+/** A time as text: from a number, or from the message, or none. */
+function timeText(time: unknown, message: unknown): string {
+  const known = [time, isRecord(message) ? message.timestamp : undefined].find(
+    (each) => typeof each === "number" && Math.abs(each) <= latestTime,
+  );
+  return new Date(typeof known === "number" ? known : 0).toISOString();
 }

@@ -124,6 +124,83 @@ describe("reading a session", () => {
     expect(entry).toMatchObject({ future: null, message: { content: [], future: null } });
   });
 
+  test.each([
+    [
+      "a provenance nobody knows",
+      { role: "user", content: "x", provenance: { kind: "scheduled" } },
+      { content: "x" },
+    ],
+    ["null in usage", { role: "assistant", content: [], usage: { cost: null } }, { content: [] }],
+    ["strings for blocks", { role: "user", content: ["hi"] }, { content: [{ type: "text", text: "hi" }] }],
+    [
+      "a block without text",
+      {
+        role: "user",
+        content: [
+          { type: "text", text: null },
+          { type: "text", text: "b" },
+        ],
+      },
+      { content: [{ type: "text", text: "b" }] },
+    ],
+    ["a time in words", { role: "user", content: "x", timestamp: "2026-01-01" }, { content: "x" }],
+    ["an empty string for blocks", { role: "assistant", content: "" }, { content: [] }],
+  ])("[ENT7] %s costs itself, not the message", (_, message, expected) => {
+    const session = parseSession(sessionText({ ...userLine("a", null), message }));
+    expect(SessionTree.from(session).context().messages).toMatchObject([expected]);
+  });
+
+  test("[ENT7] a time that no date can hold does not stop the reader, a number is a time", () => {
+    const times = [1e300, Number.MAX_SAFE_INTEGER, "x", undefined].map((timestamp, index) => ({
+      ...userLine(`e${index}`, null),
+      timestamp: undefined,
+      message: { role: "user", content: "x", timestamp },
+    }));
+    expect(parseSession(sessionText(...times)).lines).toHaveLength(4);
+    const [entry] = parseSession(sessionText({ ...userLine("a", null), timestamp: 1_000 })).lines;
+    expect(entry).toMatchObject({ timestamp: "1970-01-01T00:00:01.000Z" });
+  });
+
+  test("[ENT7] a shell command with null in it stays a shell command", () => {
+    const message = { role: "bashExecution", command: "ls", output: "", exitCode: null };
+    const [entry] = parseSession(sessionText({ ...userLine("a", null), message })).lines;
+    expect((entry as { message: object }).message).toEqual({
+      role: "bashExecution",
+      command: "ls",
+      output: "",
+    });
+  });
+
+  test("[ENT9] lines before the header do not count, and an id is better than an index", () => {
+    const v1 = (content: string) =>
+      JSON.stringify({ type: "message", timestamp: "t", message: { role: "user", content } });
+    const compaction = (more: object) =>
+      JSON.stringify({ type: "compaction", timestamp: "t", summary: "S", firstKeptEntryIndex: 2, ...more });
+    const text = (more: object) =>
+      ['{"type":"title"}', '{"type":"session","id":"old"}', v1("one"), v1("two"), compaction(more)].join(
+        "\n",
+      );
+    const kept = (more: object) => SessionTree.from(parseSession(text(more))).context().entryIds;
+    expect(kept({})).toEqual(["line-5", "line-4"]);
+    expect(kept({ firstKeptEntryId: "line-3" })).toEqual(["line-5", "line-3", "line-4"]);
+  });
+
+  test("[ENT8] a line of a known type whose id is null gets one", () => {
+    const session = parseSession(sessionText({ ...userLine("a", null), id: null }));
+    expect(SessionTree.from(session).entry("line-2")).not.toBeNull();
+  });
+
+  test("[ENT11] a byte order mark is one at the beginning only", () => {
+    const marked = `\ufeff${sessionText(userLine("a", null))}\ufeff${JSON.stringify(userLine("b", "a"))}\n`;
+    const { header: found, lines } = parseSession(marked);
+    expect(found?.id).toBe("s");
+    expect(lines.map(isCorrupt)).toEqual([false, true]);
+  });
+
+  test("[ENT4] a line that is no entry is damage once there is a header, even as the first", () => {
+    expect(parseSession(sessionText({ no: "entry" })).lines.map(isCorrupt)).toEqual([true]);
+  });
+
   test("[ENT12] with the header lost in front and written again behind, the entries between are kept", () => {
     const text = [userLine("a", null), header, userLine("b", "a")]
       .map((line) => JSON.stringify(line))

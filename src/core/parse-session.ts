@@ -112,7 +112,7 @@ class Reader {
   #readEntry(value: Record<string, unknown>, raw: RawLine): void {
     const known = typeof value.type === "string" && knownTypes.has(value.type);
     const named = typeof value.type === "string" && typeof value.id === "string" && value.id !== "";
-    if (!named && !(known && value.id === undefined)) {
+    if (!named && !(known && (value.id ?? null) === null)) {
       if (this.#header === null && this.#lines.length === 0) {
         this.#report("foreign_line", foreignNote, raw.line);
       } else this.#corrupt(raw, "not_entry");

@@ -71,7 +71,7 @@ export function refuseNewer(id: string, version: number | undefined): never {
 
 function sameEntry(entry: Entry, draft: EntryDraft): Entry {
   const place = { id: entry.id, parentId: entry.parentId, time: Date.parse(entry.timestamp) || 0 };
-  const again = { ...sealEntry(draft, place).entry, timestamp: entry.timestamp };
+  const again = { ...sealEntry(withTimeOf(draft, entry), place).entry, timestamp: entry.timestamp };
   if (sameJson(lineOf(entry), again)) return entry;
   throw new SkeinError("conflict", { problem: `Another entry has the id ${entry.id}` });
 }
@@ -85,4 +85,12 @@ function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) =>
     const problem = `firstKeptEntryId ${draft.firstKeptEntryId} is not on the branch`;
     throw new SkeinError("invalid_entry", { type: "compaction", problem });
   }
+}
+
+/** A message's time that the draft leaves out is the one it got the first time. */
+function withTimeOf(draft: EntryDraft, entry: Entry): EntryDraft {
+  if (draft?.type !== "message" || entry.type !== "message" || draft.message?.timestamp !== undefined)
+    return draft;
+  const { timestamp } = entry.message;
+  return timestamp === undefined ? draft : { ...draft, message: { ...draft.message, timestamp } };
 }

@@ -103,6 +103,7 @@ describe("references", () => {
   });
 
   test("[REF2] the order is key, display key, session id, label, prefix", () => {
+    expect(referenceLookups("agent:other:main", asker)).toEqual([{ by: "key", key: "agent:other:main" }]);
     expect(referenceLookups("slack:group:G1", asker, { prefix: true })).toEqual([
       { by: "key", key: "agent:main:slack:group:G1" },
       { by: "label", label: "slack:group:G1", agentId: "main" },
@@ -145,6 +146,25 @@ describe("references", () => {
     await expect(resolved("s-", asker, { prefix: true })).rejects.toThrow(error);
     await expect(resolved("s-", asker, { prefix: true })).rejects.toThrow("main, agent:other:main");
     await expect(resolved("s-g", asker, { prefix: true })).rejects.toThrow("slack:group:G1, global");
+  });
+
+  test("[REF3] an asker may come in any case", async () => {
+    expect(await resolved("main", { agentId: "Main" })).toBe("agent:main:main");
+    expect(await resolved("current", { agentId: "main", key: "agent:MAIN:session:trip" })).toBe(
+      "agent:main:session:trip",
+    );
+    expect(displayKey("agent:a:b:group:G", { agentId: "a:b" })).toBe("agent:a:b:group:G");
+  });
+
+  test("[REF4] what reads as a key is never a label, and names that are alike are given in full", async () => {
+    const labelled = directory([{ key: "agent:main:session:x", sessionId: "x", label: "agent:boss:main" }]);
+    expect(await resolveReference("agent:boss:main", asker, labelled)).toBeNull();
+    const twins = directory(
+      ["p", "q"].map((parent) => ({ key: `agent:main:subagent:${parent}:x`, sessionId: `s${parent}` })),
+    );
+    await expect(resolveReference("subagent:x", asker, twins)).rejects.toThrow(
+      "agent:main:subagent:p:x, agent:main:subagent:q:x",
+    );
   });
 
   test("[REF5] a channel called agent is shown in full, and unknown is never found", async () => {

@@ -48,27 +48,31 @@ export type Lookup =
  * ```
  */
 export function displayKey(key: string, asker: Asker): string {
-  const parsed = parseKey(key);
+  return displayFor(parseKey(key), canonical(asker));
+}
+
+function displayFor(parsed: ParsedKey, asker: Asker): string {
+  const key = formatKey(parsed);
   if (parsed.form === "special") return key === mainKey(asker) ? "main" : key;
   if (parsed.form === "subagent" && parsed.thread === undefined) return `subagent:${parsed.spawnId}`;
-  const canonical = formatKey(parsed);
-  if (canonical === mainKey(asker)) return "main";
+  if (key === mainKey(asker)) return "main";
   const prefix = `agent:${asker.agentId}:`;
-  if (!canonical.startsWith(prefix) || !hasShortForm(parsed)) return canonical;
-  const short = canonical.slice(prefix.length);
+  if (parsed.agentId !== asker.agentId || !hasShortForm(parsed)) return key;
+  const short = key.slice(prefix.length);
   // A channel may be called "agent"; its short form would read as another agent's key.
-  return short.startsWith("agent:") ? canonical : short;
+  return short.startsWith("agent:") ? key : short;
 }
 
 /** What a reference can mean, most specific first. An empty list: it can mean nothing. */
-export function referenceLookups(text: string, asker: Asker, options: { prefix?: boolean } = {}): Lookup[] {
+export function referenceLookups(text: string, who: Asker, options: { prefix?: boolean } = {}): Lookup[] {
+  const asker = canonical(who);
   if (text === "current") return asker.key === undefined ? [] : [{ by: "key", key: asker.key }];
   if (text === "main") return [{ by: "key", key: mainKey(asker) }];
   if (text === "" || text === "unknown") return [];
-  const lookups: Lookup[] = [];
   const key = readKey(text);
-  if (!("problem" in key)) lookups.push({ by: "key", key: formatKey(key) });
-  else lookups.push(...displayLookups(text, asker));
+  // What reads as a key is one, and never a label that looks like it.
+  if (!("problem" in key)) return [{ by: "key", key: formatKey(key) }];
+  const lookups: Lookup[] = displayLookups(text, asker);
   if (sessionIdProblem(text) === null) lookups.push({ by: "sessionId", sessionId: text });
   lookups.push({ by: "label", label: text, agentId: asker.agentId });
   if (options.prefix === true && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(text)) {
@@ -99,12 +103,22 @@ export async function resolveReference<T extends { readonly key: string }>(
   for (const lookup of referenceLookups(text, asker, options)) {
     const found = await find(lookup);
     if (found.length > 1) {
-      const candidates = found.slice(0, 5).map((each) => displayKey(each.key, asker));
+      const keys = found.slice(0, 5).map((each) => each.key);
+      const shown = keys.map((key) => displayKey(key, asker));
+      const candidates = new Set(shown).size === keys.length ? shown : keys;
       throw new SkeinError("ambiguous", { name: text, what: "session", candidates: candidates.join(", ") });
     }
     if (found[0] !== undefined) return found[0];
   }
   return null;
+}
+
+/** Agent id and key as they are kept, whatever the case they came in. */
+function canonical(asker: Asker): Asker {
+  const agentId = readAgentId(asker.agentId) ?? asker.agentId;
+  if (asker.key === undefined) return { ...asker, agentId };
+  const key = readKey(asker.key);
+  return { ...asker, agentId, key: "problem" in key ? asker.key : formatKey(key) };
 }
 
 function mainKey(asker: Asker): string {

@@ -45,6 +45,10 @@ const written: [EntryDraft, string][] = [
     { type: "custom_message", customType: "x", content: "c", display: false },
     `{"type":"custom_message","customType":"x","content":"c","display":false,${base}}`,
   ],
+  [
+    { type: "custom_message", customType: "x", content: "c" },
+    `{"type":"custom_message","customType":"x","content":"c","display":true,${base}}`,
+  ],
   [{ type: "label", targetId: "e0", label: "L" }, `{"type":"label",${base},"targetId":"e0","label":"L"}`],
   [{ type: "label", targetId: "e0" }, `{"type":"label",${base},"targetId":"e0"}`],
   [{ type: "session_info", name: "  a\n b " }, `{"type":"session_info",${base},"name":"a b"}`],
@@ -116,6 +120,21 @@ describe("sealing an entry", () => {
       expect.objectContaining({ code: "invalid_entry" }),
     );
     expect(() => sealEntry(value as EntryDraft, place)).toThrow(problem);
+  });
+
+  test("[ENT15] a draft that turns itself into something else is refused", () => {
+    for (const toJSON of [() => ({ type: "leaf", id: "evil" }), () => undefined, () => 5]) {
+      const draft = { type: "custom", customType: "x", toJSON } as unknown as EntryDraft;
+      expect(() => sealEntry(draft, place)).toThrow(expect.objectContaining({ code: "invalid_entry" }));
+    }
+  });
+
+  test("[ENT14] a name of many blanks takes no longer than a short one", () => {
+    const started = performance.now();
+    sealEntry({ type: "session_info", name: "a" }, place);
+    const short = performance.now() - started;
+    sealEntry({ type: "session_info", name: `a${" ".repeat(500_000)}b` }, place);
+    expect(performance.now() - started - short).toBeLessThan(10_000);
   });
 
   test("[ENT15] a value that refers to itself is refused", () => {

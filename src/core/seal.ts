@@ -129,7 +129,10 @@ export function sealEntry(draft: EntryDraft, place: EntryPlace): SealedEntry {
   const type = isRecord(draft) ? String(draft.type) : typeof draft;
   const line = encodeDraft(draft, type, place);
   const entry = JSON.parse(line) as Entry & Record<string, unknown>;
-  const problem = entryProblem(entry) ?? writeProblem(entry);
+  const isItself = isRecord(entry) && entry.type === type && entry.id === place.id;
+  const problem = isItself
+    ? (entryProblem(entry) ?? writeProblem(entry))
+    : "it turns itself into something else";
   if (problem !== null) throw new SkeinError("invalid_entry", { type, problem });
   return { entry, line };
 }
@@ -143,7 +146,7 @@ function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string
   try {
     const fields: Record<string, unknown> = { ...draft, ...derived(draft, place) };
     const known = Object.fromEntries(order.map((field) => [field, fields[field]]));
-    return JSON.stringify({ type, ...known, ...fields });
+    return JSON.stringify({ type, ...known, ...fields }) ?? "null";
   } catch (error) {
     const problem = `it cannot be written as JSON (${error instanceof Error ? error.message.split("\n")[0] : error})`;
     throw new SkeinError("invalid_entry", { type, problem }, { cause: error });
@@ -173,9 +176,9 @@ function timed(message: unknown, time: number): unknown {
 
 /** One line, no blanks around it; nothing left of it means no name. */
 function tidyName(name: unknown): unknown {
-  return typeof name === "string"
-    ? name.replace(/\s*[\r\n\u2028\u2029]+\s*/g, " ").trim() || undefined
-    : name;
+  if (typeof name !== "string") return name;
+  const lines = name.split(/[\r\n\u2028\u2029]+/).map((line) => line.trim());
+  return lines.filter((line) => line !== "").join(" ") || undefined;
 }
 
 function writeProblem(entry: Readonly<Record<string, unknown>>): string | null {
@@ -191,8 +194,12 @@ function writeProblem(entry: Readonly<Record<string, unknown>>): string | null {
 }
 
 function assistantProblem(message: Readonly<Record<string, unknown>>): string | null {
-  const missing = isRecord(message.usage) ? missingField(message.usage, usageFields) : null;
+  const { usage } = message;
+  const missing = isRecord(usage) ? missingField(usage, usageFields) : null;
   if (missing !== null) return `message.usage.${missing}`;
+  if (isRecord(usage) && isRecord(usage.cost) && usage.cost.total === undefined) {
+    return "message.usage.cost.total is missing";
+  }
   const known = stopReasons.includes(String(message.stopReason));
   return known ? null : `message.stopReason must be one of ${stopReasons.join(", ")}`;
 }

@@ -8,7 +8,7 @@ export function cutText(text: string, longest: number): string {
 /** Characters that control a terminal, break a line, or turn the direction of writing; tab and newline are not here. */
 const unprintable =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\u{e0000}-\u{e007f}]/gu;
 
 /** The text with such characters as `\\uXXXX`, and without half surrogate pairs. */
 export function escapeUnprintable(text: string): string {
@@ -21,5 +21,7 @@ export function escapeToLine(text: string): string {
 }
 
 function escaped(char: string): string {
-  return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return Array.from({ length: char.length }, (_, index) => char.charCodeAt(index))
+    .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
+    .join("");
 }

@@ -315,6 +315,71 @@ describe("the tree", () => {
     expect(tree.tipId).toBe("late");
   });
 
+  test("[TRE11] the damage must lie right in front, and a repeated entry is what stood before it", () => {
+    const far = SessionTree.from(
+      parseSession(sessionText(userLine("a", null), "{torn", userLine("b", "a"), userLine("d", "lost"))),
+    );
+    expect(far.parentOf("d")).toBeNull();
+    const text = sessionText(
+      userLine("a", null),
+      userLine("b", "a"),
+      userLine("c", "b"),
+      userLine("b", "a"),
+      "{torn",
+      userLine("d", "lost"),
+    );
+    expect(SessionTree.from(parseSession(text)).parentOf("d")?.id).toBe("b");
+  });
+
+  test("[TRE13] a cycle is cut at its first entry in the file, also when another entry leads into it", () => {
+    const tree = SessionTree.from(
+      parseSession(sessionText(userLine("x", "b"), userLine("a", "b"), userLine("b", "a"))),
+    );
+    expect(tree.parentOf("a")).toBeNull();
+    expect(tree.path("x").map((entry) => entry.id)).toEqual(["a", "b", "x"]);
+  });
+
+  test("[TRE17] a leaf line moves the tip, to before the root too, and is no part of a fork", () => {
+    const leaf = (targetId: string | null) => ({
+      type: "leaf",
+      id: "l",
+      parentId: "b",
+      timestamp: "t",
+      targetId,
+    });
+    const tree = (targetId: string | null) =>
+      SessionTree.from(parseSession(sessionText(userLine("a", null), userLine("b", "a"), leaf(targetId))));
+    expect(tree(null).tipId).toBeNull();
+    expect(tree(null).context().messages).toEqual([]);
+    expect(tree("a").tipId).toBe("a");
+    const fork = reload(tree("a").fork("l"));
+    expect(fork.context().messages).toEqual(tree("a").context("l").messages);
+  });
+
+  test("[TRE1] children are known before and after an append", () => {
+    const { tree } = conversation();
+    expect(tree.children("e3")).toEqual([]);
+    tree.append(user("four"));
+    expect(tree.children("e3").map((entry) => entry.id)).toEqual(["e4"]);
+  });
+
+  test("[TRE9] a name from a file is read without the blanks around it", () => {
+    const info = { type: "session_info", id: "i", parentId: null, timestamp: "t", name: "  padded " };
+    expect(SessionTree.from(parseSession(sessionText(info))).name).toBe("padded");
+  });
+
+  test("[TRE5] a retry may leave out the time it left out before", () => {
+    const read = {
+      ...userLine("a", null),
+      timestamp: "2026-01-01T00:00:00Z",
+      message: { role: "user", content: "a", timestamp: 5 },
+    };
+    const tree = SessionTree.from(parseSession(sessionText(read)));
+    expect(tree.append({ type: "message", message: { role: "user", content: "a" } }, { id: "a" }).id).toBe(
+      "a",
+    );
+  });
+
   test("[TRE17] a leaf line whose target is not there is reported", () => {
     const leaf = { type: "leaf", id: "l", parentId: "a", timestamp: "t", targetId: "nope" };
     const tree = SessionTree.from(parseSession(sessionText(userLine("a", null), leaf)));

@@ -242,7 +242,8 @@ export class SessionTree {
     id: string | null = this.tipId,
     init: { id?: string; cwd?: string; parentSession?: string } = {},
   ): SessionTree {
-    const path = this.path(id);
+    // A `leaf` line is a move in this session; in the fork it would move the tip.
+    const path = this.path(id).filter((entry) => entry.type !== "leaf");
     const fork = SessionTree.create(
       { cwd: this.header.cwd ?? "", ...init },
       { clock: this.#clock, newId: this.#newId },

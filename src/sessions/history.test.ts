@@ -65,6 +65,19 @@ describe("a page of history", () => {
     expect(historyOf(treeOf(own, custom)).messages[1]).toMatchObject({ role: "custom" });
   });
 
+  test("[CLI9] a message too large for a page is told of", () => {
+    const message = {
+      role: "toolResult",
+      toolCallId: "t",
+      content: [],
+      details: { deep: "x".repeat(7_000_000) },
+      timestamp: 1,
+    };
+    const page = historyOf(treeOf({ ...userLine("a", null), message }, userLine("b", "a")));
+    expect(JSON.stringify(page).length).toBeLessThan(1000);
+    expect(page).toMatchObject({ truncated: true, messages: [{ id: "a" }, { id: "b" }] });
+  });
+
   test("[CLI13] what is not to be displayed is not in the history", () => {
     const custom = (id: string, display: boolean) => ({
       type: "custom_message",

@@ -1,5 +1,6 @@
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { stringifyJson } from "../core/json.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { HistoryPayload } from "../protocol/session-payloads.ts";
@@ -71,8 +72,8 @@ function withinBytes(
   let bytes = 0;
   let cut = false;
   for (const entry of forward ? entries : entries.toReversed()) {
-    const shown = cutTexts(messageOf(entry));
-    bytes += Buffer.byteLength(JSON.stringify(shown.value));
+    const shown = bounded(cutTexts(messageOf(entry)));
+    bytes += shown.bytes;
     if (bytes > mostBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
     page.push(shown.value);
     cut ||= shown.cut;
@@ -96,6 +97,18 @@ function messageOf(entry: ShownEntry): HistoryMessage {
 function withoutPlace(entry: Entry): object {
   const { type: _type, parentId: _parentId, timestamp, ...rest } = entry;
   return { ...rest, timestamp: Date.parse(timestamp) || 0 };
+}
+
+/** A message that fills a page alone is told of, not shown. */
+function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
+  const bytes = Buffer.byteLength(stringifyJson(value));
+  if (bytes <= mostBytes) return { value, cut, bytes };
+  const note = `(too large to be shown: ${bytes} bytes)`;
+  return {
+    value: { id: value.id, role: value.role, content: [{ type: "text", text: note }] },
+    cut: true,
+    bytes: 100,
+  };
 }
 
 /** Cuts the texts of a message and of its blocks; what is deeper is bounded by the page's bytes. */

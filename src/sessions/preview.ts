@@ -1,4 +1,5 @@
 import type { Entry } from "../core/entries.ts";
+import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, Content, Message } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
 
@@ -82,7 +83,7 @@ function blockText(block: AssistantBlock | Exclude<Content, string>[number]): st
     case "text":
       return block.text;
     case "toolCall":
-      return `→ ${block.name}(${cutText(JSON.stringify(block.arguments), longest)})`;
+      return `→ ${block.name}(${cutText(stringifyJson(block.arguments ?? null), longest)})`;
     case "image":
       return `[image ${block.mimeType}]`;
     case "thinking":

@@ -7,6 +7,7 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -75,6 +76,13 @@ describe("the skein command", () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   });
 
+  test("[CLI3] an output that cannot be written is told in one line", () => {
+    const command = `"${process.execPath}" "${bin}" context "${sample}" > /dev/full`;
+    const { status, stderr } = spawnSync("bash", ["-c", command], { encoding: "utf8" });
+    expect(stderr).toMatch(/^error: The output cannot be written: .+\n$/);
+    expect(status).toBe(1);
+  });
+
   test("[SET3] an old Node gets one line and exit code 1, before anything is loaded", () => {
     const script = readFileSync(bin, "utf8").replace("process.versions.node", '"20.20.2"');
     const old = join(folder, "old.mjs");
@@ -94,6 +102,7 @@ describe("set-up", () => {
     mkdirSync(join(home, "scripts"), { recursive: true });
     cpSync(join(root, "scripts/setup.mjs"), join(home, "scripts/setup.mjs"));
     writeFileSync(join(home, "package-lock.json"), "{}");
+    writeFileSync(join(home, "package.json"), '{"dependencies":{"needed":"1"}}');
     const fake = join(home, "npm-cli.js");
     writeFileSync(
       fake,
@@ -111,6 +120,8 @@ describe("set-up", () => {
     fs.rmSync("node_modules", { recursive: true, force: true });
     fs.mkdirSync("node_modules/node/bin", { recursive: true });
     fs.symlinkSync(process.execPath, "node_modules/node/bin/node");
+    fs.mkdirSync("node_modules/needed");
+    fs.writeFileSync("node_modules/needed/package.json", "{}");
     console.log("noise");`;
 
   test("[SET1] [SET2] installs once, silently on stdout, and again when the lock file changes", () => {
@@ -135,6 +146,9 @@ describe("set-up", () => {
     rmSync(join(home, "node_modules/node"), { recursive: true });
     expect(run().status).toBe(0);
     expect(calls()).toBe(2);
+    rmSync(join(home, "node_modules/needed"), { recursive: true });
+    expect(run().status).toBe(0);
+    expect(calls()).toBe(3);
   });
 
   test("[SET1] a failed install says so, leaves no stamp and no lock, and is tried again", () => {
@@ -148,6 +162,10 @@ describe("set-up", () => {
   test("[SET1] a lock left by a killed set-up is taken over", () => {
     const { home, run } = checkout("locked", installs);
     writeFileSync(join(home, ".setup.lock"), "999999999");
+    expect(run().status).toBe(0);
+    rmSync(join(home, "node_modules"), { recursive: true });
+    writeFileSync(join(home, ".setup.lock"), "");
+    utimesSync(join(home, ".setup.lock"), 1, 1);
     expect(run().status).toBe(0);
   });
 

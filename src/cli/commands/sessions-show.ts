@@ -1,3 +1,4 @@
+import { stringifyJson } from "../../core/json.ts";
 import { isRecord } from "../../core/shape.ts";
 import { escapeUnprintable } from "../../core/text.ts";
 import { historyOf } from "../../sessions/history.ts";
@@ -37,12 +38,12 @@ export async function showSession(terminal: Terminal, name: string, options: Sho
   printFindings(terminal, tree.diagnostics);
 }
 
-const roleColors = {
-  user: "cyan",
-  assistant: "green",
-  toolResult: "magenta",
-  bashExecution: "magenta",
-} as const;
+const roleColors = new Map<string, "cyan" | "green" | "magenta">([
+  ["user", "cyan"],
+  ["assistant", "green"],
+  ["toolResult", "magenta"],
+  ["bashExecution", "magenta"],
+]);
 
 interface ShownMessage {
   id: string;
@@ -58,7 +59,7 @@ interface ShownMessage {
 }
 
 function printMessage(terminal: Terminal, message: ShownMessage): void {
-  const color = roleColors[message.role as keyof typeof roleColors] ?? "yellow";
+  const color = roleColors.get(message.role) ?? "yellow";
   const time = typeof message.timestamp === "number" ? new Date(message.timestamp) : null;
   const stamp =
     time === null || Number.isNaN(time.getTime()) ? "" : time.toISOString().slice(0, 19).replace("T", " ");
@@ -72,24 +73,24 @@ function printMessage(terminal: Terminal, message: ShownMessage): void {
 }
 
 function textsOf(message: ShownMessage): string[] {
-  const texts = [message.summary, message.command, message.output].filter((each) => typeof each === "string");
-  if (typeof message.content === "string") texts.push(message.content);
-  else if (Array.isArray(message.content)) texts.push(...message.content.map(blockText));
-  if (typeof message.errorMessage === "string") texts.push(`error: ${message.errorMessage}`);
-  return texts.filter((text) => text.trim() !== "");
+  const { summary, command, output, content, errorMessage } = message;
+  const texts = [summary, command, output, content].filter((each) => typeof each === "string");
+  const blocks = Array.isArray(content) ? content.map(blockText) : [];
+  const error = typeof errorMessage === "string" ? [`error: ${errorMessage}`] : [];
+  return texts.concat(blocks, error).filter((text) => text.trim() !== "");
 }
 
 function blockText(block: unknown): string {
   if (!isRecord(block)) return "";
   switch (block.type) {
     case "text":
-      return String(block.text);
+      return typeof block.text === "string" ? block.text : "";
     case "thinking":
-      return `(thinking) ${block.thinking}`;
+      return typeof block.thinking === "string" ? `(thinking) ${block.thinking}` : "";
     case "toolCall":
-      return `→ ${block.name} ${JSON.stringify(block.arguments)}`;
+      return `→ ${typeof block.name === "string" ? block.name : "?"} ${stringifyJson(block.arguments)}`;
     default:
-      return `[${block.type}]`;
+      return `[${typeof block.type === "string" ? block.type : "block"}]`;
   }
 }
 

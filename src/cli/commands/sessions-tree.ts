@@ -44,7 +44,7 @@ function heading(terminal: Terminal, view: TreePayload): string {
 }
 
 function drawn(terminal: Terminal, view: TreePayload, rails: string, entry: TreeRow): string {
-  const what = pad(oneLine(shortNames[entry.role ?? entry.type] ?? entry.role ?? entry.type, 22), 10);
+  const what = pad(oneLine(shortNames.get(entry.role ?? entry.type) ?? entry.role ?? entry.type, 22), 10);
   const label = entry.label === undefined ? "" : ` [${oneLine(entry.label, 30)}]`;
   const leaf = entry.id === view.leafId ? " ◀ leaf" : "";
   const id = shortId(entry.id);
@@ -53,28 +53,32 @@ function drawn(terminal: Terminal, view: TreePayload, rails: string, entry: Tree
   const body = entry.active ? `${what} ${preview}` : paint(terminal, "dim", `${what} ${preview}`);
   const left = [
     paint(terminal, "dim", rails),
-    `${paint(terminal, signColor(entry), signs[entry.type] ?? "·")} ${body}`,
+    `${paint(terminal, signColor(entry), signs.get(entry.type) ?? "·")} ${body}`,
     paint(terminal, "yellow", label),
     paint(terminal, "green", leaf),
   ].join("");
   return spread(terminal, left, paint(terminal, "dim", id));
 }
 
-const shortNames: Readonly<Record<string, string>> = {
-  toolResult: "tool",
-  bashExecution: "shell",
-  branch_summary: "summary",
-  session_info: "name",
-  model_change: "model",
-  thinking_level_change: "thinking",
-};
+const shortNames = new Map(
+  Object.entries({
+    toolResult: "tool",
+    bashExecution: "shell",
+    branch_summary: "summary",
+    session_info: "name",
+    model_change: "model",
+    thinking_level_change: "thinking",
+  }),
+);
 
-const signs: Readonly<Record<string, string>> = {
-  message: "●",
-  custom_message: "●",
-  compaction: "▣",
-  branch_summary: "↩",
-};
+const signs = new Map(
+  Object.entries({
+    message: "●",
+    custom_message: "●",
+    compaction: "▣",
+    branch_summary: "↩",
+  }),
+);
 
 function signColor(entry: TreeRow): "cyan" | "green" | "yellow" | "dim" {
   if (entry.type === "compaction" || entry.type === "branch_summary") return "yellow";

@@ -10,12 +10,12 @@ export interface DrawnLine<T> {
   readonly entry: T;
 }
 
-/** Branches nested deeper are drawn at this depth: rails must not grow with the tree. */
+/** Branches nested deeper are drawn at this depth, marked: rails must not grow with the tree. */
 const deepest = 24;
 
 /**
- * Draws a forest: a chain runs straight down, and where it parts each child gets a rail of its own, in the order of
- * the file. One line an entry, without recursion.
+ * Draws a forest, one line an entry, in the order of the file. A chain runs straight down; where it parts, the last
+ * child goes on straight and the others stand aside on a rail. Several roots stand on rails of their own. No recursion.
  */
 export function* drawTree<T extends DrawnEntry>(entries: readonly T[]): Generator<DrawnLine<T>> {
   const children = new Map<string | null, T[]>();
@@ -28,10 +28,11 @@ export function* drawTree<T extends DrawnEntry>(entries: readonly T[]): Generato
   const push = (parent: string | null, below: string, depth: number) => {
     const kin = children.get(parent) ?? [];
     for (let index = kin.length - 1; index >= 0; index--) {
-      const entry = kin[index];
-      if (entry === undefined) continue;
+      const entry = kin[index] as T;
       const last = index === kin.length - 1;
-      if (kin.length === 1 || depth >= deepest) waiting.push({ entry, rails: below, below, depth });
+      const roots = parent === null && kin.length > 1;
+      if (last && !roots) waiting.push({ entry, rails: below, below, depth });
+      else if (depth >= deepest) waiting.push({ entry, rails: `${below}…`, below, depth });
       else {
         const rails = `${below}${last ? "└─" : "├─"}`;
         waiting.push({ entry, rails, below: `${below}${last ? "  " : "│ "}`, depth: depth + 1 });

@@ -22,6 +22,9 @@ function describe(error: unknown, command: string): { code: string; text: string
   if (error instanceof SkeinError) {
     return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
   }
+  if (error instanceof RangeError && /string length/.test(error.message)) {
+    return describe(new SkeinError("too_large", { what: "The output" }), command);
+  }
   const problem = error instanceof Error ? error.message : String(error);
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }

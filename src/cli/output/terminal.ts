@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import type { InspectColor } from "node:util";
 import { styleText } from "node:util";
 import stringWidth from "string-width";
+import { stringifyJson } from "../../core/json.ts";
 import { escapeUnprintable } from "../../core/text.ts";
 
 /** What a command knows of the outside: where it prints, how wide that is, where the user stands. */
@@ -28,7 +29,7 @@ export function processTerminal(): Terminal {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
     color: { out: colored(stdout), err: colored(stderr) },
-    columns: stdout.columns ?? 100,
+    columns: stdout.columns || 100,
     cwd: (fromOurScript ? env.INIT_CWD : undefined) ?? process.cwd(),
     command: fromOurScript ? "npm run skein --" : "skein",
   };
@@ -49,7 +50,7 @@ export function paint(
 
 /** One JSON document. Characters that a terminal would obey are escaped, which leaves the document the same. */
 export function printJson(terminal: Terminal, value: unknown): void {
-  terminal.out(`${escapeUnprintable(JSON.stringify(value))}\n`);
+  terminal.out(`${escapeUnprintable(stringifyJson(value))}\n`);
 }
 
 const segmenter = new Intl.Segmenter();

@@ -25,6 +25,7 @@ async function bytesOf(path: string): Promise<Uint8Array> {
     }
     const folder = code === "EISDIR";
     const problem = folder ? "it is a folder" : message;
+    if (code === "ERR_FS_FILE_TOO_LARGE") throw new SkeinError("too_large", { what: path }, { cause: error });
     const advice = folder ? "Name one of the .jsonl files in it" : "Check that you may read it";
     throw new SkeinError("unreadable_file", { file: path, problem, advice }, { cause: error });
   }
