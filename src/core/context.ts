@@ -73,6 +73,8 @@ export interface ContextOptions {
   readonly byteBudget?: number;
   /** The parent that a cut working set leaves out on purpose. */
   readonly base?: string;
+  /** What held at `base`, for paths that begin there. */
+  readonly initial?: Partial<Pick<SessionContext, "model" | "thinkingLevel" | "system">>;
 }
 
 /**
@@ -130,7 +132,8 @@ export function contextOf(
     const entry = chosen[index] as Entry;
     take(entry, edited(messageOf(entry), edits.get(entry.id)));
   }
-  return { messages, entryIds, ...stateOf(path), cut, diagnostics };
+  const leftOut = options.base !== undefined && path[0]?.parentId === options.base;
+  return { messages, entryIds, ...stateOf(path, leftOut ? options.initial : {}), cut, diagnostics };
 }
 
 /** From the root to this node. */
@@ -170,10 +173,13 @@ function withinBudget(
   return { from: 0, cut: null };
 }
 
-function stateOf(path: readonly Entry[]): Pick<SessionContext, "model" | "thinkingLevel" | "system"> {
-  let model: SessionContext["model"] = null;
-  let thinkingLevel = "off";
-  let system: string | null = null;
+function stateOf(
+  path: readonly Entry[],
+  initial: ContextOptions["initial"] = {},
+): Pick<SessionContext, "model" | "thinkingLevel" | "system"> {
+  let model: SessionContext["model"] = initial.model ?? null;
+  let thinkingLevel = initial.thinkingLevel ?? "off";
+  let system = initial.system ?? null;
   for (const entry of path) {
     if (entry.type === "model_change") model = { provider: entry.provider, modelId: entry.modelId };
     else if (entry.type === "thinking_level_change") thinkingLevel = entry.thinkingLevel;

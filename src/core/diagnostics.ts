@@ -14,7 +14,11 @@ export type DiagnosticCode =
   | "missing_parent"
   | "cycle_cut"
   | "unknown_leaf_target"
-  | "unknown_kept_entry";
+  | "unknown_kept_entry"
+  | "taken_in"
+  | "working_set_behind"
+  | "lock_kept"
+  | "not_cut_back";
 
 /**
  * One finding: a code for programs, a note for people, and where.

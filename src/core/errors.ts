@@ -60,6 +60,16 @@ export const errorCatalogue = {
     text: "Session {sessionId} was not written: this run no longer owns it.",
     remedy: "Stop; whoever owns the run now goes on from what is written.",
   },
+  locked: {
+    status: 423,
+    text: "{file} is held by {holder}.",
+    remedy: "Wait until it has finished, or stop it; a lock is never taken from a living process.",
+  },
+  write_failed: {
+    status: 507,
+    text: "{file} could not be written: {problem}.",
+    remedy: "{advice}.",
+  },
   read_only: {
     status: 409,
     text: "{name} cannot be written: {problem}.",

@@ -16,6 +16,7 @@ import type { ParsedSession } from "./parse-session.ts";
 import type { Plan, PlannedItem } from "./plan.ts";
 import { planEntries, refuseNewer, requireNode } from "./plan.ts";
 import type { EntryDraft } from "./seal.ts";
+import { isRecord } from "./shape.ts";
 
 /**
  * Time and ids, for tests that want to own them.
@@ -180,7 +181,8 @@ export class SessionTree {
 
   /** What a model is concerned with, seen from an entry, by default the tip. */
   context(id: string | null = this.tipId, options: ContextOptions = {}): SessionContext {
-    return contextOf(id === null ? null : this.#node(id), this.#diagnostics, options);
+    const leaf = id === null ? null : this.#node(id);
+    return contextOf(leaf, this.#diagnostics, { ...options, ...leftOut(this.header) });
   }
 
   /** Adds an entry behind the tip. */
@@ -322,6 +324,18 @@ export class SessionTree {
   #node(id: string): Node {
     return requireNode(this.#byId.get(id), id);
   }
+}
+
+/** What a cut working set's header says of the part that is left out. */
+function leftOut(header: SessionHeader): Pick<ContextOptions, "base" | "initial"> {
+  const { base, model, thinkingLevel, system } = header.skein ?? {};
+  if (typeof base !== "string") return {};
+  const initial = {
+    ...(isRecord(model) ? { model: model as SessionContext["model"] } : {}),
+    ...(typeof thinkingLevel === "string" ? { thinkingLevel } : {}),
+    ...(typeof system === "string" ? { system } : {}),
+  };
+  return { base, initial };
 }
 
 function leafOf(tip: Node | null): Node | null {

@@ -53,7 +53,7 @@ export class WorkDb {
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
   claim(row: SessionRow): void {
     const { uid, userId, agentId, key, sessionId, label, createdAt, first } = row;
-    this.#claiming(() =>
+    this.#claiming(uid, () =>
       this.#db
         .prepare(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`)
         .run(uid, userId ?? "", agentId, key, sessionId, label, createdAt, JSON.stringify(first)),
@@ -61,12 +61,14 @@ export class WorkDb {
   }
 
   claimLabel(uid: string, label: string | null): void {
-    this.#claiming(() => this.#db.prepare("UPDATE sessions SET label = ? WHERE uid = ?").run(label, uid));
+    this.#claiming(uid, () =>
+      this.#db.prepare("UPDATE sessions SET label = ? WHERE uid = ?").run(label, uid),
+    );
   }
 
   /** Into the trash or out of it; out of it, `conflict` when its key or label has been taken since. */
   setTrashed(uid: string, trashed: boolean): void {
-    this.#claiming(() =>
+    this.#claiming(uid, () =>
       this.#db.prepare("UPDATE sessions SET trashed = ? WHERE uid = ?").run(trashed ? 1 : 0, uid),
     );
   }
@@ -110,9 +112,9 @@ export class WorkDb {
     return this.#many("1 = 1");
   }
 
-  /** Marks a session whose index may fall behind; `true` when it was not marked yet. */
-  markDirty(uid: string): boolean {
-    return this.#db.prepare("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid).changes > 0;
+  /** Marks a session whose index may fall behind. */
+  markDirty(uid: string): void {
+    this.#db.prepare("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid);
   }
 
   dirty(): string[] {
@@ -157,9 +159,13 @@ export class WorkDb {
       .map(rowOf);
   }
 
-  #claiming(act: () => unknown): void {
+  /** Changes what is taken, and marks the session for the index, in one transaction. */
+  #claiming(uid: string, act: () => unknown): void {
     try {
-      act();
+      this.exclusively(() => {
+        act();
+        this.markDirty(uid);
+      });
     } catch (error) {
       const taken = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
       if (taken === undefined) throw error;

@@ -3,7 +3,6 @@ import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import { isBookkeeping } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
-import { formatKey, parseKey } from "../../core/keys.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
 import { SessionTree } from "../../core/tree.ts";
@@ -23,6 +22,7 @@ import type {
   SessionStore,
 } from "../contract.ts";
 import { pageOf } from "../entry-page.ts";
+import { placeOfKey } from "../key-place.ts";
 import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
@@ -194,15 +194,4 @@ export class MemorySessions implements SessionStore {
 
 function labelOf(meta: { readonly label?: string }): { label?: string } {
   return meta.label === undefined ? {} : { label: meta.label };
-}
-
-/** The canonical key and its agent; a key outside the scope's agent is refused. */
-export function placeOfKey(scope: Scope, text: string): { key: string; agentId: string } {
-  const parsed = parseKey(text);
-  const agentId = parsed.form === "special" ? (scope.agentId ?? "main") : parsed.agentId;
-  if (scope.agentId !== undefined && scope.agentId !== agentId) {
-    const problem = `it belongs to agent ${agentId}, outside of the scope`;
-    throw new SkeinError("invalid_key", { key: text, problem, expected: `a key of agent ${scope.agentId}` });
-  }
-  return { key: formatKey(parsed), agentId };
 }

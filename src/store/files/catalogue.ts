@@ -1,0 +1,182 @@
+import type { Clock } from "../../core/clock.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { SessionTree } from "../../core/tree.ts";
+import type { IndexDb } from "./index-db.ts";
+import { sessionPaths, trashedPaths } from "./layout.ts";
+import type { SessionFileSettings } from "./session-file.ts";
+import { moveSession, SessionFile } from "./session-file.ts";
+import { headerOf, recordOf } from "./session-record.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
+import type { LockSettings } from "./write-lock.ts";
+import { WriteLock } from "./write-lock.ts";
+
+export interface CatalogueSettings extends SessionFileSettings {
+  readonly root: string;
+  readonly lock: LockSettings;
+  /** How many sessions are kept open. */
+  readonly mostOpen: number;
+}
+
+/** Longest that a list waits for sessions that the index is behind for. */
+const catchUpMs = 200;
+const idleMs = 5000;
+/** How often the index is brought to the disk. */
+const checkpointMs = 10_000;
+
+/** The open sessions, and the index that follows them. */
+export class SessionCatalogue {
+  readonly work: WorkDb;
+  readonly index: IndexDb;
+  readonly #settings: CatalogueSettings;
+  /** In the order of use, the oldest first. */
+  readonly #open = new Map<string, { opening: Promise<SessionFile>; used: number }>();
+  /** Marked in `work.db` as possibly behind in the index. */
+  readonly #marked = new Set<string>();
+  #checkpointed = performance.now();
+
+  constructor(work: WorkDb, index: IndexDb, settings: CatalogueSettings) {
+    this.work = work;
+    this.index = index;
+    this.#settings = settings;
+  }
+
+  get newId(): IdSource {
+    return this.#settings.newId;
+  }
+
+  now(): number {
+    return (this.#settings.clock satisfies Clock).now();
+  }
+
+  pathOf(row: SessionRow): string {
+    return sessionPaths(this.#settings.root, row, row.sessionId).working;
+  }
+
+  open(row: SessionRow): Promise<SessionFile> {
+    const known = this.#open.get(row.uid);
+    if (known !== undefined) {
+      this.#open.delete(row.uid);
+      this.#open.set(row.uid, { ...known, used: performance.now() });
+      return known.opening;
+    }
+    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
+    const lock = new WriteLock(paths.lock, this.#settings.lock);
+    return this.#keep(row.uid, SessionFile.open(paths, lock, headerOf(row), this.#settings));
+  }
+
+  /** A session that begins with entries; its header says what its row says. */
+  create(row: SessionRow, tree: SessionTree): Promise<SessionFile> {
+    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
+    Object.assign(tree.header, headerOf(row));
+    const lock = new WriteLock(paths.lock, this.#settings.lock);
+    return this.#keep(row.uid, SessionFile.create(paths, lock, tree, this.#settings));
+  }
+
+  /** Marked first, moved then: a crash in between is finished at the next start. */
+  async trash(row: SessionRow): Promise<void> {
+    const file = await this.open(row);
+    this.work.setTrashed(row.uid, true);
+    this.#open.delete(row.uid);
+    await file.moveTo(trashedPaths(this.#settings.root, row.uid, row.sessionId));
+    this.index.remove(row.uid);
+  }
+
+  async untrash(row: SessionRow): Promise<SessionFile> {
+    const { disk, root } = this.#settings;
+    this.work.setTrashed(row.uid, false);
+    const paths = sessionPaths(root, row, row.sessionId);
+    const away = trashedPaths(root, row.uid, row.sessionId);
+    if (disk.stat(away.log) !== null) await moveSession(disk, away, paths);
+    return this.open({ ...row, trashed: false });
+  }
+
+  /** What a crash left half-done: sessions on their way into the trash or out of it. */
+  async finishMoves(): Promise<void> {
+    const { disk, root } = this.#settings;
+    for (const row of this.work.all()) {
+      const paths = sessionPaths(root, row, row.sessionId);
+      const away = trashedPaths(root, row.uid, row.sessionId);
+      if (row.trashed && disk.stat(paths.log) !== null) await moveSession(disk, paths, away);
+      if (!row.trashed && disk.stat(paths.log) === null && disk.stat(away.log) !== null)
+        await moveSession(disk, away, paths);
+    }
+  }
+
+  markDirty(uid: string): void {
+    if (this.#marked.has(uid)) return;
+    this.work.markDirty(uid);
+    this.#marked.add(uid);
+  }
+
+  /** Brings the index up for a while; how many sessions it is then still behind for. */
+  async catchUp(): Promise<number> {
+    const until = performance.now() + catchUpMs;
+    const marked = this.work.dirty();
+    let done = 0;
+    for (const uid of marked) {
+      if (performance.now() > until) break;
+      await this.#indexOne(uid);
+      done += 1;
+    }
+    if (performance.now() - this.#checkpointed > checkpointMs) this.#settleMarks(marked.slice(0, done));
+    return marked.length - done;
+  }
+
+  /** Takes away marks once the index is on the disk, but not of sessions that went on meanwhile. */
+  #settleMarks(uids: readonly string[]): void {
+    this.#checkpointed = performance.now();
+    if (!this.index.checkpoint()) return;
+    const settled = uids.filter((uid) => {
+      const row = this.work.byUid(uid);
+      return row === null || row.trashed || this.#isIndexed(row);
+    });
+    this.work.clearDirty(settled);
+    for (const uid of settled) this.#marked.delete(uid);
+  }
+
+  #isIndexed(row: SessionRow): boolean {
+    const { disk, root } = this.#settings;
+    return (
+      this.index.known(row.uid)?.logBytes === disk.stat(sessionPaths(root, row, row.sessionId).log)?.size
+    );
+  }
+
+  async close(): Promise<void> {
+    const files = await Promise.allSettled([...this.#open.values()].map(({ opening }) => opening));
+    for (const file of files) if (file.status === "fulfilled") await file.value.close();
+    this.#open.clear();
+    this.#settleMarks(this.work.dirty());
+    this.work.close();
+    this.index.close();
+  }
+
+  async #indexOne(uid: string): Promise<void> {
+    const row = this.work.byUid(uid);
+    if (row === null || row.trashed) return this.index.remove(uid);
+    if (this.#isIndexed(row)) return;
+    const file = await this.open(row);
+    const { tree, size } = file;
+    const known = this.index.known(uid);
+    // A log that was rewritten, on purpose or by a restore, is taken in anew.
+    const isLonger = known !== null && known.logBytes <= size && known.entries <= tree.size;
+    if (known !== null && !isLonger) this.index.remove(uid);
+    const from = isLonger ? known.entries : 0;
+    this.index.put(recordOf(row, file), size, tree.entries(from), from);
+  }
+
+  #keep(uid: string, opening: Promise<SessionFile>): Promise<SessionFile> {
+    this.#open.set(uid, { opening, used: performance.now() });
+    opening.catch(() => this.#open.delete(uid));
+    if (this.#open.size > this.#settings.mostOpen) void this.#closeOldest();
+    return opening;
+  }
+
+  /** Only what nobody has asked for lately: whoever did may still be about to write. */
+  async #closeOldest(): Promise<void> {
+    const [uid, oldest] = this.#open.entries().next().value ?? [];
+    if (uid === undefined || oldest === undefined || performance.now() - oldest.used < idleMs) return;
+    this.#open.delete(uid);
+    const file = await oldest.opening.catch(() => null);
+    await file?.close();
+  }
+}

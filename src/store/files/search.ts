@@ -1,0 +1,47 @@
+import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
+import { entryText } from "../entry-text.ts";
+import { limitOf } from "../listing.ts";
+import { termsOf } from "../search-words.ts";
+import { snippetOf } from "../snippet.ts";
+import type { SessionCatalogue } from "./catalogue.ts";
+import type { FoundEntry } from "./index-db.ts";
+
+const mostHits = 50;
+
+/** Search by the index; the text of a hit comes from its log. */
+export class FileSearch implements SearchStore {
+  readonly #catalogue: SessionCatalogue;
+
+  constructor(catalogue: SessionCatalogue) {
+    this.#catalogue = catalogue;
+  }
+
+  async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
+    const limit = limitOf(query.limit, mostHits, 10);
+    const terms = termsOf(query.text);
+    const session =
+      query.sessionId === undefined ? null : this.#catalogue.work.byId(scope.userId ?? null, query.sessionId);
+    if (terms.length === 0 || (query.sessionId !== undefined && session === null))
+      return { hits: [], behind: 0 };
+    const behind = await this.#catalogue.catchUp();
+    const found = this.#catalogue.index.search(scope, query, terms, session?.uid ?? null, limit);
+    const hits = await Promise.all(found.map((each) => this.#hit(each, query.text)));
+    return { hits: hits.filter((hit) => hit !== null), behind };
+  }
+
+  async #hit({ uid, entryId, role, time }: FoundEntry, text: string): Promise<SearchHit | null> {
+    const row = this.#catalogue.work.byUid(uid);
+    if (row === null || row.trashed) return null;
+    const entry = (await this.#catalogue.open(row)).tree.entry(entryId);
+    const said = entry === null ? null : entryText(entry);
+    if (said === null) return null;
+    return {
+      sessionId: row.sessionId,
+      key: row.key,
+      entryId,
+      role,
+      time,
+      snippet: snippetOf(said.text, text),
+    };
+  }
+}

@@ -1,0 +1,36 @@
+import type { Entry, SessionHeader } from "../../core/entries.ts";
+import type { EntryDraft } from "../../core/seal.ts";
+import { isRecord } from "../../core/shape.ts";
+import type { MetaPatch, SessionMeta } from "../contract.ts";
+
+/**
+ * A session's metadata in its log: first values in the header, each change an entry `skein.meta` with the changed
+ * fields. `of` names the session it is about: a fork copies entries, but not what they say of their old session.
+ */
+
+export interface VersionedMeta {
+  readonly meta: SessionMeta;
+  /** From 1 up, one more with each change. */
+  readonly version: number;
+}
+
+export function metaDraft(sessionId: string, changes: MetaPatch): EntryDraft {
+  return { type: "custom", customType: "skein.meta", data: { of: sessionId, ...changes } };
+}
+
+export function metaOf(header: SessionHeader, entries: Iterable<Entry>): VersionedMeta {
+  let meta: SessionMeta = isRecord(header.skein?.meta) ? (header.skein.meta as SessionMeta) : {};
+  let version = 1;
+  for (const entry of entries) {
+    if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data)) continue;
+    const { of, ...changes } = entry.data;
+    if (of !== header.id) continue;
+    meta = withoutNulls({ ...meta, ...changes });
+    version += 1;
+  }
+  return { meta, version };
+}
+
+function withoutNulls(meta: Record<string, unknown>): SessionMeta {
+  return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
+}

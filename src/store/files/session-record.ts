@@ -1,0 +1,44 @@
+import type { SessionHeader } from "../../core/entries.ts";
+import { isBookkeeping } from "../../core/entries.ts";
+import { newHeader } from "../../core/header.ts";
+import { kindOf, parseKey } from "../../core/keys.ts";
+import type { SessionTree } from "../../core/tree.ts";
+import type { SessionRecord } from "../contract.ts";
+import type { SessionFile } from "./session-file.ts";
+import type { SessionRow } from "./work-db.ts";
+
+/** A session as its row and its log say. */
+export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
+  const { tree } = file;
+  const { meta, version } = file.meta;
+  return {
+    uid: row.uid,
+    userId: row.userId,
+    agentId: row.agentId,
+    key: row.key,
+    kind: kindOf(parseKey(row.key)),
+    sessionId: row.sessionId,
+    cwd: tree.header.cwd ?? "",
+    version,
+    meta,
+    name: tree.name,
+    createdAt: row.createdAt,
+    updatedAt: lastSaid(tree) ?? row.createdAt,
+    leafId: tree.leafId,
+  };
+}
+
+/** The header of a session that has been accepted. */
+export function headerOf(row: SessionRow): SessionHeader {
+  const { cwd, meta, parentSession } = row.first;
+  const header = newHeader({ id: row.sessionId, time: row.createdAt, cwd, parentSession });
+  return { ...header, skein: { key: row.key, uid: row.uid, meta } };
+}
+
+function lastSaid(tree: SessionTree): number | null {
+  for (let position = tree.size - 1; position >= 0; position--) {
+    const { value: entry } = tree.entries(position).next();
+    if (entry !== undefined && !isBookkeeping(entry)) return Date.parse(entry.timestamp) || null;
+  }
+  return null;
+}

@@ -1,0 +1,250 @@
+import type { ContextOptions, SessionContext } from "../../core/context.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { parseKey } from "../../core/keys.ts";
+import { parseSessionId } from "../../core/names.ts";
+import type { Plan } from "../../core/plan.ts";
+import type { Lookup } from "../../core/references.ts";
+import type { ChangeFeed } from "../changes.ts";
+import { inScope } from "../changes.ts";
+import type {
+  Appended,
+  AppendItem,
+  AppendOptions,
+  EntryPage,
+  EntryRange,
+  MetaPatch,
+  Scope,
+  SessionInit,
+  SessionPage,
+  SessionQuery,
+  SessionRecord,
+  SessionStore,
+} from "../contract.ts";
+import { pageOf } from "../entry-page.ts";
+import { placeOfKey } from "../key-place.ts";
+import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
+import { applyPatch, firstMeta } from "../meta.ts";
+import type { SessionCatalogue } from "./catalogue.ts";
+import type { SessionFile } from "./session-file.ts";
+import { metaDraft } from "./session-meta.ts";
+import { recordOf } from "./session-record.ts";
+import type { SessionRow } from "./work-db.ts";
+
+/** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
+export class FileSessions implements SessionStore {
+  readonly #catalogue: SessionCatalogue;
+  readonly #feed: ChangeFeed;
+
+  constructor(catalogue: SessionCatalogue, feed: ChangeFeed) {
+    this.#catalogue = catalogue;
+    this.#feed = feed;
+  }
+
+  async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
+    const row = this.#accept(scope, init);
+    const file = await this.#catalogue.open(row);
+    return this.#announce("created", row, file);
+  }
+
+  async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
+    const row = this.#row(scope, sessionId);
+    return row === null ? null : recordOf(row, await this.#catalogue.open(row));
+  }
+
+  async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
+    const rows = this.#rowsFor(scope.userId ?? null, lookup).filter(
+      (row) => !row.trashed && inScope(scope, row),
+    );
+    return Promise.all(rows.map(async (row) => recordOf(row, await this.#catalogue.open(row))));
+  }
+
+  async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
+    const limit = limitOf(query.limit);
+    const place = decodeCursor(query.cursor);
+    const behind = await this.#catalogue.catchUp();
+    const found = this.#catalogue.index.list(scope, query, limit + 1, place);
+    const last = found[limit - 1];
+    const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
+    return { sessions: found.slice(0, limit), nextCursor, behind };
+  }
+
+  async patch(
+    scope: Scope,
+    sessionId: string,
+    changes: MetaPatch,
+    options: { ifVersion?: number } = {},
+  ): Promise<SessionRecord> {
+    const row = this.#require(scope, sessionId);
+    const file = await this.#catalogue.open(row);
+    const plan = await file.write((tree) => {
+      const { meta, version } = file.meta;
+      if (options.ifVersion !== undefined && options.ifVersion !== version) {
+        throw new SkeinError("conflict", {
+          problem: `The session has version ${version}, not ${options.ifVersion}`,
+        });
+      }
+      const next = applyPatch(meta, changes);
+      if (next === meta) return tree.plan([]);
+      if (next.label !== meta.label) this.#catalogue.work.claimLabel(row.uid, next.label ?? null);
+      return tree.plan([{ draft: metaDraft(tree.header.id, changed(meta, next)) }]);
+    }, this.#marking(row));
+    if (plan.nodes.length === 0) return recordOf(row, file);
+    return this.#announce("patched", row, file);
+  }
+
+  async append(
+    scope: Scope,
+    sessionId: string,
+    items: readonly AppendItem[],
+    options: AppendOptions = {},
+  ): Promise<Appended> {
+    const row = this.#require(scope, sessionId);
+    const file = await this.#catalogue.open(row);
+    const fence = options.fence === undefined ? {} : { fence: options.fence };
+    const plan = await file.write((tree) => tree.plan(items, options.expectedLeafId), {
+      ...this.#marking(row),
+      ...fence,
+    });
+    this.#appended(row, file, plan);
+    return { entries: plan.entries, leafId: file.tree.leafId };
+  }
+
+  async branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord> {
+    const row = this.#require(scope, sessionId);
+    const file = await this.#catalogue.open(row);
+    const plan = await file.write((tree) => tree.planBranch(targetId), this.#marking(row));
+    this.#appended(row, file, plan);
+    return recordOf(row, file);
+  }
+
+  async fork(
+    scope: Scope,
+    sessionId: string,
+    entryId: string | null,
+    init: SessionInit,
+  ): Promise<SessionRecord> {
+    const source = await this.#catalogue.open(this.#require(scope, sessionId));
+    if (entryId !== null) source.tree.path(entryId);
+    const row = this.#accept(scope, init, this.#catalogue.pathOf(this.#require(scope, sessionId)));
+    const fork = source.tree.fork(entryId, { id: row.sessionId, cwd: init.cwd });
+    const file = await this.#catalogue.create(row, fork);
+    return this.#announce("created", row, file);
+  }
+
+  async context(
+    scope: Scope,
+    sessionId: string,
+    options: ContextOptions = {},
+  ): Promise<SessionContext | null> {
+    const row = this.#row(scope, sessionId);
+    return row === null ? null : (await this.#catalogue.open(row)).tree.context(undefined, options);
+  }
+
+  async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
+    const row = this.#row(scope, sessionId);
+    if (row === null) return null;
+    const { tree } = await this.#catalogue.open(row);
+    return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], range);
+  }
+
+  async remove(scope: Scope, sessionId: string): Promise<boolean> {
+    const row = this.#row(scope, sessionId);
+    if (row === null) return false;
+    const record = recordOf(row, await this.#catalogue.open(row));
+    await this.#catalogue.trash(row);
+    this.#feed.publish({ type: "removed", session: record });
+    return true;
+  }
+
+  async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
+    const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
+    if (row === null || !row.trashed || !inScope(scope, row)) return notFound(sessionId);
+    const file = await this.#catalogue.untrash(row);
+    return this.#announce("restored", row, file);
+  }
+
+  /** Takes key, id and label; from here on the session exists, whatever happens to this process. */
+  #accept(scope: Scope, init: SessionInit, parentSession?: string): SessionRow {
+    const { key, agentId } = placeOfKey(scope, init.key);
+    const sessionId = init.sessionId === undefined ? this.#catalogue.newId() : parseSessionId(init.sessionId);
+    const meta = firstMeta(init.meta);
+    const row: SessionRow = {
+      uid: this.#catalogue.newId(),
+      userId: scope.userId ?? null,
+      agentId,
+      key,
+      sessionId,
+      label: meta.label ?? null,
+      createdAt: this.#catalogue.now(),
+      trashed: false,
+      first: { cwd: init.cwd, meta, ...(parentSession === undefined ? {} : { parentSession }) },
+    };
+    this.#catalogue.work.claim(row);
+    return row;
+  }
+
+  #row(scope: Scope, sessionId: string): SessionRow | null {
+    const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
+    return row !== null && !row.trashed && inScope(scope, row) ? row : null;
+  }
+
+  #require(scope: Scope, sessionId: string): SessionRow {
+    return this.#row(scope, sessionId) ?? notFound(sessionId);
+  }
+
+  #rowsFor(userId: string | null, lookup: Lookup): SessionRow[] {
+    const { work } = this.#catalogue;
+    const one = (row: SessionRow | null) => (row === null ? [] : [row]);
+    switch (lookup.by) {
+      case "key":
+        return one(work.byKey(userId, lookup.key));
+      case "sessionId":
+        return one(work.byId(userId, lookup.sessionId));
+      case "label":
+        return one(work.byLabel(userId, lookup.agentId, lookup.label));
+      case "spawnId":
+        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => isSpawn(key, lookup.spawnId));
+      case "prefix":
+        return work.byIdPrefix(userId, lookup.prefix);
+    }
+  }
+
+  /** Before a log grows, the index is marked as possibly behind. */
+  #marking(row: SessionRow): { before: () => void } {
+    return { before: () => this.#catalogue.markDirty(row.uid) };
+  }
+
+  #appended(row: SessionRow, file: SessionFile, plan: Plan): void {
+    const entries = plan.nodes.map((node) => node.entry);
+    if (entries.length === 0) return;
+    this.#feed.publish({ type: "appended", session: recordOf(row, file), entries });
+  }
+
+  #announce(type: "created" | "patched" | "restored", row: SessionRow, file: SessionFile): SessionRecord {
+    const session = recordOf(row, file);
+    this.#catalogue.markDirty(row.uid);
+    this.#feed.publish({ type, session });
+    return session;
+  }
+}
+
+function changed(before: object, after: object): MetaPatch {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return Object.fromEntries(
+    [...fields]
+      .filter(
+        (field) => JSON.stringify(Reflect.get(before, field)) !== JSON.stringify(Reflect.get(after, field)),
+      )
+      .map((field) => [field, Reflect.get(after, field) ?? null]),
+  );
+}
+
+function isSpawn(key: string, spawnId: string): boolean {
+  const parsed = parseKey(key);
+  return parsed.form === "subagent" && parsed.thread === undefined && parsed.spawnId === spawnId;
+}
+
+function notFound(sessionId: string): never {
+  const advice = "`find` and `list` show what is there";
+  throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
+}

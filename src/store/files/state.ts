@@ -1,0 +1,110 @@
+import { join } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
+import { sessionIdProblem } from "../../core/names.ts";
+import { isRecord } from "../../core/shape.ts";
+import { inScope } from "../changes.ts";
+import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
+import { checkStateKey, versionConflict } from "../state-rules.ts";
+import type { Disk } from "./disk.ts";
+import { readWhole, replaceWhole } from "./disk-files.ts";
+import { stateFolder } from "./layout.ts";
+import { Mutex } from "./mutex.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
+
+/** Track A: `context/<sessionId>/<key>.json`, each `{version, value}`, replaced whole. */
+export class FileState implements StateStore {
+  readonly #root: string;
+  readonly #disk: Disk;
+  readonly #work: WorkDb;
+  readonly #newToken: () => string;
+  readonly #mutex = new Mutex();
+
+  constructor(root: string, disk: Disk, work: WorkDb, newToken: () => string) {
+    this.#root = root;
+    this.#disk = disk;
+    this.#work = work;
+    this.#newToken = newToken;
+  }
+
+  async get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null> {
+    const row = this.#row(scope, sessionId);
+    return row === null || sessionIdProblem(key) !== null ? null : this.#read(row, key);
+  }
+
+  set(
+    scope: Scope,
+    sessionId: string,
+    key: string,
+    value: Json,
+    options: { ifVersion?: number | null } = {},
+  ): Promise<number> {
+    const text = JSON.stringify(value);
+    return this.#mutex.run(async () => {
+      checkStateKey(key);
+      const row = this.#row(scope, sessionId);
+      if (row === null)
+        throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
+      const version = this.#read(row, key)?.version ?? null;
+      if (options.ifVersion !== undefined && options.ifVersion !== version) {
+        throw versionConflict(key, version, options.ifVersion);
+      }
+      const next = (version ?? 0) + 1;
+      await replaceWhole(
+        this.#disk,
+        this.#path(row, key),
+        Buffer.from(`{"version":${next},"value":${text}}\n`),
+        this.#newToken(),
+      );
+      return next;
+    });
+  }
+
+  delete(scope: Scope, sessionId: string, key: string): Promise<boolean> {
+    return this.#mutex.run(async () => {
+      const row = this.#row(scope, sessionId);
+      if (row === null || sessionIdProblem(key) !== null || !this.#disk.unlink(this.#path(row, key)))
+        return false;
+      await this.#disk.syncFolder(stateFolder(this.#root, row, row.sessionId));
+      return true;
+    });
+  }
+
+  async keys(scope: Scope, sessionId: string): Promise<readonly string[]> {
+    const row = this.#row(scope, sessionId);
+    if (row === null) return [];
+    return this.#disk
+      .list(stateFolder(this.#root, row, row.sessionId))
+      .filter((name) => name.endsWith(".json") && !name.startsWith("."))
+      .map((name) => name.slice(0, -".json".length))
+      .toSorted();
+  }
+
+  #row(scope: Scope, sessionId: string): SessionRow | null {
+    const row = this.#work.byId(scope.userId ?? null, sessionId);
+    return row !== null && !row.trashed && inScope(scope, row) ? row : null;
+  }
+
+  #path(row: SessionRow, key: string): string {
+    return join(stateFolder(this.#root, row, row.sessionId), `${key}.json`);
+  }
+
+  #read(row: SessionRow, key: string): StateValue | null {
+    const path = this.#path(row, key);
+    const bytes = readWhole(this.#disk, path);
+    if (bytes === null) return null;
+    const held = parse(bytes);
+    if (!isRecord(held) || typeof held.version !== "number" || held.value === undefined) {
+      const advice = "Mend it by hand, or delete it to begin without this state";
+      throw new SkeinError("unreadable_file", { file: path, problem: "it is not a saved state", advice });
+    }
+    return { value: held.value as Json, version: held.version };
+  }
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString("utf8"));
+  } catch {
+    return null;
+  }
+}

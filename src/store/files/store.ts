@@ -1,0 +1,70 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
+import type { IdSource } from "../../core/ids.ts";
+import { createIdSource } from "../../core/ids.ts";
+import { ChangeFeed } from "../changes.ts";
+import type { Store } from "../contract.ts";
+import { FileBlobs } from "./blobs.ts";
+import { SessionCatalogue } from "./catalogue.ts";
+import type { Disk } from "./disk.ts";
+import { realDisk } from "./disk.ts";
+import { IndexDb } from "./index-db.ts";
+import { indexDbName, workDbName } from "./layout.ts";
+import { FileSearch } from "./search.ts";
+import { FileSessions } from "./sessions.ts";
+import { FileState } from "./state.ts";
+import { WorkDb } from "./work-db.ts";
+
+export interface FilesStoreOptions {
+  /** The folder of everything. Made if it is not there. */
+  readonly root: string;
+  readonly durability?: "full" | "os";
+  readonly lockTimeoutMs?: number;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+  /** Another disk, for tests. */
+  readonly disk?: Disk;
+  /** Where the databases are, when not in the root. */
+  readonly databases?: string;
+}
+
+const defaultLockTimeout = 10_000;
+const mostOpen = 256;
+
+/** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
+export async function openFilesStore(options: FilesStoreOptions): Promise<Store> {
+  const { root, disk = realDisk, clock = systemClock, databases = root } = options;
+  const newId = options.newId ?? createIdSource(clock);
+  mkdirSync(databases, { recursive: true, mode: 0o700 });
+  const work = new WorkDb(join(databases, workDbName));
+  const index = new IndexDb(join(databases, indexDbName));
+  const catalogue = new SessionCatalogue(work, index, {
+    root,
+    disk,
+    clock,
+    newId,
+    durability: options.durability ?? "full",
+    mostOpen,
+    lock: {
+      disk,
+      clock,
+      timeoutMs: options.lockTimeoutMs ?? defaultLockTimeout,
+      newToken: newId,
+      exclusively: (act) => work.exclusively(act),
+      sleep: async (ms) => void (await sleep(ms)),
+    },
+  });
+  await catalogue.finishMoves();
+  const watch = new ChangeFeed();
+  return {
+    sessions: new FileSessions(catalogue, watch),
+    search: new FileSearch(catalogue),
+    state: new FileState(root, disk, work, newId),
+    blobs: new FileBlobs(root, disk, newId),
+    watch,
+    close: () => catalogue.close(),
+  };
+}

@@ -1,0 +1,227 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import type { Clock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { Disk } from "./disk.ts";
+import { appendWhole, isThere, readWhole } from "./disk-files.ts";
+
+/** Who holds a lock: enough to tell, from another process, whether it is still alive. */
+export interface LockHolder {
+  readonly pid: number;
+  /** When that process started, in the kernel's own count; a pid used again has another. `null`: not known here. */
+  readonly started: string | null;
+  readonly host: string;
+  readonly bootId: string | null;
+  readonly token: string;
+  readonly createdAt: number;
+}
+
+export interface LockSettings {
+  readonly disk: Disk;
+  readonly clock: Clock;
+  /** How long to wait for another holder. */
+  readonly timeoutMs: number;
+  newToken(): string;
+  /** Runs alone among all processes; a stale lock is taken over inside. */
+  exclusively<T>(act: () => T): T;
+  sleep(ms: number): Promise<void>;
+}
+
+const shortestWait = 50;
+const longestWait = 1000;
+/** Another machine's lock that nobody has touched for so long is stale. */
+const foreignStaleMs = 30 * 60 * 1000;
+const touchEveryMs = 10_000;
+/** Stands for a lock file that says nothing. */
+const unreadable: LockHolder = { pid: 0, started: null, host: "", bootId: null, token: "", createdAt: 0 };
+
+/** The lock of one session file, between processes. Within a process its owner queues. */
+export class WriteLock {
+  readonly #path: string;
+  readonly #settings: LockSettings;
+  #token: string | null = null;
+  #touching: NodeJS.Timeout | null = null;
+
+  constructor(path: string, settings: LockSettings) {
+    this.#path = path;
+    this.#settings = settings;
+  }
+
+  get isHeld(): boolean {
+    return this.#token !== null;
+  }
+
+  /** Waits for the lock; `locked`, with who has it, when that takes too long. */
+  async acquire(): Promise<void> {
+    const { clock, timeoutMs, sleep } = this.#settings;
+    const until = clock.now() + timeoutMs;
+    for (let wait = shortestWait; !this.#tryAcquire(); wait = Math.min(2 * wait, longestWait)) {
+      const left = until - clock.now();
+      if (left <= 0) throw this.#locked();
+      this.#leaveMark();
+      await sleep(Math.min(wait, left));
+    }
+  }
+
+  /** Whether somebody waits for it. */
+  isWanted(): boolean {
+    return this.#settings.disk.stat(this.#markPath) !== null;
+  }
+
+  /** Gives it back; a lock that is no longer ours is left alone. */
+  release(): void {
+    if (this.#token === null) return;
+    if (this.#touching !== null) clearInterval(this.#touching);
+    if (this.#read()?.token === this.#token) this.#settings.disk.unlink(this.#path);
+    this.#token = null;
+    held.delete(this);
+  }
+
+  #tryAcquire(): boolean {
+    if (this.#create()) return true;
+    const holder = this.#read();
+    if (holder === null || !this.#isStale(holder)) return false; // gone just now, or alive
+    // Two that find it stale must not both take it, and one must not take what the other has just made.
+    return this.#settings.exclusively(() => {
+      const again = this.#read();
+      if (again !== null && (again.token !== holder.token || !this.#isStale(again))) return false; // somebody was quicker
+      this.#settings.disk.unlink(this.#path);
+      return this.#create((act) => act());
+    });
+  }
+
+  /** The lock appears with its contents in one step, so that nobody ever reads half of it. */
+  #create(alone: LockSettings["exclusively"] = this.#settings.exclusively): boolean {
+    const { disk, clock, newToken } = this.#settings;
+    const token = newToken();
+    const holder: LockHolder = { ...self(), token, createdAt: clock.now() };
+    const temporary = `${this.#path}.${token}`;
+    const file = disk.create(temporary);
+    try {
+      appendWhole(file, Buffer.from(JSON.stringify(holder)));
+    } finally {
+      file.close();
+    }
+    try {
+      if (!disk.link(temporary, this.#path)) return alone(() => this.#createWithoutLinks(holder));
+    } catch (error) {
+      if (isThere(error)) return false;
+      throw error;
+    } finally {
+      disk.unlink(temporary);
+    }
+    return this.#hold(token);
+  }
+
+  /** Here the file is empty for a moment; nobody takes over a lock meanwhile, because that is done alone too. */
+  #createWithoutLinks(holder: LockHolder): boolean {
+    try {
+      const file = this.#settings.disk.create(this.#path);
+      appendWhole(file, Buffer.from(JSON.stringify(holder)));
+      file.close();
+      return this.#hold(holder.token);
+    } catch (error) {
+      if (isThere(error)) return false;
+      throw error;
+    }
+  }
+
+  #hold(token: string): boolean {
+    this.#token = token;
+    this.#settings.disk.unlink(this.#markPath);
+    this.#touching = setInterval(() => this.#touch(), touchEveryMs).unref();
+    held.add(this);
+    return true;
+  }
+
+  #touch(): void {
+    if (this.#read()?.token === this.#token)
+      this.#settings.disk.touch(this.#path, this.#settings.clock.now());
+  }
+
+  #leaveMark(): void {
+    this.#settings.disk.open(this.#markPath).close();
+  }
+
+  get #markPath(): string {
+    return `${this.#path}.wait`;
+  }
+
+  /** `null` when there is none. */
+  #read(): LockHolder | null {
+    const bytes = readWhole(this.#settings.disk, this.#path);
+    if (bytes === null) return null;
+    try {
+      return JSON.parse(Buffer.from(bytes).toString("utf8")) as LockHolder;
+    } catch {
+      return unreadable;
+    }
+  }
+
+  #isStale(holder: LockHolder): boolean {
+    const me = self();
+    // It appears whole or not at all: an empty one is what a power cut left of it.
+    if (holder === unreadable) return true;
+    if (holder.host !== me.host) {
+      return this.#age() > foreignStaleMs;
+    }
+    if (holder.bootId !== null && me.bootId !== null && holder.bootId !== me.bootId) return true;
+    if (!isAlive(holder.pid)) return true;
+    const started = startOf(holder.pid);
+    return holder.started !== null && started !== null && started !== holder.started;
+  }
+
+  #age(): number {
+    return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
+  }
+
+  #locked(): SkeinError {
+    const holder = this.#read();
+    const who =
+      holder === null || holder === unreadable
+        ? "somebody"
+        : `process ${holder.pid} on ${holder.host}, since ${new Date(holder.createdAt).toISOString()}`;
+    return new SkeinError("locked", { file: this.#path, holder: who });
+  }
+}
+
+/** Locks that this process holds are gone when it exits. */
+const held = new Set<WriteLock>();
+process.on("exit", () => {
+  for (const lock of held) lock.release();
+});
+
+let identity: Pick<LockHolder, "pid" | "started" | "host" | "bootId"> | undefined;
+
+function self(): Pick<LockHolder, "pid" | "started" | "host" | "bootId"> {
+  identity ??= {
+    pid: process.pid,
+    started: startOf(process.pid),
+    host: hostname(),
+    bootId: textOf("/proc/sys/kernel/random/boot_id"),
+  };
+  return identity;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+/** Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks and brackets. */
+function startOf(pid: number): string | null {
+  const stat = textOf(`/proc/${pid}/stat`);
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+}
+
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return null; // not on this system, or the process is gone
+  }
+}

@@ -1,0 +1,162 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { append, create, ids, said } from "../../src/conformance/expect.ts";
+import { parseSession } from "../../src/core/parse-session.ts";
+import { SessionTree } from "../../src/core/tree.ts";
+import type { Scope, Store } from "../../src/store/contract.ts";
+import { SimStore } from "../support/sim-store.ts";
+
+const alice: Scope = { agentId: "main" };
+const folder = "/store/agents/main/sessions";
+const log = `${folder}/s.log.jsonl`;
+const working = `${folder}/s.jsonl`;
+
+const compaction = (id: string, firstKeptEntryId: string) => ({
+  draft: { type: "compaction" as const, summary: `S${id}`, firstKeptEntryId, tokensBefore: 1 },
+  id,
+});
+
+async function compacted(): Promise<{ sim: SimStore; store: Store }> {
+  const sim = new SimStore();
+  const store = await sim.open();
+  await create(store, alice, "s");
+  await append(store, alice, "s", "a", "b", "c", "d");
+  await store.sessions.append(alice, "s", [
+    { draft: { type: "label", targetId: "a", label: "start" }, id: "l" },
+  ]);
+  await store.sessions.append(alice, "s", [compaction("k", "c")]);
+  await append(store, alice, "s", "e");
+  return { sim, store };
+}
+
+/** The context as pi would read it, and as the log says. */
+function contextOf(sim: SimStore, path: string) {
+  const { diagnostics: _, ...context } = SessionTree.from(
+    parseSession(sim.disk.textOf(path) ?? ""),
+  ).context();
+  return context;
+}
+
+describe("log and working set", () => {
+  test("[FS5] until the first compaction they are two names of one file", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, alice, "s");
+    await append(store, alice, "s", "a");
+    expect(sim.disk.stat(working)?.identity).toBe(sim.disk.stat(log)?.identity);
+    await sim.dispose();
+  });
+
+  test("[FS5] a compaction cuts the working set; the log keeps everything, and later entries go to both", async () => {
+    const { sim } = await compacted();
+    const lines = (path: string) =>
+      (sim.disk.textOf(path) ?? "")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    expect(
+      lines(log)
+        .slice(1)
+        .map((line) => line.id),
+    ).toEqual(["a", "b", "c", "d", "l", "k", "e"]);
+    const [header, ...cut] = lines(working);
+    expect(cut.map((line) => line.id)).toEqual(["c", "d", "l", "k", "e"]);
+    expect(header.skein).toMatchObject({
+      key: "agent:main:session:s",
+      base: "b",
+      thinkingLevel: "off",
+      model: null,
+    });
+    expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
+    await sim.dispose();
+  });
+
+  test("[FS6] whatever happens, the context of the working set is that of the log", async () => {
+    const step = fc.oneof(
+      { weight: 5, arbitrary: fc.record({ do: fc.constant("say" as const) }) },
+      fc.record({ do: fc.constant("compact" as const), at: fc.nat() }),
+      fc.record({ do: fc.constant("branch" as const), at: fc.nat() }),
+      fc.record({ do: fc.constant("model" as const), at: fc.nat(3) }),
+      fc.record({ do: fc.constant("name" as const), at: fc.nat(3) }),
+      fc.record({ do: fc.constant("reopen" as const) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 14 }), async (steps) => {
+        const sim = new SimStore();
+        let store = await sim.open("os");
+        await create(store, alice, "s");
+        for (const [index, each] of steps.entries()) {
+          const entries = await ids(store, alice, "s");
+          const path =
+            (await store.sessions.page(alice, "s", { along: "branch", limit: 1000 }))?.entries ?? [];
+          if (each.do === "say") await append(store, alice, "s", `e${index}`);
+          else if (each.do === "compact" && path.length > 0) {
+            await store.sessions.append(alice, "s", [
+              compaction(`k${index}`, path[each.at % path.length]?.id ?? ""),
+            ]);
+          } else if (each.do === "branch" && entries.length > 0) {
+            await store.sessions.branch(alice, "s", entries[each.at % entries.length] ?? null);
+          } else if (each.do === "model") {
+            await store.sessions.append(alice, "s", [
+              { draft: { type: "model_change", provider: "p", modelId: `m${each.at}` } },
+            ]);
+          } else if (each.do === "name") {
+            await store.sessions.append(alice, "s", [
+              { draft: { type: "session_info", name: `n${each.at}` } },
+            ]);
+          } else if (each.do === "reopen") {
+            await store.close();
+            store = await sim.open("os");
+          }
+        }
+        expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
+        await sim.dispose();
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  test.each([
+    ["lost", (sim: SimStore) => void sim.disk.unlink(working)],
+    ["behind", (sim: SimStore) => sim.disk.open(working).truncate((sim.disk.stat(working)?.size ?? 0) - 20)],
+    ["damaged", (sim: SimStore) => void sim.disk.open(working).append(Buffer.from("\0\0\0\0"))],
+    ["empty", (sim: SimStore) => sim.disk.open(working).truncate(0)],
+  ])("[FS7] a working set that is %s is made anew from the log", async (_, spoil) => {
+    const { sim, store } = await compacted();
+    await store.close();
+    spoil(sim);
+    const again = await sim.open();
+    expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "c", "d", "e"]);
+    expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
+    await sim.dispose();
+  });
+
+  const theirs = (id: string, parentId: string) =>
+    Buffer.from(
+      `${JSON.stringify({ type: "message", id, parentId, timestamp: "2026-01-01T00:00:00.000Z", message: { role: "user", content: id, timestamp: 1 } })}\n`,
+    );
+
+  test("[FS8] what pi appends to our working set is taken into the log, as the branch to go on with", async () => {
+    const { sim, store } = await compacted();
+    await store.close();
+    sim.disk.open(working).append(theirs("pi1", "e"));
+    sim.disk.open(working).append(theirs("pi2", "pi1"));
+    const again = await sim.open();
+    expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "c", "d", "e", "pi1", "pi2"]);
+    expect(sim.disk.textOf(log)).toContain('"pi2"');
+    expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
+    await sim.dispose();
+  });
+
+  test("[FS8] if ours went on meanwhile, theirs becomes a branch beside it", async () => {
+    const { sim, store } = await compacted();
+    sim.disk.open(working).append(theirs("pi1", "e"));
+    await store.sessions.append(alice, "s", [{ draft: said("f"), id: "f" }]);
+    await store.close();
+    const again = await sim.open();
+    expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "c", "d", "e", "f"]);
+    expect(await ids(again, alice, "s")).toContain("pi1");
+    expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
+    await sim.dispose();
+  });
+});
