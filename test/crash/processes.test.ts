@@ -1,0 +1,183 @@
+import type { ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { allEntries, append, create, ids, refused } from "../../src/conformance/expect.ts";
+import { buildContext } from "../../src/core/context.ts";
+import type { Scope } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+
+const child = fileURLToPath(new URL("../support/crash-child.ts", import.meta.url));
+const scope: Scope = { userId: "alice", agentId: "main" };
+const rounds = Number(process.env.SKEIN_CRASH_ROUNDS ?? 200);
+const folders: string[] = [];
+let seed = Number(process.env.SKEIN_CRASH_SEED ?? 20261115);
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "skein-crash-"));
+  folders.push(made);
+  return made;
+}
+
+/** The same numbers each time, so that a failure can be had again. */
+function random(below: number): number {
+  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
+  return seed % below;
+}
+
+interface Running {
+  readonly process: ChildProcess;
+  readonly lines: string[];
+  /** Once the process has ended and all it said is in `lines`. */
+  readonly ended: Promise<void>;
+  until(condition: (lines: readonly string[]) => boolean): Promise<void>;
+}
+
+function start(...args: string[]): Running {
+  const running = spawn(process.execPath, [child, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  const lines: string[] = [];
+  let rest = "";
+  let notify: () => void = () => undefined;
+  running.stdout.setEncoding("utf8").on("data", (text: string) => {
+    const parts = (rest + text).split("\n");
+    rest = parts.pop() ?? "";
+    lines.push(...parts);
+    notify();
+  });
+  const ended = once(running, "close").then(() => notify());
+  const until = async (condition: (said: readonly string[]) => boolean) => {
+    while (!condition(lines) && running.exitCode === null && running.signalCode === null) {
+      await new Promise<void>((resolve) => {
+        notify = resolve;
+      });
+    }
+  };
+  return { process: running, lines, ended, until };
+}
+
+async function stateOf(pid: number): Promise<string> {
+  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0] ?? "";
+}
+
+let root = "";
+beforeAll(() => {
+  root = folder();
+});
+afterAll(() => {
+  for (const each of folders) rmSync(each, { recursive: true, force: true });
+});
+
+describe("processes that die", () => {
+  test(`[FS9] kill -9 at ${rounds} random moments: everything acknowledged is there, once, and the index agrees`, async () => {
+    for (let round = 0; round < rounds; round++) {
+      const name = `r${round}`;
+      const running = start("live", root, name);
+      await running.until((lines) => lines.length > 0);
+      await sleep(random(40));
+      running.process.kill("SIGKILL");
+      await running.ended;
+      await verify(running.lines);
+    }
+  }, 600_000);
+
+  async function verify(lines: readonly string[]): Promise<void> {
+    const store = await openFilesStore({ root });
+    const told = lines.map((line) => line.split(" "));
+    for (const [what, sessionId = "", id = ""] of told) {
+      if (what === "session") expect(await store.sessions.get(scope, sessionId)).not.toBeNull();
+      if (what !== "state") continue;
+      expect((await store.state.get(scope, sessionId, "count"))?.value).toBeGreaterThanOrEqual(Number(id));
+    }
+    for (const sessionId of new Set(told.map(([, each = ""]) => each))) {
+      const entries = await allEntries(store, scope, sessionId);
+      const found = entries.map((entry) => entry.id);
+      expect(new Set(found).size).toBe(found.length);
+      for (const [what, of, id = ""] of told)
+        if (what === "entry" && of === sessionId) expect(found).toContain(id);
+      const context = await store.sessions.context(scope, sessionId);
+      expect(context?.messages).toEqual(buildContext(entries).messages);
+      const record = await store.sessions.get(scope, sessionId);
+      const page = await store.sessions.list(scope, { text: sessionId, limit: 1000 });
+      expect(page.sessions.find((each) => each.sessionId === sessionId)).toEqual(record);
+    }
+    await store.close();
+  }
+});
+
+describe("processes that share a session", () => {
+  test("[FS10] eight writers: nothing is lost, and nobody forks who did not ask to", async () => {
+    const shared = folder();
+    const store = await openFilesStore({ root: shared });
+    await create(store, scope, "shared");
+    const writers = Array.from({ length: 8 }, (_, index) => start("write", shared, `w${index}`, "15"));
+    await append(store, scope, "shared", "ours");
+    await Promise.all(writers.map((writer) => writer.ended));
+    const entries = await allEntries(store, scope, "shared");
+    const told = writers.flatMap((writer) => writer.lines.map((line) => line.split(" ")[2]));
+    expect(told).toHaveLength(120);
+    expect(entries.map((entry) => entry.id).toSorted()).toEqual([...told, "ours"].toSorted());
+    for (const [index, entry] of entries.entries()) {
+      expect(entry.parentId).toBe(index === 0 ? null : entries[index - 1]?.id);
+    }
+    await store.close();
+  });
+
+  test("[FS11] a writer killed with the lock in its hand is followed at once", async () => {
+    const shared = folder();
+    const store = await openFilesStore({ root: shared, lockTimeoutMs: 1000 });
+    await create(store, scope, "shared");
+    const holder = start("hold", shared);
+    while ((await stateOf(holder.process.pid ?? 0)) !== "T") await sleep(5);
+    await refused("locked", () => append(store, scope, "shared", "too early"));
+    holder.process.kill("SIGKILL");
+    await holder.ended;
+    await append(store, scope, "shared", "after");
+    expect(await ids(store, scope, "shared")).toEqual(["after"]);
+    await store.close();
+  });
+
+  test("[FS12] a writer stopped in the middle of a write keeps its lock, and its write is whole when it goes on", async () => {
+    const shared = folder();
+    const store = await openFilesStore({ root: shared, lockTimeoutMs: 300 });
+    await create(store, scope, "shared");
+    await append(store, scope, "shared", "before");
+    const holder = start("hold", shared);
+    while ((await stateOf(holder.process.pid ?? 0)) !== "T") await sleep(5);
+    await expect(append(store, scope, "shared", "too early")).rejects.toThrow(
+      `process ${holder.process.pid}`,
+    );
+    expect(await ids(store, scope, "shared")).toEqual(["before"]);
+    holder.process.kill("SIGCONT");
+    await holder.ended;
+    expect(holder.lines).toEqual(["entry shared stopped in the middle"]);
+    await append(store, scope, "shared", "after");
+    expect(await ids(store, scope, "shared")).toEqual(["before", "stopped in the middle", "after"]);
+    await store.close();
+  });
+
+  test("[FS13] a writer stopped between appends whose fence has fallen writes no more", async () => {
+    const shared = folder();
+    const fence = join(shared, "fence");
+    writeFileSync(fence, "");
+    const store = await openFilesStore({ root: shared });
+    await create(store, scope, "shared");
+    const running = start("fenced", shared, fence);
+    await running.until((lines) => lines.length > 3);
+    running.process.kill("SIGSTOP");
+    while ((await stateOf(running.process.pid ?? 0)) !== "T") await sleep(5);
+    rmSync(fence);
+    running.process.kill("SIGCONT");
+    await running.ended;
+    expect(running.lines.at(-1)).toBe("fenced");
+    const told = running.lines.filter((line) => line.startsWith("entry")).map((line) => line.split(" ")[2]);
+    const found = await ids(store, scope, "shared");
+    // The one that was being synced when it was stopped may be there, and was then acknowledged.
+    expect(found).toEqual(told);
+    await store.close();
+  });
+});

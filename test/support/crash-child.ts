@@ -1,0 +1,106 @@
+// A process for the crash tests: works on a files store and says on stdout what was acknowledged, a line each.
+import { existsSync, writeSync } from "node:fs";
+import { answered, append, create, said } from "../../src/conformance/expect.ts";
+import { SkeinError } from "../../src/core/errors.ts";
+import type { Scope, Store } from "../../src/store/contract.ts";
+import type { Disk, DiskFile } from "../../src/store/files/disk.ts";
+import { realDisk } from "../../src/store/files/disk.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+
+const [mode = "", root = "", name = "", extra = ""] = process.argv.slice(2);
+const scope: Scope = { userId: "alice", agentId: "main" };
+const say = (text: string) => writeSync(1, `${text}\n`);
+
+const modes: Record<string, (store: Store) => Promise<void>> = { live, write, fenced, hold };
+const disk = mode === "hold" ? stoppingDisk() : realDisk;
+const store = await openFilesStore({ root, disk });
+await modes[mode]?.(store);
+await store.close();
+
+/** Everything that changes a session, over and over, until it is killed. */
+async function live(sessions: Store): Promise<void> {
+  await create(sessions, scope, name);
+  say(`session ${name}`);
+  for (let round = 0; ; round++) {
+    const id = `${name}-${round}`;
+    await append(sessions, scope, name, id);
+    say(`entry ${name} ${id}`);
+    await sessions.sessions.append(scope, name, [
+      { draft: answered("yes"), id: `${id}-a` },
+      { draft: said("so"), id: `${id}-b` },
+    ]);
+    say(`entry ${name} ${id}-a`);
+    say(`entry ${name} ${id}-b`);
+    if (round % 3 === 1) {
+      const draft = {
+        type: "compaction" as const,
+        summary: "S",
+        firstKeptEntryId: `${id}-a`,
+        tokensBefore: 1,
+      };
+      await sessions.sessions.append(scope, name, [{ draft, id: `${id}-k` }]);
+      say(`entry ${name} ${id}-k`);
+    }
+    if (round % 3 === 2) {
+      const fork = `${name}-f${round}`;
+      await sessions.sessions.fork(scope, name, id, {
+        key: `agent:main:session:${fork}`,
+        sessionId: fork,
+        cwd: "/w",
+      });
+      say(`session ${fork}`);
+      say(`entry ${fork} ${id}`);
+    }
+    await sessions.state.set(scope, name, "count", round);
+    say(`state ${name} ${round}`);
+  }
+}
+
+/** A number of entries into a session that others write too. */
+async function write(sessions: Store): Promise<void> {
+  for (let index = 0; index < Number(extra); index++) {
+    await append(sessions, scope, "shared", `${name}-${index}`);
+    say(`entry shared ${name}-${index}`);
+  }
+}
+
+/** Appends until its fence, a file, is gone. */
+async function fenced(sessions: Store): Promise<void> {
+  for (let index = 0; ; index++) {
+    try {
+      const items = [{ draft: said(`f${index}`), id: `f${index}` }];
+      await sessions.sessions.append(scope, "shared", items, { fence: () => existsSync(name) });
+      say(`entry shared f${index}`);
+    } catch (error) {
+      say(error instanceof SkeinError ? error.code : String(error));
+      return;
+    }
+  }
+}
+
+/** One append that is stopped in the middle of its write. */
+async function hold(sessions: Store): Promise<void> {
+  await append(sessions, scope, "shared", "stopped in the middle");
+  say("entry shared stopped in the middle");
+}
+
+/** Writes half of what goes to the log, stops the process, and goes on when somebody lets it. */
+function stoppingDisk(): Disk {
+  const stopping = (file: DiskFile): DiskFile => ({
+    stat: () => file.stat(),
+    read: (position, length) => file.read(position, length),
+    truncate: (size) => file.truncate(size),
+    sync: () => file.sync(),
+    close: () => file.close(),
+    append: (bytes) => {
+      const half = file.append(bytes.subarray(0, bytes.length >> 1));
+      process.kill(process.pid, "SIGSTOP");
+      return half + file.append(bytes.subarray(half));
+    },
+  });
+  const openExisting = (path: string) => {
+    const file = realDisk.openExisting(path);
+    return file !== null && path.endsWith(".log.jsonl") ? stopping(file) : file;
+  };
+  return { ...realDisk, openExisting };
+}
