@@ -6,8 +6,17 @@ export type IdSource = () => string;
 
 export type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;
 
+const pool = new Uint8Array(4096);
+let used = pool.length;
+
+/** Asking the system for a few bytes costs as much as asking for many. */
 const systemRandom: RandomBytes = (bytes) => {
-  crypto.getRandomValues(bytes);
+  if (used + bytes.length > pool.length) {
+    crypto.getRandomValues(pool);
+    used = 0;
+  }
+  bytes.set(pool.subarray(used, used + bytes.length));
+  used += bytes.length;
 };
 
 const counterLimit = 0x1000;

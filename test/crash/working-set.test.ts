@@ -116,6 +116,38 @@ describe("log and working set", () => {
     );
   });
 
+  test("[FS14] opening a compacted session reads its working set, however long the log; the rest when it is asked for", async () => {
+    const bytesToOpen = async (entries: number) => {
+      const sim = new SimStore();
+      const store = await sim.open("os");
+      await create(store, alice, "s");
+      const items = Array.from({ length: entries }, (_, index) => ({
+        draft: said("x".repeat(500)),
+        id: `e${index}`,
+      }));
+      await store.sessions.append(alice, "s", items);
+      await store.sessions.append(alice, "s", [compaction("k", `e${entries - 3}`)]);
+      await store.sessions.list(alice, {});
+      await store.close();
+      const again = await sim.open("os");
+      sim.disk.bytesRead = 0;
+      const context = await again.sessions.context(alice, "s");
+      expect(context?.entryIds).toEqual(["k", `e${entries - 3}`, `e${entries - 2}`, `e${entries - 1}`]);
+      await again.sessions.append(alice, "s", [{ draft: said("on"), id: "on" }]);
+      const read = sim.disk.bytesRead;
+      await again.sessions.append(alice, "s", [{ draft: said("x".repeat(500)), id: "e0" }]);
+      await again.sessions.append(alice, "s", [{ draft: { type: "label", targetId: "e1", label: "old" } }]);
+      await expect(again.sessions.append(alice, "s", [{ draft: said("other"), id: "e1" }])).rejects.toThrow(
+        "e1",
+      );
+      expect((await ids(again, alice, "s")).length).toBe(entries + 3);
+      await sim.dispose();
+      return read;
+    };
+    const [short, long] = [await bytesToOpen(50), await bytesToOpen(900)];
+    expect(long).toBeLessThan(short + 100);
+  });
+
   test.each([
     ["lost", (sim: SimStore) => void sim.disk.unlink(working)],
     ["behind", (sim: SimStore) => sim.disk.open(working).truncate((sim.disk.stat(working)?.size ?? 0) - 20)],

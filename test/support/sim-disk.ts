@@ -39,6 +39,8 @@ export class SimDisk implements Disk {
   #isDead = false;
   /** How many operations have changed something, or made it durable. */
   operations = 0;
+  /** How many bytes have been read. */
+  bytesRead = 0;
   fault: Fault = () => null;
   /** A disk that only says that it syncs. */
   liesAboutSync = false;
@@ -188,7 +190,9 @@ class SimFile implements DiskFile {
 
   read(position: number, length: number): Uint8Array {
     this.#disk.alive();
-    return this.#inode.data.slice(position, position + length);
+    const bytes = this.#inode.data.slice(position, position + length);
+    this.#disk.bytesRead += bytes.length;
+    return bytes;
   }
 
   append(bytes: Uint8Array): number {

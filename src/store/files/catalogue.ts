@@ -3,7 +3,7 @@ import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { IndexDb } from "./index-db.ts";
 import { sessionPaths, trashedPaths } from "./layout.ts";
-import type { SessionFileSettings } from "./session-file.ts";
+import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
 import { moveSession, SessionFile } from "./session-file.ts";
 import { headerOf, recordOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -61,7 +61,10 @@ export class SessionCatalogue {
     }
     const paths = sessionPaths(this.#settings.root, row, row.sessionId);
     const lock = new WriteLock(paths.lock, this.#settings.lock);
-    return this.#keep(row.uid, SessionFile.open(paths, lock, headerOf(row), this.#settings));
+    return this.#keep(
+      row.uid,
+      SessionFile.open(paths, lock, headerOf(row), this.#lookup(row.uid), this.#settings),
+    );
   }
 
   /** A session that begins with entries; its header says what its row says. */
@@ -69,7 +72,7 @@ export class SessionCatalogue {
     const paths = sessionPaths(this.#settings.root, row, row.sessionId);
     Object.assign(tree.header, headerOf(row));
     const lock = new WriteLock(paths.lock, this.#settings.lock);
-    return this.#keep(row.uid, SessionFile.create(paths, lock, tree, this.#settings));
+    return this.#keep(row.uid, SessionFile.create(paths, lock, tree, this.#lookup(row.uid), this.#settings));
   }
 
   /** Marked first, moved then: a crash in between is finished at the next start. */
@@ -155,13 +158,16 @@ export class SessionCatalogue {
     if (row === null || row.trashed) return this.index.remove(uid);
     if (this.#isIndexed(row)) return;
     const file = await this.open(row);
-    const { tree, size } = file;
     const known = this.index.known(uid);
     // A log that was rewritten, on purpose or by a restore, is taken in anew.
-    const isLonger = known !== null && known.logBytes <= size && known.entries <= tree.size;
+    const isLonger = known !== null && known.logBytes <= file.size && known.entries <= file.entryCount;
     if (known !== null && !isLonger) this.index.remove(uid);
     const from = isLonger ? known.entries : 0;
-    this.index.put(recordOf(row, file), size, tree.entries(from), from);
+    this.index.put(recordOf(row, file), file.size, file.entriesFrom(from), from);
+  }
+
+  #lookup(uid: string): EntryLookup {
+    return { has: (entryId, amongFirst) => this.index.has(uid, entryId, amongFirst) };
   }
 
   #keep(uid: string, opening: Promise<SessionFile>): Promise<SessionFile> {

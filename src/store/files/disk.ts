@@ -74,7 +74,10 @@ export const realDisk: Disk = {
       () => new RealFile(openSync(path, "a+", fileMode)),
       () => statSync(path),
     ),
-  stat: (path) => absentAsNull(() => statOf(statSync(path, { bigint: true }))),
+  stat: (path) => {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat === undefined ? null : statOf(stat);
+  },
   list: (folder) => absentAsNull(() => readdirSync(folder)) ?? [],
   makeFolder: (folder) => {
     const first = mkdirSync(folder, { recursive: true, mode: folderMode });

@@ -1,12 +1,11 @@
 import { createHash } from "node:crypto";
-import { DatabaseSync } from "node:sqlite";
 import type { Entry } from "../../core/entries.ts";
 import type { Scope, SearchQuery, SessionQuery, SessionRecord } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
 import type { ListPlace } from "../listing.ts";
 import type { SearchTerm } from "../search-words.ts";
 import { wordsOf } from "../search-words.ts";
-import { migrate } from "./migrations.ts";
+import { Database } from "./database.ts";
 
 /**
  * `index.db`: what lists and searches read. Derived from the logs and deletable at any time. Its commits are not synced,
@@ -34,6 +33,12 @@ const migrations = [
    CREATE INDEX sessions_kind ON sessions (user, kind, archived, updated_at DESC, uid DESC);
    CREATE INDEX sessions_label ON sessions (user, label, archived, updated_at DESC, uid DESC) WHERE label IS NOT NULL;
    CREATE INDEX sessions_parent ON sessions (user, spawned_by, archived, updated_at DESC, uid DESC) WHERE spawned_by IS NOT NULL;
+   CREATE TABLE entries (
+     uid TEXT NOT NULL,
+     entry_id TEXT NOT NULL,
+     position INTEGER NOT NULL,
+     PRIMARY KEY (uid, entry_id)
+   ) STRICT, WITHOUT ROWID;
    CREATE TABLE said (
      id INTEGER PRIMARY KEY,
      uid TEXT NOT NULL,
@@ -58,26 +63,34 @@ export interface FoundEntry {
 }
 
 export class IndexDb {
-  readonly #db: DatabaseSync;
+  readonly #db: Database;
 
   constructor(path: string) {
-    this.#db = new DatabaseSync(path, { timeout: 10_000 });
-    this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;");
-    migrate(this.#db, path, migrations);
+    this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", migrations);
   }
 
   /** How far a session is in the index; `null`: not at all. */
   known(uid: string): { logBytes: number; entries: number } | null {
-    const row = this.#db.prepare("SELECT log_bytes, entries FROM sessions WHERE uid = ?").get(uid);
+    const row = this.#db.sql("SELECT log_bytes, entries FROM sessions WHERE uid = ?").get(uid);
     return row === undefined ? null : { logBytes: Number(row.log_bytes), entries: Number(row.entries) };
+  }
+
+  /** Whether an entry stands among the first so many of a log; `null`: the index does not go that far. */
+  has(uid: string, entryId: string, amongFirst: number): boolean | null {
+    const known = this.known(uid);
+    if (known === null || known.entries < amongFirst) return null;
+    const found = this.#db
+      .sql("SELECT position FROM entries WHERE uid = ? AND entry_id = ?")
+      .get(uid, entryId);
+    return found !== undefined && Number(found.position) < amongFirst;
   }
 
   /** Takes in a session as it is now, and its entries from the first one on that is not known yet. */
   put(record: SessionRecord, logBytes: number, entries: Iterable<Entry>, from: number): void {
-    this.#whole(() => {
+    this.#db.exclusively(() => {
       let count = from;
       for (const entry of entries) {
-        this.#putEntry(record, entry);
+        this.#putEntry(record, entry, count);
         count += 1;
       }
       this.#putRecord(record, logBytes, count);
@@ -85,10 +98,11 @@ export class IndexDb {
   }
 
   remove(uid: string): void {
-    this.#whole(() => {
-      this.#db.prepare("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)").run(uid);
-      this.#db.prepare("DELETE FROM said WHERE uid = ?").run(uid);
-      this.#db.prepare("DELETE FROM sessions WHERE uid = ?").run(uid);
+    this.#db.exclusively(() => {
+      this.#db.sql("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)").run(uid);
+      this.#db.sql("DELETE FROM said WHERE uid = ?").run(uid);
+      this.#db.sql("DELETE FROM entries WHERE uid = ?").run(uid);
+      this.#db.sql("DELETE FROM sessions WHERE uid = ?").run(uid);
     });
   }
 
@@ -113,7 +127,7 @@ export class IndexDb {
       add("(updated_at < ? OR (updated_at = ? AND uid < ?))", behind.updatedAt, behind.updatedAt, behind.uid);
     const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
     const rows = this.#db
-      .prepare(`SELECT record FROM sessions WHERE ${where.join(" AND ")} ${order}`)
+      .sql(`SELECT record FROM sessions WHERE ${where.join(" AND ")} ${order}`)
       .all(...values, limit);
     return rows.map((row) => JSON.parse(String(row.record)) as SessionRecord);
   }
@@ -134,7 +148,7 @@ export class IndexDb {
     const body = terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? " *" : ""}`).join(" AND ");
     const match = `scope : (${asked.join(" AND ")}) AND body : (${body})`;
     const rows = this.#db
-      .prepare(
+      .sql(
         `SELECT said.uid, said.entry_id, said.role, said.time FROM
            (SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ${mostRanked}) AS hit
          JOIN said ON said.id = hit.rowid
@@ -151,7 +165,7 @@ export class IndexDb {
 
   /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
   checkpoint(): boolean {
-    return this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
+    return this.#db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
   }
 
   close(): void {
@@ -166,7 +180,7 @@ export class IndexDb {
       .join("\n")
       .toLowerCase();
     this.#db
-      .prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .sql("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(
         uid,
         userId ?? "",
@@ -184,14 +198,15 @@ export class IndexDb {
       );
   }
 
-  #putEntry({ uid, userId, agentId }: SessionRecord, entry: Entry): void {
+  #putEntry({ uid, userId, agentId }: SessionRecord, entry: Entry, position: number): void {
+    this.#db.sql("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)").run(uid, entry.id, position);
     const said = entryText(entry);
     if (said === null) return;
     const words = wordsOf(said.text);
     if (words.length === 0) return;
     const time = Date.parse(entry.timestamp) || 0;
     const { lastInsertRowid } = this.#db
-      .prepare("INSERT INTO said (uid, entry_id, role, time) VALUES (?, ?, ?, ?)")
+      .sql("INSERT INTO said (uid, entry_id, role, time) VALUES (?, ?, ?, ?)")
       .run(uid, entry.id, said.role, time);
     const scope = [
       scopeWord("u", userId ?? ""),
@@ -200,23 +215,20 @@ export class IndexDb {
       scopeWord("r", said.role),
     ];
     this.#db
-      .prepare("INSERT INTO words (rowid, scope, body) VALUES (?, ?, ?)")
+      .sql("INSERT INTO words (rowid, scope, body) VALUES (?, ?, ?)")
       .run(lastInsertRowid, scope.join(" "), words.join(" "));
-  }
-
-  #whole(act: () => void): void {
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      act();
-      this.#db.exec("COMMIT");
-    } catch (error) {
-      this.#db.exec("ROLLBACK");
-      throw error;
-    }
   }
 }
 
+const scopeWords = new Map<string, string>();
+const mostScopeWords = 10_000;
+
 /** A name as one word of the index, whatever is in it. */
 function scopeWord(kind: string, name: string): string {
-  return `${kind}${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
+  const known = scopeWords.get(kind + name);
+  if (known !== undefined) return known;
+  const word = `${kind}${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
+  if (scopeWords.size >= mostScopeWords) scopeWords.clear();
+  scopeWords.set(kind + name, word);
+  return word;
 }

@@ -32,7 +32,7 @@ export class FileSearch implements SearchStore {
   async #hit({ uid, entryId, role, time }: FoundEntry, text: string): Promise<SearchHit | null> {
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || row.trashed) return null;
-    const entry = (await this.#catalogue.open(row)).tree.entry(entryId);
+    const entry = (await this.#catalogue.open(row)).whole.entry(entryId);
     const said = entry === null ? null : entryText(entry);
     if (said === null) return null;
     return {

@@ -15,7 +15,8 @@ import type { SessionPaths } from "./layout.ts";
 import { Mutex } from "./mutex.ts";
 import type { VersionedMeta } from "./session-meta.ts";
 import { metaOf } from "./session-meta.ts";
-import { cutMarksOf, cutWorkingSet } from "./working-set.ts";
+import type { LeftOut } from "./working-set.ts";
+import { cutMarksOf, cutWorkingSet, leftOutOf } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 
 export interface SessionFileSettings {
@@ -26,6 +27,20 @@ export interface SessionFileSettings {
   readonly durability: "full" | "os";
 }
 
+/** What a session's file asks of the index. */
+export interface EntryLookup {
+  /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
+  has(entryId: string, amongFirst: number): boolean | null;
+}
+
+export interface WriteOptions {
+  readonly fence?: () => boolean;
+  /** Runs under the lock once it is known that there is something to write. */
+  readonly before?: () => void;
+  /** Ids that the plan asks for: where only the working set is loaded, they may stand outside it. */
+  readonly needs?: readonly string[];
+}
+
 /** A burst of appends keeps the lock over gaps as long as this. */
 const burstMs = 20;
 const retryReleaseMs = 1000;
@@ -33,7 +48,8 @@ const lineBreak = 0x0a;
 
 /**
  * One session on disk: its log, to which everything is appended, and its working set, a second name of the log until
- * the first compaction and then a file of its own that follows it.
+ * the first compaction and then a file of its own that follows it. Opening reads the working set; the rest of the log
+ * is read when somebody asks for what is only there.
  */
 export class SessionFile {
   readonly #paths: SessionPaths;
@@ -47,23 +63,36 @@ export class SessionFile {
   #working: DiskFile | null = null;
   /** As far as the log is in the tree. */
   #size = 0;
+  /** Where our own last append ended: with a line break. */
+  #ownEnd = -1;
   /** As far as the log is in the working set, and where that then ends. */
   #mirrored = 0;
   #workingEnd = 0;
   /** Where the first append begins that is not on the disk yet. */
   #unsynced: number | null = null;
+  readonly #lookup: EntryLookup;
+  /** From the working set, or from the whole log. */
   #tree: SessionTree;
+  /** Where the tree leaves off the log's beginning; `null`: it is whole. */
+  #left: LeftOut | null = null;
   #meta: VersionedMeta;
   #pins = 0;
   #releasing: NodeJS.Timeout | null = null;
 
-  private constructor(paths: SessionPaths, lock: WriteLock, log: DiskFile, settings: SessionFileSettings) {
+  private constructor(
+    paths: SessionPaths,
+    lock: WriteLock,
+    log: DiskFile,
+    lookup: EntryLookup,
+    settings: SessionFileSettings,
+  ) {
     this.#paths = paths;
+    this.#lookup = lookup;
     this.#lock = lock;
     this.#settings = settings;
     this.#log = log;
     this.#sync = new GroupSync(() => this.#log.sync());
-    this.#tree = this.#read();
+    this.#tree = this.#load();
     this.#meta = metaOf(this.#tree.header, this.#tree.entries());
   }
 
@@ -72,6 +101,7 @@ export class SessionFile {
     paths: SessionPaths,
     lock: WriteLock,
     header: SessionHeader,
+    lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     const { disk } = settings;
@@ -79,10 +109,8 @@ export class SessionFile {
     if (there === null || there.size === 0) await begin(paths, lock, `${JSON.stringify(header)}\n`, settings);
     const log = disk.openExisting(paths.log);
     if (log === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    const file = new SessionFile(paths, lock, log, settings);
-    const inLine =
-      disk.stat(paths.working)?.identity === log.stat().identity ||
-      file.#isEqualTo(readWhole(disk, paths.working));
+    const file = new SessionFile(paths, lock, log, lookup, settings);
+    const inLine = disk.stat(paths.working)?.identity === log.stat().identity || file.#working !== null;
     if (!inLine) await file.write((tree) => tree.plan([]));
     return file;
   }
@@ -92,16 +120,41 @@ export class SessionFile {
     paths: SessionPaths,
     lock: WriteLock,
     tree: SessionTree,
+    lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     await begin(paths, lock, tree.encode(), settings);
-    return SessionFile.open(paths, lock, tree.header, settings);
+    return SessionFile.open(paths, lock, tree.header, lookup, settings);
   }
 
-  /** Everything in the log, what other processes have written since included. */
-  get tree(): SessionTree {
+  /** At least what the model is concerned with, what other processes have written since included. */
+  get recent(): SessionTree {
     this.#refresh();
     return this.#tree;
+  }
+
+  /** Everything in the log. */
+  get whole(): SessionTree {
+    this.#refresh();
+    this.#widen();
+    return this.#tree;
+  }
+
+  /** The log's entries from a position on; the whole log is read only for what the working set leaves out. */
+  entriesFrom(position: number): Generator<Entry> {
+    this.#refresh();
+    if (this.#left !== null && position < this.#left.entries) this.#widen();
+    return this.#tree.entries(
+      this.#left === null ? position : this.#left.ownEntries + position - this.#left.entries,
+    );
+  }
+
+  /** How many entries the log has. */
+  get entryCount(): number {
+    this.#refresh();
+    return this.#left === null
+      ? this.#tree.size
+      : this.#left.entries + this.#tree.size - this.#left.ownEntries;
   }
 
   get meta(): VersionedMeta {
@@ -119,18 +172,13 @@ export class SessionFile {
     return this.#size;
   }
 
-  /**
-   * Writes what `make` plans, and resolves when it is kept. `before` runs under the lock once it is known that there
-   * is something to write. A failed write changes nothing.
-   */
-  async write(
-    make: (tree: SessionTree) => Plan,
-    options: { fence?: () => boolean; before?: () => void } = {},
-  ): Promise<Plan> {
+  /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
+  async write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
     const written = await this.#mutex.run(async () => {
       await this.#hold();
       try {
         if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId: this.#tree.header.id });
+        if (options.needs?.some((id) => this.#mayBeLeftOut(id))) this.#widen();
         const tip = this.#tree.tipId;
         const plan = make(this.#tree);
         const first = plan.nodes[0];
@@ -221,7 +269,7 @@ export class SessionFile {
   /** Puts a plan's lines at the end of the log, and the plan into the tree. Returns where the log then ends. */
   #append(plan: Plan): number {
     const start = this.#size;
-    const torn = start > 0 && this.#log.read(start - 1, 1)[0] !== lineBreak;
+    const torn = this.#ownEnd !== start && start > 0 && this.#log.read(start - 1, 1)[0] !== lineBreak;
     const bytes = Buffer.from(`${torn ? "\n" : ""}${plan.lines.join("\n")}\n`);
     try {
       appendWhole(this.#log, bytes);
@@ -236,6 +284,7 @@ export class SessionFile {
     if (end === start + bytes.length) {
       this.#tree.commit(plan);
       this.#size = end;
+      this.#ownEnd = end;
     } else this.#reload();
     this.#noteMeta(plan);
     return this.#size;
@@ -307,7 +356,8 @@ export class SessionFile {
   /** A new working set from the log, put in place whole. */
   async #cut(): Promise<void> {
     const { disk, newId } = this.#settings;
-    const text = cutWorkingSet(this.#tree, this.#size);
+    this.#widen();
+    const text = cutWorkingSet(this.#tree, this.#size, this.#meta);
     const old = this.#working;
     await replaceWhole(disk, this.#paths.working, Buffer.from(text), newId());
     old?.close();
@@ -329,32 +379,28 @@ export class SessionFile {
     const untouched = named?.identity === open && named?.size === this.#workingEnd;
     if (untouched && this.#mirrored === this.#size) return;
     const bytes = readWhole(disk, this.#paths.working);
+    this.#widen();
     if (bytes !== null) this.#takeIn(bytes);
-    if (this.#isEqualTo(bytes)) {
-      this.#working?.close();
-      this.#working = disk.openExisting(this.#paths.working);
-      return;
-    }
-    await this.#cut();
+    if (this.#fromWorkingSet(bytes) === null) await this.#cut();
   }
 
-  /** Whether a working set says what the log says: its own lines at the cut, then the log's bytes behind it. */
-  #isEqualTo(bytes: Uint8Array | null): boolean {
-    if (bytes === null) return false;
+  /** The working set's tree, if it says what the log says: its own lines at the cut, then the log's bytes behind it. */
+  #fromWorkingSet(bytes: Uint8Array | null): SessionTree | null {
+    if (bytes === null) return null;
+    const { clock, newId } = this.#settings;
+    const session = parseSession(bytes);
     const headerEnd = bytes.indexOf(lineBreak) + 1;
-    const marks = cutMarksOf(parseSession(bytes.subarray(0, headerEnd)).header) ?? {
-      logBytes: 0,
-      ownBytes: -headerEnd,
-    };
-    const tail = bytes.subarray(headerEnd + marks.ownBytes);
-    const expected = this.#log.read(marks.logBytes, Math.max(0, this.#size - marks.logBytes));
-    if (Buffer.compare(tail, expected) !== 0) return false;
+    const marks = cutMarksOf(session.header) ?? { logBytes: 0, ownBytes: -headerEnd };
+    const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.stat().size - marks.logBytes));
+    if (Buffer.compare(bytes.subarray(headerEnd + marks.ownBytes), expected) !== 0) return null;
+    const tree = SessionTree.from(session, { clock, newId });
     // The same bytes are not enough where the leaf moved to an entry that was left out, and a crash came before the cut.
-    const { diagnostics } = SessionTree.from(parseSession(bytes));
-    if (diagnostics.some(({ code }) => code === "missing_parent")) return false;
-    this.#mirrored = this.#size;
+    if (tree.diagnostics.some(({ code }) => code === "missing_parent")) return null;
+    this.#working?.close();
+    this.#working = this.#settings.disk.openExisting(this.#paths.working);
+    this.#mirrored = marks.logBytes + expected.length;
     this.#workingEnd = bytes.length;
-    return true;
+    return tree;
   }
 
   /** Lines that somebody else (pi, OpenClaw) appended to the working set go into the log, as they are. */
@@ -383,16 +429,43 @@ export class SessionFile {
   }
 
   #reload(): void {
-    this.#tree = this.#read();
+    this.#tree = this.#load();
     this.#meta = metaOf(this.#tree.header, this.#tree.entries());
   }
 
-  #read(): SessionTree {
+  /** The working set, where it is a file of its own that is in line with the log; else the log. */
+  #load(): SessionTree {
+    const { disk } = this.#settings;
+    const { size, identity } = this.#log.stat();
+    const named = disk.stat(this.#paths.working);
+    if (named !== null && named.identity !== identity) {
+      const tree = this.#fromWorkingSet(readWhole(disk, this.#paths.working));
+      const left = leftOutOf(tree?.header ?? null);
+      if (tree !== null && left !== null) {
+        this.#left = left;
+        this.#size = size;
+        return tree;
+      }
+    }
+    return this.#readLog();
+  }
+
+  #readLog(): SessionTree {
     const { clock, newId } = this.#settings;
-    const { size } = this.#log.stat();
-    const bytes = this.#log.read(0, size);
+    const bytes = this.#log.read(0, this.#log.stat().size);
     this.#size = bytes.length;
+    this.#left = null;
     return SessionTree.from(parseSession(bytes), { clock, newId, lostHeader: { id: idOf(this.#paths) } });
+  }
+
+  /** From the working set to the whole log. */
+  #widen(): void {
+    if (this.#left !== null) this.#tree = this.#readLog();
+  }
+
+  #mayBeLeftOut(id: string): boolean {
+    if (this.#left === null || this.#tree.entry(id) !== null) return false;
+    return this.#lookup.has(id, this.#left.entries) !== false;
   }
 
   #noteMeta(plan: Plan): void {

@@ -5,7 +5,7 @@ import type { MetaPatch, SessionMeta } from "../contract.ts";
 
 /**
  * A session's metadata in its log: first values in the header, each change an entry `skein.meta` with the changed
- * fields. `of` names the session it is about: a fork copies entries, but not what they say of their old session.
+ * fields. A cut working set's header has them as they were at the cut. `of` names the session it is about: a fork copies entries, but not what they say of their old session.
  */
 
 export interface VersionedMeta {
@@ -20,7 +20,7 @@ export function metaDraft(sessionId: string, changes: MetaPatch): EntryDraft {
 
 export function metaOf(header: SessionHeader, entries: Iterable<Entry>): VersionedMeta {
   let meta: SessionMeta = isRecord(header.skein?.meta) ? (header.skein.meta as SessionMeta) : {};
-  let version = 1;
+  let version = typeof header.skein?.version === "number" ? header.skein.version : 1;
   for (const entry of entries) {
     if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data)) continue;
     const { of, ...changes } = entry.data;

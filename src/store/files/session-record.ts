@@ -9,7 +9,7 @@ import type { SessionRow } from "./work-db.ts";
 
 /** A session as its row and its log say. */
 export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
-  const { tree } = file;
+  const { recent: tree } = file;
   const { meta, version } = file.meta;
   return {
     uid: row.uid,

@@ -104,15 +104,17 @@ export class FileSessions implements SessionStore {
     const plan = await file.write((tree) => tree.plan(items, options.expectedLeafId), {
       ...this.#marking(row),
       ...fence,
+      needs: items.flatMap(idsAskedFor),
     });
     this.#appended(row, file, plan);
-    return { entries: plan.entries, leafId: file.tree.leafId };
+    return { entries: plan.entries, leafId: file.recent.leafId };
   }
 
   async branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
     const file = await this.#catalogue.open(row);
-    const plan = await file.write((tree) => tree.planBranch(targetId), this.#marking(row));
+    const needs = targetId === null ? [] : [targetId];
+    const plan = await file.write((tree) => tree.planBranch(targetId), { ...this.#marking(row), needs });
     this.#appended(row, file, plan);
     return recordOf(row, file);
   }
@@ -124,9 +126,9 @@ export class FileSessions implements SessionStore {
     init: SessionInit,
   ): Promise<SessionRecord> {
     const source = await this.#catalogue.open(this.#require(scope, sessionId));
-    if (entryId !== null) source.tree.path(entryId);
+    if (entryId !== null) source.whole.path(entryId);
     const row = this.#accept(scope, init, this.#catalogue.pathOf(this.#require(scope, sessionId)));
-    const fork = source.tree.fork(entryId, { id: row.sessionId, cwd: init.cwd });
+    const fork = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
     const file = await this.#catalogue.create(row, fork);
     return this.#announce("created", row, file);
   }
@@ -137,13 +139,13 @@ export class FileSessions implements SessionStore {
     options: ContextOptions = {},
   ): Promise<SessionContext | null> {
     const row = this.#row(scope, sessionId);
-    return row === null ? null : (await this.#catalogue.open(row)).tree.context(undefined, options);
+    return row === null ? null : (await this.#catalogue.open(row)).recent.context(undefined, options);
   }
 
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    const { tree } = await this.#catalogue.open(row);
+    const { whole: tree } = await this.#catalogue.open(row);
     return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], range);
   }
 
@@ -226,6 +228,13 @@ export class FileSessions implements SessionStore {
     this.#feed.publish({ type, session });
     return session;
   }
+}
+
+/** The ids that an item must know of: its own, and those that it points at. */
+function idsAskedFor({ draft, id }: AppendItem): string[] {
+  const target =
+    draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
+  return [id, target].filter((each) => typeof each === "string");
 }
 
 function changed(before: object, after: object): MetaPatch {

@@ -1,7 +1,6 @@
-import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionMeta } from "../contract.ts";
-import { migrate } from "./migrations.ts";
+import { Database } from "./database.ts";
 
 /**
  * `work.db`: what is not conversation and must not be lost. Here: which session has which key, id and label. Every
@@ -42,12 +41,10 @@ const migrations = [
 const columns = "uid, user, agent, key, session_id, label, created_at, trashed, first";
 
 export class WorkDb {
-  readonly #db: DatabaseSync;
+  readonly #db: Database;
 
   constructor(path: string) {
-    this.#db = new DatabaseSync(path, { timeout: 10_000 });
-    this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
-    migrate(this.#db, path, migrations);
+    this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", migrations);
   }
 
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
@@ -55,21 +52,19 @@ export class WorkDb {
     const { uid, userId, agentId, key, sessionId, label, createdAt, first } = row;
     this.#claiming(uid, () =>
       this.#db
-        .prepare(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`)
+        .sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`)
         .run(uid, userId ?? "", agentId, key, sessionId, label, createdAt, JSON.stringify(first)),
     );
   }
 
   claimLabel(uid: string, label: string | null): void {
-    this.#claiming(uid, () =>
-      this.#db.prepare("UPDATE sessions SET label = ? WHERE uid = ?").run(label, uid),
-    );
+    this.#claiming(uid, () => this.#db.sql("UPDATE sessions SET label = ? WHERE uid = ?").run(label, uid));
   }
 
   /** Into the trash or out of it; out of it, `conflict` when its key or label has been taken since. */
   setTrashed(uid: string, trashed: boolean): void {
     this.#claiming(uid, () =>
-      this.#db.prepare("UPDATE sessions SET trashed = ? WHERE uid = ?").run(trashed ? 1 : 0, uid),
+      this.#db.sql("UPDATE sessions SET trashed = ? WHERE uid = ?").run(trashed ? 1 : 0, uid),
     );
   }
 
@@ -114,18 +109,18 @@ export class WorkDb {
 
   /** Marks a session whose index may fall behind. */
   markDirty(uid: string): void {
-    this.#db.prepare("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid);
+    this.#db.sql("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid);
   }
 
   dirty(): string[] {
     return this.#db
-      .prepare("SELECT uid FROM dirty")
+      .sql("SELECT uid FROM dirty")
       .all()
       .map((row) => String(row.uid));
   }
 
   clearDirty(uids: readonly string[]): void {
-    const clear = this.#db.prepare("DELETE FROM dirty WHERE uid = ?");
+    const clear = this.#db.sql("DELETE FROM dirty WHERE uid = ?");
     this.exclusively(() => {
       for (const uid of uids) clear.run(uid);
     });
@@ -133,15 +128,7 @@ export class WorkDb {
 
   /** Runs alone among all processes that have this database. */
   exclusively<T>(act: () => T): T {
-    this.#db.exec("BEGIN IMMEDIATE");
-    try {
-      const result = act();
-      this.#db.exec("COMMIT");
-      return result;
-    } catch (error) {
-      this.#db.exec("ROLLBACK");
-      throw error;
-    }
+    return this.#db.exclusively(act);
   }
 
   close(): void {
@@ -154,7 +141,7 @@ export class WorkDb {
 
   #many(where: string, ...values: string[]): SessionRow[] {
     return this.#db
-      .prepare(`SELECT ${columns} FROM sessions WHERE ${where}`)
+      .sql(`SELECT ${columns} FROM sessions WHERE ${where}`)
       .all(...values)
       .map(rowOf);
   }

@@ -1,6 +1,7 @@
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { encodeEntry } from "../../core/entries.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import type { VersionedMeta } from "./session-meta.ts";
 
 /**
  * The working set: what the model is concerned with, as a session file of its own. Pure: from the whole tree to the
@@ -17,8 +18,16 @@ export interface CutMarks {
   readonly ownBytes: number;
 }
 
+/** How many entries of the log are not in a cut working set as they stand there. */
+export interface LeftOut {
+  /** Entries of the log at the cut. */
+  readonly entries: number;
+  /** Entries of the working set at the cut. */
+  readonly ownEntries: number;
+}
+
 /** The lines of a cut working set: name and live labels, then the path from the first kept entry on. */
-export function cutWorkingSet(tree: SessionTree, logBytes: number): string {
+export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: VersionedMeta): string {
   const path = tree.path();
   const from = firstKept(path);
   const kept = path.slice(from);
@@ -31,9 +40,12 @@ export function cutWorkingSet(tree: SessionTree, logBytes: number): string {
   const before = tree.context(base);
   const skein = {
     ...tree.header.skein,
+    ...meta,
     base,
     logBytes,
     ownBytes: Buffer.byteLength(body),
+    entries: tree.size,
+    ownEntries: prelude.length + kept.length,
     model: before.model,
     thinkingLevel: before.thinkingLevel,
     ...(before.system === null ? {} : { system: before.system }),
@@ -46,6 +58,11 @@ export function cutMarksOf(header: SessionHeader | null): CutMarks | null {
   const { base, logBytes, ownBytes } = header?.skein ?? {};
   if (typeof logBytes !== "number" || typeof ownBytes !== "number") return null;
   return { base: typeof base === "string" ? base : null, logBytes, ownBytes };
+}
+
+export function leftOutOf(header: SessionHeader | null): LeftOut | null {
+  const { entries, ownEntries } = header?.skein ?? {};
+  return typeof entries === "number" && typeof ownEntries === "number" ? { entries, ownEntries } : null;
 }
 
 /** Where the context begins on a path: at the first kept entry of the last compaction, or at the root. */

@@ -1,0 +1,41 @@
+import type { StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
+import { migrate } from "./migrations.ts";
+
+/** A SQLite database with its migrations done and its statements kept. */
+export class Database {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(path: string, pragmas: string, migrations: readonly string[]) {
+    this.#db = new DatabaseSync(path, { timeout: 10_000 });
+    this.#db.exec(pragmas);
+    migrate(this.#db, path, migrations);
+  }
+
+  /** Prepared once for each text: preparing takes longer than running. */
+  sql(text: string): StatementSync {
+    const known = this.#statements.get(text);
+    if (known !== undefined) return known;
+    const made = this.#db.prepare(text);
+    this.#statements.set(text, made);
+    return made;
+  }
+
+  /** All of it or nothing, alone among all processes that write to this database. */
+  exclusively<T>(act: () => T): T {
+    this.#db.exec("BEGIN IMMEDIATE");
+    try {
+      const result = act();
+      this.#db.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.#db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+}
