@@ -140,6 +140,8 @@ export interface EntryPage {
   readonly entries: readonly Entry[];
   readonly hasEarlier: boolean;
   readonly hasLater: boolean;
+  /** Where the session stood when the page was read. */
+  readonly leafId: string | null;
 }
 
 /** Sessions and entries. */

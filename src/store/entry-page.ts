@@ -6,7 +6,7 @@ import { limitOf } from "./listing.ts";
 const mostEntries = 1000;
 
 /** A page of a list of entries: with `after` the oldest behind it, else the newest. */
-export function pageOf(entries: readonly Entry[], range: EntryRange): EntryPage {
+export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
   const limit = limitOf(range.limit, mostEntries);
   const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
   const to = range.before === undefined ? entries.length : placeOf(entries, range.before);
@@ -17,6 +17,7 @@ export function pageOf(entries: readonly Entry[], range: EntryRange): EntryPage 
     entries: page,
     hasEarlier: start > 0 && page.length > 0,
     hasLater: end < entries.length && page.length > 0,
+    leafId,
   };
 }
 

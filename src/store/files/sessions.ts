@@ -4,6 +4,7 @@ import { parseKey } from "../../core/keys.ts";
 import { parseSessionId } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { SessionTree } from "../../core/tree.ts";
 import type { ChangeFeed } from "../changes.ts";
 import { inScope } from "../changes.ts";
 import type {
@@ -145,8 +146,11 @@ export class FileSessions implements SessionStore {
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    const { whole: tree } = await this.#catalogue.open(row);
-    return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], range);
+    const file = await this.#catalogue.open(row);
+    const recent = recentPage(file.recent, range);
+    if (recent !== null) return recent;
+    const tree = file.whole;
+    return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
   }
 
   async remove(scope: Scope, sessionId: string): Promise<boolean> {
@@ -228,6 +232,15 @@ export class FileSessions implements SessionStore {
     this.#feed.publish({ type, session });
     return session;
   }
+}
+
+/** The newest page of the branch, where the working set alone has enough of it. */
+function recentPage(tree: SessionTree, range: EntryRange): EntryPage | null {
+  if (range.along !== "branch" || range.before !== undefined || range.after !== undefined) return null;
+  const path = tree.path();
+  const isCut = path[0] !== undefined && path[0].parentId !== null;
+  if (isCut && path.length <= range.limit) return null;
+  return pageOf(path, tree.leafId, range);
 }
 
 /** The ids that an item must know of: its own, and those that it points at. */

@@ -135,7 +135,8 @@ export class MemorySessions implements SessionStore {
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return null;
-    return pageOf(range.along === "branch" ? session.tree.path() : [...session.tree.entries()], range);
+    const { tree } = session;
+    return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
   }
 
   async remove(scope: Scope, sessionId: string): Promise<boolean> {

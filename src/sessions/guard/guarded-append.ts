@@ -1,0 +1,211 @@
+import type { Entry } from "../../core/entries.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type {
+  ImageBlock,
+  Message,
+  TextBlock,
+  ToolCallBlock,
+  ToolResultMessage,
+} from "../../core/messages.ts";
+import type { MessageDraft } from "../../core/seal.ts";
+import type { AppendItem, AppendOptions, Scope, Store } from "../../store/contract.ts";
+import type { HookRegistry } from "../hooks.ts";
+import { capTexts, mostResultCharacters } from "./cap-result.ts";
+import { callProblem, pendingCalls } from "./pending-calls.ts";
+
+/** Something that the guard did to a message on its way in, for the run's report. */
+export interface GuardNote {
+  readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "synthetic_result";
+  readonly note: string;
+}
+
+export interface GuardedAppend {
+  /** What was written, synthetic results first. Empty: it was refused. */
+  readonly entries: readonly Entry[];
+  readonly notes: readonly GuardNote[];
+  /** Why nothing was written. The run goes on. */
+  readonly refused: string | null;
+}
+
+export interface GuardDeps {
+  readonly store: Store;
+  readonly hooks: HookRegistry;
+}
+
+/** Base64 of 64 KB: images from this size on live as blobs. */
+const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
+const pathLimit = 200;
+const mostTries = 20;
+const syntheticText =
+  "[skein] No result was recorded for this call: the run was interrupted before it ended.";
+
+/**
+ * The only way in for messages: calls are checked, results must answer one, calls left open get a synthetic result
+ * before anything else is said, and what is too large goes to a blob.
+ */
+export async function guardedAppend(
+  deps: GuardDeps,
+  scope: Scope & { readonly agentId: string },
+  sessionId: string,
+  message: MessageDraft,
+  options: Pick<AppendOptions, "fence"> & { readonly id?: string } = {},
+): Promise<GuardedAppend> {
+  const notes: GuardNote[] = [];
+  const prepared = await prepare(deps, scope, message, notes);
+  if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
+  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+    const { calls } = pendingCalls(path);
+    if (prepared.message.role === "toolResult") {
+      const { toolCallId } = prepared.message;
+      if (!calls.some(({ id }) => id === toolCallId))
+        return { refused: `no open call has the id ${toolCallId}` };
+      return { items: [itemOf(prepared.message, options.id)], notes };
+    }
+    const synthetic = calls.map(syntheticResult);
+    const told = calls.map(
+      ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
+    );
+    return { items: [...synthetic, itemOf(prepared.message, options.id)], notes: [...notes, ...told] };
+  });
+}
+
+/** At a run's end: a synthetic result for each call that is still open. */
+export async function closeOpenCalls(
+  deps: GuardDeps,
+  scope: Scope,
+  sessionId: string,
+  options: Pick<AppendOptions, "fence"> = {},
+): Promise<GuardedAppend> {
+  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+    const { calls } = pendingCalls(path);
+    const notes = calls.map(
+      ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
+    );
+    return { items: calls.map(syntheticResult), notes };
+  });
+}
+
+type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
+
+/** Decides by the branch as it is, and writes only if it still is. */
+async function appendOnLeaf(
+  store: Store,
+  scope: Scope,
+  sessionId: string,
+  options: Pick<AppendOptions, "fence"> & { readonly id?: string },
+  decide: (path: readonly Entry[]) => Decision,
+): Promise<GuardedAppend> {
+  for (let tries = 1; ; tries++) {
+    const page = await store.sessions.page(scope, sessionId, { along: "branch", limit: pathLimit });
+    if (page === null)
+      throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
+    const known = page.entries.find((entry) => entry.id === options.id);
+    if (known !== undefined) return { entries: [known], notes: [], refused: null };
+    const decision = decide(page.entries);
+    if ("refused" in decision) return { entries: [], notes: [], refused: decision.refused };
+    const fence = options.fence === undefined ? {} : { fence: options.fence };
+    try {
+      const { entries } = await store.sessions.append(scope, sessionId, decision.items, {
+        ...fence,
+        expectedLeafId: page.leafId,
+      });
+      return { entries, notes: decision.notes, refused: null };
+    } catch (error) {
+      const moved = error instanceof SkeinError && error.code === "conflict";
+      if (!moved || tries === mostTries) throw error;
+    }
+  }
+}
+
+async function prepare(
+  { store, hooks }: GuardDeps,
+  scope: Scope,
+  given: MessageDraft,
+  notes: GuardNote[],
+): Promise<{ message: MessageDraft } | { refused: string }> {
+  let message = given;
+  if (message.role === "assistant")
+    message = { ...message, content: message.content.filter((block) => keepBlock(block, notes)) };
+  if (message.role === "toolResult") {
+    const passed = await hooks.passThrough("tool_result_persist", message as ToolResultMessage);
+    if ("refused" in passed) return passed;
+    message = passed.message as MessageDraft;
+  }
+  const passed = await hooks.passThrough("before_message_write", message as Message);
+  if ("refused" in passed) return passed;
+  return { message: await withBlobs(store, scope, passed.message as MessageDraft, notes) };
+}
+
+function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
+  if (block.type !== "toolCall") return true;
+  const problem = callProblem(block as Partial<ToolCallBlock>);
+  if (problem !== null) notes.push({ kind: "call_removed", note: `a tool call was taken out: ${problem}` });
+  return problem === null;
+}
+
+/** Puts what is too large for a line into blobs. */
+async function withBlobs(
+  store: Store,
+  scope: Scope,
+  message: MessageDraft,
+  notes: GuardNote[],
+): Promise<MessageDraft> {
+  if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
+  if (typeof message.content === "string") return message;
+  const capped =
+    message.role === "toolResult" ? await capResult(store, scope, message.content, notes) : message.content;
+  const content = await Promise.all(capped.map((block) => imageToBlob(store, scope, block, notes)));
+  return content.some((block, index) => block !== message.content[index]) ? { ...message, content } : message;
+}
+
+type Block = TextBlock | ImageBlock;
+
+async function capResult(
+  store: Store,
+  scope: Scope,
+  content: readonly Block[],
+  notes: GuardNote[],
+): Promise<Block[]> {
+  const texts = content.map((block) => (block.type === "text" ? block.text : ""));
+  const total = texts.reduce((sum, text) => sum + text.length, 0);
+  if (total <= mostResultCharacters) return [...content];
+  const sha256 = await store.blobs.put(scope, new TextEncoder().encode(texts.join("\n")));
+  const note = `\n[… cut from ${total} characters; the whole result is kept as blob ${sha256} …]\n`;
+  const capped = capTexts(texts, note);
+  notes.push({
+    kind: "result_capped",
+    note: `a result of ${total} characters was cut; the whole is blob ${sha256}`,
+  });
+  return content.map((block, index) =>
+    block.type === "text" ? { ...block, text: capped[index] ?? "" } : block,
+  );
+}
+
+/** An image becomes a text block that others can read, and that says where the image is. */
+async function imageToBlob(store: Store, scope: Scope, block: Block, notes: GuardNote[]): Promise<Block> {
+  if (block.type !== "image" || block.data.length < imageLimit) return block;
+  const bytes = Buffer.from(block.data, "base64");
+  const sha256 = await store.blobs.put(scope, bytes);
+  const blob = { sha256, bytes: bytes.length, mimeType: block.mimeType, was: "image" };
+  notes.push({ kind: "image_to_blob", note: `an image of ${bytes.length} bytes is kept as blob ${sha256}` });
+  return {
+    type: "text",
+    text: `[image ${block.mimeType}, ${bytes.length} bytes, blob ${sha256}]`,
+    skein: { blob },
+  };
+}
+
+function syntheticResult({ id, name }: ToolCallBlock): AppendItem {
+  const content = [{ type: "text" as const, text: syntheticText }];
+  const details = { skein: { synthetic: true } };
+  return {
+    draft: {
+      type: "message",
+      message: { role: "toolResult", toolCallId: id, toolName: name, content, details, isError: true },
+    },
+  };
+}
+
+function itemOf(message: MessageDraft, id: string | undefined): AppendItem {
+  return { draft: { type: "message", message }, ...(id === undefined ? {} : { id }) };
+}
