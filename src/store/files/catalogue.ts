@@ -1,8 +1,9 @@
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import { replaceWhole } from "./disk-files.ts";
 import type { IndexDb } from "./index-db.ts";
-import { sessionPaths, trashedPaths } from "./layout.ts";
+import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
 import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
 import { moveSession, SessionFile } from "./session-file.ts";
 import { headerOf, recordOf } from "./session-record.ts";
@@ -50,6 +51,14 @@ export class SessionCatalogue {
 
   pathOf(row: SessionRow): string {
     return sessionPaths(this.#settings.root, row, row.sessionId).working;
+  }
+
+  /** A user whose folder is named by a hash is written down beside it, before anything else is there. */
+  async knowUser(userId: string | null): Promise<void> {
+    const { disk, root, newId } = this.#settings;
+    const path = userFile(root, userId);
+    if (path === null || disk.stat(path) !== null) return;
+    await replaceWhole(disk, path, Buffer.from(`${JSON.stringify({ userId })}\n`), newId());
   }
 
   open(row: SessionRow): Promise<SessionFile> {

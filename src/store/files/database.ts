@@ -1,3 +1,4 @@
+import { closeSync, openSync } from "node:fs";
 import type { StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { migrate } from "./migrations.ts";
@@ -8,6 +9,8 @@ export class Database {
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(path: string, pragmas: string, migrations: readonly string[]) {
+    // SQLite makes its files by the umask, and those beside this one with the mode of this one.
+    closeSync(openSync(path, "a", 0o600));
     this.#db = new DatabaseSync(path, { timeout: 10_000 });
     this.#db.exec(pragmas);
     migrate(this.#db, path, migrations);

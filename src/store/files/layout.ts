@@ -24,6 +24,12 @@ export function userFolder(root: string, userId: string | null): string {
   return userId === null ? root : join(root, "users", userSegment(userId));
 }
 
+/** Where the id of a user stands whose folder name is a hash; `null` for names that can be read back. */
+export function userFile(root: string, userId: string | null): string | null {
+  const isHashed = userId !== null && userSegment(userId).startsWith("~");
+  return isHashed ? join(userFolder(root, userId), "user.json") : null;
+}
+
 export function agentFolder(root: string, { userId, agentId }: AgentPlace): string {
   return join(userFolder(root, userId), "agents", agentId);
 }

@@ -42,6 +42,7 @@ export class FileSessions implements SessionStore {
   }
 
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
+    await this.#catalogue.knowUser(scope.userId ?? null);
     const row = this.#accept(scope, init);
     const file = await this.#catalogue.open(row);
     return this.#announce("created", row, file);

@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import type { Json } from "../store/contract.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import type { StateModule } from "./with-state.ts";
+import { withState } from "./with-state.ts";
+
+const scope = { agentId: "main" };
+
+/** A module that counts; `seen` is what it was loaded with. */
+function counter(key = "count"): StateModule & { value: number; seen: (Json | null)[] } {
+  return {
+    key,
+    value: 0,
+    seen: [],
+    save() {
+      return this.value;
+    },
+    load(value) {
+      this.seen.push(value);
+      this.value = typeof value === "number" ? value : 0;
+    },
+  };
+}
+
+async function prepared() {
+  const store = createMemoryStore();
+  for (const id of ["s", "t"])
+    await store.sessions.create(scope, { key: `agent:main:session:${id}`, sessionId: id, cwd: "/" });
+  const held = async (key = "count") => (await store.state.get(scope, "s", key))?.value ?? null;
+  return { store, held };
+}
+
+describe("withState", () => {
+  test("[STA1] state is loaded before and saved after, and a new session begins with none", async () => {
+    const { store, held } = await prepared();
+    const module = counter();
+    const add = (sessionId: string) =>
+      withState(store.state, scope, sessionId, [module], async () => {
+        module.value += 1;
+        return module.value;
+      });
+    expect(await add("s")).toBe(1);
+    expect(await add("s")).toBe(2);
+    expect(await add("t")).toBe(1);
+    expect(module.seen).toEqual([null, 1, null]);
+    expect(await held()).toBe(2);
+  });
+
+  test("[STA2] it is saved after an error, a timeout and an abort too", async () => {
+    const { store, held } = await prepared();
+    const module = counter();
+    const run = (work: () => Promise<void>, options = {}) =>
+      withState(
+        store.state,
+        scope,
+        "s",
+        [module],
+        async () => {
+          module.value += 1;
+          await work();
+        },
+        options,
+      );
+    const never = () => new Promise<void>(() => undefined);
+    await expect(run(async () => Promise.reject(new Error("failed")))).rejects.toThrow("failed");
+    expect(await held()).toBe(1);
+    await expect(run(never, { timeoutMs: 5 })).rejects.toThrow("timeout");
+    expect(await held()).toBe(2);
+    const stop = new AbortController();
+    const aborted = run(
+      async () => {
+        stop.abort(new Error("stopped"));
+        await never();
+      },
+      { signal: stop.signal },
+    );
+    await expect(aborted).rejects.toThrow("stopped");
+    expect(await held()).toBe(3);
+    await expect(run(never, { signal: stop.signal })).rejects.toThrow("stopped");
+    expect(await held()).toBe(3);
+  });
+
+  test("[STA3] a save on top of somebody else's is a conflict, one module's failure does not cost another's save", async () => {
+    const { store, held } = await prepared();
+    const [first, second] = [counter("first"), counter("second")];
+    const work = async () => {
+      await store.state.set(scope, "s", "first", 99);
+      second.value = 5;
+    };
+    const conflict = expect.objectContaining({ code: "conflict" });
+    await expect(withState(store.state, scope, "s", [first, second], work)).rejects.toThrow(conflict);
+    expect(await held("first")).toBe(99);
+    expect(await held("second")).toBe(5);
+    const failing = async () => {
+      await work();
+      throw new Error("and failed");
+    };
+    await expect(withState(store.state, scope, "s", [first], failing)).rejects.toThrow("and failed");
+    await expect(withState(store.state, scope, "s", [first, counter("first")], work)).rejects.toThrow(
+      "Two state modules",
+    );
+  });
+});
