@@ -1,10 +1,33 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, describe, expect, test } from "vitest";
 import { append, create } from "../../src/conformance/expect.ts";
 import { userSegment } from "../../src/core/path-segment.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+
+const alice = { userId: "alice", agentId: "main" };
+
+/** A store with sessions of two users, one of them in the trash, closed again. */
+async function filled(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "skein-rebuild-"));
+  folders.push(folder);
+  const store = await openFilesStore({ root: folder });
+  await create(store, alice, "s", { label: "first label" });
+  await append(store, alice, "s", "needle");
+  await store.sessions.patch(alice, "s", { label: "holiday", model: "x/y" });
+  await store.sessions.create({ agentId: "main" }, { key: "agent:main:main", sessionId: "m", cwd: "/w" });
+  await create(store, alice, "gone");
+  await store.sessions.remove(alice, "gone");
+  await store.close();
+  return folder;
+}
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const each of folders) rmSync(each, { recursive: true, force: true });
+});
 
 const root = join(mkdtempSync(join(tmpdir(), "skein-disk-")), "store");
 afterAll(() => rmSync(root, { recursive: true, force: true }));
@@ -51,4 +74,63 @@ describe("what is on the disk", () => {
     );
     expect(left).toEqual([]);
   });
+
+  test.each([
+    ["both databases are deleted", ["work.db", "index.db"], null],
+    [
+      "work.db is garbage",
+      ["work.db"],
+      "this is no database at all, but long enough to be taken for one ".repeat(20),
+    ],
+    [
+      "index.db is garbage",
+      ["index.db"],
+      "this is no database at all, but long enough to be taken for one ".repeat(20),
+    ],
+  ])("[FS17] %s: everything comes back from the logs", async (_, names, garbage) => {
+    const folder = await filled();
+    const before = await openFilesStore({ root: folder });
+    const records = {
+      s: await before.sessions.get(alice, "s"),
+      m: await before.sessions.get({ agentId: "main" }, "m"),
+    };
+    await before.close();
+    for (const name of names) {
+      for (const ending of ["-wal", "-shm"]) rmSync(join(folder, name + ending), { force: true });
+      if (garbage === null) rmSync(join(folder, name));
+      else writeFileSync(join(folder, name), garbage);
+    }
+    const reported: string[] = [];
+    const store = await openFilesStore({ root: folder, report: ({ kind }) => reported.push(kind) });
+    expect(await store.sessions.get(alice, "s")).toEqual(records.s);
+    expect(await store.sessions.get({ agentId: "main" }, "m")).toEqual(records.m);
+    expect((await store.sessions.list(alice, {})).sessions).toEqual([records.s]);
+    expect((await store.search.search(alice, { text: "needle" })).hits).toHaveLength(1);
+    await expect(create(store, alice, "other", { label: "holiday" })).rejects.toThrow("label");
+    expect(await store.sessions.get(alice, "gone")).toBeNull();
+    expect((await store.sessions.restore(alice, "gone")).key).toBe("agent:main:session:gone");
+    await store.close();
+    if (garbage !== null) {
+      expect(reported).toContain("set_aside");
+      const aside = readdirSync(folder).find((name) => /unreadable-\d+$/.test(name)) ?? "";
+      expect(readFileSync(join(folder, aside), "utf8")).toBe(garbage);
+    }
+    if (names.includes("work.db")) expect(reported).toContain("rebuilt");
+  });
+
+  test.each(["work.db", "index.db"])(
+    "[FS18] %s of a newer Skein is refused and left as it is",
+    async (name) => {
+      const folder = await filled();
+      const db = new DatabaseSync(join(folder, name));
+      db.exec("PRAGMA user_version = 99");
+      db.close();
+      await expect(openFilesStore({ root: folder })).rejects.toThrow(
+        expect.objectContaining({ code: "read_only" }),
+      );
+      const after = new DatabaseSync(join(folder, name));
+      expect(after.prepare("PRAGMA user_version").get()).toEqual({ user_version: 99 });
+      after.close();
+    },
+  );
 });

@@ -69,6 +69,10 @@ export class IndexDb {
     this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", migrations);
   }
 
+  isEmpty(): boolean {
+    return this.#db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
+  }
+
   /** How far a session is in the index; `null`: not at all. */
   known(uid: string): { logBytes: number; entries: number } | null {
     const row = this.#db.sql("SELECT log_bytes, entries FROM sessions WHERE uid = ?").get(uid);

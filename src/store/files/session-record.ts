@@ -32,7 +32,8 @@ export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
 export function headerOf(row: SessionRow): SessionHeader {
   const { cwd, meta, parentSession } = row.first;
   const header = newHeader({ id: row.sessionId, time: row.createdAt, cwd, parentSession });
-  return { ...header, skein: { key: row.key, uid: row.uid, meta } };
+  const user = row.userId === null ? {} : { user: row.userId };
+  return { ...header, skein: { key: row.key, uid: row.uid, agent: row.agentId, ...user, meta } };
 }
 
 function lastSaid(tree: SessionTree): number | null {

@@ -13,6 +13,8 @@ import type { Disk } from "./disk.ts";
 import { realDisk } from "./disk.ts";
 import { IndexDb } from "./index-db.ts";
 import { indexDbName, workDbName } from "./layout.ts";
+import type { Recovery } from "./recover.ts";
+import { openOrSetAside, rebuildClaims } from "./recover.ts";
 import { FileSearch } from "./search.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
@@ -25,6 +27,8 @@ export interface FilesStoreOptions {
   readonly lockTimeoutMs?: number;
   readonly clock?: Clock;
   readonly newId?: IdSource;
+  /** Told what had to be put right. */
+  readonly report?: (found: Recovery) => void;
   /** Another disk, for tests. */
   readonly disk?: Disk;
   /** Where the databases are, when not in the root. */
@@ -39,8 +43,13 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<Store>
   const { root, disk = realDisk, clock = systemClock, databases = root } = options;
   const newId = options.newId ?? createIdSource(clock);
   mkdirSync(databases, { recursive: true, mode: 0o700 });
-  const work = new WorkDb(join(databases, workDbName));
-  const index = new IndexDb(join(databases, indexDbName));
+  const report = options.report ?? (() => undefined);
+  const workPath = join(databases, workDbName);
+  const indexPath = join(databases, indexDbName);
+  const work = openOrSetAside(workPath, (path) => new WorkDb(path), clock.now(), report);
+  const index = openOrSetAside(indexPath, (path) => new IndexDb(path), clock.now(), report);
+  if (work.isEmpty()) rebuildClaims(root, disk, work, newId, report);
+  if (index.isEmpty()) work.markAllDirty();
   const catalogue = new SessionCatalogue(work, index, {
     root,
     disk,

@@ -103,6 +103,15 @@ export class WorkDb {
     );
   }
 
+  isEmpty(): boolean {
+    return this.#db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
+  }
+
+  /** For an index that has to be made anew. */
+  markAllDirty(): void {
+    this.#db.sql("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions").run();
+  }
+
   all(): SessionRow[] {
     return this.#many("1 = 1");
   }
