@@ -19,7 +19,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     );
   const sessions = program
     .command("sessions")
-    .description("Look at sessions.")
+    .description("Look at sessions, and repair them.")
     .addHelpText("after", examples("skein sessions show ./trip.jsonl", "skein sessions tree ./trip.jsonl"));
   sessions
     .command("show")
@@ -50,6 +50,19 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .action(async (file, options) => {
       const { showTree } = await import("./commands/sessions-tree.ts");
       await showTree(terminal, file, options);
+    });
+  sessions
+    .command("repair")
+    .description("Write a damaged session file anew; the original is kept beside it.")
+    .argument("<file>", "a session file")
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      examples("skein sessions repair ./trip.jsonl", "skein sessions repair ./trip.jsonl --json"),
+    )
+    .action(async (file, options) => {
+      const { repairSession } = await import("./commands/sessions-repair.ts");
+      await repairSession(terminal, file, options);
     });
   program
     .command("context")

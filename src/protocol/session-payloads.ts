@@ -76,6 +76,20 @@ export const ContextPayloadSchema = Type.Object({
 });
 export type ContextPayload = Static<typeof ContextPayloadSchema>;
 
+/** `sessions repair`. */
+export const RepairSchema = Type.Object({
+  file: Type.String(),
+  damaged: Type.Array(Type.Object({ line: Type.Integer(), reason: Type.String() })),
+  headerRebuilt: Type.Boolean(),
+  bridged: Type.Array(Type.String()),
+  kept: Type.Integer(),
+  backup: nullable(Type.String()),
+});
+export type RepairPayload = Readonly<Omit<Static<typeof RepairSchema>, "damaged" | "bridged">> & {
+  readonly damaged: readonly { readonly line: number; readonly reason: string }[];
+  readonly bridged: readonly string[];
+};
+
 /** Any refusal, on any surface. */
 export const RefusalSchema = Type.Object({
   status: Type.Literal("error"),

@@ -6,13 +6,18 @@ import { pathFrom } from "./terminal.ts";
 
 /** Opens what the user named: something with a slash or ending in .jsonl is a file. */
 export async function openNamed(terminal: Terminal, name: string): Promise<SessionTree> {
+  requireFileName(name);
+  return readSessionFile(pathFrom(terminal, name));
+}
+
+/** Refuses what cannot be a file. */
+export function requireFileName(name: string): void {
   if (!/[/\\]|\.jsonl$/.test(name)) {
     throw new SkeinError("invalid_arguments", {
       problem: `"${name}" does not look like a session file`,
       advice: "Give a path with a slash, or one that ends in .jsonl",
     });
   }
-  return readSessionFile(pathFrom(terminal, name));
 }
 
 const shortestEnding = 4;

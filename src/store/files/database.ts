@@ -12,8 +12,13 @@ export class Database {
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
     closeSync(openSync(path, "a", 0o600));
     this.#db = new DatabaseSync(path, { timeout: 10_000 });
-    this.#db.exec(pragmas);
-    migrate(this.#db, path, migrations);
+    try {
+      this.#db.exec(pragmas);
+      migrate(this.#db, path, migrations);
+    } catch (error) {
+      this.#db.close();
+      throw error;
+    }
   }
 
   /** Prepared once for each text: preparing takes longer than running. */

@@ -1,10 +1,8 @@
 import { readFile } from "node:fs/promises";
-import { basename } from "node:path";
-import { isCorrupt } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { ParsedSession } from "../../core/parse-session.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
+import { foreignness, idFromName } from "./repair.ts";
 
 /** Reads one session file whole. Damage is reported in the tree's diagnostics; a file of another kind is refused. */
 export async function readSessionFile(path: string): Promise<SessionTree> {
@@ -29,18 +27,4 @@ async function bytesOf(path: string): Promise<Uint8Array> {
     const advice = folder ? "Name one of the .jsonl files in it" : "Check that you may read it";
     throw new SkeinError("unreadable_file", { file: path, problem, advice }, { cause: error });
   }
-}
-
-/** Without a header, at least one entry must make sense. */
-function foreignness(session: ParsedSession): string | null {
-  if (session.header !== null) return null;
-  if (session.lines.some((line) => !isCorrupt(line) && line.type !== "opaque")) return null;
-  const empty = session.lines.length === 0 && session.diagnostics.every(({ line }) => line === undefined);
-  return empty ? "it is empty" : "no line of it is a session header or an entry";
-}
-
-/** `<time>_<id>.jsonl`, as pi names its files, or `<id>.jsonl`. */
-function idFromName(path: string): string {
-  const stem = basename(path).replace(/(\.log)?\.jsonl$/, "");
-  return /^\d{4}-\d\d-\d\dT[\d-]+Z_(.+)$/.exec(stem)?.[1] ?? stem;
 }
