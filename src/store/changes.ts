@@ -18,6 +18,11 @@ export class ChangeFeed implements WatchStore {
     };
   }
 
+  /** Whether anybody listens: making up a change costs something. */
+  get isHeard(): boolean {
+    return this.#subscribers.size > 0;
+  }
+
   publish(change: StoreChange): void {
     for (const subscriber of [...this.#subscribers]) {
       if (!this.#subscribers.has(subscriber) || !inScope(subscriber.scope, change.session)) continue;

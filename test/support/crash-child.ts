@@ -88,6 +88,7 @@ async function hold(sessions: Store): Promise<void> {
 function stoppingDisk(): Disk {
   const stopping = (file: DiskFile): DiskFile => ({
     stat: () => file.stat(),
+    size: () => file.size(),
     read: (position, length) => file.read(position, length),
     truncate: (size) => file.truncate(size),
     sync: () => file.sync(),

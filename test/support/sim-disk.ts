@@ -188,6 +188,10 @@ class SimFile implements DiskFile {
     return statOf(this.#inode);
   }
 
+  size(): number {
+    return this.stat().size;
+  }
+
   read(position: number, length: number): Uint8Array {
     this.#disk.alive();
     const bytes = this.#inode.data.slice(position, position + length);

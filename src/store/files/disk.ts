@@ -53,6 +53,7 @@ export interface DiskStat {
 
 export interface DiskFile {
   stat(): DiskStat;
+  size(): number;
   /** The bytes from a position on, fewer at the end of the file. */
   read(position: number, length: number): Uint8Array;
   /** Adds at the end; may write less than it is given. */
@@ -119,6 +120,10 @@ class RealFile implements DiskFile {
 
   stat(): DiskStat {
     return statOf(fstatSync(this.#handle, { bigint: true }));
+  }
+
+  size(): number {
+    return fstatSync(this.#handle).size;
   }
 
   read(position: number, length: number): Uint8Array {

@@ -43,6 +43,8 @@ export interface WriteOptions {
 
 /** A burst of appends keeps the lock over gaps as long as this. */
 const burstMs = 20;
+/** How soon a waiter is noticed. */
+const wantedCheckMs = 5;
 const retryReleaseMs = 1000;
 const lineBreak = 0x0a;
 
@@ -78,6 +80,8 @@ export class SessionFile {
   #meta: VersionedMeta;
   #pins = 0;
   #releasing: NodeJS.Timeout | null = null;
+  #idleSince = 0;
+  #lookedAt = 0;
 
   private constructor(
     paths: SessionPaths,
@@ -221,13 +225,11 @@ export class SessionFile {
   /** Takes the lock for a burst, and reads in what others have written. */
   async #hold(): Promise<void> {
     this.#pins += 1;
-    if (this.#releasing !== null) clearTimeout(this.#releasing);
-    this.#releasing = null;
     if (this.#lock.isHeld) return;
     try {
       await this.#lock.acquire();
       this.#checkNames();
-      if (this.#log.stat().size !== this.#size) this.#reload();
+      if (this.#log.size() !== this.#size) this.#reload();
       await this.#reconcile();
     } catch (error) {
       this.#unpin();
@@ -238,19 +240,36 @@ export class SessionFile {
   #unpin(): void {
     this.#pins -= 1;
     if (this.#pins > 0 || !this.#lock.isHeld) return;
-    this.#releasing = setTimeout(() => this.#release(), this.#lock.isWanted() ? 0 : burstMs);
+    const now = performance.now();
+    this.#idleSince = now;
+    // Not by the timer alone: a caller that only ever awaits us leaves timers no turn.
+    if (now - this.#lookedAt >= wantedCheckMs) this.#releaseIfDue(now);
+    if (this.#lock.isHeld) this.#releasing ??= setTimeout(() => this.#onTimer(), wantedCheckMs);
   }
 
-  /** A disk that does not even let go of a lock is told of, and asked again. */
-  #release(): void {
+  /** One timer serves a whole burst. */
+  #onTimer(): void {
+    this.#releasing = null;
+    if (this.#pins > 0 || !this.#lock.isHeld) return;
+    const wait = this.#releaseIfDue(performance.now()) ? wantedCheckMs : retryReleaseMs;
+    if (!this.#lock.isHeld) return;
+    this.#releasing = setTimeout(() => this.#onTimer(), wait);
+    if (wait === retryReleaseMs) this.#releasing.unref();
+  }
+
+  /** Lets go of the lock when somebody waits for it, or when the burst is over. `false`: the disk did not let us. */
+  #releaseIfDue(now: number): boolean {
+    this.#lookedAt = now;
     try {
-      this.#lock.release();
+      if (this.#lock.isWanted()) this.#lock.yield();
+      else if (now - this.#idleSince >= burstMs) this.#lock.release();
+      return true;
     } catch (error) {
       this.#findings.push({
         code: "lock_kept",
         note: `the lock could not be removed: ${(error as Error).message}`,
       });
-      this.#releasing = setTimeout(() => this.#release(), retryReleaseMs).unref();
+      return false;
     }
   }
 
@@ -280,7 +299,7 @@ export class SessionFile {
       throw failed(this.#paths.log, (error as Error).message, advice, error);
     }
     this.#unsynced ??= start;
-    const end = this.#log.stat().size;
+    const end = this.#log.size();
     if (end === start + bytes.length) {
       this.#tree.commit(plan);
       this.#size = end;
@@ -313,7 +332,7 @@ export class SessionFile {
   /** After a failed sync nobody knows what is on the disk: what was not acknowledged is taken back, if it can be. */
   #poisoned(end: number): void {
     if (this.#unsynced === null || this.#unsynced >= end) return;
-    if (this.#log.stat().size === this.#size) this.#cutBack(this.#unsynced, this.#size);
+    if (this.#log.size() === this.#size) this.#cutBack(this.#unsynced, this.#size);
     this.#unsynced = null;
     this.#log.close();
     this.#log = this.#settings.disk.open(this.#paths.log);
@@ -323,7 +342,7 @@ export class SessionFile {
   /** Cuts the log back to where our bytes began, unless somebody else wrote behind them. `false`: they are still there. */
   #cutBack(start: number, end: number): boolean {
     try {
-      const { size } = this.#log.stat();
+      const size = this.#log.size();
       if (size > end) return false;
       if (size > start) this.#log.truncate(start);
       return true;
@@ -391,7 +410,7 @@ export class SessionFile {
     const session = parseSession(bytes);
     const headerEnd = bytes.indexOf(lineBreak) + 1;
     const marks = cutMarksOf(session.header) ?? { logBytes: 0, ownBytes: -headerEnd };
-    const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.stat().size - marks.logBytes));
+    const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.size() - marks.logBytes));
     if (Buffer.compare(bytes.subarray(headerEnd + marks.ownBytes), expected) !== 0) return null;
     const tree = SessionTree.from(session, { clock, newId });
     // The same bytes are not enough where the leaf moved to an entry that was left out, and a crash came before the cut.
@@ -425,7 +444,7 @@ export class SessionFile {
 
   /** While we write ourselves, nobody else does. */
   #refresh(): void {
-    if (this.#pins === 0 && this.#log.stat().size !== this.#size) this.#reload();
+    if (this.#pins === 0 && this.#log.size() !== this.#size) this.#reload();
   }
 
   #reload(): void {
@@ -452,7 +471,7 @@ export class SessionFile {
 
   #readLog(): SessionTree {
     const { clock, newId } = this.#settings;
-    const bytes = this.#log.read(0, this.#log.stat().size);
+    const bytes = this.#log.read(0, this.#log.size());
     this.#size = bytes.length;
     this.#left = null;
     return SessionTree.from(parseSession(bytes), { clock, newId, lostHeader: { id: idOf(this.#paths) } });

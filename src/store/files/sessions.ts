@@ -222,8 +222,8 @@ export class FileSessions implements SessionStore {
   }
 
   #appended(row: SessionRow, file: SessionFile, plan: Plan): void {
+    if (plan.nodes.length === 0 || !this.#feed.isHeard) return;
     const entries = plan.nodes.map((node) => node.entry);
-    if (entries.length === 0) return;
     this.#feed.publish({ type: "appended", session: recordOf(row, file), entries });
   }
 

@@ -38,10 +38,14 @@ const migrations = [
    CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;`,
 ];
 
+const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, trashed, first";
 
 export class WorkDb {
   readonly #db: Database;
+  /** Rows by user and session id, as long as nobody has changed anything. */
+  readonly #rows = new Map<string, SessionRow | null>();
+  #dataVersion: unknown = null;
 
   constructor(path: string) {
     this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", migrations);
@@ -69,7 +73,16 @@ export class WorkDb {
   }
 
   byId(userId: string | null, sessionId: string): SessionRow | null {
-    return this.#one("user = ? AND session_id = ? COLLATE NOCASE", userId ?? "", sessionId);
+    // Only another connection's commits move this number; our own changes clear the rows themselves.
+    const version = this.#db.sql("PRAGMA data_version").get()?.data_version;
+    if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
+    this.#dataVersion = version;
+    const name = `${userId ?? ""}\n${sessionId}`;
+    const known = this.#rows.get(name);
+    if (known !== undefined) return known;
+    const row = this.#one("user = ? AND session_id = ? COLLATE NOCASE", userId ?? "", sessionId);
+    this.#rows.set(name, row);
+    return row;
   }
 
   byUid(uid: string): SessionRow | null {
@@ -157,6 +170,7 @@ export class WorkDb {
 
   /** Changes what is taken, and marks the session for the index, in one transaction. */
   #claiming(uid: string, act: () => unknown): void {
+    this.#rows.clear();
     try {
       this.exclusively(() => {
         act();

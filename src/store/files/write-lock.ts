@@ -29,6 +29,8 @@ export interface LockSettings {
 
 const shortestWait = 50;
 const longestWait = 1000;
+/** A mark that nobody has come back for in so many looks was left by somebody who died. */
+const mostTurns = 25;
 /** Another machine's lock that nobody has touched for so long is stale. */
 const foreignStaleMs = 30 * 60 * 1000;
 const touchEveryMs = 10_000;
@@ -40,6 +42,7 @@ export class WriteLock {
   readonly #path: string;
   readonly #settings: LockSettings;
   #token: string | null = null;
+  #yielded = false;
   #touching: NodeJS.Timeout | null = null;
 
   constructor(path: string, settings: LockSettings) {
@@ -55,12 +58,21 @@ export class WriteLock {
   async acquire(): Promise<void> {
     const { clock, timeoutMs, sleep } = this.#settings;
     const until = clock.now() + timeoutMs;
+    // Whoever we made room for comes first: it only looks now and then.
+    for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--)
+      await sleep(shortestWait);
     for (let wait = shortestWait; !this.#tryAcquire(); wait = Math.min(2 * wait, longestWait)) {
       const left = until - clock.now();
       if (left <= 0) throw this.#locked();
       this.#leaveMark();
       await sleep(Math.min(wait, left));
     }
+  }
+
+  /** Gives it back to whoever waits, and lets them have it first the next time. */
+  yield(): void {
+    this.release();
+    this.#yielded = true;
   }
 
   /** Whether somebody waits for it. */
