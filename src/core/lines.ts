@@ -6,6 +6,9 @@ export interface RawLine {
   readonly text: string | null;
   /** Ended by a line break; only the last line can lack one. */
   readonly complete: boolean;
+  /** Where it begins, and how long it is without its line break: in bytes, or in units of a string. */
+  readonly offset: number;
+  readonly length: number;
 }
 
 const lineFeed = 0x0a;
@@ -26,9 +29,10 @@ export function* splitLines(source: string | Uint8Array): Generator<RawLine> {
       typeof source === "string"
         ? source.slice(start, stop)
         : (decode?.(source.subarray(start, stop)) ?? null);
+    const offset = start;
     start = stop + 1;
     const trimmed = text === null ? null : trim(text, line === 1);
-    if (trimmed !== "") yield { line, text: trimmed, complete: found !== -1 };
+    if (trimmed !== "") yield { line, text: trimmed, complete: found !== -1, offset, length: stop - offset };
   }
 }
 

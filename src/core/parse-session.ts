@@ -26,6 +26,14 @@ export interface ParsedSession {
   /** Entries and damaged lines, in the order of the file. */
   readonly lines: readonly (Entry | CorruptLine)[];
   readonly diagnostics: readonly Diagnostic[];
+  /** Where each of `lines` stands in the source, for those who want to find it again. */
+  readonly places: readonly LinePlace[];
+}
+
+/** In bytes, or in units of a string; without the line break. */
+export interface LinePlace {
+  readonly offset: number;
+  readonly length: number;
 }
 
 /**
@@ -50,6 +58,7 @@ const knownTypes = new Set(entryTypes);
 class Reader {
   #header: SessionHeader | null = null;
   readonly #lines: (Entry | CorruptLine)[] = [];
+  readonly #places: LinePlace[] = [];
   readonly #diagnostics: Diagnostic[] = [];
   #previousId: string | null = null;
   /** Ids by version 1's index: counted from the header, damaged lines included. */
@@ -78,6 +87,7 @@ class Reader {
       version,
       readOnly: version > currentVersion,
       lines: this.#lines,
+      places: this.#places,
       diagnostics: this.#diagnostics,
     };
   }
@@ -103,6 +113,7 @@ class Reader {
   #forgiveForerunners(): void {
     if (!this.#lines.every(isCorrupt)) return;
     this.#lines.length = 0;
+    this.#places.length = 0;
     for (const [index, found] of this.#diagnostics.entries()) {
       if (found.code !== "corrupt_line") continue;
       this.#diagnostics[index] = { ...found, code: "foreign_line", note: foreignNote };
@@ -126,6 +137,7 @@ class Reader {
     if (migrated !== value) this.#migrated += 1;
     const entry = this.#shaped(migrated, known, raw.line);
     this.#lines.push(entry);
+    this.#places.push({ offset: raw.offset, length: raw.length });
     this.#previousId = entry.id;
     this.#idByIndex[this.#idByIndex.length - 1] = entry.id;
   }
@@ -153,6 +165,7 @@ class Reader {
   #corrupt(raw: RawLine, reason: CorruptReason): void {
     const corrupt = cutText(raw.text ?? "(not UTF-8)", 120).toWellFormed();
     this.#lines.push({ corrupt, line: raw.line, reason });
+    this.#places.push({ offset: raw.offset, length: raw.length });
     this.#report("corrupt_line", `the line was passed over: ${reasonText[reason]}`, raw.line);
   }
 

@@ -3,7 +3,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { EntryPage, EntryRange } from "./contract.ts";
 import { limitOf } from "./listing.ts";
 
-const mostEntries = 1000;
+export const mostEntries = 1000;
 
 /** A page of a list of entries: with `after` the oldest behind it, else the newest. */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {

@@ -3,10 +3,11 @@ import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import { replaceWhole } from "./disk-files.ts";
 import type { IndexDb } from "./index-db.ts";
+import { indexSession } from "./indexing.ts";
 import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
 import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
 import { moveSession, SessionFile } from "./session-file.ts";
-import { headerOf, recordOf } from "./session-record.ts";
+import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
@@ -134,6 +135,16 @@ export class SessionCatalogue {
     return marked.length - done;
   }
 
+  /** A session with its index up to date. */
+  async openIndexed(row: SessionRow): Promise<SessionFile> {
+    const file = await this.open(row);
+    if (!this.#isIndexed(row)) {
+      this.markDirty(row.uid);
+      indexSession(this.index, row, file);
+    }
+    return file;
+  }
+
   /** Takes away marks once the index is on the disk, but not of sessions that went on meanwhile. */
   #settleMarks(uids: readonly string[]): void {
     this.#checkpointed = performance.now();
@@ -167,16 +178,18 @@ export class SessionCatalogue {
     if (row === null || row.trashed) return this.index.remove(uid);
     if (this.#isIndexed(row)) return;
     const file = await this.open(row);
-    const known = this.index.known(uid);
-    // A log that was rewritten, on purpose or by a restore, is taken in anew.
-    const isLonger = known !== null && known.logBytes <= file.size && known.entries <= file.entryCount;
-    if (known !== null && !isLonger) this.index.remove(uid);
-    const from = isLonger ? known.entries : 0;
-    this.index.put(recordOf(row, file), file.size, file.entriesFrom(from), from);
+    indexSession(this.index, row, file);
   }
 
   #lookup(uid: string): EntryLookup {
-    return { has: (entryId, amongFirst) => this.index.has(uid, entryId, amongFirst) };
+    return {
+      has: (entryId, amongFirst) => {
+        const known = this.index.known(uid);
+        if (known === null || known.entries < amongFirst) return null;
+        const place = this.index.place(uid, entryId);
+        return place !== null && place.position < amongFirst;
+      },
+    };
   }
 
   #keep(uid: string, opening: Promise<SessionFile>): Promise<SessionFile> {

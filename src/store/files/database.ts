@@ -1,5 +1,5 @@
 import { closeSync, openSync } from "node:fs";
-import type { StatementSync } from "node:sqlite";
+import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { migrate } from "./migrations.ts";
 
@@ -21,13 +21,20 @@ export class Database {
     }
   }
 
-  /** Prepared once for each text: preparing takes longer than running. */
+  /** A query. Prepared once for each text: preparing takes longer than running. */
   sql(text: string): StatementSync {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
     const made = this.#db.prepare(text);
     this.#statements.set(text, made);
     return made;
+  }
+
+  /** A change. The last row id may be one inside a word index, which does not fit a number. */
+  run(text: string, ...values: SQLInputValue[]): { readonly lastInsertRowid: number | bigint } {
+    const statement = this.sql(text);
+    statement.setReadBigInts(true);
+    return statement.run(...values);
   }
 
   /** All of it or nothing, alone among all processes that write to this database. */

@@ -26,6 +26,8 @@ const migrations = [
      names TEXT NOT NULL,
      log_bytes INTEGER NOT NULL,
      entries INTEGER NOT NULL,
+     linear INTEGER NOT NULL,
+     last_id TEXT,
      record TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC);
@@ -37,8 +39,11 @@ const migrations = [
      uid TEXT NOT NULL,
      entry_id TEXT NOT NULL,
      position INTEGER NOT NULL,
+     offset INTEGER NOT NULL,
+     length INTEGER NOT NULL,
      PRIMARY KEY (uid, entry_id)
    ) STRICT, WITHOUT ROWID;
+   CREATE UNIQUE INDEX entries_position ON entries (uid, position, offset, length);
    CREATE TABLE said (
      id INTEGER PRIMARY KEY,
      uid TEXT NOT NULL,
@@ -54,6 +59,25 @@ const migrations = [
 
 /** Hits beyond so many, from the newest on, are not ranked. */
 const mostRanked = 20_000;
+
+/** How far a session is in the index. */
+export interface Known {
+  readonly logBytes: number;
+  readonly entries: number;
+  /** Each entry hangs on the one before it: the order of the log is that of the branch. */
+  readonly isLinear: boolean;
+  readonly lastId: string | null;
+}
+
+export interface IndexedPlace {
+  readonly position: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface NewEntry extends IndexedPlace {
+  readonly entry: Entry;
+}
 
 export interface FoundEntry {
   readonly uid: string;
@@ -74,39 +98,48 @@ export class IndexDb {
   }
 
   /** How far a session is in the index; `null`: not at all. */
-  known(uid: string): { logBytes: number; entries: number } | null {
-    const row = this.#db.sql("SELECT log_bytes, entries FROM sessions WHERE uid = ?").get(uid);
-    return row === undefined ? null : { logBytes: Number(row.log_bytes), entries: Number(row.entries) };
+  known(uid: string): Known | null {
+    const row = this.#db
+      .sql("SELECT log_bytes, entries, linear, last_id FROM sessions WHERE uid = ?")
+      .get(uid);
+    if (row === undefined) return null;
+    return {
+      logBytes: Number(row.log_bytes),
+      entries: Number(row.entries),
+      isLinear: row.linear === 1,
+      lastId: row.last_id === null ? null : String(row.last_id),
+    };
   }
 
-  /** Whether an entry stands among the first so many of a log; `null`: the index does not go that far. */
-  has(uid: string, entryId: string, amongFirst: number): boolean | null {
-    const known = this.known(uid);
-    if (known === null || known.entries < amongFirst) return null;
-    const found = this.#db
-      .sql("SELECT position FROM entries WHERE uid = ? AND entry_id = ?")
+  /** Where an entry stands; `null`: not in the index. */
+  place(uid: string, entryId: string): IndexedPlace | null {
+    const row = this.#db
+      .sql("SELECT position, offset, length FROM entries WHERE uid = ? AND entry_id = ?")
       .get(uid, entryId);
-    return found !== undefined && Number(found.position) < amongFirst;
+    return row === undefined ? null : placeOf(row);
   }
 
-  /** Takes in a session as it is now, and its entries from the first one on that is not known yet. */
-  put(record: SessionRecord, logBytes: number, entries: Iterable<Entry>, from: number): void {
+  /** The places of entries from one position on, in the order of the log. */
+  places(uid: string, from: number, to: number): IndexedPlace[] {
+    const sql =
+      "SELECT position, offset, length FROM entries WHERE uid = ? AND position >= ? AND position < ? ORDER BY position";
+    return this.#db.sql(sql).all(uid, from, to).map(placeOf);
+  }
+
+  /** Takes in a session as it is now, with entries that are not known yet. */
+  put(record: SessionRecord, next: Known, entries: readonly NewEntry[]): void {
     this.#db.exclusively(() => {
-      let count = from;
-      for (const entry of entries) {
-        this.#putEntry(record, entry, count);
-        count += 1;
-      }
-      this.#putRecord(record, logBytes, count);
+      for (const entry of entries) this.#putEntry(record, entry);
+      this.#putRecord(record, next);
     });
   }
 
   remove(uid: string): void {
     this.#db.exclusively(() => {
-      this.#db.sql("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)").run(uid);
-      this.#db.sql("DELETE FROM said WHERE uid = ?").run(uid);
-      this.#db.sql("DELETE FROM entries WHERE uid = ?").run(uid);
-      this.#db.sql("DELETE FROM sessions WHERE uid = ?").run(uid);
+      this.#db.run("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)", uid);
+      this.#db.run("DELETE FROM said WHERE uid = ?", uid);
+      this.#db.run("DELETE FROM entries WHERE uid = ?", uid);
+      this.#db.run("DELETE FROM sessions WHERE uid = ?", uid);
     });
   }
 
@@ -176,52 +209,64 @@ export class IndexDb {
     this.#db.close();
   }
 
-  #putRecord(record: SessionRecord, logBytes: number, entries: number): void {
+  #putRecord(record: SessionRecord, { logBytes, entries, isLinear, lastId }: Known): void {
     const { uid, userId, agentId, kind, key, sessionId, name, meta, updatedAt } = record;
     const special = key === "global" || key === "unknown" ? key : null;
     const names = [key, sessionId, name, meta.label, meta.displayName]
       .filter(Boolean)
       .join("\n")
       .toLowerCase();
-    this.#db
-      .sql("INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .run(
-        uid,
-        userId ?? "",
-        agentId,
-        kind,
-        special,
-        meta.label ?? null,
-        meta.archived === true ? 1 : 0,
-        meta.spawnedBy ?? null,
-        updatedAt,
-        names,
-        logBytes,
-        entries,
-        JSON.stringify(record),
-      );
+    this.#db.run(
+      "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      uid,
+      userId ?? "",
+      agentId,
+      kind,
+      special,
+      meta.label ?? null,
+      meta.archived === true ? 1 : 0,
+      meta.spawnedBy ?? null,
+      updatedAt,
+      names,
+      logBytes,
+      entries,
+      isLinear ? 1 : 0,
+      lastId,
+      JSON.stringify(record),
+    );
   }
 
-  #putEntry({ uid, userId, agentId }: SessionRecord, entry: Entry, position: number): void {
-    this.#db.sql("INSERT OR IGNORE INTO entries VALUES (?, ?, ?)").run(uid, entry.id, position);
+  #putEntry({ uid, userId, agentId }: SessionRecord, { entry, position, offset, length }: NewEntry): void {
+    this.#db.run("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", uid, entry.id, position, offset, length);
     const said = entryText(entry);
     if (said === null) return;
     const words = wordsOf(said.text);
     if (words.length === 0) return;
     const time = Date.parse(entry.timestamp) || 0;
-    const { lastInsertRowid } = this.#db
-      .sql("INSERT INTO said (uid, entry_id, role, time) VALUES (?, ?, ?, ?)")
-      .run(uid, entry.id, said.role, time);
+    const { lastInsertRowid } = this.#db.run(
+      "INSERT INTO said (uid, entry_id, role, time) VALUES (?, ?, ?, ?)",
+      uid,
+      entry.id,
+      said.role,
+      time,
+    );
     const scope = [
       scopeWord("u", userId ?? ""),
       scopeWord("a", agentId),
       scopeWord("s", uid),
       scopeWord("r", said.role),
     ];
-    this.#db
-      .sql("INSERT INTO words (rowid, scope, body) VALUES (?, ?, ?)")
-      .run(lastInsertRowid, scope.join(" "), words.join(" "));
+    this.#db.run(
+      "INSERT INTO words (rowid, scope, body) VALUES (?, ?, ?)",
+      lastInsertRowid,
+      scope.join(" "),
+      words.join(" "),
+    );
   }
+}
+
+function placeOf(row: Record<string, unknown>): IndexedPlace {
+  return { position: Number(row.position), offset: Number(row.offset), length: Number(row.length) };
 }
 
 const scopeWords = new Map<string, string>();

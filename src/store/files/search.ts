@@ -5,6 +5,7 @@ import { termsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { FoundEntry } from "./index-db.ts";
+import { entryAt } from "./indexing.ts";
 
 const mostHits = 50;
 
@@ -32,7 +33,8 @@ export class FileSearch implements SearchStore {
   async #hit({ uid, entryId, role, time }: FoundEntry, text: string): Promise<SearchHit | null> {
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || row.trashed) return null;
-    const entry = (await this.#catalogue.open(row)).whole.entry(entryId);
+    const place = this.#catalogue.index.place(uid, entryId);
+    const entry = place === null ? null : entryAt(await this.#catalogue.open(row), place);
     const said = entry === null ? null : entryText(entry);
     if (said === null) return null;
     return {

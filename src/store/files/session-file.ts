@@ -144,21 +144,9 @@ export class SessionFile {
     return this.#tree;
   }
 
-  /** The log's entries from a position on; the whole log is read only for what the working set leaves out. */
-  entriesFrom(position: number): Generator<Entry> {
-    this.#refresh();
-    if (this.#left !== null && position < this.#left.entries) this.#widen();
-    return this.#tree.entries(
-      this.#left === null ? position : this.#left.ownEntries + position - this.#left.entries,
-    );
-  }
-
-  /** How many entries the log has. */
-  get entryCount(): number {
-    this.#refresh();
-    return this.#left === null
-      ? this.#tree.size
-      : this.#left.entries + this.#tree.size - this.#left.ownEntries;
+  /** Bytes of the log, as far as it is read. */
+  readLog(offset: number, length = this.#size - offset): Uint8Array {
+    return this.#log.read(offset, length);
   }
 
   get meta(): VersionedMeta {

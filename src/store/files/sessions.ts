@@ -21,11 +21,12 @@ import type {
   SessionRecord,
   SessionStore,
 } from "../contract.ts";
-import { pageOf } from "../entry-page.ts";
+import { mostEntries, pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
+import { pageByIndex } from "./indexing.ts";
 import type { SessionFile } from "./session-file.ts";
 import { metaDraft } from "./session-meta.ts";
 import { recordOf } from "./session-record.ts";
@@ -147,9 +148,12 @@ export class FileSessions implements SessionStore {
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    const file = await this.#catalogue.open(row);
-    const recent = recentPage(file.recent, range);
-    if (recent !== null) return recent;
+    const limit = limitOf(range.limit, mostEntries);
+    const file = await this.#catalogue.openIndexed(row);
+    const page =
+      recentPage(file.recent, { ...range, limit }) ??
+      pageByIndex(this.#catalogue.index, row.uid, file, { ...range, limit });
+    if (page !== null) return page;
     const tree = file.whole;
     return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
   }

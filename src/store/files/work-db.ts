@@ -55,20 +55,28 @@ export class WorkDb {
   claim(row: SessionRow): void {
     const { uid, userId, agentId, key, sessionId, label, createdAt, first } = row;
     this.#claiming(uid, () =>
-      this.#db
-        .sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`)
-        .run(uid, userId ?? "", agentId, key, sessionId, label, createdAt, JSON.stringify(first)),
+      this.#db.run(
+        `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`,
+        uid,
+        userId ?? "",
+        agentId,
+        key,
+        sessionId,
+        label,
+        createdAt,
+        JSON.stringify(first),
+      ),
     );
   }
 
   claimLabel(uid: string, label: string | null): void {
-    this.#claiming(uid, () => this.#db.sql("UPDATE sessions SET label = ? WHERE uid = ?").run(label, uid));
+    this.#claiming(uid, () => this.#db.run("UPDATE sessions SET label = ? WHERE uid = ?", label, uid));
   }
 
   /** Into the trash or out of it; out of it, `conflict` when its key or label has been taken since. */
   setTrashed(uid: string, trashed: boolean): void {
     this.#claiming(uid, () =>
-      this.#db.sql("UPDATE sessions SET trashed = ? WHERE uid = ?").run(trashed ? 1 : 0, uid),
+      this.#db.run("UPDATE sessions SET trashed = ? WHERE uid = ?", trashed ? 1 : 0, uid),
     );
   }
 
@@ -122,7 +130,7 @@ export class WorkDb {
 
   /** For an index that has to be made anew. */
   markAllDirty(): void {
-    this.#db.sql("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions").run();
+    this.#db.run("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions");
   }
 
   all(): SessionRow[] {
@@ -131,7 +139,7 @@ export class WorkDb {
 
   /** Marks a session whose index may fall behind. */
   markDirty(uid: string): void {
-    this.#db.sql("INSERT OR IGNORE INTO dirty (uid) VALUES (?)").run(uid);
+    this.#db.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
   }
 
   dirty(): string[] {
@@ -142,9 +150,8 @@ export class WorkDb {
   }
 
   clearDirty(uids: readonly string[]): void {
-    const clear = this.#db.sql("DELETE FROM dirty WHERE uid = ?");
     this.exclusively(() => {
-      for (const uid of uids) clear.run(uid);
+      for (const uid of uids) this.#db.run("DELETE FROM dirty WHERE uid = ?", uid);
     });
   }
 
