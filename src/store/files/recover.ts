@@ -8,10 +8,10 @@ import { userIdOfSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { SessionMeta } from "../contract.ts";
+import { metaOf } from "../session-meta.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole } from "./disk-files.ts";
 import type { AgentPlace } from "./layout.ts";
-import { metaOf } from "./session-meta.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 
 /** What had to be put right when the store was opened. */

@@ -25,10 +25,10 @@ import { mostEntries, pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./indexing.ts";
 import type { SessionFile } from "./session-file.ts";
-import { metaDraft } from "./session-meta.ts";
 import { recordOf } from "./session-record.ts";
 import type { SessionRow } from "./work-db.ts";
 
@@ -89,7 +89,7 @@ export class FileSessions implements SessionStore {
       const next = applyPatch(meta, changes);
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) this.#catalogue.work.claimLabel(row.uid, next.label ?? null);
-      return tree.plan([{ draft: metaDraft(tree.header.id, changed(meta, next)) }]);
+      return tree.plan([{ draft: metaDraft(tree.header.id, metaChanges(meta, next)) }]);
     }, this.#marking(row));
     if (plan.nodes.length === 0) return recordOf(row, file);
     return this.#announce("patched", row, file);
@@ -253,17 +253,6 @@ function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
   return [id, target].filter((each) => typeof each === "string");
-}
-
-function changed(before: object, after: object): MetaPatch {
-  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
-  return Object.fromEntries(
-    [...fields]
-      .filter(
-        (field) => JSON.stringify(Reflect.get(before, field)) !== JSON.stringify(Reflect.get(after, field)),
-      )
-      .map((field) => [field, Reflect.get(after, field) ?? null]),
-  );
 }
 
 function isSpawn(key: string, spawnId: string): boolean {

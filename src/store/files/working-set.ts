@@ -1,7 +1,7 @@
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { encodeEntry } from "../../core/entries.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import type { VersionedMeta } from "./session-meta.ts";
+import type { VersionedMeta } from "../session-meta.ts";
 
 /**
  * The working set: what the model is concerned with, as a session file of its own. Pure: from the whole tree to the

@@ -25,6 +25,7 @@ import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { notFound, recordOf } from "./session-table.ts";
 
@@ -85,6 +86,8 @@ export class MemorySessions implements SessionStore {
     const meta = applyPatch(session.meta, changes);
     if (meta === session.meta) return recordOf(session);
     this.#table.claim({ ...session, ...labelOf(meta) }, session);
+    // Written down among the entries, as in every store: what is moved to another one takes its history along.
+    session.tree.append(metaDraft(session.tree.header.id, metaChanges(session.meta, meta)));
     session.meta = meta;
     session.version += 1;
     const record = recordOf(session);
@@ -119,6 +122,7 @@ export class MemorySessions implements SessionStore {
     init: SessionInit,
   ): Promise<SessionRecord> {
     const { tree } = this.#table.require(scope, sessionId);
+    if (entryId !== null) tree.path(entryId);
     const id = init.sessionId === undefined ? {} : { id: init.sessionId };
     return this.#add(scope, init, () => tree.fork(entryId, { cwd: init.cwd, ...id }));
   }

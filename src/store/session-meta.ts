@@ -1,7 +1,7 @@
-import type { Entry, SessionHeader } from "../../core/entries.ts";
-import type { EntryDraft } from "../../core/seal.ts";
-import { isRecord } from "../../core/shape.ts";
-import type { MetaPatch, SessionMeta } from "../contract.ts";
+import type { Entry, SessionHeader } from "../core/entries.ts";
+import type { EntryDraft } from "../core/seal.ts";
+import { isRecord } from "../core/shape.ts";
+import type { MetaPatch, SessionMeta } from "./contract.ts";
 
 /**
  * A session's metadata in its log: first values in the header, each change an entry `skein.meta` with the changed
@@ -33,4 +33,16 @@ export function metaOf(header: SessionHeader, entries: Iterable<Entry>): Version
 
 function withoutNulls(meta: Record<string, unknown>): SessionMeta {
   return Object.fromEntries(Object.entries(meta).filter(([, value]) => value !== null)) as SessionMeta;
+}
+
+/** The fields that differ, as they are afterwards; `null` for those that are gone. */
+export function metaChanges(before: object, after: object): MetaPatch {
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return Object.fromEntries(
+    [...fields]
+      .filter(
+        (field) => JSON.stringify(Reflect.get(before, field)) !== JSON.stringify(Reflect.get(after, field)),
+      )
+      .map((field) => [field, Reflect.get(after, field) ?? null]),
+  );
 }

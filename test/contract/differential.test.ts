@@ -1,0 +1,188 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { said } from "../../src/conformance/expect.ts";
+import { SkeinError } from "../../src/core/errors.ts";
+import type { EntryDraft } from "../../src/core/seal.ts";
+import type { EntryRange, Scope, Store } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { SimStore } from "../support/sim-store.ts";
+
+const users: Scope[] = [{ userId: "alice", agentId: "main" }, { agentId: "main" }];
+const names = ["a", "B", "c"];
+
+/** Something to do, or to ask, with everything that varies as a number. */
+const step = fc.record({
+  do: fc.constantFrom(
+    "create",
+    "say",
+    "say",
+    "say",
+    "many",
+    "label",
+    "compact",
+    "branch",
+    "fork",
+    "patch",
+    "remove",
+    "restore",
+    "page",
+    "list",
+    "search",
+    "state",
+    "reopen",
+  ),
+  user: fc.nat(1),
+  name: fc.nat(2),
+  at: fc.nat(),
+  to: fc.nat(),
+});
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+async function entryIds(store: Store, scope: Scope, sessionId: string): Promise<string[]> {
+  const page = await store.sessions.page(scope, sessionId, { along: "all", limit: 1000 });
+  return (page?.entries ?? []).map((entry) => entry.id);
+}
+
+/** Does a step and gives back all that can be seen of it; ids come from the step's number, so both stores agree. */
+async function perform(
+  store: Store,
+  { do: act, user, name, at, to }: Step,
+  number: number,
+): Promise<unknown> {
+  const scope = users[user] as Scope;
+  const sessionId = names[name] as string;
+  const { sessions } = store;
+  const ids = await entryIds(store, scope, sessionId);
+  const pick = (which: number) => ids[which % Math.max(1, ids.length)] ?? "nowhere";
+  const append = (...drafts: EntryDraft[]) =>
+    sessions.append(
+      scope,
+      sessionId,
+      drafts.map((draft, index) => ({ draft, id: `n${number}-${index}` })),
+    );
+  const key = `agent:main:session:${sessionId}`;
+  switch (act) {
+    case "create":
+      return sessions.create(scope, {
+        key,
+        sessionId,
+        cwd: "/w",
+        meta: at % 2 === 0 ? {} : { label: `l${to % 2}` },
+      });
+    case "say":
+      return append(said(`word${at % 5} text`));
+    case "many":
+      return append(...Array.from({ length: at % 9 }, (_, index) => said(`word${index} many`)));
+    case "label":
+      return append({ type: "label", targetId: pick(at), label: to % 2 === 0 ? "x" : "" });
+    case "compact":
+      return append({ type: "compaction", summary: "S", firstKeptEntryId: pick(at), tokensBefore: 1 });
+    case "branch":
+      return sessions.branch(scope, sessionId, at % 7 === 0 ? null : pick(at));
+    case "fork": {
+      const target = names[to % 3] as string;
+      return sessions.fork(scope, sessionId, pick(at), {
+        key: `agent:main:session:${target}`,
+        sessionId: target,
+        cwd: "/w",
+      });
+    }
+    case "patch":
+      return sessions.patch(
+        scope,
+        sessionId,
+        at % 3 === 0 ? { label: null } : { label: `l${to % 2}`, archived: at % 2 === 0 },
+      );
+    case "remove":
+      return sessions.remove(scope, sessionId);
+    case "restore":
+      return sessions.restore(scope, sessionId);
+    case "page": {
+      const ends = [{}, { before: pick(at) }, { after: pick(to) }, { before: pick(at), after: pick(to) }];
+      const range: EntryRange = {
+        along: at % 2 === 0 ? "branch" : "all",
+        limit: 1 + (to % 6),
+        ...ends[at % 4],
+      };
+      return sessions.page(scope, sessionId, range);
+    }
+    case "list":
+      return sessions.list(scope, { ...(at % 2 === 0 ? { limit: 1 } : {}), archived: to % 2 === 0 });
+    case "search": {
+      const { hits } = await store.search.search(scope, { text: `word${at % 5}`, limit: 50 });
+      return hits.map((hit) => `${hit.sessionId} ${hit.entryId} ${hit.snippet}`).toSorted();
+    }
+    case "state":
+      return store.state.set(scope, sessionId, "k", number, at % 3 === 0 ? { ifVersion: to % 3 } : {});
+    default:
+      return null;
+  }
+}
+
+/** What is seen, without what differs by nature: uids, and generated ids of bookkeeping entries. */
+function comparable(value: unknown): unknown {
+  const known = new Map<string, string>();
+  const text = JSON.stringify(value, (field, each) =>
+    field === "uid" || field === "nextCursor" ? undefined : each,
+  );
+  return text?.replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}/g, (id) => {
+    if (!known.has(id)) known.set(id, `made-${known.size}`);
+    return known.get(id) as string;
+  });
+}
+
+async function outcome(act: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return comparable(await act());
+  } catch (error) {
+    if (error instanceof SkeinError) return { refused: error.code };
+    throw error;
+  }
+}
+
+test("[ST24] whatever is done, the files store answers as the memory store does, also after it was opened anew", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      let time = Date.UTC(2026, 0, 1);
+      const clock = { now: () => time };
+      const sim = new SimStore();
+      const open = () =>
+        openFilesStore({ root: "/store", databases: sim.databases, disk: sim.disk, durability: "os", clock });
+      const memory = createMemoryStore({ clock });
+      let files = await open();
+      const begin = users.flatMap((_, user) =>
+        names.map((__, name): Step => ({ do: "create", user, name, at: 0, to: 0 })),
+      );
+      for (const [number, each] of [...begin, ...steps].entries()) {
+        time += 1000;
+        if (each.do === "reopen") {
+          await files.close();
+          files = await open();
+        }
+        const expected = await outcome(() => perform(memory, each, number));
+        const found = await outcome(() => perform(files, each, number));
+        expect({ step: each, found }).toEqual({ step: each, found: expected });
+      }
+      for (const scope of users) {
+        for (const name of names) {
+          for (const ask of [
+            (store: Store) => store.sessions.get(scope, name),
+            (store: Store) =>
+              store.sessions
+                .context(scope, name)
+                .then((context) => context && { ...context, diagnostics: [] }),
+            (store: Store) => store.sessions.page(scope, name, { along: "branch", limit: 1000 }),
+            (store: Store) => store.sessions.list(scope, {}),
+            (store: Store) => store.state.get(scope, name, "k"),
+          ]) {
+            expect(await outcome(() => ask(files))).toEqual(await outcome(() => ask(memory)));
+          }
+        }
+      }
+      await files.close();
+      await sim.dispose();
+    }),
+    { numRuns: Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 150) },
+  );
+}, 300_000);
