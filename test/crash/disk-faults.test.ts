@@ -79,6 +79,31 @@ describe("a disk that fails", () => {
     await sim.dispose();
   });
 
+  test("[FS3] when one sync fails and the next one works, nothing is acknowledged that was taken back", async () => {
+    const { sim, store, healed } = await prepared();
+    let syncs = 0;
+    sim.disk.fault = (op, path) => (op === "sync" && path === log && syncs++ === 0 ? { error: "EIO" } : null);
+    const names = ["c", "d", "e", "f"];
+    const results = await Promise.allSettled(names.map((name) => append(store, alice, "s", name)));
+    healed();
+    const kept = names.filter((_, index) => results[index]?.status === "fulfilled");
+    expect(results[0]?.status).toBe("rejected");
+    expect(await ids(store, alice, "s")).toEqual(["a", "b", ...kept]);
+    const after = await sim.powerCut();
+    expect(await ids(after, alice, "s")).toEqual(["a", "b", ...kept]);
+    await sim.dispose();
+  });
+
+  test("[ST19] closing waits for what is under way", async () => {
+    const { sim, store } = await prepared();
+    const writing = Promise.all(["c", "d", "e"].map((name) => append(store, alice, "s", name)));
+    await store.close();
+    await writing;
+    const again = await sim.open();
+    expect(await ids(again, alice, "s")).toEqual(["a", "b", "c", "d", "e"]);
+    await sim.dispose();
+  });
+
   test("[FS3] what cannot be taken back can be written again under the same id", async () => {
     const { sim, store, healed } = await prepared();
     sim.disk.fault = (op, path) =>

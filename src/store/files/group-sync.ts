@@ -21,6 +21,11 @@ export class GroupSync {
     return this.#next;
   }
 
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    while (this.#running !== null) await this.#running.catch(() => undefined);
+  }
+
   #start(): Promise<void> {
     this.#next = null;
     const running = this.#sync().finally(() => {

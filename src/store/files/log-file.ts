@@ -1,0 +1,152 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Disk, DiskFile } from "./disk.ts";
+import { appendWhole } from "./disk-files.ts";
+import { GroupSync } from "./group-sync.ts";
+
+/** An append that is with the kernel, and not yet known to be on the disk. */
+export interface LogMark {
+  readonly start: number;
+  /** Where the log ended with it. More than was written: somebody else wrote too. */
+  readonly end: number;
+  readonly bytes: number;
+  readonly epoch: number;
+}
+
+const lineBreak = 0x0a;
+
+/** The log of a session: only ever added to, under the session's lock, and made durable in groups. */
+export class LogFile {
+  readonly #path: string;
+  readonly #disk: Disk;
+  readonly #sync: GroupSync;
+  readonly #report: (problem: string) => void;
+  #file: DiskFile;
+  /** Where our own last append ended: with a line break. */
+  #ownEnd = -1;
+  /** Where the first append begins that is not on the disk yet. */
+  #unsynced: number | null = null;
+  /** Moves on when unsynced appends are taken back: all of that time are lost, whatever a later sync says. */
+  #epoch = 0;
+  /** A sync has failed: what it should have covered is lost, even if the next one succeeds. */
+  #isPoisoned = false;
+
+  constructor(path: string, disk: Disk, file: DiskFile, report: (problem: string) => void) {
+    this.#path = path;
+    this.#disk = disk;
+    this.#file = file;
+    this.#report = report;
+    this.#sync = new GroupSync(() => this.#syncOnce());
+  }
+
+  get size(): number {
+    return this.#file.size();
+  }
+
+  get identity(): string {
+    return this.#file.stat().identity;
+  }
+
+  read(offset: number, length: number): Uint8Array {
+    return this.#file.read(offset, length);
+  }
+
+  /** Adds lines behind `start`, where the log is known to end. A failed write leaves nothing behind, if it can be. */
+  append(start: number, lines: readonly string[]): LogMark {
+    const torn = this.#ownEnd !== start && start > 0 && this.#file.read(start - 1, 1)[0] !== lineBreak;
+    const bytes = Buffer.from(`${torn ? "\n" : ""}${lines.join("\n")}\n`);
+    try {
+      appendWhole(this.#file, bytes);
+    } catch (error) {
+      const advice = this.#cutBack(start, start + bytes.length)
+        ? "Nothing was written; make room on the disk and try again"
+        : retryAdvice;
+      throw failed(this.#path, (error as Error).message, advice, error);
+    }
+    this.#unsynced ??= start;
+    const end = this.#file.size();
+    this.#ownEnd = end === start + bytes.length ? end : -1;
+    return { start, end, bytes: bytes.length, epoch: this.#epoch };
+  }
+
+  /** Resolves once an append is on the disk; rejects when it is not, or was taken back meanwhile. */
+  async kept(mark: LogMark): Promise<void> {
+    try {
+      await this.#sync.wait();
+    } catch (error) {
+      throw failed(this.#path, `the disk did not keep it (${(error as Error).message})`, retryAdvice, error);
+    }
+    if (this.#isPoisoned || mark.epoch !== this.#epoch) {
+      throw failed(this.#path, "the disk did not keep an append before it", retryAdvice);
+    }
+    this.noteWritten(mark);
+  }
+
+  /** Everything up to an append counts as kept. */
+  noteWritten(mark: LogMark): void {
+    if (this.#unsynced !== null && this.#unsynced < mark.end)
+      this.#unsynced = mark.end === this.#ownEnd ? null : mark.end;
+  }
+
+  /**
+   * After a failed sync nobody knows what is on the disk: all that was not acknowledged is taken back, unless somebody
+   * else wrote behind it. `false`: there is nothing of that kind. To be called alone, and before the next append.
+   */
+  takeBack(): boolean {
+    if (!this.#isPoisoned) return false;
+    this.#isPoisoned = false;
+    this.#epoch += 1;
+    if (this.#unsynced !== null && this.#ownEnd !== -1) this.#cutBack(this.#unsynced, this.#ownEnd);
+    this.#unsynced = null;
+    this.#ownEnd = -1;
+    const old = this.#file;
+    this.#file = this.#disk.open(this.#path);
+    // A sync of it may still be under way, and must not hit another file under the same number.
+    void this.#sync.idle().then(() => old.close());
+    return true;
+  }
+
+  /** Another process may have put another file under our name. `true`: it has, and that one is open now. */
+  followName(): boolean {
+    const named = this.#disk.stat(this.#path);
+    if (named === null) throw failed(this.#path, "it was deleted while in use", "Restore it from a backup");
+    if (named.identity === this.identity) return false;
+    this.#file.close();
+    this.#file = this.#disk.open(this.#path);
+    this.#ownEnd = -1;
+    return true;
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+
+  async #syncOnce(): Promise<void> {
+    const file = this.#file;
+    try {
+      await file.sync();
+    } catch (error) {
+      // Of a file that has been replaced since, everything unsynced is taken back already.
+      if (file === this.#file) this.#isPoisoned = true;
+      throw error;
+    }
+  }
+
+  /** `false`: our bytes are still there, because others are behind them or the disk does not let us. */
+  #cutBack(start: number, end: number): boolean {
+    try {
+      const size = this.#file.size();
+      if (size > end) return false;
+      if (size > start) this.#file.truncate(start);
+      return true;
+    } catch (error) {
+      this.#report(`a failed write could not be taken back: ${(error as Error).message}`);
+      return false;
+    }
+  }
+}
+
+const retryAdvice = "Try again with the same id";
+
+export function failed(file: string, problem: string, advice: string, cause?: unknown): SkeinError {
+  return new SkeinError("write_failed", { file, problem, advice }, { cause });
+}
