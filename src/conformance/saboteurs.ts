@@ -11,10 +11,11 @@ export interface Saboteur {
 /** The store with some methods of its sessions replaced. */
 function withSessions(store: Store, replace: (sessions: SessionStore) => Partial<SessionStore>): Store {
   const { sessions } = store;
-  const bound = (Object.getOwnPropertyNames(Object.getPrototypeOf(sessions)) as (keyof SessionStore)[])
-    .filter((name) => typeof sessions[name] === "function")
-    .map((name) => [name, sessions[name].bind(sessions)]);
-  return { ...store, sessions: { ...Object.fromEntries(bound), ...replace(sessions) } };
+  const replaced = replace(sessions);
+  const altered = new Proxy(sessions, {
+    get: (target, name) => Reflect.get(replaced, name) ?? Reflect.get(target, name, target),
+  });
+  return { ...store, sessions: altered };
 }
 
 const anyone =

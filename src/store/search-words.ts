@@ -4,7 +4,9 @@
  */
 
 const cjk = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Hangul}";
-const piece = new RegExp(`[${cjk}]+|(?:(?![${cjk}])[\\p{L}\\p{N}\\p{M}_])+`, "gu");
+/** Plain classes, no groups: a run of megabytes must not cost stack. */
+const run = /[\p{L}\p{N}\p{M}_]+/gu;
+const piece = new RegExp(`[${cjk}]+|[^${cjk}]+`, "gu");
 const isCjk = new RegExp(`^[${cjk}]`, "u");
 const part = /\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{Ll}\p{Lo}\p{Lm}\p{M}]+|\p{N}+/gu;
 const longestWord = 64;
@@ -12,9 +14,8 @@ const longestWord = 64;
 /** In the order of the text, so that neighbours in it are neighbours here. */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
-  for (const [run] of text.normalize("NFKC").matchAll(piece)) {
-    if (isCjk.test(run)) words.push(...pairsOf(run));
-    else words.push(...identifierWords(run));
+  for (const each of piecesOf(text)) {
+    for (const word of isCjk.test(each) ? pairsOf(each) : identifierWords(each)) words.push(word);
   }
   return words;
 }
@@ -27,24 +28,30 @@ export interface SearchTerm {
 
 export function termsOf(query: string): SearchTerm[] {
   const terms: SearchTerm[] = [];
-  for (const [run] of query.normalize("NFKC").matchAll(piece)) {
-    const characters = [...run];
-    if (!isCjk.test(run)) terms.push({ words: [cut(run.toLowerCase())], prefix: false });
-    else if (characters.length === 1) terms.push({ words: [run], prefix: true });
-    else terms.push({ words: pairsOf(run).slice(0, -1), prefix: false });
+  for (const each of piecesOf(query)) {
+    if (!isCjk.test(each)) terms.push({ words: [cut(each.toLowerCase())], prefix: false });
+    else if (Array.from(each).length === 1) terms.push({ words: [each], prefix: true });
+    else terms.push({ words: pairsOf(each).slice(0, -1), prefix: false });
   }
   return terms;
 }
 
+/** Runs of letters, digits and underscores, parted where the script changes. */
+function* piecesOf(text: string): Generator<string> {
+  for (const [each] of text.normalize("NFKC").matchAll(run)) {
+    for (const [part] of each.matchAll(piece)) yield part;
+  }
+}
+
 /** Every pair, and the last character alone, so that each character begins a word. */
-function pairsOf(run: string): string[] {
-  const characters = [...run];
+function pairsOf(text: string): string[] {
+  const characters = Array.from(text);
   return characters.map((character, index) => character + (characters[index + 1] ?? ""));
 }
 
-function identifierWords(run: string): string[] {
-  const whole = cut(run.toLowerCase());
-  const parts = (run.match(part) ?? []).map((each) => cut(each.toLowerCase()));
+function identifierWords(text: string): string[] {
+  const whole = cut(text.toLowerCase());
+  const parts = (text.match(part) ?? []).map((each) => cut(each.toLowerCase()));
   return parts.length > 1 ? [whole, ...parts] : [whole];
 }
 

@@ -26,11 +26,11 @@ export class BurstLock {
   }
 
   /** Takes the lock; `prepare` runs when it was not held before, and others may have written meanwhile. */
-  async hold(prepare: () => Promise<void>): Promise<void> {
+  async hold(prepare: () => Promise<void>, timeoutMs?: number): Promise<void> {
     this.#users += 1;
     if (this.#lock.isHeld) return;
     try {
-      await this.#lock.acquire();
+      await this.#lock.acquire(timeoutMs);
       await prepare();
     } catch (error) {
       this.letGo();

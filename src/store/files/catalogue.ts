@@ -34,6 +34,7 @@ export class SessionCatalogue {
   readonly #open = new Map<string, { opening: Promise<SessionFile>; used: number }>();
   /** Marked in `work.db` as possibly behind in the index. */
   readonly #marked = new Set<string>();
+  #markedAt = 0;
   #checkpointed = performance.now();
 
   constructor(work: WorkDb, index: IndexDb, settings: CatalogueSettings) {
@@ -116,6 +117,10 @@ export class SessionCatalogue {
   }
 
   markDirty(uid: string): void {
+    // Another process may have brought the index up and taken our marks away.
+    const version = this.work.changesByOthers();
+    if (version !== this.#markedAt) this.#marked.clear();
+    this.#markedAt = version;
     if (this.#marked.has(uid)) return;
     this.work.markDirty(uid);
     this.#marked.add(uid);
@@ -125,14 +130,18 @@ export class SessionCatalogue {
   async catchUp(): Promise<number> {
     const until = performance.now() + catchUpMs;
     const marked = this.work.dirty();
-    let done = 0;
+    const done: string[] = [];
     for (const uid of marked) {
       if (performance.now() > until) break;
-      await this.#indexOne(uid);
-      done += 1;
+      // One session that cannot be read must not keep everybody else's from being listed.
+      const indexed = await this.#indexOne(uid).then(
+        () => true,
+        () => false,
+      );
+      if (indexed) done.push(uid);
     }
-    if (performance.now() - this.#checkpointed > checkpointMs) this.#settleMarks(marked.slice(0, done));
-    return marked.length - done;
+    if (performance.now() - this.#checkpointed > checkpointMs) this.#settleMarks(done);
+    return marked.length - done.length;
   }
 
   /** A session with its index up to date. */
@@ -151,7 +160,8 @@ export class SessionCatalogue {
     if (!this.index.checkpoint()) return;
     const settled = uids.filter((uid) => {
       const row = this.work.byUid(uid);
-      return row === null || row.trashed || this.#isIndexed(row);
+      if (row === null || row.trashed) return this.index.known(uid) === null;
+      return this.#isIndexed(row);
     });
     this.work.clearDirty(settled);
     for (const uid of settled) this.#marked.delete(uid);
@@ -159,9 +169,9 @@ export class SessionCatalogue {
 
   #isIndexed(row: SessionRow): boolean {
     const { disk, root } = this.#settings;
-    return (
-      this.index.known(row.uid)?.logBytes === disk.stat(sessionPaths(root, row, row.sessionId).log)?.size
-    );
+    const known = this.index.known(row.uid);
+    const log = disk.stat(sessionPaths(root, row, row.sessionId).log);
+    return known !== null && log !== null && known.logBytes === log.size;
   }
 
   async close(): Promise<void> {

@@ -39,6 +39,7 @@ export class Database {
 
   /** All of it or nothing, alone among all processes that write to this database. */
   exclusively<T>(act: () => T): T {
+    if (this.#db.isTransaction) return act();
     this.#db.exec("BEGIN IMMEDIATE");
     try {
       const result = act();

@@ -112,10 +112,16 @@ export const realDisk: Disk = {
 };
 
 class RealFile implements DiskFile {
-  readonly #handle: number;
+  #open: number | null;
 
   constructor(handle: number) {
-    this.#handle = handle;
+    this.#open = handle;
+  }
+
+  /** A number that has been given back may belong to another file by now. */
+  get #handle(): number {
+    if (this.#open === null) throw Object.assign(new Error("EBADF: the file is closed"), { code: "EBADF" });
+    return this.#open;
   }
 
   stat(): DiskStat {
@@ -145,14 +151,16 @@ class RealFile implements DiskFile {
     ftruncateSync(this.#handle, size);
   }
 
-  sync(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      fdatasync(this.#handle, (error) => (error === null ? resolve() : reject(error)));
+  async sync(): Promise<void> {
+    const handle = this.#handle;
+    await new Promise<void>((resolve, reject) => {
+      fdatasync(handle, (error) => (error === null ? resolve() : reject(error)));
     });
   }
 
   close(): void {
-    closeSync(this.#handle);
+    if (this.#open !== null) closeSync(this.#open);
+    this.#open = null;
   }
 }
 

@@ -93,6 +93,11 @@ export class IndexDb {
     this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", migrations);
   }
 
+  /** All of it or nothing; nobody else changes the index meanwhile. */
+  exclusively<T>(act: () => T): T {
+    return this.#db.exclusively(act);
+  }
+
   isEmpty(): boolean {
     return this.#db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
   }

@@ -9,6 +9,10 @@ import type { SessionRow } from "./work-db.ts";
 
 /** Brings the index up with a session's log, reading only what is new in it. */
 export function indexSession(index: IndexDb, row: SessionRow, file: SessionFile): void {
+  index.exclusively(() => update(index, row, file));
+}
+
+function update(index: IndexDb, row: SessionRow, file: SessionFile): void {
   const record = recordOf(row, file);
   const { size } = file;
   const before = index.known(row.uid);

@@ -12,14 +12,14 @@ import type { VersionedMeta } from "../session-meta.ts";
 import { metaOf } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { makeFolderDurably, replaceWhole } from "./disk-files.ts";
+import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { failed, LogFile } from "./log-file.ts";
 import { Mutex } from "./mutex.ts";
 import { WorkingFile } from "./working-file.ts";
 import type { LeftOut } from "./working-set.ts";
-import { cutWorkingSet, leftOutOf } from "./working-set.ts";
+import { cutWorkingSet, lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 
 export interface SessionFileSettings {
@@ -81,7 +81,7 @@ export class SessionFile {
     this.#log = new LogFile(paths.log, settings.disk, log, (note) => this.#find("not_cut_back", note));
     this.#working = new WorkingFile(paths.working, settings.disk, this.#log);
     this.#tree = this.#load();
-    this.#meta = metaOf(this.#tree.header, this.#tree.entries());
+    this.#meta = this.#readMeta();
   }
 
   /** Opens a session's files; those of a session that was accepted and never written are made from its header. */
@@ -98,7 +98,7 @@ export class SessionFile {
     const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     const file = new SessionFile(paths, lock, handle, lookup, settings);
-    if (!file.#working.isInLine()) await file.write((tree) => tree.plan([]));
+    if (!file.#working.isInLine()) await file.#bringInLine();
     return file;
   }
 
@@ -147,6 +147,13 @@ export class SessionFile {
     return this.#size;
   }
 
+  /** When something was said last, on whatever branch; `null`: nothing yet. */
+  get saidAt(): number | null {
+    this.#refresh();
+    const behind = lastSaid(this.#tree, this.#left?.ownEntries ?? 0);
+    return behind ?? (this.#left === null ? null : saidAtOf(this.#tree.header));
+  }
+
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
     const writing = this.#write(make, options);
@@ -188,6 +195,16 @@ export class SessionFile {
     return plan;
   }
 
+  /** Not at the price of waiting: the log says everything, and the next write brings the working set in line. */
+  async #bringInLine(): Promise<void> {
+    try {
+      await this.#mutex.run(() => this.#lock.hold(() => this.#readIn(), 0));
+      this.#lock.letGo();
+    } catch (error) {
+      if (!(error instanceof SkeinError) || error.code !== "locked") throw error;
+    }
+  }
+
   #planAndAppend(
     make: (tree: SessionTree) => Plan,
     options: WriteOptions,
@@ -213,10 +230,19 @@ export class SessionFile {
     if (mark.end === mark.start + mark.bytes) {
       this.#tree.commit(plan);
       this.#size = mark.end;
-      if (plan.nodes.some(({ entry }) => isMeta(entry)))
-        this.#meta = metaOf(this.#tree.header, this.#tree.entries());
-    } else this.#reload();
-    return mark;
+      if (plan.nodes.some(({ entry }) => isMeta(entry))) this.#meta = this.#readMeta();
+      return mark;
+    }
+    // Somebody else wrote at the same time, perhaps half a line that ours went into: what is not there is written again.
+    this.#reload();
+    this.#widen();
+    const lost = plan.lines.filter(
+      (_, index) => this.#tree.entry(plan.nodes[index]?.entry.id ?? "") === null,
+    );
+    if (lost.length === 0) return mark;
+    const again = this.#log.append(this.#size, lost);
+    this.#reload();
+    return again;
   }
 
   /** Waits for the disk, then lets the working set follow. */
@@ -279,7 +305,7 @@ export class SessionFile {
 
   #reload(): void {
     this.#tree = this.#load();
-    this.#meta = metaOf(this.#tree.header, this.#tree.entries());
+    this.#meta = this.#readMeta();
   }
 
   /** The working set, where it is a file of its own that is in line with the log; else the log. */
@@ -293,6 +319,11 @@ export class SessionFile {
     return SessionTree.from(session, { clock, newId });
   }
 
+  /** A cut working set's header has the metadata as it was then; only what came behind the cut is new. */
+  #readMeta(): VersionedMeta {
+    return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
+  }
+
   #readLog(): SessionTree {
     const { clock, newId } = this.#settings;
     const bytes = this.#log.read(0, this.#log.size);
@@ -303,7 +334,9 @@ export class SessionFile {
 
   /** From the working set to the whole log. */
   #widen(): void {
-    if (this.#left !== null) this.#tree = this.#readLog();
+    if (this.#left === null) return;
+    this.#tree = this.#readLog();
+    this.#meta = this.#readMeta();
   }
 
   #mayBeLeftOut(id: string): boolean {
@@ -333,12 +366,30 @@ async function begin(
   try {
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
+    if (await keepWorkingSet(paths, disk)) return;
     await replaceWhole(disk, paths.log, Buffer.from(text), newId());
     disk.unlink(paths.working);
     if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
   } finally {
     lock.release();
   }
+}
+
+/** Where the log is gone and its second name is not, that is the log. A cut working set is not all there was. */
+async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean> {
+  const bytes = readWhole(disk, paths.working);
+  if (bytes === null || bytes.length === 0) return false;
+  if (leftOutOf(parseSession(bytes).header) !== null) {
+    throw failed(
+      paths.log,
+      "it is gone, and the working set has only a part of it",
+      "Restore it from a backup",
+    );
+  }
+  disk.unlink(paths.log);
+  disk.link(paths.working, paths.log);
+  await disk.syncFolder(paths.folder);
+  return true;
 }
 
 /** Log first: a session without its log would be made anew. */

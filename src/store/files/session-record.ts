@@ -1,8 +1,6 @@
 import type { SessionHeader } from "../../core/entries.ts";
-import { isBookkeeping } from "../../core/entries.ts";
 import { newHeader } from "../../core/header.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
-import type { SessionTree } from "../../core/tree.ts";
 import type { SessionRecord } from "../contract.ts";
 import type { SessionFile } from "./session-file.ts";
 import type { SessionRow } from "./work-db.ts";
@@ -23,7 +21,7 @@ export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
     meta,
     name: tree.name,
     createdAt: row.createdAt,
-    updatedAt: lastSaid(tree) ?? row.createdAt,
+    updatedAt: file.saidAt ?? row.createdAt,
     leafId: tree.leafId,
   };
 }
@@ -34,12 +32,4 @@ export function headerOf(row: SessionRow): SessionHeader {
   const header = newHeader({ id: row.sessionId, time: row.createdAt, cwd, parentSession });
   const user = row.userId === null ? {} : { user: row.userId };
   return { ...header, skein: { key: row.key, uid: row.uid, agent: row.agentId, ...user, meta } };
-}
-
-function lastSaid(tree: SessionTree): number | null {
-  for (let position = tree.size - 1; position >= 0; position--) {
-    const { value: entry } = tree.entries(position).next();
-    if (entry !== undefined && !isBookkeeping(entry)) return Date.parse(entry.timestamp) || null;
-  }
-  return null;
 }

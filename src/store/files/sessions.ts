@@ -45,7 +45,7 @@ export class FileSessions implements SessionStore {
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
     await this.#catalogue.knowUser(scope.userId ?? null);
     const row = this.#accept(scope, init);
-    const file = await this.#catalogue.open(row);
+    const file = await this.#orRelease(row, this.#catalogue.open(row));
     return this.#announce("created", row, file);
   }
 
@@ -79,7 +79,7 @@ export class FileSessions implements SessionStore {
   ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
     const file = await this.#catalogue.open(row);
-    const plan = await file.write((tree) => {
+    const writing = file.write((tree) => {
       const { meta, version } = file.meta;
       if (options.ifVersion !== undefined && options.ifVersion !== version) {
         throw new SkeinError("conflict", {
@@ -91,6 +91,13 @@ export class FileSessions implements SessionStore {
       if (next.label !== meta.label) this.#catalogue.work.claimLabel(row.uid, next.label ?? null);
       return tree.plan([{ draft: metaDraft(tree.header.id, metaChanges(meta, next)) }]);
     }, this.#marking(row));
+    const plan = await writing.catch((error: unknown) => {
+      // The log decides; what it did not take is not claimed either.
+      const label = file.meta.meta.label ?? null;
+      if (label !== this.#catalogue.work.byUid(row.uid)?.label)
+        this.#catalogue.work.claimLabel(row.uid, label);
+      throw error;
+    });
     if (plan.nodes.length === 0) return recordOf(row, file);
     return this.#announce("patched", row, file);
   }
@@ -132,7 +139,7 @@ export class FileSessions implements SessionStore {
     if (entryId !== null) source.whole.path(entryId);
     const row = this.#accept(scope, init, this.#catalogue.pathOf(this.#require(scope, sessionId)));
     const fork = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
-    const file = await this.#catalogue.create(row, fork);
+    const file = await this.#orRelease(row, this.#catalogue.create(row, fork));
     return this.#announce("created", row, file);
   }
 
@@ -192,6 +199,22 @@ export class FileSessions implements SessionStore {
     };
     this.#catalogue.work.claim(row);
     return row;
+  }
+
+  /** A session that could not be written is not there, and its names are free again. */
+  async #orRelease(row: SessionRow, opening: Promise<SessionFile>): Promise<SessionFile> {
+    try {
+      return await opening;
+    } catch (error) {
+      this.#catalogue.work.release(row.uid);
+      if (error instanceof SkeinError) throw error;
+      const advice = "Nothing was created; make room on the disk and try again";
+      throw new SkeinError(
+        "write_failed",
+        { file: this.#catalogue.pathOf(row), problem: (error as Error).message, advice },
+        { cause: error },
+      );
+    }
   }
 
   #row(scope: Scope, sessionId: string): SessionRow | null {

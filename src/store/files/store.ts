@@ -7,6 +7,7 @@ import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Store } from "../contract.ts";
+import { scoped } from "../scoped.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
@@ -68,12 +69,12 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<Store>
   });
   await catalogue.finishMoves();
   const watch = new ChangeFeed();
-  return {
+  return scoped({
     sessions: new FileSessions(catalogue, watch),
     search: new FileSearch(catalogue),
     state: new FileState(root, disk, work, newId),
     blobs: new FileBlobs(root, disk, newId),
     watch,
     close: () => catalogue.close(),
-  };
+  });
 }

@@ -45,7 +45,7 @@ export class WorkDb {
   readonly #db: Database;
   /** Rows by user and session id, as long as nobody has changed anything. */
   readonly #rows = new Map<string, SessionRow | null>();
-  #dataVersion: unknown = null;
+  #dataVersion = 0;
 
   constructor(path: string) {
     this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", migrations);
@@ -81,8 +81,7 @@ export class WorkDb {
   }
 
   byId(userId: string | null, sessionId: string): SessionRow | null {
-    // Only another connection's commits move this number; our own changes clear the rows themselves.
-    const version = this.#db.sql("PRAGMA data_version").get()?.data_version;
+    const version = this.changesByOthers();
     if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
     this.#dataVersion = version;
     const name = `${userId ?? ""}\n${sessionId}`;
@@ -91,6 +90,16 @@ export class WorkDb {
     const row = this.#one("user = ? AND session_id = ? COLLATE NOCASE", userId ?? "", sessionId);
     this.#rows.set(name, row);
     return row;
+  }
+
+  /** A number that moves when another connection has changed something; our own changes do not move it. */
+  changesByOthers(): number {
+    return Number(this.#db.sql("PRAGMA data_version").get()?.data_version);
+  }
+
+  /** Gives back what a session took that never came to be. */
+  release(uid: string): void {
+    this.#claiming(uid, () => this.#db.run("DELETE FROM sessions WHERE uid = ?", uid));
   }
 
   byUid(uid: string): SessionRow | null {

@@ -1,5 +1,5 @@
 import type { Entry, SessionHeader } from "../../core/entries.ts";
-import { encodeEntry } from "../../core/entries.ts";
+import { encodeEntry, isBookkeeping } from "../../core/entries.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 
@@ -45,6 +45,7 @@ export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: Version
     logBytes,
     ownBytes: Buffer.byteLength(body),
     entries: tree.size,
+    saidAt: lastSaid(tree, 0),
     ownEntries: prelude.length + kept.length,
     model: before.model,
     thinkingLevel: before.thinkingLevel,
@@ -63,6 +64,19 @@ export function cutMarksOf(header: SessionHeader | null): CutMarks | null {
 export function leftOutOf(header: SessionHeader | null): LeftOut | null {
   const { entries, ownEntries } = header?.skein ?? {};
   return typeof entries === "number" && typeof ownEntries === "number" ? { entries, ownEntries } : null;
+}
+
+export function saidAtOf(header: SessionHeader): number | null {
+  return typeof header.skein?.saidAt === "number" ? header.skein.saidAt : null;
+}
+
+/** The time of the last entry that is conversation, from a position on. */
+export function lastSaid(tree: SessionTree, from: number): number | null {
+  for (let position = tree.size - 1; position >= from; position--) {
+    const { value: entry } = tree.entries(position).next();
+    if (entry !== undefined && !isBookkeeping(entry)) return Date.parse(entry.timestamp) || null;
+  }
+  return null;
 }
 
 /** Where the context begins on a path: at the first kept entry of the last compaction, or at the root. */

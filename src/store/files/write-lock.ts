@@ -1,7 +1,8 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { isRecord } from "../../core/shape.ts";
 import type { Disk } from "./disk.ts";
 import { appendWhole, isThere, readWhole } from "./disk-files.ts";
 
@@ -10,6 +11,7 @@ export interface LockHolder {
   readonly pid: number;
   /** When that process started, in the kernel's own count; a pid used again has another. `null`: not known here. */
   readonly started: string | null;
+  /** The host, and its pid namespace: pids of another container mean nothing here. */
   readonly host: string;
   readonly bootId: string | null;
   readonly token: string;
@@ -43,6 +45,7 @@ export class WriteLock {
   readonly #settings: LockSettings;
   #token: string | null = null;
   #yielded = false;
+  #hasMarked = false;
   #touching: NodeJS.Timeout | null = null;
 
   constructor(path: string, settings: LockSettings) {
@@ -55,15 +58,15 @@ export class WriteLock {
   }
 
   /** Waits for the lock; `locked`, with who has it, when that takes too long. */
-  async acquire(): Promise<void> {
-    const { clock, timeoutMs, sleep } = this.#settings;
+  async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
+    const { clock, sleep } = this.#settings;
     const until = clock.now() + timeoutMs;
     // Whoever we made room for comes first: it only looks now and then.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--)
       await sleep(shortestWait);
     for (let wait = shortestWait; !this.#tryAcquire(); wait = Math.min(2 * wait, longestWait)) {
       const left = until - clock.now();
-      if (left <= 0) throw this.#locked();
+      if (left <= 0) throw this.#giveUp();
       this.#leaveMark();
       await sleep(Math.min(wait, left));
     }
@@ -153,6 +156,7 @@ export class WriteLock {
 
   #leaveMark(): void {
     this.#settings.disk.open(this.#markPath).close();
+    this.#hasMarked = true;
   }
 
   get #markPath(): string {
@@ -164,7 +168,8 @@ export class WriteLock {
     const bytes = readWhole(this.#settings.disk, this.#path);
     if (bytes === null) return null;
     try {
-      return JSON.parse(Buffer.from(bytes).toString("utf8")) as LockHolder;
+      const holder: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
+      return isHolder(holder) ? holder : unreadable;
     } catch {
       return unreadable;
     }
@@ -187,6 +192,13 @@ export class WriteLock {
     return this.#settings.clock.now() - (this.#settings.disk.stat(this.#path)?.modifiedAt ?? 0);
   }
 
+  /** Nobody is to make room for us any more. */
+  #giveUp(): SkeinError {
+    if (this.#hasMarked) this.#settings.disk.unlink(this.#markPath);
+    this.#hasMarked = false;
+    return this.#locked();
+  }
+
   #locked(): SkeinError {
     const holder = this.#read();
     const who =
@@ -200,7 +212,14 @@ export class WriteLock {
 /** Locks that this process holds are gone when it exits. */
 const held = new Set<WriteLock>();
 process.on("exit", () => {
-  for (const lock of held) lock.release();
+  for (const lock of held) {
+    try {
+      lock.release();
+    } catch {
+      // The next one may be on another disk; the lock of a dead process is taken over anyway.
+      process.exitCode ||= 1;
+    }
+  }
 });
 
 let identity: Pick<LockHolder, "pid" | "started" | "host" | "bootId"> | undefined;
@@ -209,13 +228,25 @@ function self(): Pick<LockHolder, "pid" | "started" | "host" | "bootId"> {
   identity ??= {
     pid: process.pid,
     started: startOf(process.pid),
-    host: hostname(),
+    host: [hostname(), linkOf("/proc/self/ns/pid")].filter(Boolean).join(" "),
     bootId: textOf("/proc/sys/kernel/random/boot_id"),
   };
   return identity;
 }
 
+function isHolder(value: unknown): value is LockHolder {
+  return (
+    isRecord(value) &&
+    typeof value.pid === "number" &&
+    typeof value.host === "string" &&
+    typeof value.token === "string" &&
+    typeof value.createdAt === "number"
+  );
+}
+
 function isAlive(pid: number): boolean {
+  // A zombie answers to signals, but writes no more.
+  if (/^[ZX]$/.test(statOf(pid)?.[0] ?? "")) return false;
   try {
     process.kill(pid, 0);
     return true;
@@ -224,10 +255,23 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat; the name in field 2 may hold blanks and brackets. */
+/** Field 22 of /proc/<pid>/stat. */
 function startOf(pid: number): string | null {
+  return statOf(pid)?.[19] ?? null;
+}
+
+/** The fields of /proc/<pid>/stat from the third on; the name in the second may hold blanks and brackets. */
+function statOf(pid: number): string[] | null {
   const stat = textOf(`/proc/${pid}/stat`);
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? null;
+}
+
+function linkOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null; // not on this system
+  }
 }
 
 function textOf(path: string): string | null {

@@ -6,6 +6,7 @@ import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
+import { scoped } from "../scoped.ts";
 import { checkStateKey, versionConflict } from "../state-rules.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
@@ -16,14 +17,14 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   const table = new SessionTable();
   const watch = new ChangeFeed();
   const clock = options.clock ?? systemClock;
-  return {
+  return scoped({
     sessions: new MemorySessions(table, watch, clock, options.newId ?? createIdSource(clock)),
     search: new MemorySearch(table),
     state: memoryState(table),
     blobs: memoryBlobs(),
     watch,
     close: async () => undefined,
-  };
+  });
 }
 
 function memoryState(table: SessionTable): StateStore {
