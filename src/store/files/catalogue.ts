@@ -1,14 +1,17 @@
 import type { Clock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import { replaceWhole } from "./disk-files.ts";
+import { makeFolderDurably, replaceWhole } from "./disk-files.ts";
 import type { IndexDb } from "./index-db.ts";
 import { indexSession } from "./indexing.ts";
+import type { SessionPaths } from "./layout.ts";
 import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
 import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
 import { moveSession, SessionFile } from "./session-file.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
+import { isThere } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
 
@@ -22,6 +25,8 @@ export interface CatalogueSettings extends SessionFileSettings {
 /** Longest that a list waits for sessions that the index is behind for. */
 const catchUpMs = 200;
 const idleMs = 5000;
+/** A fork that takes longer was given up by a process that died. */
+const forkingMs = 60_000;
 /** How often the index is brought to the disk. */
 const checkpointMs = 10_000;
 
@@ -32,6 +37,7 @@ export class SessionCatalogue {
   readonly #settings: CatalogueSettings;
   /** In the order of use, the oldest first. */
   readonly #open = new Map<string, { opening: Promise<SessionFile>; used: number }>();
+  readonly #trashing = new Map<string, Promise<void>>();
   /** Marked in `work.db` as possibly behind in the index. */
   readonly #marked = new Set<string>();
   #markedAt = 0;
@@ -72,10 +78,7 @@ export class SessionCatalogue {
     }
     const paths = sessionPaths(this.#settings.root, row, row.sessionId);
     const lock = new WriteLock(paths.lock, this.#settings.lock);
-    return this.#keep(
-      row.uid,
-      SessionFile.open(paths, lock, headerOf(row), this.#lookup(row.uid), this.#settings),
-    );
+    return this.#keep(row.uid, this.#openFiles(row, paths, lock));
   }
 
   /** A session that begins with entries; its header says what its row says. */
@@ -86,34 +89,83 @@ export class SessionCatalogue {
     return this.#keep(row.uid, SessionFile.create(paths, lock, tree, this.#lookup(row.uid), this.#settings));
   }
 
-  /** Marked first, moved then: a crash in between is finished at the next start. */
-  async trash(row: SessionRow): Promise<void> {
+  /** Marked first, moved then, both under the lock: a crash in between is finished at the next start. */
+  trash(row: SessionRow): Promise<void> {
+    const known = this.#trashing.get(row.uid);
+    if (known !== undefined) return known;
+    const trashing = this.#moveToTrash(row).finally(() => this.#trashing.delete(row.uid));
+    this.#trashing.set(row.uid, trashing);
+    return trashing;
+  }
+
+  async #moveToTrash(row: SessionRow): Promise<void> {
     const file = await this.open(row);
-    this.work.setTrashed(row.uid, true);
     this.#open.delete(row.uid);
-    await file.moveTo(trashedPaths(this.#settings.root, row.uid, row.sessionId));
+    await file.moveTo(trashedPaths(this.#settings.root, row.uid, row.sessionId), () => {
+      if (this.work.byUid(row.uid)?.state === "trashed") return;
+      this.work.setState(row.uid, "trashed");
+    });
     this.index.remove(row.uid);
   }
 
+  /** Moved first, marked then: nobody sees it before it is all there. */
   async untrash(row: SessionRow): Promise<SessionFile> {
     const { disk, root } = this.#settings;
-    this.work.setTrashed(row.uid, false);
     const paths = sessionPaths(root, row, row.sessionId);
     const away = trashedPaths(root, row.uid, row.sessionId);
-    if (disk.stat(away.log) !== null) await moveSession(disk, away, paths);
-    return this.open({ ...row, trashed: false });
+    await this.#underLock(row, undefined, async () => {
+      if (disk.stat(away.log) !== null) await moveSession(disk, away, paths);
+      try {
+        this.work.setState(row.uid, "live");
+      } catch (error) {
+        await moveSession(disk, paths, away);
+        throw error;
+      }
+    });
+    return this.open({ ...row, state: "live" });
   }
 
-  /** What a crash left half-done: sessions on their way into the trash or out of it. */
+  /** What a crash left half-done: sessions on their way into the trash or out of it, and forks that nobody was told of. */
   async finishMoves(): Promise<void> {
     const { disk, root } = this.#settings;
-    for (const row of this.work.all()) {
+    for (const row of [...this.work.inState("trashed"), ...this.work.inState("forking")]) {
       const paths = sessionPaths(root, row, row.sessionId);
-      const away = trashedPaths(root, row.uid, row.sessionId);
-      if (row.trashed && disk.stat(paths.log) !== null) await moveSession(disk, paths, away);
-      if (!row.trashed && disk.stat(paths.log) === null && disk.stat(away.log) !== null)
-        await moveSession(disk, away, paths);
+      const isLeft = disk.stat(paths.log) !== null;
+      if (row.state === "trashed" && !isLeft) continue;
+      // Whoever has the lock is at it.
+      await this.#underLock(row, 0, async () => {
+        const now = this.work.byUid(row.uid);
+        if (now?.state === "trashed" && isLeft)
+          await moveSession(disk, paths, trashedPaths(root, row.uid, row.sessionId));
+        if (now?.state === "forking" && this.now() - now.createdAt > forkingMs) this.#endFork(now, isLeft);
+      }).catch((error: unknown) => {
+        if (!(error instanceof SkeinError) || error.code !== "locked") throw error;
+      });
     }
+  }
+
+  #endFork(row: SessionRow, isWritten: boolean): void {
+    if (isWritten) this.work.setState(row.uid, "live");
+    else this.work.release(row.uid);
+  }
+
+  async #underLock(row: SessionRow, timeoutMs: number | undefined, act: () => Promise<void>): Promise<void> {
+    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
+    await makeFolderDurably(this.#settings.disk, paths.folder);
+    const lock = new WriteLock(paths.lock, this.#settings.lock);
+    await lock.acquire(timeoutMs);
+    try {
+      await act();
+    } finally {
+      lock.release();
+    }
+  }
+
+  async #openFiles(row: SessionRow, paths: SessionPaths, lock: WriteLock): Promise<SessionFile> {
+    const first = row.state === "pending" ? headerOf(row) : null;
+    const file = await SessionFile.open(paths, lock, first, this.#lookup(row.uid), this.#settings);
+    if (row.state === "pending") this.work.setState(row.uid, "live");
+    return file;
   }
 
   markDirty(uid: string): void {
@@ -160,7 +212,7 @@ export class SessionCatalogue {
     if (!this.index.checkpoint()) return;
     const settled = uids.filter((uid) => {
       const row = this.work.byUid(uid);
-      if (row === null || row.trashed) return this.index.known(uid) === null;
+      if (row === null || !isThere(row)) return this.index.known(uid) === null;
       return this.#isIndexed(row);
     });
     this.work.clearDirty(settled);
@@ -185,7 +237,7 @@ export class SessionCatalogue {
 
   async #indexOne(uid: string): Promise<void> {
     const row = this.work.byUid(uid);
-    if (row === null || row.trashed) return this.index.remove(uid);
+    if (row === null || !isThere(row)) return this.index.remove(uid);
     if (this.#isIndexed(row)) return;
     const file = await this.open(row);
     indexSession(this.index, row, file);

@@ -70,7 +70,6 @@ export function rebuildClaims(
     }
     count += 1;
     claimWhatIsFree(work, row, found.path, report);
-    if (row.trashed) work.setTrashed(row.uid, true);
   }
   if (count === 0) return;
   const note = `the claims of ${count} sessions were taken from their logs; what was waiting to be done is lost`;
@@ -162,7 +161,7 @@ function rowOf(found: FoundLog, disk: Disk, newId: () => string): SessionRow | n
     sessionId: found.sessionId,
     label: meta.label ?? null,
     createdAt: Date.parse(header.timestamp ?? "") || 0,
-    trashed: found.trashed,
+    state: found.trashed ? "trashed" : "live",
     first: firstOf(header),
   };
 }

@@ -6,6 +6,7 @@ import { snippetOf } from "../snippet.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { FoundEntry } from "./index-db.ts";
 import { entryAt } from "./indexing.ts";
+import { isThere } from "./work-db.ts";
 
 const mostHits = 50;
 
@@ -32,7 +33,7 @@ export class FileSearch implements SearchStore {
 
   async #hit({ uid, entryId, role, time }: FoundEntry, text: string): Promise<SearchHit | null> {
     const row = this.#catalogue.work.byUid(uid);
-    if (row === null || row.trashed) return null;
+    if (row === null || !isThere(row)) return null;
     const place = this.#catalogue.index.place(uid, entryId);
     const entry = place === null ? null : entryAt(await this.#catalogue.open(row), place);
     const said = entry === null ? null : entryText(entry);

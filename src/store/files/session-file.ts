@@ -59,6 +59,7 @@ export class SessionFile {
   readonly #mutex = new Mutex();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #findings: Diagnostic[] = [];
+  #isClosed = false;
   /** As far as the log is in the tree. */
   #size = 0;
   /** From the working set, or from the whole log. */
@@ -84,17 +85,19 @@ export class SessionFile {
     this.#meta = this.#readMeta();
   }
 
-  /** Opens a session's files; those of a session that was accepted and never written are made from its header. */
+  /** Opens a session's files; `first` is what those begin with that were never written. */
   static async open(
     paths: SessionPaths,
     lock: WriteLock,
-    header: SessionHeader,
+    first: SessionHeader | null,
     lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     const { disk } = settings;
     const there = disk.stat(paths.log);
-    if (there === null || there.size === 0) await begin(paths, lock, `${JSON.stringify(header)}\n`, settings);
+    if (there === null || there.size === 0) {
+      await begin(paths, lock, first === null ? null : `${JSON.stringify(first)}\n`, settings);
+    }
     const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     const file = new SessionFile(paths, lock, handle, lookup, settings);
@@ -111,7 +114,7 @@ export class SessionFile {
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     await begin(paths, lock, tree.encode(), settings);
-    return SessionFile.open(paths, lock, tree.header, lookup, settings);
+    return SessionFile.open(paths, lock, null, lookup, settings);
   }
 
   /** At least what the model is concerned with, what other processes have written since included. */
@@ -156,6 +159,11 @@ export class SessionFile {
 
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
+    if (this.#isClosed) {
+      return Promise.reject(
+        failed(this.#paths.log, "it was put away meanwhile", "Look the session up again"),
+      );
+    }
     const writing = this.#write(make, options);
     this.#underWay.add(writing);
     const done = () => this.#underWay.delete(writing);
@@ -165,16 +173,25 @@ export class SessionFile {
 
   /** Finishes what is under way and lets go of the files. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
     this.#lock.close();
     this.#log.close();
     this.#working.close();
   }
 
-  /** Moves the files into another folder, whole; afterwards this object is of no use. */
-  async moveTo(target: SessionPaths): Promise<void> {
+  /** Moves the files into another folder, whole, under the lock; afterwards this object is of no use. */
+  async moveTo(target: SessionPaths, before: () => void): Promise<void> {
+    await this.#mutex.run(async () => {
+      await this.#lock.hold(() => this.#readIn());
+      try {
+        before();
+        await moveSession(this.#settings.disk, this.#paths, target);
+      } finally {
+        this.#lock.letGo();
+      }
+    });
     await this.close();
-    await moveSession(this.#settings.disk, this.#paths, target);
   }
 
   async #write(make: (tree: SessionTree) => Plan, options: WriteOptions): Promise<Plan> {
@@ -353,11 +370,11 @@ function isMeta(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.meta";
 }
 
-/** Makes log and working set of a new session, durably. What a crash left of an earlier try is replaced. */
+/** Makes log and working set of a new session, durably. `text` null: it was written before, and its log must be there. */
 async function begin(
   paths: SessionPaths,
   lock: WriteLock,
-  text: string,
+  text: string | null,
   settings: SessionFileSettings,
 ): Promise<void> {
   const { disk, newId } = settings;
@@ -367,6 +384,7 @@ async function begin(
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
+    if (text === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     await replaceWhole(disk, paths.log, Buffer.from(text), newId());
     disk.unlink(paths.working);
     if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);

@@ -30,7 +30,8 @@ import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./indexing.ts";
 import type { SessionFile } from "./session-file.ts";
 import { recordOf } from "./session-record.ts";
-import type { SessionRow } from "./work-db.ts";
+import type { SessionRow, SessionState } from "./work-db.ts";
+import { isThere } from "./work-db.ts";
 
 /** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
 export class FileSessions implements SessionStore {
@@ -44,7 +45,7 @@ export class FileSessions implements SessionStore {
 
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
     await this.#catalogue.knowUser(scope.userId ?? null);
-    const row = this.#accept(scope, init);
+    const row = this.#accept(scope, init, "pending");
     const file = await this.#orRelease(row, this.#catalogue.open(row));
     return this.#announce("created", row, file);
   }
@@ -56,7 +57,7 @@ export class FileSessions implements SessionStore {
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
     const rows = this.#rowsFor(scope.userId ?? null, lookup).filter(
-      (row) => !row.trashed && inScope(scope, row),
+      (row) => isThere(row) && inScope(scope, row),
     );
     return Promise.all(rows.map(async (row) => recordOf(row, await this.#catalogue.open(row))));
   }
@@ -137,9 +138,10 @@ export class FileSessions implements SessionStore {
   ): Promise<SessionRecord> {
     const source = await this.#catalogue.open(this.#require(scope, sessionId));
     if (entryId !== null) source.whole.path(entryId);
-    const row = this.#accept(scope, init, this.#catalogue.pathOf(this.#require(scope, sessionId)));
+    const row = this.#accept(scope, init, "forking", this.#catalogue.pathOf(this.#require(scope, sessionId)));
     const fork = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
     const file = await this.#orRelease(row, this.#catalogue.create(row, fork));
+    this.#catalogue.work.setState(row.uid, "live");
     return this.#announce("created", row, file);
   }
 
@@ -176,13 +178,13 @@ export class FileSessions implements SessionStore {
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
     const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
-    if (row === null || !row.trashed || !inScope(scope, row)) return notFound(sessionId);
+    if (row === null || row.state !== "trashed" || !inScope(scope, row)) return notFound(sessionId);
     const file = await this.#catalogue.untrash(row);
     return this.#announce("restored", row, file);
   }
 
   /** Takes key, id and label; from here on the session exists, whatever happens to this process. */
-  #accept(scope: Scope, init: SessionInit, parentSession?: string): SessionRow {
+  #accept(scope: Scope, init: SessionInit, state: SessionState, parentSession?: string): SessionRow {
     const { key, agentId } = placeOfKey(scope, init.key);
     const sessionId = init.sessionId === undefined ? this.#catalogue.newId() : parseSessionId(init.sessionId);
     const meta = firstMeta(init.meta);
@@ -194,7 +196,7 @@ export class FileSessions implements SessionStore {
       sessionId,
       label: meta.label ?? null,
       createdAt: this.#catalogue.now(),
-      trashed: false,
+      state,
       first: { cwd: init.cwd, meta, ...(parentSession === undefined ? {} : { parentSession }) },
     };
     this.#catalogue.work.claim(row);
@@ -219,7 +221,7 @@ export class FileSessions implements SessionStore {
 
   #row(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
-    return row !== null && !row.trashed && inScope(scope, row) ? row : null;
+    return row !== null && isThere(row) && inScope(scope, row) ? row : null;
   }
 
   #require(scope: Scope, sessionId: string): SessionRow {

@@ -10,6 +10,7 @@ import { readWhole, replaceWhole } from "./disk-files.ts";
 import { stateFolder } from "./layout.ts";
 import { Mutex } from "./mutex.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
+import { isThere } from "./work-db.ts";
 
 /** Track A: `context/<sessionId>/<key>.json`, each `{version, value}`, replaced whole. */
 export class FileState implements StateStore {
@@ -81,7 +82,7 @@ export class FileState implements StateStore {
 
   #row(scope: Scope, sessionId: string): SessionRow | null {
     const row = this.#work.byId(scope.userId ?? null, sessionId);
-    return row !== null && !row.trashed && inScope(scope, row) ? row : null;
+    return row !== null && isThere(row) && inScope(scope, row) ? row : null;
   }
 
   #path(row: SessionRow, key: string): string {

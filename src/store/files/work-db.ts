@@ -7,6 +7,17 @@ import { Database } from "./database.ts";
  * commit is synced. A session's row carries all that its log begins with, so that a crash after the commit costs nothing.
  */
 
+/**
+ * `pending`: accepted, its files are made at first use. `forking`: its files are being made, and nobody sees it until
+ * then. `live`. `trashed`.
+ */
+export type SessionState = "pending" | "forking" | "live" | "trashed";
+
+/** Whether a session is there for those who ask. */
+export function isThere(row: SessionRow): boolean {
+  return row.state === "pending" || row.state === "live";
+}
+
 export interface SessionRow {
   readonly uid: string;
   readonly userId: string | null;
@@ -15,7 +26,7 @@ export interface SessionRow {
   readonly sessionId: string;
   readonly label: string | null;
   readonly createdAt: number;
-  readonly trashed: boolean;
+  readonly state: SessionState;
   /** First values: what the log's header says. */
   readonly first: { readonly cwd: string; readonly meta: SessionMeta; readonly parentSession?: string };
 }
@@ -29,17 +40,17 @@ const migrations = [
      session_id TEXT NOT NULL,
      label TEXT,
      created_at INTEGER NOT NULL,
-     trashed INTEGER NOT NULL DEFAULT 0,
+     state TEXT NOT NULL,
      first TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
-   CREATE UNIQUE INDEX sessions_key ON sessions (user, key) WHERE trashed = 0;
+   CREATE UNIQUE INDEX sessions_key ON sessions (user, key) WHERE state <> 'trashed';
    CREATE UNIQUE INDEX sessions_id ON sessions (user, session_id COLLATE NOCASE);
-   CREATE UNIQUE INDEX sessions_label ON sessions (user, agent, label) WHERE trashed = 0 AND label IS NOT NULL;
+   CREATE UNIQUE INDEX sessions_label ON sessions (user, agent, label) WHERE state <> 'trashed' AND label IS NOT NULL;
    CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;`,
 ];
 
 const mostRows = 10_000;
-const columns = "uid, user, agent, key, session_id, label, created_at, trashed, first";
+const columns = "uid, user, agent, key, session_id, label, created_at, state, first";
 
 export class WorkDb {
   readonly #db: Database;
@@ -53,10 +64,10 @@ export class WorkDb {
 
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
   claim(row: SessionRow): void {
-    const { uid, userId, agentId, key, sessionId, label, createdAt, first } = row;
+    const { uid, userId, agentId, key, sessionId, label, createdAt, state, first } = row;
     this.#claiming(uid, () =>
       this.#db.run(
-        `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?)`,
+        `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         uid,
         userId ?? "",
         agentId,
@@ -64,6 +75,7 @@ export class WorkDb {
         sessionId,
         label,
         createdAt,
+        state,
         JSON.stringify(first),
       ),
     );
@@ -73,11 +85,13 @@ export class WorkDb {
     this.#claiming(uid, () => this.#db.run("UPDATE sessions SET label = ? WHERE uid = ?", label, uid));
   }
 
-  /** Into the trash or out of it; out of it, `conflict` when its key or label has been taken since. */
-  setTrashed(uid: string, trashed: boolean): void {
-    this.#claiming(uid, () =>
-      this.#db.run("UPDATE sessions SET trashed = ? WHERE uid = ?", trashed ? 1 : 0, uid),
-    );
+  /** Out of the trash it is a `conflict` when its key or label has been taken since. */
+  setState(uid: string, state: SessionState): void {
+    this.#claiming(uid, () => this.#db.run("UPDATE sessions SET state = ? WHERE uid = ?", state, uid));
+  }
+
+  inState(state: SessionState): SessionRow[] {
+    return this.#many("state = ?", state);
   }
 
   byId(userId: string | null, sessionId: string): SessionRow | null {
@@ -107,17 +121,22 @@ export class WorkDb {
   }
 
   byKey(userId: string | null, key: string): SessionRow | null {
-    return this.#one("user = ? AND key = ? AND trashed = 0", userId ?? "", key);
+    return this.#one("user = ? AND key = ? AND state IN ('pending', 'live')", userId ?? "", key);
   }
 
   byLabel(userId: string | null, agentId: string, label: string): SessionRow | null {
-    return this.#one("user = ? AND agent = ? AND label = ? AND trashed = 0", userId ?? "", agentId, label);
+    return this.#one(
+      "user = ? AND agent = ? AND label = ? AND state IN ('pending', 'live')",
+      userId ?? "",
+      agentId,
+      label,
+    );
   }
 
   /** Live sessions whose key ends in this spawn id. */
   bySpawnId(userId: string | null, spawnId: string): SessionRow[] {
     return this.#many(
-      "user = ? AND trashed = 0 AND key GLOB 'agent:*:subagent:*' AND substr(key, -length(?)) = ?",
+      "user = ? AND state IN ('pending', 'live') AND key GLOB 'agent:*:subagent:*' AND substr(key, -length(?)) = ?",
       userId ?? "",
       `:${spawnId}`,
       `:${spawnId}`,
@@ -126,7 +145,7 @@ export class WorkDb {
 
   byIdPrefix(userId: string | null, prefix: string): SessionRow[] {
     return this.#many(
-      "user = ? AND trashed = 0 AND substr(session_id, 1, length(?)) = ?",
+      "user = ? AND state IN ('pending', 'live') AND substr(session_id, 1, length(?)) = ?",
       userId ?? "",
       prefix,
       prefix,
@@ -140,10 +159,6 @@ export class WorkDb {
   /** For an index that has to be made anew. */
   markAllDirty(): void {
     this.#db.run("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions");
-  }
-
-  all(): SessionRow[] {
-    return this.#many("1 = 1");
   }
 
   /** Marks a session whose index may fall behind. */
@@ -214,7 +229,7 @@ function rowOf(row: Record<string, unknown>): SessionRow {
     sessionId: String(row.session_id),
     label: row.label === null ? null : String(row.label),
     createdAt: Number(row.created_at),
-    trashed: row.trashed === 1,
+    state: String(row.state) as SessionState,
     first: JSON.parse(String(row.first)) as SessionRow["first"],
   };
 }

@@ -111,17 +111,22 @@ export class WriteLock {
     const token = newToken();
     const holder: LockHolder = { ...self(), token, createdAt: clock.now() };
     const temporary = `${this.#path}.${token}`;
-    const file = disk.create(temporary);
     try {
-      appendWhole(file, Buffer.from(JSON.stringify(holder)));
-    } finally {
-      file.close();
-    }
-    try {
+      const file = disk.create(temporary);
+      try {
+        appendWhole(file, Buffer.from(JSON.stringify(holder)));
+      } finally {
+        file.close();
+      }
       if (!disk.link(temporary, this.#path)) return alone(() => this.#createWithoutLinks(holder));
     } catch (error) {
       if (isThere(error)) return false;
-      throw error;
+      const advice = "Nothing was changed; make room on the disk, or check that you may write there";
+      throw new SkeinError(
+        "write_failed",
+        { file: this.#path, problem: (error as Error).message, advice },
+        { cause: error },
+      );
     } finally {
       disk.unlink(temporary);
     }

@@ -1,0 +1,212 @@
+import { appendFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, unlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { append, create, ids, refused, said } from "../../src/conformance/expect.ts";
+import type { Scope } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { SimStore } from "../support/sim-store.ts";
+
+/** Each of these was a defect that somebody found by attacking the store. */
+
+const scope: Scope = { userId: "alice", agentId: "main" };
+const folders: string[] = [];
+afterAll(() => {
+  for (const each of folders) rmSync(each, { recursive: true, force: true });
+});
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "skein-attacked-"));
+  folders.push(made);
+  return made;
+}
+
+const sessionsOf = (root: string) => join(root, "users/alice/agents/main/sessions");
+
+describe("attacks that hold no more", () => {
+  test("[ST18] a bad user or agent in the scope is refused before anything is claimed, and hurts nobody else", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, scope, "s");
+    const key = "agent:main:main";
+    await refused("invalid_user_id", () =>
+      store.sessions.create({ userId: "x".repeat(300), agentId: "main" }, { key, cwd: "/" }),
+    );
+    await refused("invalid_user_id", () =>
+      store.sessions.create({ userId: "", agentId: "main" }, { key, cwd: "/" }),
+    );
+    await refused("invalid_user_id", () => store.sessions.list({ userId: "" }, {}));
+    await refused("invalid_agent_id", () =>
+      store.sessions.create({ agentId: "../../evil" }, { key: "global", cwd: "/" }),
+    );
+    await refused("invalid_agent_id", () => store.blobs.put({ agentId: "../../evil" }, new Uint8Array(1)));
+    expect(() => store.watch.subscribe({ userId: "" }, () => undefined)).toThrow("empty");
+    expect((await store.sessions.list(scope, {})).sessions).toHaveLength(1);
+    await store.close();
+    await (await openFilesStore({ root })).close();
+  });
+
+  test("[SR1] endless words and runs without a blank are searched like others", async () => {
+    const store = await openFilesStore({ root: folder() });
+    await create(store, scope, "s");
+    for (const text of ["世界".repeat(70_000), "a1".repeat(100_000), "x".repeat(3_000_000), "needle"]) {
+      await store.sessions.append(scope, "s", [{ draft: said(text) }]);
+    }
+    expect((await store.search.search(scope, { text: "needle" })).hits).toHaveLength(1);
+    expect((await store.search.search(scope, { text: "世界世" })).hits).toHaveLength(1);
+    await store.close();
+  });
+
+  test("[FS9] one session that cannot be read does not hide the others", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, scope, "good");
+    await create(store, scope, "bad");
+    await store.close();
+    unlinkSync(join(root, "index.db"));
+    for (const ending of ["-wal", "-shm"]) rmSync(join(root, `index.db${ending}`), { force: true });
+    for (const name of ["bad.log.jsonl", "bad.jsonl"]) unlinkSync(join(sessionsOf(root), name));
+    mkdirSync(join(sessionsOf(root), "bad.log.jsonl"));
+    const again = await openFilesStore({ root });
+    const page = await again.sessions.list(scope, {});
+    expect(page.sessions.map((each) => each.sessionId)).toEqual(["good"]);
+    expect(page.behind).toBe(1);
+    await again.close();
+  });
+
+  test("[FS7] a log that is gone is taken from its second name; a cut working set is not passed off as it", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, scope, "s");
+    await append(store, scope, "s", "a", "b");
+    await create(store, scope, "cut");
+    await append(store, scope, "cut", "a", "b");
+    await store.sessions.append(scope, "cut", [
+      { draft: { type: "compaction", summary: "S", firstKeptEntryId: "b", tokensBefore: 1 } },
+    ]);
+    await store.close();
+    for (const name of ["s", "cut"]) unlinkSync(join(sessionsOf(root), `${name}.log.jsonl`));
+    const again = await openFilesStore({ root });
+    expect(await ids(again, scope, "s")).toEqual(["a", "b"]);
+    await refused("write_failed", () => append(again, scope, "cut", "c"));
+    expect(readdirSync(sessionsOf(root))).toContain("cut.jsonl");
+    await again.close();
+  });
+
+  test("[FS8] half a line of another program in the middle of our burst costs nothing of ours", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, scope, "s");
+    await append(store, scope, "s", "a");
+    appendFileSync(join(sessionsOf(root), "s.jsonl"), '{"type":"message","id":"p');
+    await append(store, scope, "s", "b");
+    await append(store, scope, "s", "c");
+    expect(await ids(store, scope, "s")).toEqual(["a", "b", "c"]);
+    expect((await store.sessions.context(scope, "s"))?.entryIds).toEqual(["a", "b", "c"]);
+    await store.close();
+  });
+
+  test("[ST12] metadata and its version are the same after a cut and a reopening", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, scope, "s");
+    await append(store, scope, "s", "a");
+    await store.sessions.patch(scope, "s", { model: "m1" });
+    await store.sessions.branch(scope, "s", "a");
+    await store.sessions.patch(scope, "s", { model: "m2" });
+    await append(store, scope, "s", "b");
+    await store.sessions.append(scope, "s", [
+      { draft: { type: "compaction", summary: "S", firstKeptEntryId: "a", tokensBefore: 1 } },
+    ]);
+    const before = await store.sessions.get(scope, "s");
+    await store.close();
+    const again = await sim.open();
+    expect(await again.sessions.get(scope, "s")).toEqual(before);
+    await sim.dispose();
+  });
+
+  test("[FS2] a create and a label that could not be written are not there, and can be tried again", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, scope, "s", { label: "old" });
+    sim.disk.fault = (op) => (op === "write" ? { error: "ENOSPC" } : null);
+    await refused("write_failed", () => create(store, scope, "new"));
+    await refused("write_failed", () => store.sessions.patch(scope, "s", { label: "new" }));
+    sim.disk.fault = () => null;
+    expect(await store.sessions.get(scope, "new")).toBeNull();
+    await create(store, scope, "new", { label: "new" });
+    const found = await store.sessions.find(scope, { by: "label", label: "old", agentId: "main" });
+    expect(found.map((each) => each.sessionId)).toEqual(["s"]);
+    await sim.dispose();
+  });
+
+  test("[ST15] removed twice at once, and written to meanwhile: one removal, no crash, nothing lost", async () => {
+    const store = await openFilesStore({ root: folder() });
+    for (let round = 0; round < 20; round++) {
+      const name = `s${round}`;
+      await create(store, scope, name);
+      await append(store, scope, name, "a");
+      const writes = ["b", "c"].map((id) => append(store, scope, name, id).then(() => id));
+      const results = await Promise.allSettled([
+        ...writes,
+        store.sessions.remove(scope, name),
+        store.sessions.remove(scope, name),
+      ]);
+      const kept = results
+        .slice(0, 2)
+        .flatMap((each) => (each.status === "fulfilled" ? [each.value as string] : []));
+      expect(results.slice(2).map((each) => each.status)).toEqual(["fulfilled", "fulfilled"]);
+      await store.sessions.restore(scope, name);
+      expect(await ids(store, scope, name)).toEqual(expect.arrayContaining(["a", ...kept]));
+    }
+    await store.close();
+  });
+
+  test("[ST15] removing and restoring while others look loses nothing", async () => {
+    const root = folder();
+    const [ours, theirs] = [await openFilesStore({ root }), await openFilesStore({ root })];
+    await create(ours, scope, "s");
+    await append(ours, scope, "s", "a", "b");
+    let done = false;
+    const looking = (async () => {
+      while (!done) {
+        await theirs.sessions.get(scope, "s").catch(() => null);
+        await theirs.sessions.list(scope, {});
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    for (let round = 0; round < 60; round++) {
+      await ours.sessions.remove(scope, "s");
+      await ours.sessions.restore(scope, "s");
+    }
+    done = true;
+    await looking;
+    expect(await ids(ours, scope, "s")).toEqual(["a", "b"]);
+    await ours.close();
+    await theirs.close();
+  });
+
+  test("[ST11] a fork is seen by others whole or not at all", async () => {
+    const root = folder();
+    const [ours, theirs] = [await openFilesStore({ root }), await openFilesStore({ root })];
+    await create(ours, scope, "s");
+    await append(ours, scope, "s", "a", "b");
+    for (let round = 0; round < 60; round++) {
+      const name = `f${round}`;
+      const forking = ours.sessions.fork(scope, "s", "b", {
+        key: `agent:main:session:${name}`,
+        sessionId: name,
+        cwd: "/",
+      });
+      let seen = await theirs.sessions.get(scope, name);
+      while (seen === null) {
+        await new Promise((resolve) => setImmediate(resolve));
+        seen = await theirs.sessions.get(scope, name);
+      }
+      expect(seen.leafId).toBe("b");
+      expect((await forking).leafId).toBe("b");
+    }
+    await ours.close();
+    await theirs.close();
+  });
+});
