@@ -1,4 +1,3 @@
-import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
@@ -54,7 +53,7 @@ export class SessionCatalogue {
   }
 
   now(): number {
-    return (this.#settings.clock satisfies Clock).now();
+    return this.#settings.clock.now();
   }
 
   pathOf(row: SessionRow): string {

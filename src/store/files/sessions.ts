@@ -25,6 +25,7 @@ import { mostEntries, pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./indexing.ts";
@@ -82,11 +83,7 @@ export class FileSessions implements SessionStore {
     const file = await this.#catalogue.open(row);
     const writing = file.write((tree) => {
       const { meta, version } = file.meta;
-      if (options.ifVersion !== undefined && options.ifVersion !== version) {
-        throw new SkeinError("conflict", {
-          problem: `The session has version ${version}, not ${options.ifVersion}`,
-        });
-      }
+      checkVersion(version, options.ifVersion);
       const next = applyPatch(meta, changes);
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) this.#catalogue.work.claimLabel(row.uid, next.label ?? null);
@@ -136,9 +133,10 @@ export class FileSessions implements SessionStore {
     entryId: string | null,
     init: SessionInit,
   ): Promise<SessionRecord> {
-    const source = await this.#catalogue.open(this.#require(scope, sessionId));
+    const from = this.#require(scope, sessionId);
+    const source = await this.#catalogue.open(from);
     if (entryId !== null) source.whole.path(entryId);
-    const row = this.#accept(scope, init, "forking", this.#catalogue.pathOf(this.#require(scope, sessionId)));
+    const row = this.#accept(scope, init, "forking", this.#catalogue.pathOf(from));
     const fork = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
     const file = await this.#orRelease(row, this.#catalogue.create(row, fork));
     this.#catalogue.work.setState(row.uid, "live");
@@ -178,7 +176,7 @@ export class FileSessions implements SessionStore {
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
     const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
-    if (row === null || row.state !== "trashed" || !inScope(scope, row)) return notFound(sessionId);
+    if (row === null || row.state !== "trashed" || !inScope(scope, row)) return noSuchSession(sessionId);
     const file = await this.#catalogue.untrash(row);
     return this.#announce("restored", row, file);
   }
@@ -225,7 +223,7 @@ export class FileSessions implements SessionStore {
   }
 
   #require(scope: Scope, sessionId: string): SessionRow {
-    return this.#row(scope, sessionId) ?? notFound(sessionId);
+    return this.#row(scope, sessionId) ?? noSuchSession(sessionId);
   }
 
   #rowsFor(userId: string | null, lookup: Lookup): SessionRow[] {
@@ -283,9 +281,4 @@ function idsAskedFor({ draft, id }: AppendItem): string[] {
 function isSpawn(key: string, spawnId: string): boolean {
   const parsed = parseKey(key);
   return parsed.form === "subagent" && parsed.thread === undefined && parsed.spawnId === spawnId;
-}
-
-function notFound(sessionId: string): never {
-  const advice = "`find` and `list` show what is there";
-  throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }

@@ -4,6 +4,7 @@ import { sessionIdProblem } from "../../core/names.ts";
 import { isRecord } from "../../core/shape.ts";
 import { inScope } from "../changes.ts";
 import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
+import { noSuchSession } from "../refusals.ts";
 import { checkStateKey, versionConflict } from "../state-rules.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
@@ -43,8 +44,7 @@ export class FileState implements StateStore {
     return this.#mutex.run(async () => {
       checkStateKey(key);
       const row = this.#row(scope, sessionId);
-      if (row === null)
-        throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
+      if (row === null) return noSuchSession(sessionId);
       const version = this.#read(row, key)?.version ?? null;
       if (options.ifVersion !== undefined && options.ifVersion !== version) {
         throw versionConflict(key, version, options.ifVersion);

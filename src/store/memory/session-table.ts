@@ -4,6 +4,7 @@ import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import { inScope } from "../changes.ts";
 import type { Scope, SessionMeta, SessionRecord } from "../contract.ts";
+import { noSuchSession } from "../refusals.ts";
 
 /** A session as the memory store holds it. */
 export interface HeldSession {
@@ -41,7 +42,7 @@ export class SessionTable {
   }
 
   require(scope: Scope, sessionId: string): HeldSession {
-    return this.get(scope, sessionId) ?? notFound(sessionId);
+    return this.get(scope, sessionId) ?? noSuchSession(sessionId);
   }
 
   trashed(scope: Scope, sessionId: string): HeldSession | null {
@@ -89,11 +90,6 @@ export function recordOf(session: HeldSession): SessionRecord {
     updatedAt,
     leafId: tree.leafId,
   };
-}
-
-export function notFound(sessionId: string): never {
-  const advice = "`find` and `list` show what is there";
-  throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
 function taken(what: string, name: string): never {

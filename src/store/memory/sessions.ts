@@ -25,9 +25,10 @@ import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
-import { notFound, recordOf } from "./session-table.ts";
+import { recordOf } from "./session-table.ts";
 
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
@@ -78,11 +79,7 @@ export class MemorySessions implements SessionStore {
     options: { ifVersion?: number } = {},
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
-    if (options.ifVersion !== undefined && options.ifVersion !== session.version) {
-      throw new SkeinError("conflict", {
-        problem: `The session has version ${session.version}, not ${options.ifVersion}`,
-      });
-    }
+    checkVersion(session.version, options.ifVersion);
     const meta = applyPatch(session.meta, changes);
     if (meta === session.meta) return recordOf(session);
     this.#table.claim({ ...session, ...labelOf(meta) }, session);
@@ -152,7 +149,7 @@ export class MemorySessions implements SessionStore {
   }
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
-    const session = this.#table.trashed(scope, sessionId) ?? notFound(sessionId);
+    const session = this.#table.trashed(scope, sessionId) ?? noSuchSession(sessionId);
     this.#table.claim({ ...session, ...labelOf(session.meta) }, session);
     session.trashed = false;
     const record = recordOf(session);
