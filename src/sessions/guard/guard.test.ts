@@ -194,6 +194,13 @@ describe("the guard", () => {
     expect((await transcript(store)).at(-1)).toBe("user");
   });
 
+  test("[GRD7] a crowd of writers in one process all get their turn", async () => {
+    const { store, say } = await guarded();
+    const results = await Promise.all(Array.from({ length: 80 }, (_, index) => say(user(`m${index}`))));
+    expect(results.every((each) => each.refused === null)).toBe(true);
+    expect(await transcript(store)).toHaveLength(80);
+  });
+
   test("[GRD7] the same id again changes nothing, and writers at the same time keep calls and results together", async () => {
     const { store, say } = await guarded();
     await say(calling(call("a"), call("b")), { id: "one" });

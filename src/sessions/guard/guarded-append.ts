@@ -7,6 +7,7 @@ import type {
   ToolCallBlock,
   ToolResultMessage,
 } from "../../core/messages.ts";
+import { KeyedMutex } from "../../core/mutex.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { AppendItem, AppendOptions, Scope, Store } from "../../store/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
@@ -87,8 +88,20 @@ export async function closeOpenCalls(
 
 type Decision = { items: readonly AppendItem[]; notes: readonly GuardNote[] } | { refused: string };
 
+/** Writers of one session in this process take turns; those of other processes show as a conflict, and it is decided anew. */
+const turns = new WeakMap<Store, KeyedMutex>();
+
+function appendOnLeaf(...args: Parameters<typeof decideAndAppend>): Promise<GuardedAppend> {
+  const [store, scope, sessionId] = args;
+  const queue = turns.get(store) ?? new KeyedMutex();
+  turns.set(store, queue);
+  return queue.run(JSON.stringify([scope.userId ?? null, sessionId.toLowerCase()]), () =>
+    decideAndAppend(...args),
+  );
+}
+
 /** Decides by the branch as it is, and writes only if it still is. */
-async function appendOnLeaf(
+async function decideAndAppend(
   store: Store,
   scope: Scope,
   sessionId: string,

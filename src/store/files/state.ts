@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
+import { Mutex } from "../../core/mutex.ts";
 import { sessionIdProblem } from "../../core/names.ts";
 import { isRecord } from "../../core/shape.ts";
 import { inScope } from "../changes.ts";
@@ -9,7 +10,6 @@ import { checkStateKey, versionConflict } from "../state-rules.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
 import { stateFolder } from "./layout.ts";
-import { Mutex } from "./mutex.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
