@@ -62,8 +62,10 @@ export class WriteLock {
     const { clock, sleep } = this.#settings;
     const until = clock.now() + timeoutMs;
     // Whoever we made room for comes first: it only looks now and then.
-    for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--)
+    for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
+    }
+    this.#yielded = false;
     for (let wait = shortestWait; !this.#tryAcquire(); wait = Math.min(2 * wait, longestWait)) {
       const left = until - clock.now();
       if (left <= 0) throw this.#giveUp();
@@ -154,9 +156,15 @@ export class WriteLock {
     return true;
   }
 
-  #touch(): void {
-    if (this.#read()?.token === this.#token)
-      this.#settings.disk.touch(this.#path, this.#settings.clock.now());
+  /** So that other machines see that we live. `false`: the disk did not let us; the next time is soon enough. */
+  #touch(): boolean {
+    try {
+      const isOurs = this.#read()?.token === this.#token;
+      if (isOurs) this.#settings.disk.touch(this.#path, this.#settings.clock.now());
+      return isOurs;
+    } catch {
+      return false;
+    }
   }
 
   #leaveMark(): void {
@@ -217,15 +225,18 @@ export class WriteLock {
 /** Locks that this process holds are gone when it exits. */
 const held = new Set<WriteLock>();
 process.on("exit", () => {
-  for (const lock of held) {
-    try {
-      lock.release();
-    } catch {
-      // The next one may be on another disk; the lock of a dead process is taken over anyway.
-      process.exitCode ||= 1;
-    }
-  }
+  for (const lock of held) isReleased(lock);
 });
+
+/** `false`: its disk does not let us; others take over the lock of a dead process anyway. */
+function isReleased(lock: WriteLock): boolean {
+  try {
+    lock.release();
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 let identity: Pick<LockHolder, "pid" | "started" | "host" | "bootId"> | undefined;
 
