@@ -289,8 +289,10 @@ export class SessionFile {
     if (this.#working.isUntouched(this.#size)) return;
     this.#widen();
     const bytes = this.#working.readWhole();
-    if (bytes !== null) this.#takeIn(bytes);
-    if (this.#working.adopt(bytes) === null && !this.#working.isLog()) await this.#cut();
+    const taken = bytes === null ? null : this.#takeIn(bytes);
+    // The working set may be the only other copy, and is about to be replaced.
+    if (taken !== null) await this.#log.kept(taken);
+    if (this.#adopt(bytes) === null && !this.#working.isLog()) await this.#cut();
   }
 
   /** A new working set from the log, put in place whole. */
@@ -301,18 +303,18 @@ export class SessionFile {
   }
 
   /** Lines that somebody else (pi, OpenClaw) appended to the working set go into the log, as they are. */
-  #takeIn(bytes: Uint8Array): void {
+  #takeIn(bytes: Uint8Array): LogMark | null {
     const found = parseSession(bytes).lines.filter((line): line is Entry => !isCorrupt(line));
     const foreign = found.filter((entry) => this.#tree.entry(entry.id) === null);
-    if (foreign.length === 0) return;
+    if (foreign.length === 0) return null;
     const ours = this.#tree.tipId;
-    this.#log.append(this.#size, foreign.map(encodeEntry));
+    const mark = this.#log.append(this.#size, foreign.map(encodeEntry));
     this.#reload();
     const note = `${foreign.length} entries that another program wrote to the working set were taken in`;
     this.#find("taken_in", note, foreign[0]?.id);
     // Theirs goes on from ours, or ours went on without them: then it stays the branch to go on with.
     const goesOn = ours === null || this.#tree.path().some((entry) => entry.id === ours);
-    if (!goesOn) this.#append(this.#tree.planBranch(ours));
+    return goesOn ? mark : this.#append(this.#tree.planBranch(ours));
   }
 
   /** While we write ourselves, nobody else does. */
@@ -327,13 +329,17 @@ export class SessionFile {
 
   /** The working set, where it is a file of its own that is in line with the log; else the log. */
   #load(): SessionTree {
-    const { clock, newId } = this.#settings;
-    const session = this.#working.isLog() ? null : this.#working.adopt(this.#working.readWhole());
-    const left = leftOutOf(session?.header ?? null);
-    if (session === null || left === null) return this.#readLog();
+    const tree = this.#working.isLog() ? null : this.#adopt(this.#working.readWhole());
+    const left = leftOutOf(tree?.header ?? null);
+    if (tree === null || left === null) return this.#readLog();
     this.#left = left;
     this.#size = this.#log.size;
-    return SessionTree.from(session, { clock, newId });
+    return tree;
+  }
+
+  #adopt(bytes: Uint8Array | null): SessionTree | null {
+    const { clock, newId } = this.#settings;
+    return this.#working.adopt(bytes, { clock, newId });
   }
 
   /** A cut working set's header has the metadata as it was then; only what came behind the cut is new. */

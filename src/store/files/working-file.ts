@@ -1,5 +1,5 @@
-import type { ParsedSession } from "../../core/parse-session.ts";
 import { parseSession } from "../../core/parse-session.ts";
+import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { appendWhole, readWhole, replaceWhole } from "./disk-files.ts";
@@ -60,7 +60,7 @@ export class WorkingFile {
    * What it holds, if that says what the log says: its own lines at the cut, then the log's bytes behind it. From then
    * on it follows the log. `null`: it has to be made anew.
    */
-  adopt(bytes: Uint8Array | null): ParsedSession | null {
+  adopt(bytes: Uint8Array | null, options: TreeOptions): SessionTree | null {
     this.#drop();
     if (bytes === null || this.isLog()) return null;
     const session = parseSession(bytes);
@@ -69,12 +69,12 @@ export class WorkingFile {
     const expected = this.#log.read(marks.logBytes, Math.max(0, this.#log.size - marks.logBytes));
     if (Buffer.compare(bytes.subarray(headerEnd + marks.ownBytes), expected) !== 0) return null;
     // The same bytes are not enough where the leaf moved to an entry that was left out, and a crash came before the cut.
-    const { diagnostics } = SessionTree.from(session);
-    if (diagnostics.some(({ code }) => code === "missing_parent")) return null;
+    const tree = SessionTree.from(session, options);
+    if (tree.diagnostics.some(({ code }) => code === "missing_parent")) return null;
     this.#file = this.#disk.openExisting(this.#path);
     this.#followed = marks.logBytes + expected.length;
     this.#end = bytes.length;
-    return session;
+    return tree;
   }
 
   /** Copies what it does not have yet from the log. What went wrong, or `null`; the log has it all the same. */
