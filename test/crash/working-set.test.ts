@@ -176,6 +176,10 @@ describe("log and working set", () => {
     const again = await sim.open();
     expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "c", "d", "e", "pi1", "pi2"]);
     expect(sim.disk.textOf(log)).toContain('"pi2"');
+    const told = (await again.sessions.context(alice, "s"))?.diagnostics ?? [];
+    expect(told).toMatchObject([{ code: "taken_in", entryId: "pi1" }]);
+    const after = await sim.powerCut();
+    expect(await ids(after, alice, "s")).toContain("pi2");
     expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
     await sim.dispose();
   });

@@ -6,6 +6,7 @@ import type { IndexDb } from "./index-db.ts";
 import { indexSession } from "./indexing.ts";
 import type { SessionPaths } from "./layout.ts";
 import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
+import type { Recovery } from "./recover.ts";
 import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
 import { moveSession, SessionFile } from "./session-file.ts";
 import { headerOf } from "./session-record.ts";
@@ -19,6 +20,7 @@ export interface CatalogueSettings extends SessionFileSettings {
   readonly lock: LockSettings;
   /** How many sessions are kept open. */
   readonly mostOpen: number;
+  readonly report: (found: Recovery) => void;
 }
 
 /** Longest that a list waits for sessions that the index is behind for. */
@@ -37,6 +39,7 @@ export class SessionCatalogue {
   /** In the order of use, the oldest first. */
   readonly #open = new Map<string, { opening: Promise<SessionFile>; used: number }>();
   readonly #trashing = new Map<string, Promise<void>>();
+  readonly #reported = new Set<string>();
   /** Marked in `work.db` as possibly behind in the index. */
   readonly #marked = new Set<string>();
   #markedAt = 0;
@@ -88,22 +91,27 @@ export class SessionCatalogue {
     return this.#keep(row.uid, SessionFile.create(paths, lock, tree, this.#lookup(row.uid), this.#settings));
   }
 
-  /** Marked first, moved then, both under the lock: a crash in between is finished at the next start. */
-  trash(row: SessionRow): Promise<void> {
+  /**
+   * Marked first, moved then, both under the lock: a crash in between is finished at the next start. `false`: somebody
+   * else here is at it.
+   */
+  async trash(row: SessionRow): Promise<boolean> {
     const known = this.#trashing.get(row.uid);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      await known;
+      return false;
+    }
     const trashing = this.#moveToTrash(row).finally(() => this.#trashing.delete(row.uid));
     this.#trashing.set(row.uid, trashing);
-    return trashing;
+    await trashing;
+    return true;
   }
 
   async #moveToTrash(row: SessionRow): Promise<void> {
     const file = await this.open(row);
     this.#open.delete(row.uid);
-    await file.moveTo(trashedPaths(this.#settings.root, row.uid, row.sessionId), () => {
-      if (this.work.byUid(row.uid)?.state === "trashed") return;
-      this.work.setState(row.uid, "trashed");
-    });
+    const target = trashedPaths(this.#settings.root, row.uid, row.sessionId);
+    await file.moveTo(target, () => this.work.move(row.uid, "live", "trashed"));
     this.index.remove(row.uid);
   }
 
@@ -115,7 +123,7 @@ export class SessionCatalogue {
     await this.#underLock(row, undefined, async () => {
       if (disk.stat(away.log) !== null) await moveSession(disk, away, paths);
       try {
-        this.work.setState(row.uid, "live");
+        this.work.move(row.uid, "trashed", "live");
       } catch (error) {
         await moveSession(disk, paths, away);
         throw error;
@@ -144,7 +152,7 @@ export class SessionCatalogue {
   }
 
   #endFork(row: SessionRow, isWritten: boolean): void {
-    if (isWritten) this.work.setState(row.uid, "live");
+    if (isWritten) this.work.move(row.uid, "forking", "live");
     else this.work.release(row.uid);
   }
 
@@ -163,7 +171,7 @@ export class SessionCatalogue {
   async #openFiles(row: SessionRow, paths: SessionPaths, lock: WriteLock): Promise<SessionFile> {
     const first = row.state === "pending" ? headerOf(row) : null;
     const file = await SessionFile.open(paths, lock, first, this.#lookup(row.uid), this.#settings);
-    if (row.state === "pending") this.work.setState(row.uid, "live");
+    if (row.state === "pending") this.work.move(row.uid, "pending", "live");
     return file;
   }
 
@@ -185,14 +193,25 @@ export class SessionCatalogue {
     for (const uid of marked) {
       if (performance.now() > until) break;
       // One session that cannot be read must not keep everybody else's from being listed.
-      const indexed = await this.#indexOne(uid).then(
-        () => true,
-        () => false,
+      const problem = await this.#indexOne(uid).then(
+        () => null,
+        (error: unknown) => String(error),
       );
-      if (indexed) done.push(uid);
+      if (problem === null) done.push(uid);
+      else this.#reportOnce(uid, problem);
     }
     if (performance.now() - this.#checkpointed > checkpointMs) this.#settleMarks(done);
     return marked.length - done.length;
+  }
+
+  #reportOnce(uid: string, problem: string): void {
+    if (this.#reported.has(uid)) return;
+    this.#reported.add(uid);
+    this.#settings.report({
+      kind: "not_indexed",
+      file: uid,
+      note: `the session cannot be listed or searched: ${problem}`,
+    });
   }
 
   /** A session with its index up to date. */

@@ -14,9 +14,9 @@ import { readWhole } from "./disk-files.ts";
 import type { AgentPlace } from "./layout.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 
-/** What had to be put right when the store was opened. */
+/** What had to be put right, or could not be. */
 export interface Recovery {
-  readonly kind: "set_aside" | "rebuilt" | "claim_changed" | "not_taken_in";
+  readonly kind: "set_aside" | "rebuilt" | "claim_changed" | "not_taken_in" | "not_indexed";
   readonly file: string;
   readonly note: string;
 }

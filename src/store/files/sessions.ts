@@ -139,7 +139,7 @@ export class FileSessions implements SessionStore {
     const row = this.#accept(scope, init, "forking", this.#catalogue.pathOf(from));
     const fork = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
     const file = await this.#orRelease(row, this.#catalogue.create(row, fork));
-    this.#catalogue.work.setState(row.uid, "live");
+    this.#catalogue.work.move(row.uid, "forking", "live");
     return this.#announce("created", row, file);
   }
 
@@ -149,7 +149,10 @@ export class FileSessions implements SessionStore {
     options: ContextOptions = {},
   ): Promise<SessionContext | null> {
     const row = this.#row(scope, sessionId);
-    return row === null ? null : (await this.#catalogue.open(row)).recent.context(undefined, options);
+    if (row === null) return null;
+    const file = await this.#catalogue.open(row);
+    const context = file.recent.context(undefined, options);
+    return { ...context, diagnostics: [...context.diagnostics, ...file.findings] };
   }
 
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
@@ -169,7 +172,7 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return false;
     const record = recordOf(row, await this.#catalogue.open(row));
-    await this.#catalogue.trash(row);
+    if (!(await this.#catalogue.trash(row))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
   }

@@ -58,6 +58,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<Store>
     newId,
     durability: options.durability ?? "full",
     mostOpen,
+    report,
     lock: {
       disk,
       clock,

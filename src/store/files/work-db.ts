@@ -85,9 +85,14 @@ export class WorkDb {
     this.#claiming(uid, () => this.#db.run("UPDATE sessions SET label = ? WHERE uid = ?", label, uid));
   }
 
-  /** Out of the trash it is a `conflict` when its key or label has been taken since. */
-  setState(uid: string, state: SessionState): void {
-    this.#claiming(uid, () => this.#db.run("UPDATE sessions SET state = ? WHERE uid = ?", state, uid));
+  /**
+   * From one state to another, if it is still in the first. Out of the trash it is a `conflict` when its key or label has
+   * been taken since.
+   */
+  move(uid: string, from: SessionState, to: SessionState): void {
+    this.#claiming(uid, () =>
+      this.#db.run("UPDATE sessions SET state = ? WHERE uid = ? AND state = ?", to, uid, from),
+    );
   }
 
   inState(state: SessionState): SessionRow[] {
@@ -111,9 +116,11 @@ export class WorkDb {
     return Number(this.#db.sql("PRAGMA data_version").get()?.data_version);
   }
 
-  /** Gives back what a session took that never came to be. */
+  /** Gives back what a session took that never came to be; one that somebody else has made meanwhile stays. */
   release(uid: string): void {
-    this.#claiming(uid, () => this.#db.run("DELETE FROM sessions WHERE uid = ?", uid));
+    this.#claiming(uid, () =>
+      this.#db.run("DELETE FROM sessions WHERE uid = ? AND state IN ('pending', 'forking')", uid),
+    );
   }
 
   byUid(uid: string): SessionRow | null {
