@@ -3,6 +3,7 @@ import type { Entry } from "../core/entries.ts";
 import type { SessionKind } from "../core/keys.ts";
 import type { Lookup } from "../core/references.ts";
 import type { EntryDraft } from "../core/seal.ts";
+import type { SessionTree } from "../core/tree.ts";
 
 /**
  * What a store must do, in five ports, so that nobody has to write a queue in order to keep messages. The rules are
@@ -74,6 +75,54 @@ export interface SessionRecord {
   readonly leafId: string | null;
 }
 
+/** What a session's entries come to, so that a list need not open any. */
+export interface SessionDigest {
+  /** Entries, on all branches. */
+  readonly entries: number;
+  /** Bytes of its lines, the header's too. */
+  readonly bytes: number;
+  /** The model that answered last, or was chosen since. */
+  readonly model: { readonly provider: string; readonly modelId: string } | null;
+  readonly thinkingLevel: string | null;
+  /** Spent under this session id: what a fork copied does not count. */
+  readonly totalTokens: number;
+  /** `null` where the price of something is not known. */
+  readonly costUsd: number | null;
+  /** What the last answer's request and reply came to; `null` before the first, and behind a compaction. */
+  readonly contextTokens: number | null;
+  readonly compactions: number;
+  /** The last compaction's goal, else how the user began; at most 200 characters. */
+  readonly summary: string | null;
+  /** When a person said something last; messages between sessions and of the system do not count. */
+  readonly lastInputAt: number | null;
+}
+
+/** A session as lists show it, with what its entries come to. */
+export interface ListedSession extends SessionRecord {
+  readonly digest: SessionDigest;
+}
+
+/** A session in the trash. */
+export interface TrashedSession {
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  readonly kind: SessionKind;
+  readonly sessionId: string;
+  readonly label: string | null;
+  readonly removedAt: number;
+  readonly bytes: number;
+}
+
+/** What a redaction came to. */
+export interface Redaction {
+  /** Entries that are tombstones now, by session: this one, and those that had a copy. */
+  readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
+  /** Summaries that were made of what is gone, and may repeat it. */
+  readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
+}
+
 export interface SessionInit {
   readonly key: string;
   /** Left out: a new one. */
@@ -102,7 +151,7 @@ export interface SessionQuery {
 
 export interface SessionPage {
   /** Newest first. */
-  readonly sessions: readonly SessionRecord[];
+  readonly sessions: readonly ListedSession[];
   readonly nextCursor: string | null;
   /** How many sessions the answer may be behind for; 0 where the store has no such lag. */
   readonly behind: number;
@@ -176,6 +225,28 @@ export interface SessionStore {
   remove(scope: Scope, sessionId: string): Promise<boolean>;
   /** Back out of the trash; `conflict` when its key or label has been taken since. */
   restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
+  /** What is in the trash, the last removed first. */
+  trashed(scope: Scope): Promise<readonly TrashedSession[]>;
+  /** Out of the trash for good, with its state; its session id is free again. `false`: was not in the trash. */
+  purge(scope: Scope, sessionId: string): Promise<boolean>;
+  /** A new session with the entries of a tree that was made elsewhere, under their ids. */
+  adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord>;
+  /**
+   * A new session under the same key, with the same metadata and label; the old one stays readable under
+   * `agent:<id>:reset:<old sessionId>`.
+   */
+  reset(
+    scope: Scope,
+    sessionId: string,
+    options?: { sessionId?: string },
+  ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
+  /**
+   * Makes tombstones of entries, here and in every copy that the user's other sessions and trash have: place, role and
+   * pairing stay, what was said is gone for good. The one thing that rewrites a session.
+   */
+  redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
+  /** Everything of a user, for good: sessions, trash, state, blobs. The unnamed user is refused. */
+  purgeUser(scope: Scope): Promise<{ readonly sessions: number }>;
 }
 
 export interface SearchQuery {
@@ -236,7 +307,11 @@ export interface BlobStore {
 }
 
 export type StoreChange =
-  | { readonly type: "created" | "patched" | "removed" | "restored"; readonly session: SessionRecord }
+  | {
+      readonly type: "created" | "patched" | "removed" | "restored" | "redacted";
+      readonly session: SessionRecord;
+    }
+  | { readonly type: "purged"; readonly session: TrashedSession }
   | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
 
 /** What this process changes. */

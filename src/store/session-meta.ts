@@ -5,30 +5,35 @@ import type { MetaPatch, SessionMeta } from "./contract.ts";
 
 /**
  * A session's metadata in its log: first values in the header, each change an entry `skein.meta` with the changed
- * fields. A cut working set's header has them as they were at the cut. `of` names the session it is about: a fork copies entries, but not what they say of their old session.
+ * fields. A cut working set's header has them as they were at the cut. `of` is the uid of the session it is about: a fork
+ * or an import copies entries, but not what they say of their old session. A changed key stands among the fields.
  */
 
 export interface VersionedMeta {
   readonly meta: SessionMeta;
   /** From 1 up, one more with each change. */
   readonly version: number;
+  /** The key as last changed; `null`: it is the header's. */
+  readonly key: string | null;
 }
 
-export function metaDraft(sessionId: string, changes: MetaPatch): EntryDraft {
-  return { type: "custom", customType: "skein.meta", data: { of: sessionId, ...changes } };
+export function metaDraft(uid: string, changes: MetaPatch): EntryDraft {
+  return { type: "custom", customType: "skein.meta", data: { of: uid, ...changes } };
 }
 
 export function metaOf(header: SessionHeader, entries: Iterable<Entry>): VersionedMeta {
   let meta: SessionMeta = isRecord(header.skein?.meta) ? (header.skein.meta as SessionMeta) : {};
   let version = typeof header.skein?.version === "number" ? header.skein.version : 1;
+  let key: string | null = null;
   for (const entry of entries) {
     if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data)) continue;
-    const { of, ...changes } = entry.data;
-    if (of !== header.id) continue;
+    const { of, key: changed, ...changes } = entry.data;
+    if (of === undefined || of !== header.skein?.uid) continue;
+    if (typeof changed === "string") key = changed;
     meta = withoutNulls({ ...meta, ...changes });
     version += 1;
   }
-  return { meta, version };
+  return { meta, version, key };
 }
 
 function withoutNulls(meta: Record<string, unknown>): SessionMeta {

@@ -21,7 +21,7 @@ export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
     meta,
     name: tree.name,
     createdAt: row.createdAt,
-    updatedAt: file.saidAt ?? row.createdAt,
+    updatedAt: Math.max(row.createdAt, file.saidAt ?? 0),
     leafId: tree.leafId,
   };
 }

@@ -13,13 +13,16 @@ import type {
   AppendOptions,
   EntryPage,
   EntryRange,
+  ListedSession,
   MetaPatch,
+  Redaction,
   Scope,
   SessionInit,
   SessionPage,
   SessionQuery,
   SessionRecord,
   SessionStore,
+  TrashedSession,
 } from "../contract.ts";
 import { mostEntries, pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
@@ -70,7 +73,7 @@ export class FileSessions implements SessionStore {
     const found = this.#catalogue.index.list(scope, query, limit + 1, place);
     const last = found[limit - 1];
     const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
-    return { sessions: found.slice(0, limit), nextCursor, behind };
+    return { sessions: found.slice(0, limit) as ListedSession[], nextCursor, behind };
   }
 
   async patch(
@@ -87,7 +90,7 @@ export class FileSessions implements SessionStore {
       const next = applyPatch(meta, changes);
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) this.#catalogue.work.claimLabel(row.uid, next.label ?? null);
-      return tree.plan([{ draft: metaDraft(tree.header.id, metaChanges(meta, next)) }]);
+      return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
     }, this.#marking(row));
     const plan = await writing.catch((error: unknown) => {
       // The log decides; what it did not take is not claimed either.
@@ -182,6 +185,29 @@ export class FileSessions implements SessionStore {
     if (row === null || row.state !== "trashed" || !inScope(scope, row)) return noSuchSession(sessionId);
     const file = await this.#catalogue.untrash(row);
     return this.#announce("restored", row, file);
+  }
+
+  trashed(_scope: Scope): Promise<readonly TrashedSession[]> {
+    throw new Error("under way");
+  }
+  purge(_scope: Scope, _sessionId: string): Promise<boolean> {
+    throw new Error("under way");
+  }
+  adopt(_scope: Scope, _init: SessionInit, _tree: SessionTree): Promise<SessionRecord> {
+    throw new Error("under way");
+  }
+  reset(
+    _scope: Scope,
+    _sessionId: string,
+    _options?: { sessionId?: string },
+  ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
+    throw new Error("under way");
+  }
+  redact(_scope: Scope, _sessionId: string, _entryIds: readonly string[]): Promise<Redaction> {
+    throw new Error("under way");
+  }
+  purgeUser(_scope: Scope): Promise<{ sessions: number }> {
+    throw new Error("under way");
   }
 
   /** Takes key, id and label; from here on the session exists, whatever happens to this process. */

@@ -21,6 +21,40 @@ import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import { WorkDb } from "./work-db.ts";
 
+/** Something that a check of the files found. */
+export interface CheckFinding {
+  readonly area: "databases" | "logs" | "index" | "locks" | "blobs" | "leftovers" | "disk";
+  /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
+  readonly severity: "note" | "warning" | "error";
+  readonly file: string;
+  /** A sentence: what is wrong. */
+  readonly what: string;
+  /** What to do; where `fixable`, what a fix does. */
+  readonly remedy: string;
+  readonly fixable: boolean;
+  readonly fixed: boolean;
+}
+
+export type Progress = (done: number, total: number) => void;
+
+/** What a folder of sessions needs now and then, beside what every store does. */
+export interface FilesUpkeep {
+  /** Brings the index up, however long it takes. How many sessions could not be. */
+  bringUpIndex(progress?: Progress): Promise<number>;
+  /** A copy of everything as it is at one moment, into a folder that is empty or not there. */
+  backup(folder: string, progress?: Progress): Promise<{ readonly files: number; readonly bytes: number }>;
+  /** Looks at everything; changes nothing unless told to fix. */
+  check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
+  /** Takes away blobs that nothing refers to any more, once they are a day old. */
+  sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
+}
+
+/** A store in a folder. */
+export interface FilesStore extends Store {
+  readonly root: string;
+  readonly upkeep: FilesUpkeep;
+}
+
 export interface FilesStoreOptions {
   /** The folder of everything. Made if it is not there. */
   readonly root: string;

@@ -3,7 +3,14 @@ import { kindOf, parseKey } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import { inScope } from "../changes.ts";
-import type { Scope, SessionMeta, SessionRecord } from "../contract.ts";
+import type {
+  ListedSession,
+  Scope,
+  SessionDigest,
+  SessionMeta,
+  SessionRecord,
+  TrashedSession,
+} from "../contract.ts";
 import { noSuchSession } from "../refusals.ts";
 
 /** A session as the memory store holds it. */
@@ -11,13 +18,15 @@ export interface HeldSession {
   readonly uid: string;
   readonly userId: string | null;
   readonly agentId: string;
-  readonly key: string;
-  readonly tree: SessionTree;
+  key: string;
+  tree: SessionTree;
   readonly createdAt: number;
   meta: SessionMeta;
   version: number;
   updatedAt: number;
-  trashed: boolean;
+  digest: SessionDigest;
+  /** When it went into the trash; `null`: it is not there. */
+  removedAt: number | null;
 }
 
 /** The sessions of all users, and what must be unique among those of one. */
@@ -31,7 +40,7 @@ export class SessionTable {
   /** The live sessions of a scope. */
   *in(scope: Scope): Generator<HeldSession> {
     for (const session of this.#sessions.values()) {
-      if (!session.trashed && inScope(scope, session)) yield session;
+      if (session.removedAt === null && inScope(scope, session)) yield session;
     }
   }
 
@@ -47,9 +56,26 @@ export class SessionTable {
 
   trashed(scope: Scope, sessionId: string): HeldSession | null {
     for (const session of this.#sessions.values()) {
-      if (session.trashed && inScope(scope, session) && session.tree.header.id === sessionId) return session;
+      if (session.removedAt !== null && inScope(scope, session) && session.tree.header.id === sessionId)
+        return session;
     }
     return null;
+  }
+
+  /** The sessions of a scope that are in the trash. */
+  *inTrash(scope: Scope): Generator<HeldSession> {
+    for (const session of this.#sessions.values()) {
+      if (session.removedAt !== null && inScope(scope, session)) yield session;
+    }
+  }
+
+  /** All of a user, the trash too. */
+  ofUser(userId: string | null): HeldSession[] {
+    return [...this.#sessions.values()].filter((session) => session.userId === userId);
+  }
+
+  forget(session: HeldSession): void {
+    this.#sessions.delete(session.uid);
   }
 
   find(scope: Scope, lookup: Lookup): HeldSession[] {
@@ -65,7 +91,7 @@ export class SessionTable {
       if (other === self || other.userId !== claim.userId) continue;
       if (claim.sessionId?.toLowerCase() === other.tree.header.id.toLowerCase())
         taken("session id", claim.sessionId);
-      if (other.trashed) continue;
+      if (other.removedAt !== null) continue;
       if (other.key === claim.key) taken("session key", claim.key);
       const label = claim.label !== undefined && other.agentId === claim.agentId ? claim.label : undefined;
       if (label !== undefined && other.meta.label === label) taken("label", label);
@@ -89,6 +115,27 @@ export function recordOf(session: HeldSession): SessionRecord {
     createdAt,
     updatedAt,
     leafId: tree.leafId,
+  };
+}
+
+export function listedOf(session: HeldSession): ListedSession {
+  return { ...recordOf(session), digest: session.digest };
+}
+
+export function trashedOf(session: HeldSession): TrashedSession {
+  const { uid, userId, agentId, key, meta, removedAt, digest, tree } = session;
+  const kind = kindOf(parseKey(key));
+  const label = meta.label ?? null;
+  return {
+    uid,
+    userId,
+    agentId,
+    key,
+    kind,
+    sessionId: tree.header.id,
+    label,
+    removedAt: removedAt ?? 0,
+    bytes: digest.bytes,
   };
 }
 

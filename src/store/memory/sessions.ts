@@ -1,11 +1,16 @@
 import type { Clock } from "../../core/clock.ts";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
 import { isBookkeeping } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
+import { parseSessionId } from "../../core/names.ts";
+import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
+import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
+import { adoptedTree } from "../adopted.ts";
 import type { ChangeFeed } from "../changes.ts";
 import type {
   Appended,
@@ -14,21 +19,33 @@ import type {
   EntryPage,
   EntryRange,
   MetaPatch,
+  Redaction,
   Scope,
   SessionInit,
+  SessionMeta,
   SessionPage,
   SessionQuery,
   SessionRecord,
   SessionStore,
+  TrashedSession,
 } from "../contract.ts";
+import { countedWith, digestOfTree, emptyDigest } from "../digest.ts";
 import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
-import { checkVersion, noSuchSession } from "../refusals.ts";
+import { linesOf, redactionOf, withTombstones } from "../redact.ts";
+import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
+import { resetKey } from "../reset-key.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
-import { recordOf } from "./session-table.ts";
+import { listedOf, recordOf, trashedOf } from "./session-table.ts";
+
+/** What belongs to sessions and users beside their entries. */
+export interface MemoryRest {
+  forgetSession(uid: string): void;
+  forgetUser(userId: string): void;
+}
 
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
@@ -36,18 +53,19 @@ export class MemorySessions implements SessionStore {
   readonly #feed: ChangeFeed;
   readonly #clock: Clock;
   readonly #newId: IdSource;
+  readonly #rest: MemoryRest;
 
-  constructor(table: SessionTable, feed: ChangeFeed, clock: Clock, newId: IdSource) {
+  constructor(table: SessionTable, feed: ChangeFeed, clock: Clock, newId: IdSource, rest: MemoryRest) {
     this.#table = table;
+    this.#rest = rest;
     this.#feed = feed;
     this.#clock = clock;
     this.#newId = newId;
   }
 
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
-    const options = { clock: this.#clock, newId: this.#newId };
     const id = init.sessionId === undefined ? {} : { id: init.sessionId };
-    return this.#add(scope, init, () => SessionTree.create({ cwd: init.cwd, ...id }, options));
+    return this.#add(scope, init, () => SessionTree.create({ cwd: init.cwd, ...id }, this.#options));
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
@@ -63,7 +81,7 @@ export class MemorySessions implements SessionStore {
     const limit = limitOf(query.limit);
     const behindPlace = decodeCursor(query.cursor);
     const found = [...this.#table.in(scope)]
-      .map(recordOf)
+      .map(listedOf)
       .filter((record) => matchesQuery(record, query))
       .filter((record) => behindPlace === null || compareInList(record, behindPlace) > 0)
       .sort(compareInList);
@@ -83,10 +101,7 @@ export class MemorySessions implements SessionStore {
     const meta = applyPatch(session.meta, changes);
     if (meta === session.meta) return recordOf(session);
     this.#table.claim({ ...session, ...labelOf(meta) }, session);
-    // Written down among the entries, as in every store: what is moved to another one takes its history along.
-    session.tree.append(metaDraft(session.tree.header.id, metaChanges(session.meta, meta)));
-    session.meta = meta;
-    session.version += 1;
+    this.#patch(session, meta, metaChanges(session.meta, meta));
     const record = recordOf(session);
     this.#feed.publish({ type: "patched", session: record });
     return record;
@@ -143,7 +158,7 @@ export class MemorySessions implements SessionStore {
   async remove(scope: Scope, sessionId: string): Promise<boolean> {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return false;
-    session.trashed = true;
+    session.removedAt = this.#clock.now();
     this.#feed.publish({ type: "removed", session: recordOf(session) });
     return true;
   }
@@ -151,10 +166,95 @@ export class MemorySessions implements SessionStore {
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
     const session = this.#table.trashed(scope, sessionId) ?? noSuchSession(sessionId);
     this.#table.claim({ ...session, ...labelOf(session.meta) }, session);
-    session.trashed = false;
+    session.removedAt = null;
     const record = recordOf(session);
     this.#feed.publish({ type: "restored", session: record });
     return record;
+  }
+
+  async trashed(scope: Scope): Promise<readonly TrashedSession[]> {
+    return [...this.#table.inTrash(scope)].map(trashedOf).sort((a, b) => b.removedAt - a.removedAt);
+  }
+
+  async purge(scope: Scope, sessionId: string): Promise<boolean> {
+    const session = this.#table.trashed(scope, sessionId);
+    if (session === null) return false;
+    this.#forget(session);
+    return true;
+  }
+
+  async purgeUser(scope: Scope): Promise<{ sessions: number }> {
+    const userId = namedUser(scope);
+    const sessions = this.#table.ofUser(userId);
+    for (const session of sessions) this.#forget(session);
+    this.#rest.forgetUser(userId);
+    return { sessions: sessions.length };
+  }
+
+  async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
+    const id = init.sessionId === undefined ? this.#newId() : parseSessionId(init.sessionId);
+    return this.#add(scope, init, () => adoptedTree(tree, { id, cwd: init.cwd }, this.#options));
+  }
+
+  async reset(
+    scope: Scope,
+    sessionId: string,
+    options: { sessionId?: string } = {},
+  ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
+    const session = this.#table.require(scope, sessionId);
+    const { key, userId, agentId, meta } = session;
+    const resetTo = resetKey(key, agentId, session.tree.header.id);
+    this.#table.claim({ userId, agentId, key: resetTo, ...options });
+    this.#patch(session, without(meta, "label"), {
+      key: resetTo,
+      ...(meta.label === undefined ? {} : { label: null }),
+    });
+    session.key = resetTo;
+    const old = recordOf(session);
+    this.#feed.publish({ type: "patched", session: old });
+    const init = { key, cwd: session.tree.header.cwd ?? "", meta: without(meta, "archived"), ...options };
+    return { old, fresh: await this.create(scope, init) };
+  }
+
+  async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
+    const source = this.#table.require(scope, sessionId);
+    for (const id of entryIds) source.tree.path(id);
+    const wanted = linesOf(Buffer.from(source.tree.encode()), new Set(entryIds));
+    const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
+    for (const session of this.#table.ofUser(source.userId)) {
+      const found = withTombstones(Buffer.from(session.tree.encode()), wanted, this.#clock.now());
+      if (found === null) continue;
+      session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
+      session.digest = digestOfTree(session.tree, session.createdAt);
+      done.push({ session, entryIds: found.entryIds });
+      if (session.removedAt === null) this.#feed.publish({ type: "redacted", session: recordOf(session) });
+    }
+    return redactionOf(done.map(({ session, entryIds: ids }) => ({ tree: session.tree, entryIds: ids })));
+  }
+
+  get #options(): TreeOptions {
+    return { clock: this.#clock, newId: this.#newId };
+  }
+
+  #forget(session: HeldSession): void {
+    this.#table.forget(session);
+    this.#rest.forgetSession(session.uid);
+    this.#feed.publish({ type: "purged", session: trashedOf(session) });
+  }
+
+  /** Written down among the entries, as in every store: what is moved to another one takes its history along. */
+  #patch(session: HeldSession, meta: SessionMeta, changes: MetaPatch): void {
+    const entry = session.tree.append(metaDraft(session.uid, changes));
+    session.meta = meta;
+    session.version += 1;
+    this.#count(session, [entry]);
+  }
+
+  #count(session: HeldSession, entries: readonly Entry[]): void {
+    session.digest = entries.reduce(
+      (digest, entry) => countedWith(digest, entry, session.createdAt),
+      session.digest,
+    );
   }
 
   #add(scope: Scope, init: SessionInit, grow: () => SessionTree): SessionRecord {
@@ -175,9 +275,11 @@ export class MemorySessions implements SessionStore {
       createdAt,
       meta,
       version: 1,
-      updatedAt: createdAt,
-      trashed: false,
+      updatedAt: Math.max(createdAt, lastSaid(tree.entries())),
+      digest: emptyDigest,
+      removedAt: null,
     };
+    session.digest = digestOfTree(session.tree, session.createdAt);
     this.#table.add(session);
     const record = recordOf(session);
     this.#feed.publish({ type: "created", session: record });
@@ -188,10 +290,21 @@ export class MemorySessions implements SessionStore {
     session.tree.commit(plan);
     const added = plan.nodes.map((node) => node.entry);
     if (added.length === 0) return;
-    const last = added.findLast((entry) => !isBookkeeping(entry));
-    if (last !== undefined) session.updatedAt = Date.parse(last.timestamp);
+    session.updatedAt = lastSaid(added) || session.updatedAt;
+    this.#count(session, added);
     this.#feed.publish({ type: "appended", session: recordOf(session), entries: added });
   }
+}
+
+/** The time of the last entry that is conversation; 0: none is. */
+function lastSaid(entries: Iterable<Entry>): number {
+  let time = 0;
+  for (const entry of entries) if (!isBookkeeping(entry)) time = Date.parse(entry.timestamp) || time;
+  return time;
+}
+
+function without(meta: SessionMeta, field: string): SessionMeta {
+  return Object.fromEntries(Object.entries(meta).filter(([name]) => name !== field)) as SessionMeta;
 }
 
 function labelOf(meta: { readonly label?: string }): { label?: string } {

@@ -17,18 +17,28 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   const table = new SessionTable();
   const watch = new ChangeFeed();
   const clock = options.clock ?? systemClock;
+  const values: StateValues = new Map();
+  const blobs = new Map<string, Uint8Array>();
+  const rest = {
+    forgetSession: (uid: string) => void values.delete(uid),
+    forgetUser: (userId: string) => {
+      const of = JSON.stringify([userId]).slice(0, -1);
+      for (const place of blobs.keys()) if (place.startsWith(`${of},`)) blobs.delete(place);
+    },
+  };
   return scoped({
-    sessions: new MemorySessions(table, watch, clock, options.newId ?? createIdSource(clock)),
+    sessions: new MemorySessions(table, watch, clock, options.newId ?? createIdSource(clock), rest),
     search: new MemorySearch(table),
-    state: memoryState(table),
-    blobs: memoryBlobs(),
+    state: memoryState(table, values),
+    blobs: memoryBlobs(blobs),
     watch,
     close: async () => undefined,
   });
 }
 
-function memoryState(table: SessionTable): StateStore {
-  const values = new Map<string, Map<string, { text: string; version: number }>>();
+type StateValues = Map<string, Map<string, { text: string; version: number }>>;
+
+function memoryState(table: SessionTable, values: StateValues): StateStore {
   const of = (scope: Scope, sessionId: string) => {
     const session = table.get(scope, sessionId);
     return session === null ? undefined : values.get(session.uid);
@@ -60,8 +70,7 @@ function memoryState(table: SessionTable): StateStore {
 }
 
 /** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
-function memoryBlobs(): BlobStore {
-  const blobs = new Map<string, Uint8Array>();
+function memoryBlobs(blobs: Map<string, Uint8Array>): BlobStore {
   const place = ({ userId, agentId }: Scope, sha256: string) =>
     JSON.stringify([userId ?? null, agentId ?? null, sha256]);
   return {

@@ -1,0 +1,95 @@
+import { isRecord } from "./shape.ts";
+
+/**
+ * What is left of an entry that was purged: its place in the tree, its role, and what answers what. Everything that
+ * somebody said, wrote or was shown is gone.
+ */
+
+export const redactedText = "[redacted]";
+
+type Line = Readonly<Record<string, unknown>>;
+
+const placeFields = ["type", "id", "parentId", "timestamp"];
+/** Fields that point at other entries or say how an entry works, and hold nothing that was said. */
+const structure: Readonly<Record<string, readonly string[]>> = {
+  model_change: ["provider", "modelId"],
+  thinking_level_change: ["thinkingLevel"],
+  compaction: ["firstKeptEntryId", "tokensBefore"],
+  branch_summary: ["fromId"],
+  custom: ["customType"],
+  custom_message: ["customType", "display"],
+  label: ["targetId"],
+  leaf: ["targetId"],
+  context_edit: ["targetId"],
+};
+const messageFields = [
+  "role",
+  "timestamp",
+  "api",
+  "provider",
+  "model",
+  "usage",
+  "stopReason",
+  "toolCallId",
+  "toolName",
+  "isError",
+  "customType",
+  "display",
+  "exitCode",
+  "cancelled",
+  "truncated",
+  "excludeFromContext",
+];
+
+/** The line of an entry without its contents, marked with when that was done. */
+export function tombstoneOf(line: Line, time: number): Line {
+  const type = String(line.type);
+  const kept = pick(line, [...placeFields, ...(structure[type] ?? [])]);
+  return { ...kept, ...contentsOf(type, line), skein: { redacted: new Date(time).toISOString() } };
+}
+
+/** Whether a line is a tombstone already. */
+export function isTombstone(line: Line): boolean {
+  return isRecord(line.skein) && typeof line.skein.redacted === "string";
+}
+
+function contentsOf(type: string, line: Line): Line {
+  switch (type) {
+    case "message":
+      return { message: isRecord(line.message) ? emptied(line.message) : {} };
+    case "compaction":
+    case "branch_summary":
+      return { summary: redactedText };
+    case "custom_message":
+      return { content: redactedText };
+    case "context_edit":
+      return { replacement: { content: redactedText } };
+    case "active_tools_change":
+      return { activeToolNames: [] };
+    default:
+      return {};
+  }
+}
+
+function emptied(message: Line): Line {
+  const kept = pick(message, messageFields);
+  if (message.role === "bashExecution") return { ...kept, command: redactedText, output: redactedText };
+  const text = { type: "text", text: redactedText };
+  const calls = Array.isArray(message.content) ? message.content.filter(isCall).map(emptyCall) : [];
+  return { ...kept, content: [text, ...calls] };
+}
+
+function isCall(block: unknown): block is Line {
+  return isRecord(block) && block.type === "toolCall";
+}
+
+/** A result that answers it must still find it. */
+function emptyCall(call: Line): Line {
+  return { ...pick(call, ["type", "id", "name"]), arguments: {} };
+}
+
+function pick(line: Line, fields: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(
+    fields.filter((field) => line[field] !== undefined).map((field) => [field, line[field]]),
+  );
+}

@@ -1,0 +1,111 @@
+import type { Entry } from "../core/entries.ts";
+import { encodeEntry } from "../core/entries.ts";
+import type { AssistantMessage, UserMessage } from "../core/messages.ts";
+import { textOf } from "../core/messages.ts";
+import { cutText } from "../core/text.ts";
+import type { SessionTree } from "../core/tree.ts";
+import type { SessionDigest } from "./contract.ts";
+
+/** What a session's entries come to, one entry after the other in the order of the log: the same in every store. */
+
+const longestSummary = 200;
+
+export const emptyDigest: SessionDigest = {
+  entries: 0,
+  bytes: 0,
+  model: null,
+  thinkingLevel: null,
+  totalTokens: 0,
+  costUsd: 0,
+  contextTokens: null,
+  compactions: 0,
+  summary: null,
+  lastInputAt: null,
+};
+
+/** The digest with one entry more. `createdAt` is the session's own beginning: what is older was copied by a fork. */
+export function digestWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
+  const next = { ...digest, entries: digest.entries + 1 };
+  switch (entry.type) {
+    case "model_change":
+      return { ...next, model: { provider: entry.provider, modelId: entry.modelId } };
+    case "thinking_level_change":
+      return { ...next, thinkingLevel: entry.thinkingLevel };
+    case "compaction": {
+      const summary = goalOf(entry.summary) ?? next.summary;
+      return { ...next, summary, compactions: next.compactions + 1, contextTokens: null };
+    }
+    case "message":
+      if (entry.message.role === "user") return withInput(next, entry.message, timeOf(entry));
+      if (entry.message.role === "assistant")
+        return withAnswer(next, entry.message, timeOf(entry) >= createdAt);
+      return next;
+    default:
+      return next;
+  }
+}
+
+/** The digest of a whole session. */
+export function digestOfTree(tree: SessionTree, createdAt: number): SessionDigest {
+  let digest: SessionDigest = { ...emptyDigest, bytes: lineBytes(JSON.stringify(tree.header)) };
+  for (const entry of tree.entries()) digest = countedWith(digest, entry, createdAt);
+  return digest;
+}
+
+/** The digest with one entry more, and the bytes of its line. */
+export function countedWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
+  const bytes = digest.bytes + lineBytes(encodeEntry(entry));
+  return { ...digestWith(digest, entry, createdAt), bytes };
+}
+
+function lineBytes(line: string): number {
+  return Buffer.byteLength(line) + 1;
+}
+
+/** Whether a person said it: not another session, not the system. */
+export function isRealInput({ provenance }: UserMessage): boolean {
+  return provenance === undefined || provenance.kind === "external_user";
+}
+
+function withInput(digest: SessionDigest, message: UserMessage, time: number): SessionDigest {
+  const text = digest.summary === null ? firstLine(textOf(message.content)) : null;
+  return {
+    ...digest,
+    ...(text === null ? {} : { summary: text }),
+    ...(isRealInput(message) ? { lastInputAt: time } : {}),
+  };
+}
+
+function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: boolean): SessionDigest {
+  const { provider, model, usage } = message;
+  const named = provider && model ? { model: { provider, modelId: model } } : {};
+  if (usage === undefined) return { ...digest, ...named };
+  const tokens = usage.totalTokens ?? 0;
+  const cost = usage.cost?.total;
+  const spent = isOurs
+    ? {
+        totalTokens: digest.totalTokens + tokens,
+        costUsd: cost === undefined || digest.costUsd === null ? null : digest.costUsd + cost,
+      }
+    : {};
+  return { ...digest, ...named, ...spent, contextTokens: tokens > 0 ? tokens : digest.contextTokens };
+}
+
+/** The first line under a heading "Goal". */
+function goalOf(summary: string): string | null {
+  const [, text = ""] = /^#{1,6}[ \t]+Goal\b[^\n]*\n+([^\n]+)/im.exec(summary) ?? [];
+  return firstLine(text);
+}
+
+function firstLine(text: string): string | null {
+  const line = text
+    .slice(0, 4 * longestSummary)
+    .replace(/\s+/g, " ")
+    .trim();
+  if (line === "") return null;
+  return line.length > longestSummary ? `${cutText(line, longestSummary - 1)}…` : line;
+}
+
+function timeOf(entry: Entry): number {
+  return Date.parse(entry.timestamp) || 0;
+}
