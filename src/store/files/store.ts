@@ -58,6 +58,8 @@ export interface FilesStoreOptions {
 
 const defaultLockTimeout = 10_000;
 const mostOpen = 256;
+/** What the index takes in at once where it works in place. */
+const chunkBytes = 256 * 1024;
 
 /** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
@@ -89,7 +91,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     await adoptAll(claims);
   }
   if (index.isEmpty()) work.markAllDirty();
-  const inPlace = new IndexInPlace({ work, index, disk, root, newToken: newId });
+  const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
   const isThreaded = disk === realDisk && options.index !== "in place";
   const service = isThreaded ? new IndexThread({ root, databases }, inPlace) : inPlace;
   const durability = options.durability ?? "full";
