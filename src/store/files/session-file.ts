@@ -25,8 +25,6 @@ import type { LeftOut } from "./working-set.ts";
 import { cutWorkingSet, lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 
-/** How much of a long log is read to be ready to append. */
-const tailBytes = 256 * 1024;
 /** Read beyond a budget, so that it is full before the tail ends. */
 const roomBytes = 64 * 1024;
 
@@ -36,6 +34,8 @@ export interface SessionFileSettings {
   readonly newId: IdSource;
   /** `full`: on the disk before it is acknowledged. `os`: with the kernel. */
   readonly durability: "full" | "os";
+  /** How much of a long log is read to be ready to append. */
+  readonly tailBytes: number;
 }
 
 /** What a session's file asks of the index. */
@@ -439,7 +439,7 @@ export class SessionFile {
   /** The working set, where it is a file of its own that is in line with the log; else the log. */
   #load(): SessionTree {
     const isLog = this.#working.isLog();
-    if (isLog && this.#readTail(tailBytes)) return this.#tree;
+    if (isLog && this.#readTail(this.#settings.tailBytes)) return this.#tree;
     const tree = isLog ? null : this.#adopt(this.#working.readWhole());
     const left = leftOutOf(tree?.header ?? null);
     if (tree === null || left === null) return this.#readLog();
