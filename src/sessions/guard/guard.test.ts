@@ -69,6 +69,24 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant"]);
   });
 
+  test("[GRD8] new input brings an archived session back; an answer does not", async () => {
+    const { store, say } = await guarded();
+    await store.sessions.patch(scope, "s", { archived: true });
+    await say(calling());
+    expect((await store.sessions.get(scope, "s"))?.meta.archived).toBe(true);
+    await say(user("Are you there?"));
+    expect((await store.sessions.get(scope, "s"))?.meta.archived).toBeUndefined();
+  });
+
+  test("[GRD2] the last of three hundred parallel calls is answered like the first", async () => {
+    const { say, store } = await guarded();
+    const ids = Array.from({ length: 300 }, (_, index) => `c${index}`);
+    await say(calling(...ids.map((id) => call(id))));
+    for (const id of ids) expect((await say(result(id))).refused).toBeNull();
+    await say(user("Thank you"));
+    expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
+  });
+
   test("[GRD2] a result that answers no open call is refused, once, twice, out of turn", async () => {
     const { store, say } = await guarded();
     expect((await say(result("a"))).refused).toContain("no open call");

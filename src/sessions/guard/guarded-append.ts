@@ -9,7 +9,7 @@ import type {
 } from "../../core/messages.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import type { AppendItem, AppendOptions, Scope, Store } from "../../store/contract.ts";
+import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { capTexts, mostResultCharacters } from "./cap-result.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
@@ -36,6 +36,8 @@ export interface GuardDeps {
 /** Base64 of 64 KB: images from this size on live as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
 const pathLimit = 200;
+/** A message with more calls than this is beyond any provider. */
+const mostCalls = 1000;
 const mostTries = 20;
 const syntheticText =
   "[skein] No result was recorded for this call: the run was interrupted before it ended.";
@@ -54,7 +56,7 @@ export async function guardedAppend(
   const notes: GuardNote[] = [];
   const prepared = await prepare(deps, scope, message, notes);
   if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
-  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
     if (prepared.message.role === "toolResult") {
       const { toolCallId } = prepared.message;
@@ -68,6 +70,15 @@ export async function guardedAppend(
     );
     return { items: [...synthetic, itemOf(prepared.message, options.id)], notes: [...notes, ...told] };
   });
+  if (prepared.message.role === "user" && done.entries.length > 0)
+    await unarchive(deps.store, scope, sessionId);
+  return done;
+}
+
+/** New input brings a session back that was archived. */
+async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
+  const session = await store.sessions.get(scope, sessionId);
+  if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
 
 /** At a run's end: a synthetic result for each call that is still open. */
@@ -109,7 +120,7 @@ async function decideAndAppend(
   decide: (path: readonly Entry[]) => Decision,
 ): Promise<GuardedAppend> {
   for (let tries = 1; ; tries++) {
-    const page = await store.sessions.page(scope, sessionId, { along: "branch", limit: pathLimit });
+    const page = await lastTurn(store, scope, sessionId);
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
     const known = page.entries.find((entry) => entry.id === options.id);
@@ -128,6 +139,21 @@ async function decideAndAppend(
       if (!moved || tries === mostTries) throw error;
     }
   }
+}
+
+/** The end of the branch, as far back as the message whose calls may be open. */
+async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
+  const range = { along: "branch", limit: pathLimit } as const;
+  const page = await store.sessions.page(scope, sessionId, range);
+  const isWhole = page?.entries.some(
+    ({ type }, index) => type === "message" && !isResult(page.entries[index]),
+  );
+  if (page === null || isWhole === true || !page.hasEarlier) return page;
+  return store.sessions.page(scope, sessionId, { ...range, limit: mostCalls });
+}
+
+function isResult(entry: Entry | undefined): boolean {
+  return entry?.type === "message" && entry.message.role === "toolResult";
 }
 
 async function prepare(

@@ -29,6 +29,6 @@ export function openOrSetAside<T>(
   }
 }
 
-export function isDamage(error: unknown): boolean {
+function isDamage(error: unknown): boolean {
   return /malformed|not a database|corrupt|file is encrypted/i.test(String((error as Error)?.message));
 }

@@ -5,6 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { defaultNamespace } from "../../core/namespace.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Scope, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
@@ -17,7 +18,7 @@ import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
-import { indexDbName, usersNamespace, workDbName } from "./layout.ts";
+import { indexDbName, workDbName } from "./layout.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
 import { openOrSetAside } from "./recover.ts";
@@ -71,7 +72,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     disk = realDisk,
     clock = systemClock,
     databases = root,
-    namespace = usersNamespace,
+    namespace = defaultNamespace,
   } = options;
   const newId = options.newId ?? createIdSource(clock);
   mkdirSync(databases, { recursive: true, mode: 0o700 });
