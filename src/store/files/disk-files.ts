@@ -59,6 +59,13 @@ export async function makeFolderDurably(disk: Disk, folder: string): Promise<voi
   for (const made of disk.makeFolder(folder)) await disk.syncFolder(dirname(made));
 }
 
+/** A folder and all that is in it, gone after a power cut too. */
+export async function removeTreeDurably(disk: Disk, folder: string): Promise<void> {
+  if (!disk.isFolder(folder)) return;
+  disk.removeTree(folder);
+  await disk.syncFolder(dirname(folder));
+}
+
 /** Whether an error says that the file is there already. */
 export function isThere(error: unknown): boolean {
   return codeOf(error) === "EEXIST";

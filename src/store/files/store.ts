@@ -90,9 +90,10 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     sleep: async (ms) => void (await sleep(ms)),
   };
   const claims = { root, disk, work, namespace, report, newId };
-  if (work.isEmpty()) {
+  if (work.isNew()) {
     rebuildClaims(claims);
     await adoptAll(claims);
+    work.begin(clock.now());
   }
   if (index.isEmpty()) work.markAllDirty();
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });

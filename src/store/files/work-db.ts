@@ -61,6 +61,7 @@ const migrations = [
    CREATE INDEX sessions_todo ON sessions (uid) WHERE todo IS NOT NULL;
    CREATE INDEX sessions_state ON sessions (state) WHERE state <> 'live';
    CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
    CREATE TABLE tombstones (id INTEGER PRIMARY KEY, what TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;`,
 ];
 
@@ -215,8 +216,13 @@ export class WorkDb {
     );
   }
 
-  isEmpty(): boolean {
-    return this.#db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
+  /** Whether it was made just now, and knows nothing of the logs that may be there. */
+  isNew(): boolean {
+    return this.#db.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
+  }
+
+  begin(time: number): void {
+    this.#db.run("INSERT OR IGNORE INTO facts (name, value) VALUES ('begun', ?)", String(time));
   }
 
   /** For an index that has to be made anew. */
