@@ -124,6 +124,19 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant", "user"]);
   });
 
+  test("[GRD4] a long text of the user is kept whole in a blob that its block names", async () => {
+    const { store, say } = await guarded();
+    const text = `begin ${"x".repeat(500_000)} end`;
+    const { entries } = await say(user(text));
+    const [entry] = entries;
+    if (entry?.type !== "message" || entry.message.role !== "user") throw new Error("not written");
+    const [block] = entry.message.content as { text: string; skein: { blob: { sha256: string } } }[];
+    expect(block?.text.length).toBeLessThanOrEqual(400_000);
+    expect(block?.text).toMatch(/^begin x.*x end$/s);
+    const bytes = await store.blobs.get(scope, block?.skein.blob.sha256 ?? "");
+    expect(Buffer.from(bytes ?? []).toString()).toBe(text);
+  });
+
   test("[GRD4] texts are cut to the cap in proportion, head and tail kept, no pair of surrogates split", () => {
     fc.assert(
       fc.property(
@@ -131,7 +144,7 @@ describe("the guard", () => {
         fc.integer({ min: 3000, max: 20_000 }),
         (lengths, most) => {
           const texts = lengths.map((length, index) => `${index}${"😀".repeat(length)}${index}`);
-          const capped = capTexts(texts, "[…]", most);
+          const capped = capTexts(texts, () => "[…]", most);
           const total = (all: readonly string[]) => all.reduce((sum, text) => sum + text.length, 0);
           if (total(texts) <= most) {
             expect(capped).toBe(texts);

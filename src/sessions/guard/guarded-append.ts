@@ -1,6 +1,7 @@
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type {
+  BlobRef,
   ImageBlock,
   Message,
   TextBlock,
@@ -190,11 +191,14 @@ async function withBlobs(
   notes: GuardNote[],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  if (typeof message.content === "string") return message;
-  const capped =
-    message.role === "toolResult" ? await capResult(store, scope, message.content, notes) : message.content;
+  if (typeof message.content === "string" && message.content.length <= mostResultCharacters) return message;
+  const blocks =
+    typeof message.content === "string"
+      ? [{ type: "text" as const, text: message.content }]
+      : message.content;
+  const capped = await capResult(store, scope, blocks, notes);
   const content = await Promise.all(capped.map((block) => imageToBlob(store, scope, block, notes)));
-  return content.some((block, index) => block !== message.content[index]) ? { ...message, content } : message;
+  return content.some((block, index) => block !== blocks[index]) ? { ...message, content } : message;
 }
 
 type Block = TextBlock | ImageBlock;
@@ -208,16 +212,32 @@ async function capResult(
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= mostResultCharacters) return [...content];
-  const sha256 = await store.blobs.put(scope, new TextEncoder().encode(texts.join("\n")));
-  const note = `\n[… cut from ${total} characters; the whole result is kept as blob ${sha256} …]\n`;
-  const capped = capTexts(texts, note);
+  // Every note is as long as any other, so what is cut does not depend on it.
+  const noteOf = (sha256: string) =>
+    `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
+  const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
+  const blobs = await Promise.all(
+    texts.map((text, index) => (isCut[index] === true ? textToBlob(store, scope, text) : null)),
+  );
+  const capped = capTexts(texts, (index) => noteOf(blobs[index]?.sha256 ?? anyHash));
+  const kept = blobs.flatMap((blob) => (blob === null ? [] : [blob.sha256]));
   notes.push({
     kind: "result_capped",
-    note: `a result of ${total} characters was cut; the whole is blob ${sha256}`,
+    note: `a text of ${total} characters was cut; the whole is kept as blob ${kept.join(", ")}`,
   });
-  return content.map((block, index) =>
-    block.type === "text" ? { ...block, text: capped[index] ?? "" } : block,
-  );
+  return content.map((block, index) => {
+    if (block.type !== "text") return block;
+    const blob = blobs[index] ?? null;
+    return { ...block, text: capped[index] ?? "", ...(blob === null ? {} : { skein: { blob } }) };
+  });
+}
+
+const anyHash = "0".repeat(64);
+
+async function textToBlob(store: Store, scope: Scope, text: string): Promise<BlobRef> {
+  const bytes = new TextEncoder().encode(text);
+  const sha256 = await store.blobs.put(scope, bytes);
+  return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
 /** An image becomes a text block that others can read, and that says where the image is. */
