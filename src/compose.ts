@@ -1,3 +1,68 @@
+import { resolve } from "node:path";
+import type { Clock } from "./core/clock.ts";
+import type { IdSource } from "./core/ids.ts";
+import type { Store } from "./store/contract.ts";
+import type { Namespace } from "./store/files/layout.ts";
+import type { Recovery } from "./store/files/recover.ts";
+import type { FilesStore } from "./store/files/store.ts";
+import { openFilesStore } from "./store/files/store.ts";
+import { createMemoryStore } from "./store/memory/store.ts";
+
 /** The composition root: the only file that knows concrete stores and runtimes. */
+
 export { repairSessionFile } from "./store/files/lone-file.ts";
 export { readSessionFile } from "./store/files/read-session-file.ts";
+
+/**
+ * Where a store keeps its sessions, and how.
+ *
+ * @example
+ * ```ts
+ * import type { StoreOptions } from "skein/store";
+ * const options: StoreOptions = { dir: ".skein", durability: "os" };
+ * ```
+ */
+export interface StoreOptions {
+  /** The folder of everything; made if it is not there. */
+  readonly dir: string;
+  /** `full` (default): on the disk before it is acknowledged. `os`: left to the kernel. */
+  readonly durability?: "full" | "os";
+  /** How long to wait for another process that has a session's lock; by default 10,000. */
+  readonly lockTimeoutMs?: number;
+  /** Which folders a user's sessions are in; by default `users/<user>`. */
+  readonly namespace?: Namespace;
+  /** Told what had to be put right, or could not be. */
+  readonly report?: (found: Recovery) => void;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
+/**
+ * Opens a store: sessions as files in a folder, or, with `memory`, for as long as the process lives.
+ *
+ * @example
+ * ```ts
+ * import { createStore } from "skein/store";
+ * const store = await createStore({ dir: ".skein" });
+ * const scope = { userId: "ann", agentId: "main" };
+ * const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/home/ann" });
+ * await store.sessions.append(scope, sessionId, [
+ *   { draft: { type: "message", message: { role: "user", content: "Plan three days in Kyoto" } } },
+ * ]);
+ * const context = await store.sessions.context(scope, sessionId);
+ * await store.close();
+ * ```
+ */
+export function createStore(options: StoreOptions): Promise<FilesStore>;
+export function createStore(options: {
+  readonly memory: true;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}): Promise<Store>;
+export async function createStore(
+  options: StoreOptions | { readonly memory: true; readonly clock?: Clock; readonly newId?: IdSource },
+): Promise<Store> {
+  if ("memory" in options) return createMemoryStore(options);
+  const { dir, ...rest } = options;
+  return openFilesStore({ ...rest, root: resolve(dir) });
+}

@@ -49,6 +49,8 @@ describe("the house", () => {
 
   test("[HSE8] the package's entry is light", () => {
     expect(packagesLoadedBy(files, "src/index.ts")).toEqual([]);
+    expect(packagesLoadedBy(files, "src/entry-store.ts")).toEqual([]);
+    expect(packagesLoadedBy(files, "src/entry-conformance.ts")).toEqual([]);
     expect(schemaProblems(files)).toEqual([]);
   });
 });

@@ -250,6 +250,10 @@ describe("a check", () => {
       await create(store, { userId, agentId: "main" }, "s");
       await append(store, { userId, agentId: "main" }, "s", `secret of ${userId}!`);
     }
+    expect(store.upkeep.users().toSorted()).toEqual(["Ann", "ann", "bob"]);
+    const { log = "" } = store.upkeep.files({ userId: "bob" }, "s") ?? {};
+    expect(readFileSync(log, "utf8")).toContain("secret of bob!");
+    expect(store.upkeep.files({ userId: "eve" }, "s")).toBeNull();
     await store.close();
     const logs = filesUnder(root).filter(([path]) => path.endsWith(".jsonl"));
     for (const userId of ["ann", "bob", "Ann"]) {

@@ -24,7 +24,15 @@ export const trashName = "trash";
 export const logEnding = ".log.jsonl";
 export const workingEnding = ".jsonl";
 
-/** Decides the folders of a user, from the root on. Each name is encoded, so any text will do. */
+/**
+ * Decides the folders of a user, from the root on. Each name is encoded, so any text will do.
+ *
+ * @example
+ * ```ts
+ * import type { Namespace } from "skein/store";
+ * const perTenant: Namespace = ({ userId }) => (userId === undefined ? [] : ["tenants", "acme", userId]);
+ * ```
+ */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
 export function homeOf(namespace: Namespace, userId: string | null): string {

@@ -124,6 +124,13 @@ export class WorkDb {
     return this.#many("user = ?", userId ?? "");
   }
 
+  users(): (string | null)[] {
+    return this.#db
+      .sql("SELECT DISTINCT user FROM sessions")
+      .all()
+      .map(({ user }) => (user === "" ? null : String(user)));
+  }
+
   /** How many sessions other users have in a folder. */
   othersIn(home: string, userId: string | null): number {
     const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND user <> ?";
