@@ -90,6 +90,38 @@ describe("the index", () => {
   });
 });
 
+describe("what is gone", () => {
+  test("[FS23] after a redaction no file has the words: not the index, not the listing, not an original", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, ann, "s");
+    await append(store, ann, "s", "plain words", "xyzzyplugh", "more words");
+    await store.sessions.list(ann, {});
+    await store.sessions.append(ann, "s", [{ id: "bare", draft: said("hush xyzzyplughsecret") }]);
+    await store.upkeep.bringUpIndex();
+    await store.sessions.redact(ann, "s", ["bare"]);
+    expect(filesUnder(root).filter(([, text]) => text.includes("xyzzyplughsecret"))).toEqual([]);
+    await store.close();
+    expect(filesUnder(root).filter(([, text]) => text.includes("xyzzyplughsecret"))).toEqual([]);
+    expect(await filesUnder(root).some(([, text]) => text.includes("xyzzyplugh"))).toBe(true);
+  });
+
+  test("[FS24] after a user was removed no file has their words or their name", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    const zoe = { userId: "zoe-of-nowhere", agentId: "main" };
+    for (const scope of [zoe, ann]) {
+      await create(store, scope, "s", { label: `label of ${scope.userId}` });
+      await append(store, scope, "s", `words of ${scope.userId}`);
+    }
+    await store.upkeep.bringUpIndex();
+    await store.sessions.purgeUser(zoe);
+    await store.close();
+    expect(filesUnder(root).filter(([, text]) => text.includes("zoe-of-nowhere"))).toEqual([]);
+    expect(filesUnder(root).some(([, text]) => text.includes("words of ann"))).toBe(true);
+  });
+});
+
 describe("a backup", () => {
   test("[FS25] taken while another process writes, it opens and has all that was acknowledged before", async () => {
     const root = folder();

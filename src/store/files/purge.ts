@@ -37,6 +37,7 @@ export async function redactEntries(
     if (isThere(each)) changed.push(each);
   }
   await dropBlobs(catalogue, row, wanted);
+  if (done.length > 0) await catalogue.feed.service.scrub(changed);
   return { redaction: redactionOf(done.toReversed()), changed };
 }
 
@@ -136,5 +137,6 @@ export async function purgeUser(
   const name = createHash("sha256").update(userId).digest("hex");
   const uids = rows.map(({ uid }) => uid);
   work.forget(uids, { what: "user", name, at: catalogue.now() });
+  await feed.service.scrub([]);
   return rows;
 }

@@ -75,7 +75,8 @@ export class WorkDb {
   #dataVersion = 0;
 
   constructor(path: string) {
-    this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", migrations);
+    const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;";
+    this.#db = new Database(path, pragmas, migrations);
   }
 
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
@@ -152,6 +153,8 @@ export class WorkDb {
       const { what, name, at } = tombstone;
       this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
     });
+    // The write-ahead log still has the pages as they were.
+    this.#db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get();
   }
 
   inState(state: SessionState): SessionRow[] {
