@@ -14,7 +14,7 @@ import type { VersionedMeta } from "../session-meta.ts";
 import { metaOf } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
+import { makeFolderDurably, readWhole, replaceWhole, writeBeside } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { failed, LogFile } from "./log-file.ts";
@@ -545,9 +545,11 @@ async function begin(
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
     if (bytes === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    await replaceWhole(disk, paths.log, bytes, newId());
+    const isDurable = settings.durability === "full";
+    disk.rename(await writeBeside(disk, paths.log, bytes, newId(), isDurable), paths.log);
     disk.unlink(paths.working);
-    if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
+    disk.link(paths.log, paths.working);
+    if (isDurable) await disk.syncFolder(paths.folder);
   } finally {
     lock.release();
   }

@@ -120,6 +120,17 @@ export class WorkDb {
     this.#claiming([uid], () => this.#db.run(sql, to, time, uid, from));
   }
 
+  /** Its files are made. Not synced: one that is still pending after a power cut finds them there. */
+  made(uid: string): void {
+    this.#rows.clear();
+    this.#db.unsynced(() =>
+      this.#db.run(
+        "UPDATE sessions SET state = 'live' WHERE uid = ? AND state IN ('pending', 'forking')",
+        uid,
+      ),
+    );
+  }
+
   /** Every session of a user, in whatever state. */
   ofUser(userId: string | null): SessionRow[] {
     return this.#many("user = ?", userId ?? "");
