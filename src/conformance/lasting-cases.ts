@@ -15,6 +15,13 @@ export const lastingCases: readonly CaseTemplate[] = [
         thinkingLevel: "high",
       });
       await append(store, alice, "trip", "before");
+      await refused("invalid_session_id", () => store.sessions.reset(alice, "trip", { sessionId: "../x" }));
+      await refused("conflict", () => store.sessions.reset(alice, "trip", { sessionId: "TRIP" }));
+      assert.equal(
+        (await store.sessions.get(alice, "trip"))?.key,
+        old.key,
+        "what is refused changes nothing",
+      );
       const done = await store.sessions.reset(alice, "trip", { sessionId: "trip2" });
       assert.equal(done.old.key, "agent:main:reset:trip");
       assert.equal(done.old.uid, old.uid);

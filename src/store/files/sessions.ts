@@ -18,7 +18,6 @@ import type {
   Redaction,
   Scope,
   SessionInit,
-  SessionMeta,
   SessionPage,
   SessionQuery,
   SessionRecord,
@@ -29,8 +28,8 @@ import { mostEntries, pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { planReset } from "../plan-reset.ts";
 import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
-import { resetKey } from "../reset-key.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
@@ -173,11 +172,9 @@ export class FileSessions implements SessionStore {
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalogue;
-    const { meta, cwd } = await this.#record(row);
-    const key = resetKey(row.key, row.agentId, row.sessionId);
-    const init = { key: row.key, cwd, meta: withoutField(meta, "archived"), ...options };
-    const fresh = await this.#rowFor(scope, init, "pending");
-    work.reset(row.uid, { key, ...(row.label === null ? {} : { label: null }) }, fresh);
+    const plan = planReset(await this.#record(row), options);
+    const fresh = await this.#rowFor(scope, plan.fresh, "pending");
+    work.reset(row.uid, plan.changes, fresh);
     const moved = work.byUid(row.uid) ?? row;
     await this.#catalogue.finishTodo(moved);
     const old = await this.#catalogue.using(moved, (file) => this.#announce("patched", moved, file));
@@ -437,10 +434,6 @@ function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
   return [id, target].filter((each) => typeof each === "string");
-}
-
-function withoutField(meta: SessionMeta, field: string): SessionMeta {
-  return Object.fromEntries(Object.entries(meta).filter(([name]) => name !== field)) as SessionMeta;
 }
 
 function isSpawn(key: string, spawnId: string): boolean {

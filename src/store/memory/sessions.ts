@@ -34,9 +34,9 @@ import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { planReset } from "../plan-reset.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
 import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
-import { resetKey } from "../reset-key.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
@@ -206,18 +206,15 @@ export class MemorySessions implements SessionStore {
     options: { sessionId?: string } = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const session = this.#table.require(scope, sessionId);
-    const { key, userId, agentId, meta } = session;
-    const resetTo = resetKey(key, agentId, session.tree.header.id);
-    this.#table.claim({ userId, agentId, key: resetTo, ...options });
-    this.#patch(session, without(meta, "label"), {
-      key: resetTo,
-      ...(meta.label === undefined ? {} : { label: null }),
-    });
-    session.key = resetTo;
+    const { changes, fresh } = planReset(recordOf(session), options);
+    const { userId, agentId } = session;
+    this.#table.claim({ userId, agentId, key: changes.key, ...options });
+    const { label: _label, ...kept } = session.meta;
+    this.#patch(session, kept as SessionMeta, changes);
+    session.key = changes.key;
     const old = recordOf(session);
     this.#feed.publish({ type: "patched", session: old });
-    const init = { key, cwd: session.tree.header.cwd ?? "", meta: without(meta, "archived"), ...options };
-    return { old, fresh: await this.create(scope, init) };
+    return { old, fresh: await this.create(scope, fresh) };
   }
 
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
@@ -305,10 +302,6 @@ function lastSaid(entries: Iterable<Entry>): number {
   let time = 0;
   for (const entry of entries) if (!isBookkeeping(entry)) time = Date.parse(entry.timestamp) || time;
   return time;
-}
-
-function without(meta: SessionMeta, field: string): SessionMeta {
-  return Object.fromEntries(Object.entries(meta).filter(([name]) => name !== field)) as SessionMeta;
 }
 
 function labelOf(meta: { readonly label?: string }): { label?: string } {
