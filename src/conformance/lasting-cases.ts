@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { parseSession } from "../core/parse-session.ts";
 import { SessionTree } from "../core/tree.ts";
 import { alice, answered, append, bob, create, ids, listed, nobody, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
@@ -70,6 +71,11 @@ export const lastingCases: readonly CaseTemplate[] = [
       assert.equal(tree.size, 5, "the tree is the caller's own");
       await refused("conflict", () => store.sessions.adopt(alice, init, tree));
       assert.deepEqual(await listed(store, bob), []);
+      const timeless = SessionTree.from(
+        parseSession(Buffer.from('{"type":"session","version":3,"id":"x"}\n')),
+      );
+      const now = await store.sessions.adopt(alice, { key: "agent:main:main", cwd: "/w" }, timeless);
+      assert.ok(now.createdAt > made.createdAt, "one that does not say when it began begins now");
     },
   },
   {
@@ -112,6 +118,8 @@ export const lastingCases: readonly CaseTemplate[] = [
       assert.deepEqual((await store.search.search(alice, { text: "topsecret" })).hits, []);
       assert.equal((await store.search.search(bob, { text: "topsecret" })).hits.length, 1);
       assert.deepEqual((await store.sessions.redact(alice, "s", ["topsecret"])).sessions, []);
+      const again = await store.sessions.redact(alice, "f", ["plain"]);
+      assert.equal(again.sessions[0]?.sessionId, "f", "the session itself comes first");
       await refused("not_found", () => store.sessions.redact(alice, "s", ["no-such-entry"]));
       await append(store, alice, "s", "and on");
     },

@@ -211,7 +211,7 @@ export const sessionCases: readonly CaseTemplate[] = [
       });
       await refused("conflict", () => store.sessions.restore(alice, "trip"));
       await store.sessions.remove(alice, other.sessionId);
-      const back = await store.sessions.restore(alice, "trip");
+      const back = await store.sessions.restore(alice, "TRIP");
       assert.equal(back.meta.label, "holiday");
       assert.deepEqual(await ids(store, alice, "trip"), ["kept words"]);
       assert.equal((await store.search.search(alice, { text: "words" })).hits.length, 1);

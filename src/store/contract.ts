@@ -196,7 +196,7 @@ export interface TrashedSession {
  * ```
  */
 export interface Redaction {
-  /** Entries that are tombstones now, by session: this one, and those that had a copy. */
+  /** Entries that are tombstones now, by session: this one first, then those that had a copy. */
   readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
   /** Summaries that were made of what is gone, and may repeat it. */
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];

@@ -5,6 +5,7 @@ import type { SearchTerm } from "../search-words.ts";
 import { termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
+import { hasId } from "./session-table.ts";
 
 const mostHits = 50;
 
@@ -21,7 +22,7 @@ export class MemorySearch implements SearchStore {
     const terms = termsOf(query.text);
     if (terms.length === 0) return { hits: [], behind: 0 };
     const found = [...this.#table.in(scope)]
-      .filter((session) => query.sessionId === undefined || session.tree.header.id === query.sessionId)
+      .filter((session) => query.sessionId === undefined || hasId(session, query.sessionId))
       .flatMap((session) => hitsIn(session, query, terms));
     found.sort((a, b) => b.score - a.score || b.hit.time - a.hit.time);
     return { hits: found.slice(0, limit).map(({ hit }) => hit), behind: 0 };

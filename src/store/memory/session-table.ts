@@ -45,8 +45,7 @@ export class SessionTable {
   }
 
   get(scope: Scope, sessionId: string): HeldSession | null {
-    const wanted = sessionId.toLowerCase();
-    for (const session of this.in(scope)) if (session.tree.header.id.toLowerCase() === wanted) return session;
+    for (const session of this.in(scope)) if (hasId(session, sessionId)) return session;
     return null;
   }
 
@@ -55,10 +54,7 @@ export class SessionTable {
   }
 
   trashed(scope: Scope, sessionId: string): HeldSession | null {
-    for (const session of this.#sessions.values()) {
-      if (session.removedAt !== null && inScope(scope, session) && session.tree.header.id === sessionId)
-        return session;
-    }
+    for (const session of this.inTrash(scope)) if (hasId(session, sessionId)) return session;
     return null;
   }
 
@@ -89,7 +85,7 @@ export class SessionTable {
   ): void {
     for (const other of this.#sessions.values()) {
       if (other === self || other.userId !== claim.userId) continue;
-      if (claim.sessionId?.toLowerCase() === other.tree.header.id.toLowerCase())
+      if (claim.sessionId !== undefined && hasId(other, claim.sessionId))
         taken("session id", claim.sessionId);
       if (other.removedAt !== null) continue;
       if (other.key === claim.key) taken("session key", claim.key);
@@ -143,6 +139,11 @@ function taken(what: string, name: string): never {
   throw new SkeinError("conflict", { problem: `The ${what} "${name}" is taken` });
 }
 
+/** Session ids are the same without regard to case: they are file names. */
+export function hasId({ tree }: HeldSession, sessionId: string): boolean {
+  return tree.header.id.toLowerCase() === sessionId.toLowerCase();
+}
+
 function matches(session: HeldSession, lookup: Lookup): boolean {
   switch (lookup.by) {
     case "key":
@@ -152,7 +153,7 @@ function matches(session: HeldSession, lookup: Lookup): boolean {
       return key.form === "subagent" && key.thread === undefined && key.spawnId === lookup.spawnId;
     }
     case "sessionId":
-      return session.tree.header.id.toLowerCase() === lookup.sessionId.toLowerCase();
+      return hasId(session, lookup.sessionId);
     case "label":
       return session.meta.label === lookup.label && session.agentId === lookup.agentId;
     case "prefix":

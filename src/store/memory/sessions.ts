@@ -222,7 +222,7 @@ export class MemorySessions implements SessionStore {
     checkRedactable(source.tree, entryIds);
     const wanted = linesOf(Buffer.from(source.tree.encode()), new Set(entryIds));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
-    for (const session of this.#table.ofUser(source.userId)) {
+    for (const session of new Set([source, ...this.#table.ofUser(source.userId)])) {
       const found = withTombstones(Buffer.from(session.tree.encode()), wanted, this.#clock.now());
       if (found === null) continue;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
@@ -265,7 +265,8 @@ export class MemorySessions implements SessionStore {
     const id = init.sessionId === undefined ? {} : { sessionId: init.sessionId };
     this.#table.claim({ userId, agentId, key, ...id, ...labelOf(meta) });
     const tree = grow();
-    const createdAt = Date.parse(tree.header.timestamp ?? "");
+    const { timestamp } = tree.header;
+    const createdAt = timestamp === undefined ? this.#clock.now() : Date.parse(timestamp) || 0;
     const uid = this.#newId();
     const session: HeldSession = {
       uid,
