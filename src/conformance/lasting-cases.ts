@@ -157,11 +157,12 @@ export const lastingCases: readonly CaseTemplate[] = [
       }
       await create(store, alice, "t");
       await store.sessions.remove(alice, "t");
+      await store.sessions.create({ userId: "alice" }, { key: "agent:other:main", cwd: "/w" });
       const bytes = new Uint8Array([1, 2, 3]);
       const sha256 = await store.blobs.put(alice, bytes);
       await store.blobs.put(bob, bytes);
-      assert.deepEqual(await store.sessions.purgeUser(alice), { sessions: 2 });
-      assert.deepEqual(await listed(store, alice), []);
+      assert.deepEqual(await store.purgeUser("alice"), { sessions: 3 });
+      assert.deepEqual(await listed(store, { userId: "alice" }), []);
       assert.deepEqual(await store.sessions.trashed(alice), []);
       assert.deepEqual((await store.search.search(alice, { text: "word" })).hits, []);
       assert.equal(await store.blobs.get(alice, sha256), null);
@@ -170,7 +171,7 @@ export const lastingCases: readonly CaseTemplate[] = [
         assert.deepEqual(await ids(store, scope, "s"), ["word"]);
         assert.equal((await store.state.get(scope, "s", "k"))?.value, 1);
       }
-      await refused("invalid_arguments", () => store.sessions.purgeUser(nobody));
+      await refused("invalid_user_id", () => store.purgeUser(""));
       await create(store, alice, "s");
       assert.equal(await store.state.get(alice, "s", "k"), null);
     },

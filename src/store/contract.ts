@@ -22,6 +22,11 @@ export interface Store {
   readonly state: StateStore;
   readonly blobs: BlobStore;
   readonly watch: WatchStore;
+  /**
+   * Everything of a user, for good: the sessions of every agent, trash, state, blobs. No scope, so that neither the
+   * unnamed user nor one agent's part can be meant by leaving something out.
+   */
+  purgeUser(userId: string): Promise<{ readonly sessions: number }>;
   /** Everything acknowledged is kept; what is under way is finished first. */
   close(): Promise<void>;
 }
@@ -396,8 +401,6 @@ export interface SessionStore {
    * pairing stay, what was said is gone for good. The one thing that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
-  /** Everything of a user, for good: sessions, trash, state, blobs. The unnamed user is refused. */
-  purgeUser(scope: Scope): Promise<{ readonly sessions: number }>;
 }
 
 /**

@@ -1,5 +1,4 @@
 import { SkeinError } from "../core/errors.ts";
-import type { Scope } from "./contract.ts";
 
 /** What every store says in the same words. */
 
@@ -12,13 +11,4 @@ export function noSuchSession(sessionId: string): never {
 export function checkVersion(actual: number, expected: number | undefined): void {
   if (expected === undefined || expected === actual) return;
   throw new SkeinError("conflict", { problem: `The session has version ${actual}, not ${expected}` });
-}
-
-/** The user of a scope; what is done for good is not done to the unnamed one by leaving a name out. */
-export function namedUser({ userId }: Scope): string {
-  if (userId !== undefined) return userId;
-  throw new SkeinError("invalid_arguments", {
-    problem: "Only a named user can be removed",
-    advice: "Name one in the scope",
-  });
 }

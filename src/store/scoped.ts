@@ -11,6 +11,10 @@ export function scoped(store: Store): Store {
     state: checking(store.state),
     blobs: checking(store.blobs),
     watch: checking(store.watch),
+    purgeUser: async (userId) => {
+      checkScope({ userId });
+      return store.purgeUser(userId);
+    },
     close: () => store.close(),
   };
 }

@@ -117,9 +117,9 @@ describe("what is done for good, cut off anywhere", () => {
         await create(store, alice, "t");
         await store.sessions.remove(alice, "t");
       },
-      (store) => store.sessions.purgeUser(alice),
+      (store) => store.purgeUser("alice"),
       async (store, sim, acknowledged) => {
-        if (!acknowledged) await store.sessions.purgeUser(alice);
+        if (!acknowledged) await store.purgeUser("alice");
         expect(await listed(store, alice)).toEqual([]);
         expect(await store.sessions.trashed(alice)).toEqual([]);
         expect(sim.disk.list("/store/users")).toEqual([]);

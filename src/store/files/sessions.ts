@@ -29,7 +29,7 @@ import { placeOfKey } from "../key-place.ts";
 import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
-import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
+import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
@@ -248,12 +248,9 @@ export class FileSessions implements SessionStore {
     return redaction;
   }
 
-  async purgeUser(scope: Scope): Promise<{ sessions: number }> {
-    const rows = await purgeUser(
-      this.#catalogue,
-      namedUser(scope),
-      homeOf(this.#namespace, namedUser(scope)),
-    );
+  /** Everything of a user, for good; state and blobs go with the folder. */
+  async purgeUser(userId: string): Promise<{ sessions: number }> {
+    const rows = await purgeUser(this.#catalogue, userId, homeOf(this.#namespace, userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
     return { sessions: rows.length };
   }

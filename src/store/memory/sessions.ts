@@ -36,16 +36,10 @@ import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
-import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
+import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
-
-/** What belongs to sessions and users beside their entries. */
-export interface MemoryRest {
-  forgetSession(uid: string): void;
-  forgetUser(userId: string): void;
-}
 
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
@@ -53,11 +47,17 @@ export class MemorySessions implements SessionStore {
   readonly #feed: ChangeFeed;
   readonly #clock: Clock;
   readonly #newId: IdSource;
-  readonly #rest: MemoryRest;
+  readonly #forgetState: (uid: string) => void;
 
-  constructor(table: SessionTable, feed: ChangeFeed, clock: Clock, newId: IdSource, rest: MemoryRest) {
+  constructor(
+    table: SessionTable,
+    feed: ChangeFeed,
+    clock: Clock,
+    newId: IdSource,
+    forgetState: (uid: string) => void,
+  ) {
     this.#table = table;
-    this.#rest = rest;
+    this.#forgetState = forgetState;
     this.#feed = feed;
     this.#clock = clock;
     this.#newId = newId;
@@ -187,12 +187,11 @@ export class MemorySessions implements SessionStore {
     return true;
   }
 
-  async purgeUser(scope: Scope): Promise<{ sessions: number }> {
-    const userId = namedUser(scope);
+  /** All sessions of a user, for good. How many they were. */
+  forgetUser(userId: string): number {
     const sessions = this.#table.ofUser(userId);
     for (const session of sessions) this.#forget(session);
-    this.#rest.forgetUser(userId);
-    return { sessions: sessions.length };
+    return sessions.length;
   }
 
   async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
@@ -239,7 +238,7 @@ export class MemorySessions implements SessionStore {
 
   #forget(session: HeldSession): void {
     this.#table.forget(session);
-    this.#rest.forgetSession(session.uid);
+    this.#forgetState(session.uid);
     this.#feed.publish({ type: "purged", session: trashedOf(session) });
   }
 

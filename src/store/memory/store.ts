@@ -18,20 +18,19 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   const watch = new ChangeFeed();
   const clock = options.clock ?? systemClock;
   const values: StateValues = new Map();
-  const blobs = new Map<string, Uint8Array>();
-  const rest = {
-    forgetSession: (uid: string) => void values.delete(uid),
-    forgetUser: (userId: string) => {
-      const of = JSON.stringify([userId]).slice(0, -1);
-      for (const place of blobs.keys()) if (place.startsWith(`${of},`)) blobs.delete(place);
-    },
-  };
+  const blobs: Blobs = new Map();
+  const newId = options.newId ?? createIdSource(clock);
+  const sessions = new MemorySessions(table, watch, clock, newId, (uid) => void values.delete(uid));
   return scoped({
-    sessions: new MemorySessions(table, watch, clock, options.newId ?? createIdSource(clock), rest),
+    sessions,
     search: new MemorySearch(table),
     state: memoryState(table, values),
     blobs: memoryBlobs(blobs),
     watch,
+    purgeUser: async (userId) => {
+      blobs.delete(userId);
+      return { sessions: sessions.forgetUser(userId) };
+    },
     close: async () => undefined,
   });
 }
@@ -69,10 +68,12 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
   };
 }
 
+/** By user, then by agent and hash. */
+type Blobs = Map<string | null, Map<string, Uint8Array>>;
+
 /** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
-function memoryBlobs(blobs: Map<string, Uint8Array>): BlobStore {
-  const place = ({ userId, agentId }: Scope, sha256: string) =>
-    JSON.stringify([userId ?? null, agentId ?? null, sha256]);
+function memoryBlobs(blobs: Blobs): BlobStore {
+  const place = ({ agentId }: Scope, sha256: string) => `${agentId}/${sha256}`;
   return {
     async put(scope, bytes) {
       if (scope.agentId === undefined) {
@@ -82,11 +83,12 @@ function memoryBlobs(blobs: Map<string, Uint8Array>): BlobStore {
         });
       }
       const sha256 = createHash("sha256").update(bytes).digest("hex");
-      blobs.set(place(scope, sha256), Uint8Array.from(bytes));
+      const ofUser = blobs.get(scope.userId ?? null) ?? new Map();
+      blobs.set(scope.userId ?? null, ofUser.set(place(scope, sha256), Uint8Array.from(bytes)));
       return sha256;
     },
     async get(scope, sha256) {
-      const bytes = blobs.get(place(scope, sha256));
+      const bytes = blobs.get(scope.userId ?? null)?.get(place(scope, sha256));
       return bytes === undefined ? null : Uint8Array.from(bytes);
     },
   };
