@@ -14,4 +14,4 @@ export { parseAgentId, parseSessionId } from "./core/names.ts";
 export { type ParsedSession, parseSession } from "./core/parse-session.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
-export { type AppendOptions, SessionTree, type TreeOptions } from "./core/tree.ts";
+export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";

@@ -282,6 +282,15 @@ export interface AppendItem {
   readonly id?: string;
 }
 
+/**
+ * On what condition something is appended.
+ *
+ * @example
+ * ```ts
+ * import type { AppendOptions } from "skein/store";
+ * const onlyHere: AppendOptions = { expectedLeafId: "delivery-16" };
+ * ```
+ */
 export interface AppendOptions {
   /** `conflict` unless this is the leaf now; `null` is before the root. */
   readonly expectedLeafId?: string | null;
