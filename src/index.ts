@@ -8,7 +8,8 @@ export {
 export type { Diagnostic } from "./core/diagnostics.ts";
 export { type CorruptLine, type Entry, isCorrupt, type SessionHeader } from "./core/entries.ts";
 export { type ErrorCode, SkeinError } from "./core/errors.ts";
-export { formatKey, type ParsedKey, parseKey } from "./core/keys.ts";
+export type { IdSource } from "./core/ids.ts";
+export { formatKey, type ParsedKey, parseKey, type SessionKind } from "./core/keys.ts";
 export type { Message } from "./core/messages.ts";
 export { parseAgentId, parseSessionId } from "./core/names.ts";
 export { type ParsedSession, parseSession } from "./core/parse-session.ts";

@@ -1,7 +1,15 @@
 import { SkeinError } from "./errors.ts";
 import { agentIdForm, readAgentId, sessionIdProblem } from "./names.ts";
 
-/** What a session is for, as lists show and filter it. */
+/**
+ * What a session is for, as lists show and filter it.
+ *
+ * @example
+ * ```ts
+ * import type { SessionKind } from "skein";
+ * const unattended: SessionKind[] = ["cron", "hook"];
+ * ```
+ */
 export type SessionKind = "main" | "group" | "cron" | "hook" | "node" | "other";
 
 /** A key taken apart, by what the text means. Ids in it are decoded. */
