@@ -53,9 +53,7 @@ export async function maintenanceInput({
     for (const archived of [false, true]) {
       for await (const session of allSessions(store, scope, archived)) sessions.push(maintained(session));
     }
-    for (const each of await store.sessions.trashed(scope)) {
-      trashed.push({ ...each, updatedAt: each.removedAt, archived: false });
-    }
+    trashed.push(...(await store.sessions.trashed(scope)));
   }
   return { sessions, trashed, rules, now, hasOpenRun };
 }
