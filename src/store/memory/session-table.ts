@@ -1,4 +1,3 @@
-import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
@@ -11,7 +10,7 @@ import type {
   SessionRecord,
   TrashedSession,
 } from "../contract.ts";
-import { noSuchSession } from "../refusals.ts";
+import { noSuchSession, taken } from "../refusals.ts";
 
 /** A session as the memory store holds it. */
 export interface HeldSession {
@@ -133,10 +132,6 @@ export function trashedOf(session: HeldSession): TrashedSession {
     removedAt: removedAt ?? 0,
     bytes: digest.bytes,
   };
-}
-
-function taken(what: string, name: string): never {
-  throw new SkeinError("conflict", { problem: `The ${what} "${name}" is taken` });
 }
 
 /** Session ids are the same without regard to case: they are file names. */
