@@ -120,6 +120,12 @@ export function formatKey(key: ParsedKey): string {
   return text;
 }
 
+/** The spawn id of a sub-agent's key; `null` for any other key, that of a thread of it too. */
+export function spawnIdOf(text: string): string | null {
+  const key = parseKey(text);
+  return key.form === "subagent" && key.thread === undefined ? key.spawnId : null;
+}
+
 /** The kind of a session, from its parsed key alone; a thread has the kind of what it hangs on. */
 export function kindOf(key: ParsedKey): SessionKind {
   switch (key.form) {

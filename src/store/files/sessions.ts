@@ -1,6 +1,6 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { kindOf, parseKey } from "../../core/keys.ts";
+import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
@@ -24,9 +24,10 @@ import type {
   SessionStore,
   TrashedSession,
 } from "../contract.ts";
-import { mostEntries, pageOf } from "../entry-page.ts";
+import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
-import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
+import { entryLimit, sessionLimit } from "../limits.ts";
+import { decodeCursor, listPage } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkVersion, noSuchSession } from "../refusals.ts";
@@ -89,13 +90,10 @@ export class FileSessions implements SessionStore {
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
-    const limit = limitOf(query.limit);
+    const limit = sessionLimit(query.limit);
     const place = decodeCursor(query.cursor);
     const behind = await this.#catalogue.feed.catchUp();
-    const found = listSessions(this.#catalogue.index, scope, query, limit + 1, place);
-    const last = found[limit - 1];
-    const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
-    return { sessions: found.slice(0, limit), nextCursor, behind };
+    return listPage(listSessions(this.#catalogue.index, scope, query, limit + 1, place), limit, behind);
   }
 
   async patch(
@@ -194,7 +192,7 @@ export class FileSessions implements SessionStore {
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    const limited = { ...range, limit: limitOf(range.limit, mostEntries) };
+    const limited = { ...range, limit: entryLimit(range.limit) };
     return this.#catalogue.using(row, async (file) => {
       const recent = recentPage(file.recent, limited);
       if (recent !== null) return recent;
@@ -394,7 +392,7 @@ export class FileSessions implements SessionStore {
       case "label":
         return one(work.byLabel(userId, lookup.agentId, lookup.label));
       case "spawnId":
-        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => isSpawn(key, lookup.spawnId));
+        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => spawnIdOf(key) === lookup.spawnId);
       case "prefix":
         return work.byIdPrefix(userId, lookup.prefix);
     }
@@ -431,9 +429,4 @@ function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
   return [id, target].filter((each) => typeof each === "string");
-}
-
-function isSpawn(key: string, spawnId: string): boolean {
-  const parsed = parseKey(key);
-  return parsed.form === "subagent" && parsed.thread === undefined && parsed.spawnId === spawnId;
 }

@@ -1,4 +1,4 @@
-import { kindOf, parseKey } from "../../core/keys.ts";
+import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import { inScope } from "../changes.ts";
@@ -143,10 +143,8 @@ function matches(session: HeldSession, lookup: Lookup): boolean {
   switch (lookup.by) {
     case "key":
       return session.key === lookup.key;
-    case "spawnId": {
-      const key = parseKey(session.key);
-      return key.form === "subagent" && key.thread === undefined && key.spawnId === lookup.spawnId;
-    }
+    case "spawnId":
+      return spawnIdOf(session.key) === lookup.spawnId;
     case "sessionId":
       return hasId(session, lookup.sessionId);
     case "label":

@@ -32,7 +32,8 @@ import type {
 import { countedWith, digestOfTree, emptyDigest } from "../digest.ts";
 import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
-import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
+import { sessionLimit } from "../limits.ts";
+import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
@@ -78,16 +79,14 @@ export class MemorySessions implements SessionStore {
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
-    const limit = limitOf(query.limit);
+    const limit = sessionLimit(query.limit);
     const behindPlace = decodeCursor(query.cursor);
     const found = [...this.#table.in(scope)]
       .map(listedOf)
       .filter((record) => matchesQuery(record, query))
       .filter((record) => behindPlace === null || compareInList(record, behindPlace) > 0)
       .sort(compareInList);
-    const last = found[limit - 1];
-    const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
-    return { sessions: found.slice(0, limit), nextCursor, behind: 0 };
+    return listPage(found, limit, 0);
   }
 
   async patch(

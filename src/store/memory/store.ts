@@ -1,13 +1,12 @@
-import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
-import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
-import { checkStateKey, versionConflict } from "../state-rules.ts";
+import { checkStateKey, nextVersion } from "../state-rules.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
 import { MemorySessions } from "./sessions.ts";
@@ -51,13 +50,10 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
       checkStateKey(key);
       const { uid } = table.require(scope, sessionId);
       const ofSession = values.get(uid) ?? new Map();
-      const version: number | null = ofSession.get(key)?.version ?? null;
-      if (setOptions.ifVersion !== undefined && setOptions.ifVersion !== version) {
-        throw versionConflict(key, version, setOptions.ifVersion);
-      }
-      ofSession.set(key, { text: JSON.stringify(value), version: (version ?? 0) + 1 });
+      const version = nextVersion(key, ofSession.get(key)?.version ?? null, setOptions);
+      ofSession.set(key, { text: JSON.stringify(value), version });
       values.set(uid, ofSession);
-      return (version ?? 0) + 1;
+      return version;
     },
     async delete(scope, sessionId, key) {
       return of(scope, sessionId)?.delete(key) ?? false;
@@ -73,22 +69,16 @@ type Blobs = Map<string | null, Map<string, Uint8Array>>;
 
 /** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
 function memoryBlobs(blobs: Blobs): BlobStore {
-  const place = ({ agentId }: Scope, sha256: string) => `${agentId}/${sha256}`;
+  const place = (agentId: string | undefined, sha256: string) => `${agentId}/${sha256}`;
   return {
     async put(scope, bytes) {
-      if (scope.agentId === undefined) {
-        throw new SkeinError("invalid_arguments", {
-          problem: "A blob belongs to an agent",
-          advice: "Name one in the scope",
-        });
-      }
-      const sha256 = createHash("sha256").update(bytes).digest("hex");
+      const sha256 = hashOf(bytes);
       const ofUser = blobs.get(scope.userId ?? null) ?? new Map();
-      blobs.set(scope.userId ?? null, ofUser.set(place(scope, sha256), Uint8Array.from(bytes)));
+      blobs.set(scope.userId ?? null, ofUser.set(place(agentOfBlob(scope), sha256), Uint8Array.from(bytes)));
       return sha256;
     },
     async get(scope, sha256) {
-      const bytes = blobs.get(scope.userId ?? null)?.get(place(scope, sha256));
+      const bytes = blobs.get(scope.userId ?? null)?.get(place(scope.agentId, sha256));
       return bytes === undefined ? null : Uint8Array.from(bytes);
     },
   };
