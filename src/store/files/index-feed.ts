@@ -1,4 +1,6 @@
 import type { IndexService } from "./index-service.ts";
+import type { UnreadLog } from "./indexer.ts";
+import { indexDbName } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { WorkDb } from "./work-db.ts";
 
@@ -45,7 +47,7 @@ export class IndexFeed {
   async catchUp(): Promise<number> {
     if (!this.#work.isBehind()) return 0;
     const { behind, problems } = await this.service.catchUp(catchUpMs);
-    for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
+    for (const each of problems) this.#reportOnce(each);
     await this.service.writeListings(false);
     await this.#settleNowAndThen();
     return behind;
@@ -58,7 +60,7 @@ export class IndexFeed {
     for (let fruitless = 0; ; ) {
       const { behind, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
-      for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
+      for (const each of problems) this.#reportOnce(each);
       fruitless = behind < before ? 0 : fruitless + 1;
       if (behind === problems.length || fruitless > mostFruitless) return behind;
       before = behind;
@@ -78,7 +80,7 @@ export class IndexFeed {
     this.#following = setTimeout(() => {
       this.#following = null;
       this.#underWay = this.catchUp().catch((error: unknown) => {
-        this.#reportOnce("index", String(error));
+        this.#reportOnce({ file: indexDbName, problem: String(error) });
         return 0;
       });
     }, followMs).unref();
@@ -90,10 +92,9 @@ export class IndexFeed {
     await this.service.settle();
   }
 
-  #reportOnce(uid: string, problem: string): void {
-    if (this.#reported.has(uid)) return;
-    this.#reported.add(uid);
-    const note = `the session cannot be listed or searched: ${problem}`;
-    this.#report({ kind: "not_indexed", file: uid, note });
+  #reportOnce({ file, problem }: UnreadLog): void {
+    if (this.#reported.has(file)) return;
+    this.#reported.add(file);
+    this.#report({ kind: "not_indexed", file, note: `it cannot be listed or searched: ${problem}` });
   }
 }

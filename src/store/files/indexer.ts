@@ -6,7 +6,7 @@ import type { Disk, DiskFile } from "./disk.ts";
 import type { Folded, FoldSite } from "./fold.ts";
 import { emptyFold, foldOn } from "./fold.ts";
 import type { Fold, IndexDb, Known } from "./index-db.ts";
-import { sessionPaths } from "./layout.ts";
+import { indexDbName, sessionPaths } from "./layout.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
@@ -16,8 +16,13 @@ const lineBreak = 0x0a;
 export interface CaughtUp {
   /** How many marked sessions the index is still behind for. */
   readonly behind: number;
-  /** Sessions whose log cannot be read, with why. */
-  readonly problems: readonly { readonly uid: string; readonly problem: string }[];
+  /** Logs that cannot be read, with why. */
+  readonly problems: readonly UnreadLog[];
+}
+
+export interface UnreadLog {
+  readonly file: string;
+  readonly problem: string;
 }
 
 /** Brings the index up with the logs, reading only what is new in them. */
@@ -40,17 +45,20 @@ export class Indexer {
   /** Takes in what is marked until a time (of `performance.now()`); `taken` hears of each session that is done. */
   catchUp(until: number, taken: (row: SessionRow | null) => void = () => undefined): CaughtUp {
     const marked = this.#work.dirty();
-    const problems: { uid: string; problem: string }[] = [];
+    const problems: UnreadLog[] = [];
     let done = 0;
     for (const uid of marked) {
       if (performance.now() > until) break;
+      const row = this.#work.byUid(uid);
       // One session that cannot be read must not keep everybody else's from being listed.
       try {
-        const row = this.#work.byUid(uid);
         if (this.#bringUp(uid, row, until)) done += 1;
         taken(row);
       } catch (error) {
-        problems.push({ uid, problem: (error as Error).message });
+        problems.push({
+          file: row === null ? indexDbName : this.#logOf(row),
+          problem: (error as Error).message,
+        });
       }
     }
     return { behind: marked.length - done, problems };
