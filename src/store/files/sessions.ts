@@ -307,7 +307,7 @@ export class FileSessions implements SessionStore {
   async #grown(row: SessionRow, tree: SessionTree): Promise<SessionRecord> {
     return this.#orRelease(row, () =>
       this.#catalogue.create(row, tree, (file) => {
-        this.#catalogue.work.move(row.uid, "forking", "live");
+        this.#catalogue.work.finishFork(row);
         return this.#announce("created", row, file);
       }),
     );

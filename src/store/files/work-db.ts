@@ -123,6 +123,14 @@ export class WorkDb {
     this.#claiming([uid], () => orTaken(this.byUid(uid) ?? {}, () => this.#db.run(sql, to, time, uid, from)));
   }
 
+  /** Its files are made. Where somebody took us for dead and gave its names back, they are taken again. */
+  finishFork(row: SessionRow): void {
+    this.exclusively(() => {
+      if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
+      else this.move(row.uid, "forking", "live");
+    });
+  }
+
   /** Every session of a user, in whatever state. */
   ofUser(userId: string | null): SessionRow[] {
     return this.#many("user = ?", userId ?? "");
