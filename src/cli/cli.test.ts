@@ -1,13 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import fc from "fast-check";
 import type { TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
+import { family, run } from "../../test/support/cli.ts";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
 import {
   ContextPayloadSchema,
@@ -15,13 +15,11 @@ import {
   RefusalSchema,
   TreeSchema,
 } from "../protocol/session-payloads.ts";
-import { runCli } from "./main.ts";
 import { drawTree } from "./output/draw-tree.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { oneLine } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
 
-const examples = fileURLToPath(new URL("../../examples/family/", import.meta.url));
 let folder = "";
 
 beforeAll(() => {
@@ -34,25 +32,6 @@ beforeAll(() => {
   );
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-async function run(args: string[], options: Partial<Terminal> = {}) {
-  const printed = { out: "", err: "" };
-  const terminal: Terminal = {
-    out: (text) => {
-      printed.out += text;
-    },
-    err: (text) => {
-      printed.err += text;
-    },
-    color: { out: false, err: false },
-    columns: 100,
-    cwd: examples,
-    command: "skein",
-    ...options,
-  };
-  const exit = await runCli(args, "1.2.3", terminal);
-  return { ...printed, exit };
-}
 
 /** Every command that reads a session file. */
 const readers = [["sessions", "show"], ["sessions", "tree"], ["sessions", "tree", "--all"], ["context"]];
@@ -100,13 +79,13 @@ describe("the command line", () => {
     ["nonsense"],
     ["sessions"],
     ["sessions", "show"],
-    ["sessions", "show", "main"],
     ["sessions", "show", "main.jsonl", "--limit", "0"],
     ["sessions", "show", "main.jsonl", "--surprise"],
     ["context", "main.jsonl", "extra.jsonl"],
   ];
   const failures: string[][] = [
     ["sessions", "show", "missing.jsonl"],
+    ["sessions", "show", "main"],
     ["context", "main.jsonl/inside.jsonl"],
     ["sessions", "tree", "./"],
     ["sessions", "show", "main.jsonl", "--before", "nope"],
@@ -159,7 +138,7 @@ describe("the command line", () => {
 
   test("[CLI6] a relative path is taken from where the user stands", async () => {
     expect((await run(["context", "./food.jsonl"])).exit).toBe(0);
-    expect((await run(["context", "family/food.jsonl"], { cwd: join(examples, "..") })).exit).toBe(0);
+    expect((await run(["context", "family/food.jsonl"], { cwd: join(family, "..") })).exit).toBe(0);
     expect((await run(["context", "./food.jsonl"], { cwd: folder })).exit).toBe(1);
   });
 
