@@ -173,25 +173,30 @@ function withinBudget(
   return { from: 0, cut: null };
 }
 
-function stateOf(
-  path: readonly Entry[],
-  initial: ContextOptions["initial"] = {},
-): Pick<SessionContext, "model" | "thinkingLevel" | "system"> {
-  let model: SessionContext["model"] = initial.model ?? null;
-  let thinkingLevel = initial.thinkingLevel ?? "off";
-  let system = initial.system ?? null;
-  for (const entry of path) {
-    if (entry.type === "model_change") model = { provider: entry.provider, modelId: entry.modelId };
-    else if (entry.type === "thinking_level_change") thinkingLevel = entry.thinkingLevel;
-    else if (entry.type === "message") {
-      const { message } = entry;
-      if (message.role === "system") system = textOf(message.content);
-      else if (message.role === "assistant" && message.provider && message.model) {
-        model = { provider: message.provider, modelId: message.model };
-      }
-    }
+/** What holds behind an entry, beside what was said: the last one that says so wins. */
+export type ContextState = Pick<SessionContext, "model" | "thinkingLevel" | "system">;
+
+export const initialState: ContextState = { model: null, thinkingLevel: "off", system: null };
+
+/** The same object when the entry changes nothing. */
+export function stateAfter(state: ContextState, entry: Entry): ContextState {
+  if (entry.type === "model_change") {
+    return { ...state, model: { provider: entry.provider, modelId: entry.modelId } };
   }
-  return { model, thinkingLevel, system };
+  if (entry.type === "thinking_level_change") return { ...state, thinkingLevel: entry.thinkingLevel };
+  if (entry.type !== "message") return state;
+  const { message } = entry;
+  if (message.role === "system") return { ...state, system: textOf(message.content) };
+  if (message.role !== "assistant" || !message.provider || !message.model) return state;
+  const { provider, model } = message;
+  if (state.model?.provider === provider && state.model.modelId === model) return state;
+  return { ...state, model: { provider, modelId: model } };
+}
+
+function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}): ContextState {
+  let state: ContextState = { ...initialState, ...initial };
+  for (const entry of path) state = stateAfter(state, entry);
+  return state;
 }
 
 function messageOf(entry: Entry): ContextMessage | null {

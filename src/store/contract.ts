@@ -221,6 +221,8 @@ export interface SessionStore {
   fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
   context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;
   page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null>;
+  /** A hint that a session will be wanted soon. Does nothing that anybody could see. */
+  prewarm(scope: Scope, sessionId: string): Promise<void>;
   /** Into the trash: in no list, lookup or search, its key and label free again. `false`: was not there. */
   remove(scope: Scope, sessionId: string): Promise<boolean>;
   /** Back out of the trash; `conflict` when its key or label has been taken since. */

@@ -13,7 +13,7 @@ export interface VersionedMeta {
   readonly meta: SessionMeta;
   /** From 1 up, one more with each change. */
   readonly version: number;
-  /** The key as last changed; `null`: it is the header's. */
+  /** As the log says; `null`: it does not. */
   readonly key: string | null;
 }
 
@@ -22,18 +22,28 @@ export function metaDraft(uid: string, changes: MetaPatch): EntryDraft {
 }
 
 export function metaOf(header: SessionHeader, entries: Iterable<Entry>): VersionedMeta {
-  let meta: SessionMeta = isRecord(header.skein?.meta) ? (header.skein.meta as SessionMeta) : {};
-  let version = typeof header.skein?.version === "number" ? header.skein.version : 1;
-  let key: string | null = null;
-  for (const entry of entries) {
-    if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data)) continue;
-    const { of, key: changed, ...changes } = entry.data;
-    if (of === undefined || of !== header.skein?.uid) continue;
-    if (typeof changed === "string") key = changed;
-    meta = withoutNulls({ ...meta, ...changes });
-    version += 1;
-  }
-  return { meta, version, key };
+  const { meta, version, key } = header.skein ?? {};
+  let found: VersionedMeta = {
+    meta: isRecord(meta) ? (meta as SessionMeta) : {},
+    version: typeof version === "number" ? version : 1,
+    key: typeof key === "string" ? key : null,
+  };
+  for (const entry of entries) found = metaAfter(found, header, entry);
+  return found;
+}
+
+/** The metadata with one entry more. */
+export function metaAfter(before: VersionedMeta, header: SessionHeader | null, entry: Entry): VersionedMeta {
+  const { meta, version, key } = before;
+  if (entry.type !== "custom" || entry.customType !== "skein.meta" || !isRecord(entry.data))
+    return { meta, version, key };
+  const { of, key: changed, ...changes } = entry.data;
+  if (of === undefined || of !== header?.skein?.uid) return { meta, version, key };
+  return {
+    meta: withoutNulls({ ...meta, ...changes }),
+    version: version + 1,
+    key: typeof changed === "string" ? changed : key,
+  };
 }
 
 function withoutNulls(meta: Record<string, unknown>): SessionMeta {

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { said } from "../../src/conformance/expect.ts";
+import { answered, said } from "../../src/conformance/expect.ts";
 import { SkeinError } from "../../src/core/errors.ts";
 import type { EntryDraft } from "../../src/core/seal.ts";
+import { SessionTree } from "../../src/core/tree.ts";
 import type { EntryRange, Scope, Store } from "../../src/store/contract.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
@@ -23,9 +24,15 @@ const step = fc.record({
     "compact",
     "branch",
     "fork",
+    "answer",
     "patch",
     "remove",
     "restore",
+    "purge",
+    "trash",
+    "reset",
+    "redact",
+    "adopt",
     "page",
     "list",
     "search",
@@ -80,8 +87,10 @@ async function perform(
       return append({ type: "compaction", summary: "S", firstKeptEntryId: pick(at), tokensBefore: 1 });
     case "branch":
       return sessions.branch(scope, sessionId, at % 7 === 0 ? null : pick(at));
+    case "answer":
+      return append(answered(`word${at % 5} answer`));
     case "fork": {
-      const target = names[to % 3] as string;
+      const target = to % 2 === 0 ? (names[to % 3] as string) : `fork${number}`;
       return sessions.fork(scope, sessionId, pick(at), {
         key: `agent:main:session:${target}`,
         sessionId: target,
@@ -94,6 +103,32 @@ async function perform(
         sessionId,
         at % 3 === 0 ? { label: null } : { label: `l${to % 2}`, archived: at % 2 === 0 },
       );
+    case "purge":
+      return sessions.purge(scope, sessionId);
+    case "trash": {
+      const found = await sessions.trashed(scope);
+      return found.map(({ uid: _uid, bytes: _bytes, ...rest }) => rest);
+    }
+    case "reset":
+      return sessions.reset(scope, sessionId, to % 2 === 0 ? {} : { sessionId: `reset${number}` });
+    case "redact": {
+      const { sessions: changed, mayRepeat } = await sessions.redact(scope, sessionId, [pick(at)]);
+      return { changed: changed.map((each) => JSON.stringify(each)).toSorted(), mayRepeat: mayRepeat.length };
+    }
+    case "adopt": {
+      const tree = SessionTree.create(
+        { cwd: "/elsewhere", id: "theirs" },
+        { clock: { now: () => at % 1e6 } },
+      );
+      tree.append(said("word1 adopted"), { id: `n${number}-0` });
+      if (to % 2 === 0) tree.append({ type: "session_info", name: "Theirs" }, { id: `n${number}-1` });
+      const adopted = `adopted${number}`;
+      return sessions.adopt(
+        scope,
+        { key: `agent:main:session:${adopted}`, sessionId: adopted, cwd: "/w" },
+        tree,
+      );
+    }
     case "remove":
       return sessions.remove(scope, sessionId);
     case "restore":
@@ -124,7 +159,7 @@ async function perform(
 function comparable(value: unknown): unknown {
   const known = new Map<string, string>();
   const text = JSON.stringify(value, (field, each) =>
-    field === "uid" || field === "nextCursor" ? undefined : each,
+    ["uid", "nextCursor", "bytes", "parentSession"].includes(field) ? undefined : each,
   );
   return text?.replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}/g, (id) => {
     if (!known.has(id)) known.set(id, `made-${known.size}`);

@@ -104,7 +104,7 @@ describe("what is on the disk", () => {
     const store = await openFilesStore({ root: folder, report: ({ kind }) => reported.push(kind) });
     expect(await store.sessions.get(alice, "s")).toEqual(records.s);
     expect(await store.sessions.get({ agentId: "main" }, "m")).toEqual(records.m);
-    expect((await store.sessions.list(alice, {})).sessions).toEqual([records.s]);
+    expect((await store.sessions.list(alice, {})).sessions).toMatchObject([{ ...records.s }]);
     expect((await store.search.search(alice, { text: "needle" })).hits).toHaveLength(1);
     await expect(create(store, alice, "other", { label: "holiday" })).rejects.toThrow("label");
     expect(await store.sessions.get(alice, "gone")).toBeNull();

@@ -103,7 +103,7 @@ describe("processes that die", () => {
       expect(context?.messages).toEqual(buildContext(entries).messages);
       const record = await store.sessions.get(scope, sessionId);
       const page = await store.sessions.list(scope, { text: sessionId, limit: 1000 });
-      expect(page.sessions.find((each) => each.sessionId === sessionId)).toEqual(record);
+      expect(page.sessions.find((each) => each.sessionId === sessionId)).toMatchObject({ ...record });
     }
     await store.close();
   }

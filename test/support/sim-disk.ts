@@ -96,11 +96,23 @@ export class SimDisk implements Disk {
     return inode === undefined ? null : statOf(inode);
   }
 
+  isFolder(path: string): boolean {
+    this.alive();
+    return this.#folders.has(path);
+  }
+
+  removeTree(path: string): void {
+    this.step("unlink", path);
+    const isIn = (each: string) => each === path || each.startsWith(`${path}/`);
+    for (const each of [...this.#names.keys()]) if (isIn(each)) this.#names.delete(each);
+    for (const each of [...this.#folders]) if (isIn(each)) this.#folders.delete(each);
+  }
+
   list(folder: string): string[] {
     this.alive();
-    return [...this.#names.keys()]
-      .filter((path) => dirname(path) === folder)
-      .map((path) => path.slice(folder.length + 1));
+    return [...this.#names.keys(), ...this.#folders]
+      .filter((path) => dirname(path) === folder && path !== "/")
+      .map((path) => path.slice(folder === "/" ? 1 : folder.length + 1));
   }
 
   makeFolder(folder: string): string[] {

@@ -1,20 +1,29 @@
 import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { BlobStore, Scope } from "../contract.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
-import { blobPath } from "./layout.ts";
+import { agentsIn, trashIn } from "./folders.ts";
+import type { IndexDb } from "./index-db.ts";
+import type { Namespace } from "./layout.ts";
+import { blobsFolder, homeOf } from "./layout.ts";
+
+export interface BlobParts {
+  readonly root: string;
+  readonly disk: Disk;
+  readonly clock: Clock;
+  readonly namespace: Namespace;
+  newToken(): string;
+}
 
 /** `blobs/<sha256>` of a user's agent. */
 export class FileBlobs implements BlobStore {
-  readonly #root: string;
-  readonly #disk: Disk;
-  readonly #newToken: () => string;
+  readonly #parts: BlobParts;
 
-  constructor(root: string, disk: Disk, newToken: () => string) {
-    this.#root = root;
-    this.#disk = disk;
-    this.#newToken = newToken;
+  constructor(parts: BlobParts) {
+    this.#parts = parts;
   }
 
   async put(scope: Scope, bytes: Uint8Array): Promise<string> {
@@ -26,20 +35,60 @@ export class FileBlobs implements BlobStore {
         advice: "Name one in the scope",
       });
     }
-    if (this.#disk.stat(path) === null) await replaceWhole(this.#disk, path, bytes, this.#newToken());
+    const { disk, clock, newToken } = this.#parts;
+    // Written anew it counts as new: whoever sweeps gives it a day until something refers to it.
+    if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newToken());
+    else disk.touch(path, clock.now());
     return sha256;
   }
 
   async get(scope: Scope, sha256: string): Promise<Uint8Array | null> {
     const path = /^[0-9a-f]{64}$/.test(sha256) ? this.#path(scope, sha256) : null;
-    const bytes = path === null ? null : readWhole(this.#disk, path);
+    const bytes = path === null ? null : readWhole(this.#parts.disk, path);
     return bytes === null ? null : new Uint8Array(bytes);
   }
 
-  #path(
-    { userId = null, agentId }: { userId?: string | null; agentId?: string },
-    sha256: string,
-  ): string | null {
-    return agentId === undefined ? null : blobPath(this.#root, { userId, agentId }, sha256);
+  #path({ userId, agentId }: Scope, sha256: string): string | null {
+    if (agentId === undefined) return null;
+    const home = homeOf(this.#parts.namespace, userId ?? null);
+    return join(blobsFolder(this.#parts.root, { home, agentId }), sha256);
   }
+}
+
+/** Blobs that sessions in the trash refer to. */
+export function blobsInTrash(root: string, disk: Disk): string[] {
+  return [...trashIn(root, disk)].flatMap(({ path }) =>
+    hashesIn(Buffer.from(readWhole(disk, path) ?? new Uint8Array(0)).toString("utf8")),
+  );
+}
+
+export function hashesIn(text: string): string[] {
+  return [...text.matchAll(/"sha256":"([0-9a-f]{64})"/g)].map((match) => match[1] as string);
+}
+
+const graceMs = 24 * 60 * 60 * 1000;
+
+/** Takes away blobs that nothing refers to any more, once they are a day old. The index must be up with every log. */
+export function sweepBlobs(
+  root: string,
+  disk: Disk,
+  index: IndexDb,
+  now: number,
+): { files: number; bytes: number } {
+  const inTrash = new Set(blobsInTrash(root, disk));
+  let files = 0;
+  let bytes = 0;
+  for (const agent of agentsIn(root, disk)) {
+    const used = index.blobsIn(agent.home, agent.agentId);
+    const folder = blobsFolder(root, agent);
+    for (const name of disk.list(folder)) {
+      const path = join(folder, name);
+      const stat = disk.stat(path);
+      if (stat === null || used.has(name) || inTrash.has(name) || now - stat.modifiedAt < graceMs) continue;
+      disk.unlink(path);
+      files += 1;
+      bytes += stat.size;
+    }
+  }
+  return { files, bytes };
 }

@@ -1,14 +1,19 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
-import { makeFolderDurably, replaceWhole } from "./disk-files.ts";
+import type { VersionedMeta } from "../session-meta.ts";
+import { metaDraft } from "../session-meta.ts";
+import { replaceWhole } from "./disk-files.ts";
 import type { IndexDb } from "./index-db.ts";
-import { indexSession } from "./indexing.ts";
+import { IndexFeed } from "./index-feed.ts";
+import type { IndexService } from "./index-service.ts";
 import type { SessionPaths } from "./layout.ts";
 import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
+import { Moves } from "./moves.ts";
+import { OpenFiles } from "./open-files.ts";
 import type { Recovery } from "./recover.ts";
 import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
-import { moveSession, SessionFile } from "./session-file.ts";
+import { FileClosed, SessionFile } from "./session-file.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
@@ -23,72 +28,66 @@ export interface CatalogueSettings extends SessionFileSettings {
   readonly report: (found: Recovery) => void;
 }
 
-/** Longest that a list waits for sessions that the index is behind for. */
-const catchUpMs = 200;
-const idleMs = 5000;
-/** A fork that takes longer was given up by a process that died. */
-const forkingMs = 60_000;
-/** How often the index is brought to the disk. */
-const checkpointMs = 10_000;
-
-/** The open sessions, and the index that follows them. */
+/** The open sessions, what is taken, and the index that follows them. */
 export class SessionCatalogue {
   readonly work: WorkDb;
   readonly index: IndexDb;
-  readonly #settings: CatalogueSettings;
-  /** In the order of use, the oldest first. */
-  readonly #open = new Map<string, { opening: Promise<SessionFile>; used: number }>();
+  readonly feed: IndexFeed;
+  readonly moves: Moves;
+  readonly settings: CatalogueSettings;
+  readonly #open: OpenFiles;
   readonly #trashing = new Map<string, Promise<void>>();
-  readonly #reported = new Set<string>();
-  /** Marked in `work.db` as possibly behind in the index. */
-  readonly #marked = new Set<string>();
-  #markedAt = 0;
-  #checkpointed = performance.now();
 
-  constructor(work: WorkDb, index: IndexDb, settings: CatalogueSettings) {
+  constructor(work: WorkDb, index: IndexDb, service: IndexService, settings: CatalogueSettings) {
     this.work = work;
     this.index = index;
-    this.#settings = settings;
+    this.settings = settings;
+    this.feed = new IndexFeed(work, service, settings.report);
+    this.moves = new Moves(work, settings);
+    this.#open = new OpenFiles(settings.mostOpen);
   }
 
   get newId(): IdSource {
-    return this.#settings.newId;
+    return this.settings.newId;
   }
 
   now(): number {
-    return this.#settings.clock.now();
+    return this.settings.clock.now();
   }
 
-  pathOf(row: SessionRow): string {
-    return sessionPaths(this.#settings.root, row, row.sessionId).working;
+  pathsOf(row: SessionRow): SessionPaths {
+    return row.state === "trashed"
+      ? trashedPaths(this.settings.root, row.uid, row.sessionId)
+      : sessionPaths(this.settings.root, row, row.sessionId);
   }
 
   /** A user whose folder is named by a hash is written down beside it, before anything else is there. */
-  async knowUser(userId: string | null): Promise<void> {
-    const { disk, root, newId } = this.#settings;
-    const path = userFile(root, userId);
+  async knowUser(home: string, userId: string | null): Promise<void> {
+    const { disk, root, newId } = this.settings;
+    const path = userFile(root, home);
     if (path === null || disk.stat(path) !== null) return;
     await replaceWhole(disk, path, Buffer.from(`${JSON.stringify({ userId })}\n`), newId());
   }
 
-  open(row: SessionRow): Promise<SessionFile> {
-    const known = this.#open.get(row.uid);
-    if (known !== undefined) {
-      this.#open.delete(row.uid);
-      this.#open.set(row.uid, { ...known, used: performance.now() });
-      return known.opening;
+  /** Does something with a session's file, open as long as that takes. One that was put away meanwhile is not found. */
+  async using<T>(row: SessionRow, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
+    try {
+      return await this.#open.using(row.uid, () => this.#openFiles(row), act);
+    } catch (error) {
+      if (!(error instanceof FileClosed)) throw error;
+      const now = this.work.byUid(row.uid);
+      if (now !== null && isThere(now)) return this.#open.using(row.uid, () => this.#openFiles(now), act);
+      const advice = "It went into the trash meanwhile; `restore` brings it back";
+      throw new SkeinError("not_found", { what: "Session", name: row.sessionId, advice }, { cause: error });
     }
-    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
-    const lock = new WriteLock(paths.lock, this.#settings.lock);
-    return this.#keep(row.uid, this.#openFiles(row, paths, lock));
   }
 
   /** A session that begins with entries; its header says what its row says. */
-  create(row: SessionRow, tree: SessionTree): Promise<SessionFile> {
-    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
+  create<T>(row: SessionRow, tree: SessionTree, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     Object.assign(tree.header, headerOf(row));
-    const lock = new WriteLock(paths.lock, this.#settings.lock);
-    return this.#keep(row.uid, SessionFile.create(paths, lock, tree, this.#lookup(row.uid), this.#settings));
+    const make = () =>
+      SessionFile.create(this.pathsOf(row), this.#lockOf(row), tree, this.#lookup(row.uid), this.settings);
+    return this.#open.using(row.uid, make, act);
   }
 
   /**
@@ -108,183 +107,82 @@ export class SessionCatalogue {
   }
 
   async #moveToTrash(row: SessionRow): Promise<void> {
-    const file = await this.open(row);
-    this.#open.delete(row.uid);
-    const target = trashedPaths(this.#settings.root, row.uid, row.sessionId);
-    await file.moveTo(target, () => this.work.move(row.uid, "live", "trashed"));
-    this.index.remove(row.uid);
+    const target = trashedPaths(this.settings.root, row.uid, row.sessionId);
+    await this.using(row, (file) =>
+      file.moveTo(target, () => this.work.move(row.uid, "live", "trashed", this.now())),
+    );
+    this.#open.drop(row.uid);
+    await this.feed.service.remove(row.uid);
   }
 
-  /** Moved first, marked then: nobody sees it before it is all there. */
-  async untrash(row: SessionRow): Promise<SessionFile> {
-    const { disk, root } = this.#settings;
-    const paths = sessionPaths(root, row, row.sessionId);
-    const away = trashedPaths(root, row.uid, row.sessionId);
-    await this.#underLock(row, undefined, async () => {
-      if (disk.stat(away.log) !== null) await moveSession(disk, away, paths);
-      try {
-        this.work.move(row.uid, "trashed", "live");
-      } catch (error) {
-        await moveSession(disk, paths, away);
-        throw error;
+  /** Lets go of a session's files, which somebody is about to replace. */
+  drop(row: SessionRow): void {
+    this.#open.drop(row.uid);
+  }
+
+  /** Tells logs of changes that were decided in `work.db` and cut off by a crash. */
+  async finishTodos(): Promise<void> {
+    for (const row of this.work.withTodo()) await this.finishTodo(row);
+  }
+
+  async finishTodo(row: SessionRow): Promise<VersionedMeta> {
+    return this.using(row, async (file) => {
+      const { todo } = row;
+      if (todo !== null && file.meta.key !== todo.key) {
+        await file.write((tree) => tree.plan([{ draft: metaDraft(row.uid, todo) }]), this.marking(row));
       }
-    });
-    return this.open({ ...row, state: "live" });
-  }
-
-  /** What a crash left half-done: sessions on their way into the trash or out of it, and forks that nobody was told of. */
-  async finishMoves(): Promise<void> {
-    const { disk, root } = this.#settings;
-    for (const row of [...this.work.inState("trashed"), ...this.work.inState("forking")]) {
-      const paths = sessionPaths(root, row, row.sessionId);
-      const isLeft = disk.stat(paths.log) !== null;
-      if (row.state === "trashed" && !isLeft) continue;
-      // Whoever has the lock is at it.
-      await this.#underLock(row, 0, async () => {
-        const now = this.work.byUid(row.uid);
-        if (now?.state === "trashed" && isLeft)
-          await moveSession(disk, paths, trashedPaths(root, row.uid, row.sessionId));
-        if (now?.state === "forking" && this.now() - now.createdAt > forkingMs) this.#endFork(now, isLeft);
-      }).catch((error: unknown) => {
-        if (!(error instanceof SkeinError) || error.code !== "locked") throw error;
-      });
-    }
-  }
-
-  #endFork(row: SessionRow, isWritten: boolean): void {
-    if (isWritten) this.work.move(row.uid, "forking", "live");
-    else this.work.release(row.uid);
-  }
-
-  async #underLock(row: SessionRow, timeoutMs: number | undefined, act: () => Promise<void>): Promise<void> {
-    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
-    await makeFolderDurably(this.#settings.disk, paths.folder);
-    const lock = new WriteLock(paths.lock, this.#settings.lock);
-    await lock.acquire(timeoutMs);
-    try {
-      await act();
-    } finally {
-      lock.release();
-    }
-  }
-
-  async #openFiles(row: SessionRow, paths: SessionPaths, lock: WriteLock): Promise<SessionFile> {
-    const first = row.state === "pending" ? headerOf(row) : null;
-    const file = await SessionFile.open(paths, lock, first, this.#lookup(row.uid), this.#settings);
-    if (row.state === "pending") this.work.move(row.uid, "pending", "live");
-    return file;
-  }
-
-  markDirty(uid: string): void {
-    // Another process may have brought the index up and taken our marks away.
-    const version = this.work.changesByOthers();
-    if (version !== this.#markedAt) this.#marked.clear();
-    this.#markedAt = version;
-    if (this.#marked.has(uid)) return;
-    this.work.markDirty(uid);
-    this.#marked.add(uid);
-  }
-
-  /** Brings the index up for a while; how many sessions it is then still behind for. */
-  async catchUp(): Promise<number> {
-    const until = performance.now() + catchUpMs;
-    const marked = this.work.dirty();
-    const done: string[] = [];
-    for (const uid of marked) {
-      if (performance.now() > until) break;
-      // One session that cannot be read must not keep everybody else's from being listed.
-      const problem = await this.#indexOne(uid).then(
-        () => null,
-        (error: unknown) => String(error),
-      );
-      if (problem === null) done.push(uid);
-      else this.#reportOnce(uid, problem);
-    }
-    if (performance.now() - this.#checkpointed > checkpointMs) this.#settleMarks(done);
-    return marked.length - done.length;
-  }
-
-  #reportOnce(uid: string, problem: string): void {
-    if (this.#reported.has(uid)) return;
-    this.#reported.add(uid);
-    this.#settings.report({
-      kind: "not_indexed",
-      file: uid,
-      note: `the session cannot be listed or searched: ${problem}`,
+      this.work.todoDone(row.uid);
+      return file.meta;
     });
   }
 
-  /** A session with its index up to date. */
-  async openIndexed(row: SessionRow): Promise<SessionFile> {
-    const file = await this.open(row);
-    if (!this.#isIndexed(row)) {
-      this.markDirty(row.uid);
-      indexSession(this.index, row, file);
-    }
-    return file;
+  /** Before a log grows, the index is marked as possibly behind. */
+  marking(row: SessionRow): { before: (isFirst: boolean) => void } {
+    return { before: (isFirst) => this.feed.mark(row.uid, isFirst) };
   }
 
-  /** Takes away marks once the index is on the disk, but not of sessions that went on meanwhile. */
-  #settleMarks(uids: readonly string[]): void {
-    this.#checkpointed = performance.now();
-    if (!this.index.checkpoint()) return;
-    const settled = uids.filter((uid) => {
-      const row = this.work.byUid(uid);
-      if (row === null || !isThere(row)) return this.index.known(uid) === null;
-      return this.#isIndexed(row);
-    });
-    this.work.clearDirty(settled);
-    for (const uid of settled) this.#marked.delete(uid);
-  }
-
-  #isIndexed(row: SessionRow): boolean {
-    const { disk, root } = this.#settings;
-    const known = this.index.known(row.uid);
-    const log = disk.stat(sessionPaths(root, row, row.sessionId).log);
-    return known !== null && log !== null && known.logBytes === log.size;
+  /** Makes sure that the index has all of a session that is in use. */
+  async bringUp(row: SessionRow, file: SessionFile): Promise<void> {
+    const known = this.index.knownBytes(row.uid);
+    if (known !== null && known.logBytes === file.size) return;
+    this.feed.mark(row.uid, true);
+    await this.feed.service.bringUp(row.uid);
   }
 
   async close(): Promise<void> {
-    const files = await Promise.allSettled([...this.#open.values()].map(({ opening }) => opening));
-    for (const file of files) if (file.status === "fulfilled") await file.value.close();
-    this.#open.clear();
-    this.#settleMarks(this.work.dirty());
+    await this.#open.closeAll();
+    await this.feed.close();
     this.work.close();
     this.index.close();
   }
 
-  async #indexOne(uid: string): Promise<void> {
-    const row = this.work.byUid(uid);
-    if (row === null || !isThere(row)) return this.index.remove(uid);
-    if (this.#isIndexed(row)) return;
-    const file = await this.open(row);
-    indexSession(this.index, row, file);
+  async #openFiles(row: SessionRow): Promise<SessionFile> {
+    const first = row.state === "pending" ? headerOf(row) : null;
+    const lookup = this.#lookup(row.uid);
+    const file = await SessionFile.open(this.pathsOf(row), this.#lockOf(row), first, lookup, this.settings);
+    if (row.state === "pending") this.work.move(row.uid, "pending", "live");
+    return file;
+  }
+
+  #lockOf(row: SessionRow): WriteLock {
+    return new WriteLock(this.pathsOf(row).lock, this.settings.lock);
   }
 
   #lookup(uid: string): EntryLookup {
+    const { index } = this;
     return {
       has: (entryId, amongFirst) => {
-        const known = this.index.known(uid);
-        if (known === null || known.entries < amongFirst) return null;
-        const place = this.index.place(uid, entryId);
+        const known = index.known(uid);
+        if (known === null || known.fold.digest.entries < amongFirst) return null;
+        const place = index.place(uid, entryId);
         return place !== null && place.position < amongFirst;
       },
+      known: () => index.known(uid),
+      offsetOf: (entryId) => index.place(uid, entryId)?.offset ?? null,
+      stateBehind: (entryId) => {
+        const placed = index.placed(uid, entryId);
+        return placed === null ? null : JSON.parse(index.state(uid, placed.state));
+      },
     };
-  }
-
-  #keep(uid: string, opening: Promise<SessionFile>): Promise<SessionFile> {
-    this.#open.set(uid, { opening, used: performance.now() });
-    opening.catch(() => this.#open.delete(uid));
-    if (this.#open.size > this.#settings.mostOpen) void this.#closeOldest();
-    return opening;
-  }
-
-  /** Only what nobody has asked for lately: whoever did may still be about to write. */
-  async #closeOldest(): Promise<void> {
-    const [uid, oldest] = this.#open.entries().next().value ?? [];
-    if (uid === undefined || oldest === undefined || performance.now() - oldest.used < idleMs) return;
-    this.#open.delete(uid);
-    const file = await oldest.opening.catch(() => null);
-    await file?.close();
   }
 }

@@ -8,13 +8,16 @@ export class Database {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(path: string, pragmas: string, migrations: readonly string[]) {
+  /** `verify`: one whose pages are damaged is refused, as one that cannot be opened at all is. */
+  constructor(path: string, pragmas: string, migrations: readonly string[], verify = false) {
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
     closeSync(openSync(path, "a", 0o600));
     this.#db = new DatabaseSync(path, { timeout: 10_000 });
     try {
       this.#db.exec(pragmas);
       migrate(this.#db, path, migrations);
+      const found = verify ? this.problem() : null;
+      if (found !== null) throw new Error(`the database is malformed: ${found}`);
     } catch (error) {
       this.#db.close();
       throw error;
@@ -31,7 +34,10 @@ export class Database {
   }
 
   /** A change. The last row id may be one inside a word index, which does not fit a number. */
-  run(text: string, ...values: SQLInputValue[]): { readonly lastInsertRowid: number | bigint } {
+  run(
+    text: string,
+    ...values: SQLInputValue[]
+  ): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint } {
     const statement = this.sql(text);
     statement.setReadBigInts(true);
     return statement.run(...values);
@@ -49,6 +55,13 @@ export class Database {
       this.#db.exec("ROLLBACK");
       throw error;
     }
+  }
+
+  /** What is wrong with its pages; `null`: nothing. */
+  problem(): string | null {
+    const [row] = this.#db.prepare("PRAGMA quick_check(1)").all();
+    const found = Object.values(row ?? {})[0];
+    return found === "ok" ? null : String(found);
   }
 
   close(): void {

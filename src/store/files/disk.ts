@@ -10,6 +10,7 @@ import {
   readdirSync,
   readSync,
   renameSync,
+  rmSync,
   statSync,
   unlinkSync,
   utimesSync,
@@ -30,6 +31,9 @@ export interface Disk {
   /** `null` when there is no such file. */
   openExisting(path: string): DiskFile | null;
   stat(path: string): DiskStat | null;
+  isFolder(path: string): boolean;
+  /** A folder with all that is in it; nothing when there is none. */
+  removeTree(path: string): void;
   /** Names in a folder; none when there is no folder. */
   list(folder: string): string[];
   /** Makes a folder and those above it, with mode 0700, and returns those whose entry is new. */
@@ -79,6 +83,8 @@ export const realDisk: Disk = {
     const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
     return stat === undefined ? null : statOf(stat);
   },
+  isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true,
+  removeTree: (path) => rmSync(path, { recursive: true, force: true }),
   list: (folder) => absentAsNull(() => readdirSync(folder)) ?? [],
   makeFolder: (folder) => {
     const first = mkdirSync(folder, { recursive: true, mode: folderMode });

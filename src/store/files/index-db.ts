@@ -1,15 +1,11 @@
-import { createHash } from "node:crypto";
-import type { Entry } from "../../core/entries.ts";
-import type { Scope, SearchQuery, SessionQuery, SessionRecord } from "../contract.ts";
-import { entryText } from "../entry-text.ts";
-import type { ListPlace } from "../listing.ts";
-import type { SearchTerm } from "../search-words.ts";
-import { wordsOf } from "../search-words.ts";
+import type { SessionHeader } from "../../core/entries.ts";
+import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
 import { Database } from "./database.ts";
+import { scopeWord } from "./index-words.ts";
 
 /**
- * `index.db`: what lists and searches read. Derived from the logs and deletable at any time. Its commits are not synced,
- * so a session stays marked in `work.db` until a checkpoint has brought it to the disk.
+ * `index.db`: what lists, pages and searches read. Derived from the logs and deletable at any time. Its commits are not
+ * synced, so a session stays marked in `work.db` until a checkpoint has brought it to the disk.
  */
 
 const migrations = [
@@ -24,26 +20,37 @@ const migrations = [
      spawned_by TEXT,
      updated_at INTEGER NOT NULL,
      names TEXT NOT NULL,
+     home TEXT NOT NULL,
+     record TEXT NOT NULL,
      log_bytes INTEGER NOT NULL,
-     entries INTEGER NOT NULL,
-     linear INTEGER NOT NULL,
-     last_id TEXT,
-     record TEXT NOT NULL
+     log_identity TEXT NOT NULL,
+     fold TEXT NOT NULL
    ) STRICT, WITHOUT ROWID;
    CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC);
    CREATE INDEX sessions_agent ON sessions (user, agent, archived, updated_at DESC, uid DESC);
    CREATE INDEX sessions_kind ON sessions (user, kind, archived, updated_at DESC, uid DESC);
    CREATE INDEX sessions_label ON sessions (user, label, archived, updated_at DESC, uid DESC) WHERE label IS NOT NULL;
    CREATE INDEX sessions_parent ON sessions (user, spawned_by, archived, updated_at DESC, uid DESC) WHERE spawned_by IS NOT NULL;
+   CREATE INDEX sessions_home ON sessions (home, agent);
    CREATE TABLE entries (
      uid TEXT NOT NULL,
      entry_id TEXT NOT NULL,
      position INTEGER NOT NULL,
      offset INTEGER NOT NULL,
      length INTEGER NOT NULL,
+     parent INTEGER,
+     leaf INTEGER,
+     state INTEGER NOT NULL,
+     role TEXT NOT NULL,
      PRIMARY KEY (uid, entry_id)
    ) STRICT, WITHOUT ROWID;
    CREATE UNIQUE INDEX entries_position ON entries (uid, position, offset, length);
+   CREATE TABLE states (
+     uid TEXT NOT NULL, id INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY (uid, id)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE blobs (
+     uid TEXT NOT NULL, sha256 TEXT NOT NULL, PRIMARY KEY (uid, sha256)
+   ) STRICT, WITHOUT ROWID;
    CREATE TABLE said (
      id INTEGER PRIMARY KEY,
      uid TEXT NOT NULL,
@@ -57,16 +64,41 @@ const migrations = [
    );`,
 ];
 
-/** Hits beyond so many, from the newest on, are not ranked. */
-const mostRanked = 20_000;
+/** A session as far as the index has read its log. Everything to go on from there without reading it again. */
+export interface Fold {
+  readonly header: SessionHeader | null;
+  readonly meta: SessionMeta;
+  readonly version: number;
+  readonly key: string | null;
+  readonly name: string | null;
+  /** When something was said last; 0: nothing yet. */
+  readonly saidAt: number;
+  readonly digest: SessionDigest;
+  readonly tip: PlacedEntry | null;
+  /** The entry that stands last in the log. */
+  readonly last: PlacedEntry | null;
+  readonly leafId: string | null;
+  /** From here on each entry hangs on the one before it, and the last one is the tip. */
+  readonly chain: { readonly offset: number; readonly position: number };
+  /** Parents had to be guessed or cut: only the whole log says what hangs where. */
+  readonly isOdd: boolean;
+  readonly states: number;
+}
+
+/** An entry that others may hang on. */
+export interface PlacedEntry {
+  readonly id: string;
+  readonly position: number;
+  /** The position of the nearest entry from here up that is conversation. */
+  readonly leaf: number | null;
+  readonly state: number;
+}
 
 /** How far a session is in the index. */
 export interface Known {
   readonly logBytes: number;
-  readonly entries: number;
-  /** Each entry hangs on the one before it: the order of the log is that of the branch. */
-  readonly isLinear: boolean;
-  readonly lastId: string | null;
+  readonly identity: string;
+  readonly fold: Fold;
 }
 
 export interface IndexedPlace {
@@ -75,153 +107,127 @@ export interface IndexedPlace {
   readonly length: number;
 }
 
-export interface NewEntry extends IndexedPlace {
-  readonly entry: Entry;
-}
-
-export interface FoundEntry {
-  readonly uid: string;
-  readonly entryId: string;
+/** A line of the log, ready for the index. */
+export interface IndexedEntry extends IndexedPlace {
+  readonly id: string;
+  readonly parent: number | null;
+  readonly leaf: number | null;
+  readonly state: number;
   readonly role: string;
   readonly time: number;
+  readonly words: readonly string[];
+  readonly blobs: readonly string[];
 }
 
 export class IndexDb {
-  readonly #db: Database;
+  readonly db: Database;
 
-  constructor(path: string) {
-    this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;", migrations);
+  constructor(path: string, verify = false) {
+    this.db = new Database(
+      path,
+      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
+      migrations,
+      verify,
+    );
   }
 
   /** All of it or nothing; nobody else changes the index meanwhile. */
   exclusively<T>(act: () => T): T {
-    return this.#db.exclusively(act);
+    return this.db.exclusively(act);
   }
 
   isEmpty(): boolean {
-    return this.#db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
+    return this.db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
   }
 
   /** How far a session is in the index; `null`: not at all. */
   known(uid: string): Known | null {
-    const row = this.#db
-      .sql("SELECT log_bytes, entries, linear, last_id FROM sessions WHERE uid = ?")
-      .get(uid);
+    const row = this.db.sql("SELECT log_bytes, log_identity, fold FROM sessions WHERE uid = ?").get(uid);
     if (row === undefined) return null;
-    return {
-      logBytes: Number(row.log_bytes),
-      entries: Number(row.entries),
-      isLinear: row.linear === 1,
-      lastId: row.last_id === null ? null : String(row.last_id),
-    };
+    const fold = JSON.parse(String(row.fold)) as Fold;
+    return { logBytes: Number(row.log_bytes), identity: String(row.log_identity), fold };
+  }
+
+  /** As far as the log has been read; `null`: not at all. */
+  knownBytes(uid: string): { readonly logBytes: number; readonly identity: string } | null {
+    const row = this.db.sql("SELECT log_bytes, log_identity FROM sessions WHERE uid = ?").get(uid);
+    return row === undefined ? null : { logBytes: Number(row.log_bytes), identity: String(row.log_identity) };
   }
 
   /** Where an entry stands; `null`: not in the index. */
   place(uid: string, entryId: string): IndexedPlace | null {
-    const row = this.#db
+    const row = this.db
       .sql("SELECT position, offset, length FROM entries WHERE uid = ? AND entry_id = ?")
       .get(uid, entryId);
     return row === undefined ? null : placeOf(row);
+  }
+
+  /** An entry as something to hang on. */
+  placed(uid: string, entryId: string): PlacedEntry | null {
+    const row = this.db
+      .sql("SELECT position, leaf, state FROM entries WHERE uid = ? AND entry_id = ?")
+      .get(uid, entryId);
+    if (row === undefined) return null;
+    const leaf = row.leaf === null ? null : Number(row.leaf);
+    return { id: entryId, position: Number(row.position), leaf, state: Number(row.state) };
+  }
+
+  idAt(uid: string, position: number): string | null {
+    const sql = "SELECT entry_id FROM entries INDEXED BY entries_position WHERE uid = ? AND position = ?";
+    const row = this.db.sql(sql).get(uid, position);
+    return row === undefined ? null : String(row.entry_id);
+  }
+
+  /** What held behind an entry, interned. */
+  state(uid: string, id: number): string {
+    const row = this.db.sql("SELECT value FROM states WHERE uid = ? AND id = ?").get(uid, id);
+    return row === undefined ? "{}" : String(row.value);
   }
 
   /** The places of entries from one position on, in the order of the log. */
   places(uid: string, from: number, to: number): IndexedPlace[] {
     const sql =
       "SELECT position, offset, length FROM entries WHERE uid = ? AND position >= ? AND position < ? ORDER BY position";
-    return this.#db.sql(sql).all(uid, from, to).map(placeOf);
+    return this.db.sql(sql).all(uid, from, to).map(placeOf);
   }
 
-  /** Takes in a session as it is now, with entries that are not known yet. */
-  put(record: SessionRecord, next: Known, entries: readonly NewEntry[]): void {
-    this.#db.exclusively(() => {
-      for (const entry of entries) this.#putEntry(record, entry);
-      this.#putRecord(record, next);
-    });
+  /** Which sessions have an entry of this id. */
+  withEntry(entryId: string): string[] {
+    return this.db
+      .sql("SELECT uid FROM entries WHERE entry_id = ?")
+      .all(entryId)
+      .map((row) => String(row.uid));
   }
 
-  remove(uid: string): void {
-    this.#db.exclusively(() => {
-      this.#db.run("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)", uid);
-      this.#db.run("DELETE FROM said WHERE uid = ?", uid);
-      this.#db.run("DELETE FROM entries WHERE uid = ?", uid);
-      this.#db.run("DELETE FROM sessions WHERE uid = ?", uid);
-    });
+  /** Every blob that a session in a folder refers to. */
+  blobsIn(home: string, agentId: string): Set<string> {
+    const sql =
+      "SELECT DISTINCT sha256 FROM blobs WHERE uid IN (SELECT uid FROM sessions WHERE home = ? AND agent = ?)";
+    return new Set(
+      this.db
+        .sql(sql)
+        .all(home, agentId)
+        .map((row) => String(row.sha256)),
+    );
   }
 
-  list(scope: Scope, query: SessionQuery, limit: number, behind: ListPlace | null): SessionRecord[] {
-    const where = ["user = ?", "archived = ?"];
-    const values: (string | number)[] = [scope.userId ?? "", query.archived === true ? 1 : 0];
-    const add = (condition: string, ...more: (string | number)[]) => {
-      where.push(condition);
-      values.push(...more);
-    };
-    if (scope.agentId !== undefined) add("agent = ?", scope.agentId);
-    if (query.kinds !== undefined && query.kinds.length > 0) {
-      add(`kind IN (${query.kinds.map(() => "?").join(", ")})`, ...query.kinds);
-    }
-    if (query.label !== undefined) add("label = ?", query.label);
-    if (query.spawnedBy !== undefined) add("spawned_by = ?", query.spawnedBy);
-    if (query.activeSince !== undefined) add("updated_at >= ?", query.activeSince);
-    if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
-    if (query.includeGlobal !== true) add("special IS NOT 'global'");
-    if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-    if (behind !== null)
-      add("(updated_at < ? OR (updated_at = ? AND uid < ?))", behind.updatedAt, behind.updatedAt, behind.uid);
-    const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
-    const rows = this.#db
-      .sql(`SELECT record FROM sessions WHERE ${where.join(" AND ")} ${order}`)
-      .all(...values, limit);
-    return rows.map((row) => JSON.parse(String(row.record)) as SessionRecord);
+  /** Every session of a folder, the last used first. */
+  recordsIn(home: string, agentId: string): ListedSession[] {
+    const sql = "SELECT record FROM sessions WHERE home = ? AND agent = ? ORDER BY updated_at DESC, uid DESC";
+    return this.db
+      .sql(sql)
+      .all(home, agentId)
+      .map((row) => JSON.parse(String(row.record)) as ListedSession);
   }
 
-  search(
-    scope: Scope,
-    query: SearchQuery,
-    terms: readonly SearchTerm[],
-    uid: string | null,
-    limit: number,
-  ): FoundEntry[] {
-    const asked = [
-      scopeWord("u", scope.userId ?? ""),
-      ...(scope.agentId === undefined ? [] : [scopeWord("a", scope.agentId)]),
-      ...(uid === null ? [] : [scopeWord("s", uid)]),
-      ...(query.role === undefined ? [] : [scopeWord("r", query.role)]),
-    ];
-    const body = terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? " *" : ""}`).join(" AND ");
-    const match = `scope : (${asked.join(" AND ")}) AND body : (${body})`;
-    const rows = this.#db
-      .sql(
-        `SELECT said.uid, said.entry_id, said.role, said.time FROM
-           (SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ${mostRanked}) AS hit
-         JOIN said ON said.id = hit.rowid
-         WHERE said.time >= ? AND said.time <= ? ORDER BY hit.rank, said.id DESC LIMIT ?`,
-      )
-      .all(match, query.since ?? 0, query.until ?? Number.MAX_SAFE_INTEGER, limit);
-    return rows.map((row) => ({
-      uid: String(row.uid),
-      entryId: String(row.entry_id),
-      role: String(row.role),
-      time: Number(row.time),
-    }));
-  }
-
-  /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
-  checkpoint(): boolean {
-    return this.#db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
-  }
-
-  close(): void {
-    this.#db.close();
-  }
-
-  #putRecord(record: SessionRecord, { logBytes, entries, isLinear, lastId }: Known): void {
-    const { uid, userId, agentId, kind, key, sessionId, name, meta, updatedAt } = record;
+  putSession(record: ListedSession, home: string, known: Known): void {
+    const { uid, userId, agentId, kind, meta, updatedAt, key, sessionId, name } = record;
     const special = key === "global" || key === "unknown" ? key : null;
     const names = [key, sessionId, name, meta.label, meta.displayName]
-      .filter(Boolean)
+      .filter((each) => each !== undefined && each !== null)
       .join("\n")
       .toLowerCase();
-    this.#db.run(
+    this.db.run(
       "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       uid,
       userId ?? "",
@@ -233,56 +239,72 @@ export class IndexDb {
       meta.spawnedBy ?? null,
       updatedAt,
       names,
-      logBytes,
-      entries,
-      isLinear ? 1 : 0,
-      lastId,
+      home,
       JSON.stringify(record),
+      known.logBytes,
+      known.identity,
+      JSON.stringify(known.fold),
     );
   }
 
-  #putEntry({ uid, userId, agentId }: SessionRecord, { entry, position, offset, length }: NewEntry): void {
-    this.#db.run("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", uid, entry.id, position, offset, length);
-    const said = entryText(entry);
-    if (said === null) return;
-    const words = wordsOf(said.text);
-    if (words.length === 0) return;
-    const time = Date.parse(entry.timestamp) || 0;
-    const { lastInsertRowid } = this.#db.run(
+  /** `false`: an entry of this id is there already. */
+  putEntry(uid: string, entry: IndexedEntry): boolean {
+    const { id, position, offset, length, parent, leaf, state, role } = entry;
+    const sql = "INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING";
+    const { changes } = this.db.run(sql, uid, id, position, offset, length, parent, leaf, state, role);
+    return Number(changes) > 0;
+  }
+
+  putWords(owner: { uid: string; userId: string | null; agentId: string }, entry: IndexedEntry): void {
+    const { uid, userId, agentId } = owner;
+    for (const sha256 of entry.blobs) {
+      this.db.run("INSERT OR IGNORE INTO blobs (uid, sha256) VALUES (?, ?)", uid, sha256);
+    }
+    if (entry.words.length === 0) return;
+    const { lastInsertRowid } = this.db.run(
       "INSERT INTO said (uid, entry_id, role, time) VALUES (?, ?, ?, ?)",
       uid,
       entry.id,
-      said.role,
-      time,
+      entry.role,
+      entry.time,
     );
     const scope = [
       scopeWord("u", userId ?? ""),
       scopeWord("a", agentId),
       scopeWord("s", uid),
-      scopeWord("r", said.role),
+      scopeWord("r", entry.role),
     ];
-    this.#db.run(
+    this.db.run(
       "INSERT INTO words (rowid, scope, body) VALUES (?, ?, ?)",
       lastInsertRowid,
       scope.join(" "),
-      words.join(" "),
+      entry.words.join(" "),
     );
+  }
+
+  putState(uid: string, id: number, value: string): void {
+    this.db.run("INSERT OR REPLACE INTO states (uid, id, value) VALUES (?, ?, ?)", uid, id, value);
+  }
+
+  remove(uid: string): void {
+    this.db.exclusively(() => {
+      this.db.run("DELETE FROM words WHERE rowid IN (SELECT id FROM said WHERE uid = ?)", uid);
+      for (const table of ["said", "entries", "states", "blobs", "sessions"]) {
+        this.db.run(`DELETE FROM ${table} WHERE uid = ?`, uid);
+      }
+    });
+  }
+
+  /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
+  checkpoint(): boolean {
+    return this.db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
+  }
+
+  close(): void {
+    this.db.close();
   }
 }
 
 function placeOf(row: Record<string, unknown>): IndexedPlace {
   return { position: Number(row.position), offset: Number(row.offset), length: Number(row.length) };
-}
-
-const scopeWords = new Map<string, string>();
-const mostScopeWords = 10_000;
-
-/** A name as one word of the index, whatever is in it. */
-function scopeWord(kind: string, name: string): string {
-  const known = scopeWords.get(kind + name);
-  if (known !== undefined) return known;
-  const word = `${kind}${createHash("sha256").update(name).digest("hex").slice(0, 32)}`;
-  if (scopeWords.size >= mostScopeWords) scopeWords.clear();
-  scopeWords.set(kind + name, word);
-  return word;
 }

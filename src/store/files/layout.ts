@@ -4,7 +4,8 @@ import { userSegment } from "../../core/path-segment.ts";
 /** Where everything lives under the root. Ids have been checked before they come here. */
 
 export interface AgentPlace {
-  readonly userId: string | null;
+  /** The folder of the user, from the root on, with slashes; empty for the unnamed one. */
+  readonly home: string;
   readonly agentId: string;
 }
 
@@ -19,39 +20,55 @@ export interface SessionPaths {
 
 export const workDbName = "work.db";
 export const indexDbName = "index.db";
+export const trashName = "trash";
+export const logEnding = ".log.jsonl";
+export const workingEnding = ".jsonl";
 
-export function userFolder(root: string, userId: string | null): string {
-  return userId === null ? root : join(root, "users", userSegment(userId));
+/** Decides the folders of a user, from the root on. Each name is encoded, so any text will do. */
+export type Namespace = (context: { readonly userId?: string }) => readonly string[];
+
+export const usersNamespace: Namespace = ({ userId }) => (userId === undefined ? [] : ["users", userId]);
+
+export function homeOf(namespace: Namespace, userId: string | null): string {
+  const names = namespace(userId === null ? {} : { userId });
+  return names.map(userSegment).join("/");
 }
 
 /** Where the id of a user stands whose folder name is a hash; `null` for names that can be read back. */
-export function userFile(root: string, userId: string | null): string | null {
-  const isHashed = userId !== null && userSegment(userId).startsWith("~");
-  return isHashed ? join(userFolder(root, userId), "user.json") : null;
+export function userFile(root: string, home: string): string | null {
+  return home.split("/").some((segment) => segment.startsWith("~")) ? join(root, home, "user.json") : null;
 }
 
-export function agentFolder(root: string, { userId, agentId }: AgentPlace): string {
-  return join(userFolder(root, userId), "agents", agentId);
+export function agentFolder(root: string, { home, agentId }: AgentPlace): string {
+  return join(root, home, "agents", agentId);
+}
+
+export function sessionsFolder(root: string, place: AgentPlace): string {
+  return join(agentFolder(root, place), "sessions");
 }
 
 export function sessionPaths(root: string, place: AgentPlace, sessionId: string): SessionPaths {
-  return pathsIn(join(agentFolder(root, place), "sessions"), sessionId);
+  return pathsIn(sessionsFolder(root, place), sessionId);
 }
 
 /** In the trash each session has a folder of its own, named by its uid. */
 export function trashedPaths(root: string, uid: string, sessionId: string): SessionPaths {
-  return pathsIn(join(root, "trash", uid), sessionId);
+  return pathsIn(join(root, trashName, uid), sessionId);
 }
 
 function pathsIn(folder: string, sessionId: string): SessionPaths {
-  const working = join(folder, `${sessionId}.jsonl`);
-  return { folder, working, log: join(folder, `${sessionId}.log.jsonl`), lock: `${working}.lock` };
+  const working = join(folder, `${sessionId}${workingEnding}`);
+  return { folder, working, log: join(folder, `${sessionId}${logEnding}`), lock: `${working}.lock` };
 }
 
 export function stateFolder(root: string, place: AgentPlace, sessionId: string): string {
   return join(agentFolder(root, place), "context", sessionId);
 }
 
-export function blobPath(root: string, place: AgentPlace, sha256: string): string {
-  return join(agentFolder(root, place), "blobs", sha256);
+export function attachmentsFolder(root: string, place: AgentPlace, sessionId: string): string {
+  return join(agentFolder(root, place), "attachments", sessionId);
+}
+
+export function blobsFolder(root: string, place: AgentPlace): string {
+  return join(agentFolder(root, place), "blobs");
 }

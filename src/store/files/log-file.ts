@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { Disk, DiskFile } from "./disk.ts";
+import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { appendWhole } from "./disk-files.ts";
 import { GroupSync } from "./group-sync.ts";
 
@@ -40,6 +40,10 @@ export class LogFile {
 
   get size(): number {
     return this.#file.size();
+  }
+
+  stat(): DiskStat {
+    return this.#file.stat();
   }
 
   get identity(): string {

@@ -4,8 +4,9 @@ import { limitOf } from "../listing.ts";
 import { termsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
-import type { FoundEntry } from "./index-db.ts";
-import { entryAt } from "./indexing.ts";
+import { entryAt } from "./index-pages.ts";
+import type { FoundEntry } from "./index-query.ts";
+import { wordSearch } from "./index-query.ts";
 import { isThere } from "./work-db.ts";
 
 const mostHits = 50;
@@ -25,8 +26,9 @@ export class FileSearch implements SearchStore {
       query.sessionId === undefined ? null : this.#catalogue.work.byId(scope.userId ?? null, query.sessionId);
     if (terms.length === 0 || (query.sessionId !== undefined && session === null))
       return { hits: [], behind: 0 };
-    const behind = await this.#catalogue.catchUp();
-    const found = this.#catalogue.index.search(scope, query, terms, session?.uid ?? null, limit);
+    const { feed } = this.#catalogue;
+    const behind = await feed.catchUp();
+    const found = await feed.service.search(wordSearch(scope, query, terms, session?.uid ?? null, limit));
     const hits = await Promise.all(found.map((each) => this.#hit(each, query.text)));
     return { hits: hits.filter((hit) => hit !== null), behind };
   }
@@ -35,7 +37,7 @@ export class FileSearch implements SearchStore {
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || !isThere(row)) return null;
     const place = this.#catalogue.index.place(uid, entryId);
-    const entry = place === null ? null : entryAt(await this.#catalogue.open(row), place);
+    const entry = place === null ? null : await this.#catalogue.using(row, (file) => entryAt(file, place));
     const said = entry === null ? null : entryText(entry);
     if (said === null) return null;
     return {

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Clock } from "../../core/clock.ts";
+import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Diagnostic, DiagnosticCode } from "../../core/diagnostics.ts";
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { encodeEntry, isCorrupt } from "../../core/entries.ts";
@@ -17,10 +18,17 @@ import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { failed, LogFile } from "./log-file.ts";
+import type { TailIndex } from "./log-tail.ts";
+import { readTail } from "./log-tail.ts";
 import { WorkingFile } from "./working-file.ts";
 import type { LeftOut } from "./working-set.ts";
 import { cutWorkingSet, lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
+
+/** How much of a long log is read to be ready to append. */
+const tailBytes = 256 * 1024;
+/** Read beyond a budget, so that it is full before the tail ends. */
+const roomBytes = 64 * 1024;
 
 export interface SessionFileSettings {
   readonly disk: Disk;
@@ -31,15 +39,15 @@ export interface SessionFileSettings {
 }
 
 /** What a session's file asks of the index. */
-export interface EntryLookup {
+export interface EntryLookup extends TailIndex {
   /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
   has(entryId: string, amongFirst: number): boolean | null;
 }
 
 export interface WriteOptions {
   readonly fence?: () => boolean;
-  /** Runs under the lock once it is known that there is something to write. */
-  readonly before?: () => void;
+  /** Runs under the lock once it is known that there is something to write; `isFirst` since the lock was taken. */
+  readonly before?: (isFirst: boolean) => void;
   /** Ids that the plan asks for: where only the working set is loaded, they may stand outside it. */
   readonly needs?: readonly string[];
 }
@@ -60,13 +68,18 @@ export class SessionFile {
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #findings: Diagnostic[] = [];
   #isClosed = false;
+  #isMoved = false;
+  /** Nothing has been written since the lock was taken. */
+  #isFirst = true;
   /** As far as the log is in the tree. */
   #size = 0;
   /** From the working set, or from the whole log. */
-  #tree: SessionTree;
+  #tree!: SessionTree;
   /** Where the tree leaves off the log's beginning; `null`: it is whole. */
   #left: LeftOut | null = null;
-  #meta: VersionedMeta;
+  /** The tree is the last part of a log that was never compacted, of so many bytes. */
+  #tailBytes: number | null = null;
+  #meta!: VersionedMeta;
 
   private constructor(
     paths: SessionPaths,
@@ -81,8 +94,7 @@ export class SessionFile {
     this.#lock = new BurstLock(lock, (note) => this.#find("lock_kept", note));
     this.#log = new LogFile(paths.log, settings.disk, log, (note) => this.#find("not_cut_back", note));
     this.#working = new WorkingFile(paths.working, settings.disk, this.#log);
-    this.#tree = this.#load();
-    this.#meta = this.#readMeta();
+    this.#reload();
   }
 
   /** Opens a session's files; `first` is what those begin with that were never written. */
@@ -96,12 +108,12 @@ export class SessionFile {
     const { disk } = settings;
     const there = disk.stat(paths.log);
     if (there === null || there.size === 0) {
-      await begin(paths, lock, first === null ? null : `${JSON.stringify(first)}\n`, settings);
+      await begin(paths, lock, first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`), settings);
     }
     const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     const file = new SessionFile(paths, lock, handle, lookup, settings);
-    if (!file.#working.isInLine()) await file.#bringInLine();
+    if (!file.#working.isInLine() || file.#isUncut()) await file.#bringInLine();
     return file;
   }
 
@@ -113,7 +125,12 @@ export class SessionFile {
     lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
-    await begin(paths, lock, tree.encode(), settings);
+    await begin(
+      paths,
+      lock,
+      Buffer.concat([...tree.encodeLines()].map((line) => Buffer.from(line))),
+      settings,
+    );
     return SessionFile.open(paths, lock, null, lookup, settings);
   }
 
@@ -130,6 +147,17 @@ export class SessionFile {
     return this.#tree;
   }
 
+  /** What a model is concerned with; of a long log, no more is read than the budget asks for. */
+  context(options: ContextOptions): SessionContext {
+    this.#refresh();
+    const { byteBudget } = options;
+    if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
+      if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.#widen();
+    }
+    const context = this.#tree.context(undefined, options);
+    return { ...context, diagnostics: [...context.diagnostics, ...this.#findings] };
+  }
+
   /** Bytes of the log, as far as it is read. */
   readLog(offset: number, length = this.#size - offset): Uint8Array {
     return this.#log.read(offset, length);
@@ -138,11 +166,6 @@ export class SessionFile {
   get meta(): VersionedMeta {
     this.#refresh();
     return this.#meta;
-  }
-
-  /** What opening and writing found odd beside what the tree says. */
-  get findings(): readonly Diagnostic[] {
-    return this.#findings;
   }
 
   /** As far as the log is read; an index that knows this much is up to date. */
@@ -159,16 +182,41 @@ export class SessionFile {
 
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
-    if (this.#isClosed) {
-      return Promise.reject(
-        failed(this.#paths.log, "it was put away meanwhile", "Look the session up again"),
-      );
-    }
+    if (this.#isClosed) return Promise.reject(new FileClosed());
     const writing = this.#write(make, options);
     this.#underWay.add(writing);
     const done = () => this.#underWay.delete(writing);
     writing.then(done, done);
     return writing;
+  }
+
+  /**
+   * Replaces the whole log, under the lock. The working set goes first: it may hold what is to be gone, and is made from
+   * the log. `null` from `make`: nothing is changed.
+   */
+  async rewrite(make: (bytes: Uint8Array) => Uint8Array | null): Promise<void> {
+    const { disk, newId } = this.#settings;
+    await this.#mutex.run(async () => {
+      if (this.#isMoved) throw new FileClosed();
+      await this.#lock.hold(() => this.#readIn());
+      try {
+        const bytes = make(this.#log.read(0, this.#log.size));
+        if (bytes === null) return;
+        const wasLog = this.#working.isLog();
+        disk.unlink(this.#paths.working);
+        await replaceWhole(disk, this.#paths.log, bytes, newId());
+        this.#log.followName();
+        if (wasLog && disk.link(this.#paths.log, this.#paths.working)) {
+          await disk.syncFolder(this.#paths.folder);
+          this.#reload();
+        } else {
+          this.#reload();
+          await this.#cut();
+        }
+      } finally {
+        this.#lock.letGo();
+      }
+    });
   }
 
   /** Finishes what is under way and lets go of the files. */
@@ -186,6 +234,7 @@ export class SessionFile {
       await this.#lock.hold(() => this.#readIn());
       try {
         before();
+        this.#isMoved = true;
         await moveSession(this.#settings.disk, this.#paths, target);
       } finally {
         this.#lock.letGo();
@@ -196,6 +245,7 @@ export class SessionFile {
 
   async #write(make: (tree: SessionTree) => Plan, options: WriteOptions): Promise<Plan> {
     const { plan, mark, recut } = await this.#mutex.run(async () => {
+      if (this.#isMoved) throw new FileClosed();
       await this.#lock.hold(() => this.#readIn());
       try {
         return this.#planAndAppend(make, options);
@@ -215,11 +265,20 @@ export class SessionFile {
   /** Not at the price of waiting: the log says everything, and the next write brings the working set in line. */
   async #bringInLine(): Promise<void> {
     try {
-      await this.#mutex.run(() => this.#lock.hold(() => this.#readIn(), 0));
+      await this.#mutex.run(async () => {
+        await this.#lock.hold(() => this.#readIn(), 0);
+        if (this.#isUncut()) await this.#cut();
+      });
       this.#lock.letGo();
     } catch (error) {
       if (!(error instanceof SkeinError) || error.code !== "locked") throw error;
     }
+  }
+
+  /** An adopted or forked session, or one that another program compacted, whose working set is still everything. */
+  #isUncut(): boolean {
+    if (this.#left !== null || !this.#working.isLog()) return false;
+    return this.#tree.path().some((entry) => entry.type === "compaction");
   }
 
   #planAndAppend(
@@ -233,7 +292,8 @@ export class SessionFile {
     const plan = make(this.#tree);
     const first = plan.nodes[0];
     if (first === undefined) return { plan, mark: null, recut: false };
-    options.before?.();
+    options.before?.(this.#isFirst);
+    this.#isFirst = false;
     // A branch that begins elsewhere may begin at an entry that the working set does not have.
     const moves = (first.parent?.entry.id ?? null) !== tip;
     const compacts = plan.nodes.some(({ entry }) => entry.type === "compaction");
@@ -285,6 +345,7 @@ export class SessionFile {
 
   /** What others have written while we did not have the lock. */
   async #readIn(): Promise<void> {
+    this.#isFirst = true;
     if (this.#log.followName() || this.#log.size !== this.#size) this.#reload();
     if (this.#working.isUntouched(this.#size)) return;
     this.#widen();
@@ -329,12 +390,31 @@ export class SessionFile {
 
   /** The working set, where it is a file of its own that is in line with the log; else the log. */
   #load(): SessionTree {
-    const tree = this.#working.isLog() ? null : this.#adopt(this.#working.readWhole());
+    const isLog = this.#working.isLog();
+    if (isLog && this.#readTail(tailBytes)) return this.#tree;
+    const tree = isLog ? null : this.#adopt(this.#working.readWhole());
     const left = leftOutOf(tree?.header ?? null);
     if (tree === null || left === null) return this.#readLog();
     this.#left = left;
+    this.#tailBytes = null;
     this.#size = this.#log.size;
     return tree;
+  }
+
+  /** The last part of the log alone; `false`: the index does not say enough of the rest. */
+  #readTail(bytes: number): boolean {
+    const { clock, newId } = this.#settings;
+    const { size, identity } = this.#log.stat();
+    const source = { size, identity, read: (at: number, length: number) => this.#log.read(at, length) };
+    const session = readTail(source, this.#lookup, bytes);
+    const left = leftOutOf(session?.header ?? null);
+    if (session === null || left === null) return false;
+    this.#tree = SessionTree.from(session, { clock, newId });
+    this.#left = left;
+    this.#tailBytes = bytes;
+    this.#size = size;
+    this.#meta = this.#readMeta();
+    return true;
   }
 
   #adopt(bytes: Uint8Array | null): SessionTree | null {
@@ -352,6 +432,7 @@ export class SessionFile {
     const bytes = this.#log.read(0, this.#log.size);
     this.#size = bytes.length;
     this.#left = null;
+    this.#tailBytes = null;
     return SessionTree.from(parseSession(bytes), { clock, newId, lostHeader: { id: idOf(this.#paths) } });
   }
 
@@ -372,15 +453,20 @@ export class SessionFile {
   }
 }
 
+/** The files were put away meanwhile: whoever meets it looks the session up again. */
+export class FileClosed extends Error {
+  override readonly name = "FileClosed";
+}
+
 function isMeta(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.meta";
 }
 
-/** Makes log and working set of a new session, durably. `text` null: it was written before, and its log must be there. */
+/** Makes log and working set of a new session, durably. `bytes` null: it was written before, and its log must be there. */
 async function begin(
   paths: SessionPaths,
   lock: WriteLock,
-  text: string | null,
+  bytes: Uint8Array | null,
   settings: SessionFileSettings,
 ): Promise<void> {
   const { disk, newId } = settings;
@@ -390,8 +476,8 @@ async function begin(
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
-    if (text === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    await replaceWhole(disk, paths.log, Buffer.from(text), newId());
+    if (bytes === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
+    await replaceWhole(disk, paths.log, bytes, newId());
     disk.unlink(paths.working);
     if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
   } finally {

@@ -1,10 +1,11 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { parseKey } from "../../core/keys.ts";
-import { parseSessionId } from "../../core/names.ts";
+import { kindOf, parseKey } from "../../core/keys.ts";
+import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import { adoptedTree } from "../adopted.ts";
 import type { ChangeFeed } from "../changes.ts";
 import { inScope } from "../changes.ts";
 import type {
@@ -13,11 +14,11 @@ import type {
   AppendOptions,
   EntryPage,
   EntryRange,
-  ListedSession,
   MetaPatch,
   Redaction,
   Scope,
   SessionInit,
+  SessionMeta,
   SessionPage,
   SessionQuery,
   SessionRecord,
@@ -28,52 +29,74 @@ import { mostEntries, pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
-import { checkVersion, noSuchSession } from "../refusals.ts";
+import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
+import { resetKey } from "../reset-key.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
-import { pageByIndex } from "./indexing.ts";
+import { pageByIndex } from "./index-pages.ts";
+import { listSessions } from "./index-query.ts";
+import type { Namespace } from "./layout.ts";
+import { homeOf } from "./layout.ts";
+import { purgeUser, redactEntries } from "./purge.ts";
 import type { SessionFile } from "./session-file.ts";
 import { recordOf } from "./session-record.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
+
+/** Looks for a session's file among those that nobody has claimed. */
+export type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRow | null>;
+
+/** A session that was read ahead is not read ahead again for so long. */
+const warmMs = 45_000;
+const mostWarm = 10_000;
 
 /** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
 export class FileSessions implements SessionStore {
   readonly #catalogue: SessionCatalogue;
   readonly #feed: ChangeFeed;
 
-  constructor(catalogue: SessionCatalogue, feed: ChangeFeed) {
+  readonly #namespace: Namespace;
+  readonly #adoptByName: AdoptByName;
+  readonly #warmed = new Map<string, number>();
+
+  constructor(catalogue: SessionCatalogue, feed: ChangeFeed, namespace: Namespace, adoptByName: AdoptByName) {
     this.#catalogue = catalogue;
     this.#feed = feed;
+    this.#namespace = namespace;
+    this.#adoptByName = adoptByName;
   }
 
   async create(scope: Scope, init: SessionInit): Promise<SessionRecord> {
-    await this.#catalogue.knowUser(scope.userId ?? null);
-    const row = this.#accept(scope, init, "pending");
-    const file = await this.#orRelease(row, this.#catalogue.open(row));
-    return this.#announce("created", row, file);
+    const row = await this.#accept(scope, init, "pending");
+    return this.#orRelease(row, () =>
+      this.#catalogue.using(row, (file) => this.#announce("created", row, file)),
+    );
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
-    const row = this.#row(scope, sessionId);
-    return row === null ? null : recordOf(row, await this.#catalogue.open(row));
+    const row = this.#row(scope, sessionId) ?? (await this.#adopted(scope, sessionId));
+    return row === null ? null : this.#record(row);
   }
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
     const rows = this.#rowsFor(scope.userId ?? null, lookup).filter(
       (row) => isThere(row) && inScope(scope, row),
     );
-    return Promise.all(rows.map(async (row) => recordOf(row, await this.#catalogue.open(row))));
+    if (rows.length === 0 && lookup.by === "sessionId") {
+      const found = await this.get(scope, lookup.sessionId);
+      return found === null ? [] : [found];
+    }
+    return Promise.all(rows.map((row) => this.#record(row)));
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
     const limit = limitOf(query.limit);
     const place = decodeCursor(query.cursor);
-    const behind = await this.#catalogue.catchUp();
-    const found = this.#catalogue.index.list(scope, query, limit + 1, place);
+    const behind = await this.#catalogue.feed.catchUp();
+    const found = listSessions(this.#catalogue.index, scope, query, limit + 1, place);
     const last = found[limit - 1];
     const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
-    return { sessions: found.slice(0, limit) as ListedSession[], nextCursor, behind };
+    return { sessions: found.slice(0, limit), nextCursor, behind };
   }
 
   async patch(
@@ -83,24 +106,11 @@ export class FileSessions implements SessionStore {
     options: { ifVersion?: number } = {},
   ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
-    const file = await this.#catalogue.open(row);
-    const writing = file.write((tree) => {
-      const { meta, version } = file.meta;
-      checkVersion(version, options.ifVersion);
-      const next = applyPatch(meta, changes);
-      if (next === meta) return tree.plan([]);
-      if (next.label !== meta.label) this.#catalogue.work.claimLabel(row.uid, next.label ?? null);
-      return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
-    }, this.#marking(row));
-    const plan = await writing.catch((error: unknown) => {
-      // The log decides; what it did not take is not claimed either.
-      const label = file.meta.meta.label ?? null;
-      if (label !== this.#catalogue.work.byUid(row.uid)?.label)
-        this.#catalogue.work.claimLabel(row.uid, label);
-      throw error;
+    return this.#catalogue.using(row, async (file) => {
+      const plan = await this.#patch(row, file, changes, options.ifVersion);
+      if (plan.nodes.length === 0) return recordOf(row, file);
+      return this.#announce("patched", row, file);
     });
-    if (plan.nodes.length === 0) return recordOf(row, file);
-    return this.#announce("patched", row, file);
   }
 
   async append(
@@ -110,24 +120,24 @@ export class FileSessions implements SessionStore {
     options: AppendOptions = {},
   ): Promise<Appended> {
     const row = this.#require(scope, sessionId);
-    const file = await this.#catalogue.open(row);
     const fence = options.fence === undefined ? {} : { fence: options.fence };
-    const plan = await file.write((tree) => tree.plan(items, options.expectedLeafId), {
-      ...this.#marking(row),
-      ...fence,
-      needs: items.flatMap(idsAskedFor),
+    const writing = { ...this.#catalogue.marking(row), ...fence, needs: items.flatMap(idsAskedFor) };
+    return this.#catalogue.using(row, async (file) => {
+      const plan = await file.write((tree) => tree.plan(items, options.expectedLeafId), writing);
+      this.#appended(row, file, plan);
+      return { entries: plan.entries, leafId: file.recent.leafId };
     });
-    this.#appended(row, file, plan);
-    return { entries: plan.entries, leafId: file.recent.leafId };
   }
 
   async branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
-    const file = await this.#catalogue.open(row);
     const needs = targetId === null ? [] : [targetId];
-    const plan = await file.write((tree) => tree.planBranch(targetId), { ...this.#marking(row), needs });
-    this.#appended(row, file, plan);
-    return recordOf(row, file);
+    return this.#catalogue.using(row, async (file) => {
+      const writing = { ...this.#catalogue.marking(row), needs };
+      const plan = await file.write((tree) => tree.planBranch(targetId), writing);
+      this.#appended(row, file, plan);
+      return recordOf(row, file);
+    });
   }
 
   async fork(
@@ -137,13 +147,42 @@ export class FileSessions implements SessionStore {
     init: SessionInit,
   ): Promise<SessionRecord> {
     const from = this.#require(scope, sessionId);
-    const source = await this.#catalogue.open(from);
-    if (entryId !== null) source.whole.path(entryId);
-    const row = this.#accept(scope, init, "forking", this.#catalogue.pathOf(from));
-    const fork = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
-    const file = await this.#orRelease(row, this.#catalogue.create(row, fork));
-    this.#catalogue.work.move(row.uid, "forking", "live");
-    return this.#announce("created", row, file);
+    return this.#catalogue.using(from, async (source) => {
+      if (entryId !== null) source.whole.path(entryId);
+      const parentSession = this.#catalogue.pathsOf(from).working;
+      const row = await this.#accept(scope, init, "forking", { parentSession });
+      return this.#grown(row, source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd }));
+    });
+  }
+
+  async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
+    const { timestamp, parentSession } = tree.header;
+    const begun = {
+      ...(parentSession === undefined ? {} : { parentSession }),
+      ...(timestamp === undefined ? {} : { createdAt: Date.parse(timestamp) || 0 }),
+    };
+    const row = await this.#accept(scope, init, "forking", begun);
+    const { clock, newId } = this.#catalogue.settings;
+    return this.#grown(row, adoptedTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId }));
+  }
+
+  async reset(
+    scope: Scope,
+    sessionId: string,
+    options: { sessionId?: string } = {},
+  ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
+    const row = this.#require(scope, sessionId);
+    const { work } = this.#catalogue;
+    const { meta, cwd } = await this.#record(row);
+    const key = resetKey(row.key, row.agentId, row.sessionId);
+    const init = { key: row.key, cwd, meta: withoutField(meta, "archived"), ...options };
+    const fresh = await this.#rowFor(scope, init, "pending");
+    work.reset(row.uid, { key, ...(row.label === null ? {} : { label: null }) }, fresh);
+    const moved = work.byUid(row.uid) ?? row;
+    await this.#catalogue.finishTodo(moved);
+    const old = await this.#catalogue.using(moved, (file) => this.#announce("patched", moved, file));
+    const made = await this.#catalogue.using(fresh, (file) => this.#announce("created", fresh, file));
+    return { old, fresh: made };
   }
 
   async context(
@@ -152,98 +191,193 @@ export class FileSessions implements SessionStore {
     options: ContextOptions = {},
   ): Promise<SessionContext | null> {
     const row = this.#row(scope, sessionId);
-    if (row === null) return null;
-    const file = await this.#catalogue.open(row);
-    const context = file.recent.context(undefined, options);
-    return { ...context, diagnostics: [...context.diagnostics, ...file.findings] };
+    return row === null ? null : this.#catalogue.using(row, (file) => file.context(options));
   }
 
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    const limit = limitOf(range.limit, mostEntries);
-    const file = await this.#catalogue.openIndexed(row);
-    const page =
-      recentPage(file.recent, { ...range, limit }) ??
-      pageByIndex(this.#catalogue.index, row.uid, file, { ...range, limit });
-    if (page !== null) return page;
-    const tree = file.whole;
-    return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
+    const limited = { ...range, limit: limitOf(range.limit, mostEntries) };
+    return this.#catalogue.using(row, async (file) => {
+      const recent = recentPage(file.recent, limited);
+      if (recent !== null) return recent;
+      await this.#catalogue.bringUp(row, file);
+      const page = pageByIndex(this.#catalogue.index, row.uid, file, limited);
+      if (page !== null) return page;
+      const tree = file.whole;
+      return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
+    });
   }
 
   async remove(scope: Scope, sessionId: string): Promise<boolean> {
     const row = this.#row(scope, sessionId);
     if (row === null) return false;
-    const record = recordOf(row, await this.#catalogue.open(row));
+    const record = await this.#record(row);
     if (!(await this.#catalogue.trash(row))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
   }
 
   async restore(scope: Scope, sessionId: string): Promise<SessionRecord> {
-    const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
-    if (row === null || row.state !== "trashed" || !inScope(scope, row)) return noSuchSession(sessionId);
-    const file = await this.#catalogue.untrash(row);
-    return this.#announce("restored", row, file);
+    const row = this.#trashedRow(scope, sessionId) ?? noSuchSession(sessionId);
+    await this.#catalogue.moves.untrash(row);
+    const live: SessionRow = { ...row, state: "live" };
+    return this.#catalogue.using(live, (file) => this.#announce("restored", live, file));
   }
 
-  trashed(_scope: Scope): Promise<readonly TrashedSession[]> {
-    throw new Error("under way");
+  async trashed(scope: Scope): Promise<readonly TrashedSession[]> {
+    return this.#catalogue.work
+      .ofUser(scope.userId ?? null)
+      .filter((row) => row.state === "trashed" && inScope(scope, row))
+      .map((row) => this.#trashedOf(row))
+      .sort((a, b) => b.removedAt - a.removedAt);
   }
-  purge(_scope: Scope, _sessionId: string): Promise<boolean> {
-    throw new Error("under way");
+
+  async purge(scope: Scope, sessionId: string): Promise<boolean> {
+    const row = this.#trashedRow(scope, sessionId);
+    if (row === null) return false;
+    const session = this.#trashedOf(row);
+    await this.#catalogue.moves.purge(row, { what: "session", name: row.uid, at: this.#catalogue.now() });
+    this.#feed.publish({ type: "purged", session });
+    return true;
   }
-  adopt(_scope: Scope, _init: SessionInit, _tree: SessionTree): Promise<SessionRecord> {
-    throw new Error("under way");
+
+  async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
+    const row = this.#require(scope, sessionId);
+    const { redaction, changed } = await redactEntries(this.#catalogue, row, entryIds);
+    for (const each of changed) {
+      await this.#catalogue.using(each, (file) => this.#announce("redacted", each, file));
+    }
+    return redaction;
   }
-  reset(
-    _scope: Scope,
-    _sessionId: string,
-    _options?: { sessionId?: string },
-  ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
-    throw new Error("under way");
+
+  async purgeUser(scope: Scope): Promise<{ sessions: number }> {
+    const rows = await purgeUser(
+      this.#catalogue,
+      namedUser(scope),
+      homeOf(this.#namespace, namedUser(scope)),
+    );
+    for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
+    return { sessions: rows.length };
   }
-  redact(_scope: Scope, _sessionId: string, _entryIds: readonly string[]): Promise<Redaction> {
-    throw new Error("under way");
-  }
-  purgeUser(_scope: Scope): Promise<{ sessions: number }> {
-    throw new Error("under way");
+
+  async prewarm(scope: Scope, sessionId: string): Promise<void> {
+    const row = this.#row(scope, sessionId);
+    const now = this.#catalogue.now();
+    if (row === null || now - (this.#warmed.get(row.uid) ?? 0) < warmMs) return;
+    if (this.#warmed.size > mostWarm) this.#warmed.clear();
+    this.#warmed.set(row.uid, now);
+    await this.#catalogue.using(row, () => undefined);
   }
 
   /** Takes key, id and label; from here on the session exists, whatever happens to this process. */
-  #accept(scope: Scope, init: SessionInit, state: SessionState, parentSession?: string): SessionRow {
-    const { key, agentId } = placeOfKey(scope, init.key);
-    const sessionId = init.sessionId === undefined ? this.#catalogue.newId() : parseSessionId(init.sessionId);
-    const meta = firstMeta(init.meta);
-    const row: SessionRow = {
-      uid: this.#catalogue.newId(),
-      userId: scope.userId ?? null,
-      agentId,
-      key,
-      sessionId,
-      label: meta.label ?? null,
-      createdAt: this.#catalogue.now(),
-      state,
-      first: { cwd: init.cwd, meta, ...(parentSession === undefined ? {} : { parentSession }) },
-    };
+  async #accept(
+    scope: Scope,
+    init: SessionInit,
+    state: SessionState,
+    begun: { parentSession?: string; createdAt?: number } = {},
+  ): Promise<SessionRow> {
+    const row = await this.#rowFor(scope, init, state, begun);
     this.#catalogue.work.claim(row);
     return row;
   }
 
+  async #rowFor(
+    scope: Scope,
+    init: SessionInit,
+    state: SessionState,
+    begun: { parentSession?: string; createdAt?: number } = {},
+  ): Promise<SessionRow> {
+    const { key, agentId } = placeOfKey(scope, init.key);
+    const sessionId = init.sessionId === undefined ? this.#catalogue.newId() : parseSessionId(init.sessionId);
+    const meta = firstMeta(init.meta);
+    const userId = scope.userId ?? null;
+    const home = homeOf(this.#namespace, userId);
+    await this.#catalogue.knowUser(home, userId);
+    const { createdAt = this.#catalogue.now(), ...parent } = begun;
+    return {
+      uid: this.#catalogue.newId(),
+      userId,
+      agentId,
+      key,
+      sessionId,
+      label: meta.label ?? null,
+      createdAt,
+      state,
+      home,
+      first: { cwd: init.cwd, meta, ...parent },
+      removedAt: null,
+      todo: null,
+    };
+  }
+
+  /** A session that begins with entries. */
+  async #grown(row: SessionRow, tree: SessionTree): Promise<SessionRecord> {
+    return this.#orRelease(row, () =>
+      this.#catalogue.create(row, tree, (file) => {
+        this.#catalogue.work.move(row.uid, "forking", "live");
+        return this.#announce("created", row, file);
+      }),
+    );
+  }
+
   /** A session that could not be written is not there, and its names are free again. */
-  async #orRelease(row: SessionRow, opening: Promise<SessionFile>): Promise<SessionFile> {
+  async #orRelease<T>(row: SessionRow, make: () => Promise<T>): Promise<T> {
     try {
-      return await opening;
+      return await make();
     } catch (error) {
       this.#catalogue.work.release(row.uid);
       if (error instanceof SkeinError) throw error;
       const advice = "Nothing was created; make room on the disk and try again";
       throw new SkeinError(
         "write_failed",
-        { file: this.#catalogue.pathOf(row), problem: (error as Error).message, advice },
+        { file: this.#catalogue.pathsOf(row).log, problem: (error as Error).message, advice },
         { cause: error },
       );
     }
+  }
+
+  async #patch(row: SessionRow, file: SessionFile, changes: MetaPatch, ifVersion?: number): Promise<Plan> {
+    const { work } = this.#catalogue;
+    const writing = file.write((tree) => {
+      const { meta, version } = file.meta;
+      checkVersion(version, ifVersion);
+      const next = applyPatch(meta, changes);
+      if (next === meta) return tree.plan([]);
+      if (next.label !== meta.label) work.claimLabel(row.uid, next.label ?? null);
+      return tree.plan([{ draft: metaDraft(row.uid, metaChanges(meta, next)) }]);
+    }, this.#catalogue.marking(row));
+    return writing.catch((error: unknown) => {
+      // The log decides; what it did not take is not claimed either, unless somebody else has it by now.
+      const label = file.meta.meta.label ?? null;
+      const claimed = work.byUid(row.uid);
+      const isFree = label === null || work.byLabel(row.userId, row.agentId, label) === null;
+      if (claimed !== null && label !== claimed.label && isFree) work.claimLabel(row.uid, label);
+      throw error;
+    });
+  }
+
+  /** A file of another program under the name of a session that nobody knows becomes that session. */
+  async #adopted(scope: Scope, sessionId: string): Promise<SessionRow | null> {
+    if (sessionIdProblem(sessionId) !== null) return null;
+    if (this.#catalogue.work.byId(scope.userId ?? null, sessionId) !== null) return null;
+    return this.#adoptByName(scope, sessionId);
+  }
+
+  #record(row: SessionRow): Promise<SessionRecord> {
+    return this.#catalogue.using(row, (file) => recordOf(row, file));
+  }
+
+  #trashedRow(scope: Scope, sessionId: string): SessionRow | null {
+    const row = this.#catalogue.work.byId(scope.userId ?? null, sessionId);
+    return row !== null && row.state === "trashed" && inScope(scope, row) ? row : null;
+  }
+
+  #trashedOf(row: SessionRow): TrashedSession {
+    const { uid, userId, agentId, key, sessionId, label, removedAt } = row;
+    const bytes = this.#catalogue.settings.disk.stat(this.#catalogue.pathsOf(row).log)?.size ?? 0;
+    const kind = kindOf(parseKey(key));
+    return { uid, userId, agentId, key, kind, sessionId, label, removedAt: removedAt ?? 0, bytes };
   }
 
   #row(scope: Scope, sessionId: string): SessionRow | null {
@@ -272,20 +406,18 @@ export class FileSessions implements SessionStore {
     }
   }
 
-  /** Before a log grows, the index is marked as possibly behind. */
-  #marking(row: SessionRow): { before: () => void } {
-    return { before: () => this.#catalogue.markDirty(row.uid) };
-  }
-
   #appended(row: SessionRow, file: SessionFile, plan: Plan): void {
     if (plan.nodes.length === 0 || !this.#feed.isHeard) return;
     const entries = plan.nodes.map((node) => node.entry);
     this.#feed.publish({ type: "appended", session: recordOf(row, file), entries });
   }
 
-  #announce(type: "created" | "patched" | "restored", row: SessionRow, file: SessionFile): SessionRecord {
+  #announce(
+    type: "created" | "patched" | "restored" | "redacted",
+    row: SessionRow,
+    file: SessionFile,
+  ): SessionRecord {
     const session = recordOf(row, file);
-    this.#catalogue.markDirty(row.uid);
     this.#feed.publish({ type, session });
     return session;
   }
@@ -305,6 +437,10 @@ function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
   return [id, target].filter((each) => typeof each === "string");
+}
+
+function withoutField(meta: SessionMeta, field: string): SessionMeta {
+  return Object.fromEntries(Object.entries(meta).filter(([name]) => name !== field)) as SessionMeta;
 }
 
 function isSpawn(key: string, spawnId: string): boolean {

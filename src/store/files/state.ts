@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
-import { Mutex } from "../../core/mutex.ts";
+import { KeyedMutex } from "../../core/mutex.ts";
 import { sessionIdProblem } from "../../core/names.ts";
 import { isRecord } from "../../core/shape.ts";
 import { inScope } from "../changes.ts";
@@ -8,10 +8,12 @@ import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
 import { noSuchSession } from "../refusals.ts";
 import { checkStateKey, versionConflict } from "../state-rules.ts";
 import type { Disk } from "./disk.ts";
-import { readWhole, replaceWhole } from "./disk-files.ts";
+import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
 import { stateFolder } from "./layout.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
+import type { LockSettings } from "./write-lock.ts";
+import { WriteLock } from "./write-lock.ts";
 
 /** Track A: `context/<sessionId>/<key>.json`, each `{version, value}`, replaced whole. */
 export class FileState implements StateStore {
@@ -19,13 +21,15 @@ export class FileState implements StateStore {
   readonly #disk: Disk;
   readonly #work: WorkDb;
   readonly #newToken: () => string;
-  readonly #mutex = new Mutex();
+  readonly #lock: LockSettings;
+  readonly #mutex = new KeyedMutex();
 
-  constructor(root: string, disk: Disk, work: WorkDb, newToken: () => string) {
+  constructor(root: string, work: WorkDb, lock: LockSettings) {
     this.#root = root;
-    this.#disk = disk;
+    this.#disk = lock.disk;
     this.#work = work;
-    this.#newToken = newToken;
+    this.#newToken = lock.newToken;
+    this.#lock = lock;
   }
 
   async get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null> {
@@ -41,32 +45,49 @@ export class FileState implements StateStore {
     options: { ifVersion?: number | null } = {},
   ): Promise<number> {
     const text = JSON.stringify(value);
-    return this.#mutex.run(async () => {
+    return this.#alone(scope, sessionId, key, async (row) => {
       checkStateKey(key);
-      const row = this.#row(scope, sessionId);
       if (row === null) return noSuchSession(sessionId);
       const version = this.#read(row, key)?.version ?? null;
       if (options.ifVersion !== undefined && options.ifVersion !== version) {
         throw versionConflict(key, version, options.ifVersion);
       }
       const next = (version ?? 0) + 1;
-      await replaceWhole(
-        this.#disk,
-        this.#path(row, key),
-        Buffer.from(`{"version":${next},"value":${text}}\n`),
-        this.#newToken(),
-      );
+      const bytes = Buffer.from(`{"version":${next},"value":${text}}\n`);
+      await replaceWhole(this.#disk, this.#path(row, key), bytes, this.#newToken());
       return next;
     });
   }
 
   delete(scope: Scope, sessionId: string, key: string): Promise<boolean> {
-    return this.#mutex.run(async () => {
-      const row = this.#row(scope, sessionId);
+    return this.#alone(scope, sessionId, key, async (row) => {
       if (row === null || sessionIdProblem(key) !== null || !this.#disk.unlink(this.#path(row, key)))
         return false;
       await this.#disk.syncFolder(stateFolder(this.#root, row, row.sessionId));
       return true;
+    });
+  }
+
+  /** Whoever decides by a version is alone with the session's state, among all processes. */
+  #alone<T>(
+    scope: Scope,
+    sessionId: string,
+    key: string,
+    act: (row: SessionRow | null) => Promise<T>,
+  ): Promise<T> {
+    const name = JSON.stringify([scope.userId ?? null, sessionId.toLowerCase()]);
+    return this.#mutex.run(name, async () => {
+      const row = this.#row(scope, sessionId);
+      if (row === null || sessionIdProblem(key) !== null) return act(row);
+      const folder = stateFolder(this.#root, row, row.sessionId);
+      await makeFolderDurably(this.#disk, folder);
+      const lock = new WriteLock(join(folder, ".lock"), this.#lock);
+      await lock.acquire();
+      try {
+        return await act(this.#row(scope, sessionId));
+      } finally {
+        lock.release();
+      }
     });
   }
 

@@ -6,48 +6,28 @@ import { systemClock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { ChangeFeed } from "../changes.ts";
-import type { Store } from "../contract.ts";
+import type { Scope, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
+import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
 import { realDisk } from "./disk.ts";
 import { IndexDb } from "./index-db.ts";
-import { indexDbName, workDbName } from "./layout.ts";
+import { IndexInPlace } from "./index-in-place.ts";
+import { IndexThread } from "./index-thread.ts";
+import type { Namespace } from "./layout.ts";
+import { indexDbName, usersNamespace, workDbName } from "./layout.ts";
+import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
-import { openOrSetAside, rebuildClaims } from "./recover.ts";
+import { openOrSetAside } from "./recover.ts";
 import { FileSearch } from "./search.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
+import type { FilesUpkeep } from "./upkeep.ts";
+import { filesUpkeep } from "./upkeep.ts";
 import { WorkDb } from "./work-db.ts";
-
-/** Something that a check of the files found. */
-export interface CheckFinding {
-  readonly area: "databases" | "logs" | "index" | "locks" | "blobs" | "leftovers" | "disk";
-  /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
-  readonly severity: "note" | "warning" | "error";
-  readonly file: string;
-  /** A sentence: what is wrong. */
-  readonly what: string;
-  /** What to do; where `fixable`, what a fix does. */
-  readonly remedy: string;
-  readonly fixable: boolean;
-  readonly fixed: boolean;
-}
-
-export type Progress = (done: number, total: number) => void;
-
-/** What a folder of sessions needs now and then, beside what every store does. */
-export interface FilesUpkeep {
-  /** Brings the index up, however long it takes. How many sessions could not be. */
-  bringUpIndex(progress?: Progress): Promise<number>;
-  /** A copy of everything as it is at one moment, into a folder that is empty or not there. */
-  backup(folder: string, progress?: Progress): Promise<{ readonly files: number; readonly bytes: number }>;
-  /** Looks at everything; changes nothing unless told to fix. */
-  check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
-  /** Takes away blobs that nothing refers to any more, once they are a day old. */
-  sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
-}
+import type { LockSettings } from "./write-lock.ts";
 
 /** A store in a folder. */
 export interface FilesStore extends Store {
@@ -68,48 +48,64 @@ export interface FilesStoreOptions {
   readonly disk?: Disk;
   /** Where the databases are, when not in the root. */
   readonly databases?: string;
+  /** Which folders a user's sessions are in, from the root on; by default `users/<user>`. */
+  readonly namespace?: Namespace;
+  /** Where the index works: in a thread of its own, or in place, for a process that does one thing and ends. */
+  readonly index?: "in a thread" | "in place";
+  /** Looks whether the databases are sound before they are used. */
+  readonly verify?: boolean;
 }
 
 const defaultLockTimeout = 10_000;
 const mostOpen = 256;
 
 /** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
-export async function openFilesStore(options: FilesStoreOptions): Promise<Store> {
-  const { root, disk = realDisk, clock = systemClock, databases = root } = options;
+export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
+  const {
+    root,
+    disk = realDisk,
+    clock = systemClock,
+    databases = root,
+    namespace = usersNamespace,
+  } = options;
   const newId = options.newId ?? createIdSource(clock);
   mkdirSync(databases, { recursive: true, mode: 0o700 });
   const report = options.report ?? (() => undefined);
-  const workPath = join(databases, workDbName);
-  const indexPath = join(databases, indexDbName);
-  const work = openOrSetAside(workPath, (path) => new WorkDb(path), clock.now(), report);
-  const index = openOrSetAside(indexPath, (path) => new IndexDb(path), clock.now(), report);
-  if (work.isEmpty()) rebuildClaims(root, disk, work, newId, report);
-  if (index.isEmpty()) work.markAllDirty();
-  const catalogue = new SessionCatalogue(work, index, {
-    root,
+  const open = <T>(name: string, make: (path: string) => T) =>
+    openOrSetAside(join(databases, name), make, clock.now(), report);
+  const work = open(workDbName, (path) => new WorkDb(path));
+  const index = open(indexDbName, (path) => new IndexDb(path, options.verify));
+  const lock: LockSettings = {
     disk,
     clock,
-    newId,
-    durability: options.durability ?? "full",
-    mostOpen,
-    report,
-    lock: {
-      disk,
-      clock,
-      timeoutMs: options.lockTimeoutMs ?? defaultLockTimeout,
-      newToken: newId,
-      exclusively: (act) => work.exclusively(act),
-      sleep: async (ms) => void (await sleep(ms)),
-    },
-  });
-  await catalogue.finishMoves();
+    timeoutMs: options.lockTimeoutMs ?? defaultLockTimeout,
+    newToken: newId,
+    exclusively: (act) => work.exclusively(act),
+    sleep: async (ms) => void (await sleep(ms)),
+  };
+  const claims = { root, disk, work, namespace, report, newId };
+  if (work.isEmpty()) {
+    rebuildClaims(claims);
+    await adoptAll(claims);
+  }
+  if (index.isEmpty()) work.markAllDirty();
+  const inPlace = new IndexInPlace({ work, index, disk, root, newToken: newId });
+  const isThreaded = disk === realDisk && options.index !== "in place";
+  const service = isThreaded ? new IndexThread({ root, databases }, inPlace) : inPlace;
+  const durability = options.durability ?? "full";
+  const settings = { root, disk, clock, newId, durability, mostOpen, report, lock };
+  const catalogue = new SessionCatalogue(work, index, service, settings);
+  await catalogue.moves.finish(clock.now());
+  await catalogue.finishTodos();
   const watch = new ChangeFeed();
-  return scoped({
-    sessions: new FileSessions(catalogue, watch),
+  const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
+  const store = scoped({
+    sessions: new FileSessions(catalogue, watch, namespace, adoptByName),
     search: new FileSearch(catalogue),
-    state: new FileState(root, disk, work, newId),
-    blobs: new FileBlobs(root, disk, newId),
+    state: new FileState(root, work, lock),
+    blobs: new FileBlobs({ root, disk, clock, namespace, newToken: newId }),
     watch,
     close: () => catalogue.close(),
   });
+  return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases) };
 }

@@ -1,5 +1,7 @@
+import { chmodSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
-import type { SessionMeta } from "../contract.ts";
+import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { Database } from "./database.ts";
 
 /**
@@ -27,6 +29,12 @@ export interface SessionRow {
   readonly label: string | null;
   readonly createdAt: number;
   readonly state: SessionState;
+  /** The folder of the user, from the root on, with slashes; empty for the unnamed one. */
+  readonly home: string;
+  /** When it went into the trash. */
+  readonly removedAt: number | null;
+  /** A change of metadata that is decided and not yet in the log. */
+  readonly todo: MetaPatch | null;
   /** First values: what the log's header says. */
   readonly first: { readonly cwd: string; readonly meta: SessionMeta; readonly parentSession?: string };
 }
@@ -41,16 +49,23 @@ const migrations = [
      label TEXT,
      created_at INTEGER NOT NULL,
      state TEXT NOT NULL,
-     first TEXT NOT NULL
+     home TEXT NOT NULL,
+     first TEXT NOT NULL,
+     removed_at INTEGER,
+     todo TEXT
    ) STRICT, WITHOUT ROWID;
    CREATE UNIQUE INDEX sessions_key ON sessions (user, key) WHERE state <> 'trashed';
    CREATE UNIQUE INDEX sessions_id ON sessions (user, session_id COLLATE NOCASE);
    CREATE UNIQUE INDEX sessions_label ON sessions (user, agent, label) WHERE state <> 'trashed' AND label IS NOT NULL;
-   CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;`,
+   CREATE UNIQUE INDEX sessions_place ON sessions (home, agent, session_id COLLATE NOCASE);
+   CREATE INDEX sessions_todo ON sessions (uid) WHERE todo IS NOT NULL;
+   CREATE INDEX sessions_state ON sessions (state) WHERE state <> 'live';
+   CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+   CREATE TABLE tombstones (id INTEGER PRIMARY KEY, what TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;`,
 ];
 
 const mostRows = 10_000;
-const columns = "uid, user, agent, key, session_id, label, created_at, state, first";
+const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
 
 export class WorkDb {
   readonly #db: Database;
@@ -64,35 +79,71 @@ export class WorkDb {
 
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
   claim(row: SessionRow): void {
-    const { uid, userId, agentId, key, sessionId, label, createdAt, state, first } = row;
-    this.#claiming(uid, () =>
-      this.#db.run(
-        `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        uid,
-        userId ?? "",
-        agentId,
-        key,
-        sessionId,
-        label,
-        createdAt,
-        state,
-        JSON.stringify(first),
-      ),
-    );
+    this.#claiming([row.uid], () => this.#insert(row));
+  }
+
+  /** For good, and at once: the old session has another key, with the change to be told to its log; a new one has its. */
+  reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow): void {
+    this.#claiming([uid, fresh.uid], () => {
+      const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
+      const { changes } = this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key);
+      if (Number(changes) === 0) {
+        throw new SkeinError("conflict", {
+          problem: `The session with the key ${fresh.key} is another one now`,
+        });
+      }
+      this.#insert(fresh);
+    });
+  }
+
+  /** Rows whose log has not been told of a change yet. */
+  withTodo(): SessionRow[] {
+    return this.#many("todo IS NOT NULL");
+  }
+
+  todoDone(uid: string): void {
+    this.#claiming([uid], () => this.#db.run("UPDATE sessions SET todo = NULL WHERE uid = ?", uid));
   }
 
   claimLabel(uid: string, label: string | null): void {
-    this.#claiming(uid, () => this.#db.run("UPDATE sessions SET label = ? WHERE uid = ?", label, uid));
+    this.#claiming([uid], () => this.#db.run("UPDATE sessions SET label = ? WHERE uid = ?", label, uid));
   }
 
   /**
    * From one state to another, if it is still in the first. Out of the trash it is a `conflict` when its key or label has
    * been taken since.
    */
-  move(uid: string, from: SessionState, to: SessionState): void {
-    this.#claiming(uid, () =>
-      this.#db.run("UPDATE sessions SET state = ? WHERE uid = ? AND state = ?", to, uid, from),
-    );
+  move(uid: string, from: SessionState, to: SessionState, time: number | null = null): void {
+    const sql = "UPDATE sessions SET state = ?, removed_at = ? WHERE uid = ? AND state = ?";
+    this.#claiming([uid], () => this.#db.run(sql, to, time, uid, from));
+  }
+
+  /** Every session of a user, in whatever state. */
+  ofUser(userId: string | null): SessionRow[] {
+    return this.#many("user = ?", userId ?? "");
+  }
+
+  /** How many sessions other users have in a folder. */
+  othersIn(home: string, userId: string | null): number {
+    const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND user <> ?";
+    return Number(this.#db.sql(sql).get(home, userId ?? "")?.count);
+  }
+
+  /** Every session in the store that is there. */
+  live(): SessionRow[] {
+    return this.#many("state IN ('pending', 'live')");
+  }
+
+  /** Forgets sessions for good, and leaves word of it that says nothing of what they were. */
+  forget(
+    uids: readonly string[],
+    tombstone: { readonly what: string; readonly name: string; readonly at: number },
+  ): void {
+    this.#claiming(uids, () => {
+      for (const uid of uids) this.#db.run("DELETE FROM sessions WHERE uid = ?", uid);
+      const { what, name, at } = tombstone;
+      this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
+    });
   }
 
   inState(state: SessionState): SessionRow[] {
@@ -118,7 +169,7 @@ export class WorkDb {
 
   /** Gives back what a session took that never came to be; one that somebody else has made meanwhile stays. */
   release(uid: string): void {
-    this.#claiming(uid, () =>
+    this.#claiming([uid], () =>
       this.#db.run("DELETE FROM sessions WHERE uid = ? AND state IN ('pending', 'forking')", uid),
     );
   }
@@ -173,6 +224,10 @@ export class WorkDb {
     this.#db.run("INSERT OR IGNORE INTO dirty (uid) VALUES (?)", uid);
   }
 
+  isBehind(): boolean {
+    return this.#db.sql("SELECT 1 FROM dirty LIMIT 1").get() !== undefined;
+  }
+
   dirty(): string[] {
     return this.#db
       .sql("SELECT uid FROM dirty")
@@ -186,6 +241,26 @@ export class WorkDb {
     });
   }
 
+  /** The session whose files are these. */
+  inFolder(home: string, agentId: string, sessionId: string): SessionRow | null {
+    return this.#one("home = ? AND agent = ? AND session_id = ? COLLATE NOCASE", home, agentId, sessionId);
+  }
+
+  problem(): string | null {
+    return this.#db.problem();
+  }
+
+  /** A copy into a file that is not there yet, by another connection: the changes of one under way are not in it. */
+  copyTo(path: string, target: string): void {
+    const reader = new DatabaseSync(path, { timeout: 10_000 });
+    try {
+      reader.prepare("VACUUM INTO ?").run(target);
+    } finally {
+      reader.close();
+    }
+    chmodSync(target, 0o600);
+  }
+
   /** Runs alone among all processes that have this database. */
   exclusively<T>(act: () => T): T {
     return this.#db.exclusively(act);
@@ -193,6 +268,25 @@ export class WorkDb {
 
   close(): void {
     this.#db.close();
+  }
+
+  #insert(row: SessionRow): void {
+    const { uid, userId, agentId, key, sessionId, label, createdAt, state, home, first } = row;
+    this.#db.run(
+      `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      uid,
+      userId ?? "",
+      agentId,
+      key,
+      sessionId,
+      label,
+      createdAt,
+      state,
+      home,
+      JSON.stringify(first),
+      row.removedAt,
+      row.todo === null ? null : JSON.stringify(row.todo),
+    );
   }
 
   #one(where: string, ...values: string[]): SessionRow | null {
@@ -207,12 +301,12 @@ export class WorkDb {
   }
 
   /** Changes what is taken, and marks the session for the index, in one transaction. */
-  #claiming(uid: string, act: () => unknown): void {
+  #claiming(uids: readonly string[], act: () => unknown): void {
     this.#rows.clear();
     try {
       this.exclusively(() => {
         act();
-        this.markDirty(uid);
+        for (const uid of uids) this.markDirty(uid);
       });
     } catch (error) {
       const taken = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
@@ -237,6 +331,9 @@ function rowOf(row: Record<string, unknown>): SessionRow {
     label: row.label === null ? null : String(row.label),
     createdAt: Number(row.created_at),
     state: String(row.state) as SessionState,
+    home: String(row.home),
+    removedAt: row.removed_at === null ? null : Number(row.removed_at),
+    todo: row.todo === null ? null : (JSON.parse(String(row.todo)) as MetaPatch),
     first: JSON.parse(String(row.first)) as SessionRow["first"],
   };
 }

@@ -40,7 +40,9 @@ export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: Version
   const before = tree.context(base);
   const skein = {
     ...tree.header.skein,
-    ...meta,
+    ...(meta.key === null ? {} : { key: meta.key }),
+    meta: meta.meta,
+    version: meta.version,
     base,
     logBytes,
     ownBytes: Buffer.byteLength(body),

@@ -94,6 +94,17 @@ export class WriteLock {
     held.delete(this);
   }
 
+  state(): "free" | "held" | "stale" {
+    const holder = this.#read();
+    return holder === null ? "free" : this.#isStale(holder) ? "stale" : "held";
+  }
+
+  removeIfStale(): boolean {
+    const isRemoved = this.state() === "stale" && this.#tryAcquire();
+    if (isRemoved) this.release();
+    return isRemoved;
+  }
+
   #tryAcquire(): boolean {
     if (this.#create()) return true;
     const holder = this.#read();
@@ -220,6 +231,16 @@ export class WriteLock {
         : `process ${holder.pid} on ${holder.host}, since ${new Date(holder.createdAt).toISOString()}`;
     return new SkeinError("locked", { file: this.#path, holder: who });
   }
+}
+
+/** Whether a lock is there, and whether its holder is. */
+export function lockState(path: string, settings: LockSettings): "free" | "held" | "stale" {
+  return new WriteLock(path, settings).state();
+}
+
+/** Takes away a lock whose holder is gone. `false`: somebody has it. */
+export function removeIfStale(path: string, settings: LockSettings): boolean {
+  return new WriteLock(path, settings).removeIfStale();
 }
 
 /** Locks that this process holds are gone when it exits. */

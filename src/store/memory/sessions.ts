@@ -155,6 +155,10 @@ export class MemorySessions implements SessionStore {
     return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
   }
 
+  async prewarm(): Promise<void> {
+    // Everything is at hand.
+  }
+
   async remove(scope: Scope, sessionId: string): Promise<boolean> {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return false;

@@ -1,0 +1,192 @@
+import { statfsSync } from "node:fs";
+import { join } from "node:path";
+import { isCorrupt } from "../../core/entries.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import { adoptFile } from "./adopt-file.ts";
+import type { SessionCatalogue } from "./catalogue.ts";
+import { readWhole } from "./disk-files.ts";
+import { agentsIn, sessionsIn } from "./folders.ts";
+import { sessionPaths, sessionsFolder } from "./layout.ts";
+import type { RebuildParts } from "./rebuild.ts";
+import { claimLog } from "./rebuild.ts";
+import { isDamage } from "./recover.ts";
+import { lockState, removeIfStale } from "./write-lock.ts";
+
+/** Something that a check of the files found. */
+export interface CheckFinding {
+  readonly area: "databases" | "logs" | "index" | "locks" | "blobs" | "leftovers" | "disk";
+  /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
+  readonly severity: "note" | "warning" | "error";
+  readonly file: string;
+  /** A sentence: what is wrong. */
+  readonly what: string;
+  /** What to do; where `fixable`, what a fix does. */
+  readonly remedy: string;
+  readonly fixable: boolean;
+  readonly fixed: boolean;
+}
+
+export type Progress = (done: number, total: number) => void;
+
+export interface CheckParts {
+  readonly catalogue: SessionCatalogue;
+  readonly claims: RebuildParts;
+  readonly databases: string;
+  readonly fix: boolean;
+  readonly progress: Progress;
+  readonly found: (finding: CheckFinding) => void;
+}
+
+/** A file that somebody who died left behind; younger ones may be in use. */
+const leftoverMs = 60 * 60 * 1000;
+const leastFreeBytes = 200 * 1024 * 1024;
+
+/** Looks at everything, and mends what can be mended where it is told to. */
+export async function checkFiles(parts: CheckParts): Promise<void> {
+  checkDatabases(parts);
+  checkDisk(parts);
+  await checkFolders(parts);
+  checkLogs(parts);
+  await checkIndex(parts);
+}
+
+function tell(
+  { found, fix }: CheckParts,
+  finding: Omit<CheckFinding, "fixable" | "fixed">,
+  mend: (() => void) | null,
+): void {
+  if (mend !== null && fix) mend();
+  found({ ...finding, fixable: mend !== null, fixed: mend !== null && fix });
+}
+
+function checkDatabases(parts: CheckParts): void {
+  const { catalogue, databases, claims } = parts;
+  for (const [name, held] of [
+    ["work.db", catalogue.work.problem()],
+    ["index.db", catalogue.index.db.problem()],
+  ] as const) {
+    if (held === null) continue;
+    const remedy = "It is set aside and made anew from the logs when `skein doctor --fix` opens the folder";
+    const what = `The database is damaged: ${held}`;
+    tell(parts, { area: "databases", severity: "error", file: join(databases, name), what, remedy }, null);
+  }
+  for (const name of claims.disk.list(databases).filter((each) => /\.unreadable-\d+$/.test(each))) {
+    const what = "A database that could not be read was set aside";
+    const remedy = "What was waiting in it is lost; delete it when you need it no more";
+    tell(parts, { area: "databases", severity: "note", file: join(databases, name), what, remedy }, null);
+  }
+}
+
+function checkDisk(parts: CheckParts): void {
+  const { root } = parts.claims;
+  const { bavail, bsize } = statfsSync(root);
+  const free = bavail * bsize;
+  if (free > leastFreeBytes) return;
+  const what = `Only ${Math.round(free / 1e6)} MB are free on its disk`;
+  tell(parts, { area: "disk", severity: "warning", file: root, what, remedy: "Make room" }, null);
+}
+
+/** Files that belong to nobody, in every agent's folder. */
+async function checkFolders(parts: CheckParts): Promise<void> {
+  const { claims, catalogue, fix, found } = parts;
+  const { root, disk } = claims;
+  for (const agent of [...agentsIn(root, disk)]) {
+    const { logs, foreign } = sessionsIn(root, agent, disk);
+    for (const sessionId of logs) {
+      if (catalogue.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
+      const file = sessionPaths(root, agent, sessionId).log;
+      const what = "No session is known that this log belongs to";
+      const remedy = "Take it in under the key that it names";
+      const mend = () => void claimLog(claims, file, { ...agent, sessionId });
+      tell(parts, { area: "logs", severity: "warning", file, what, remedy }, mend);
+    }
+    for (const name of foreign) {
+      const file = join(sessionsFolder(root, agent), name);
+      const row = fix ? await adoptFile(claims, agent, name) : null;
+      const what = "Another program put a session file here";
+      const remedy = "Take it in as a session; the original is kept beside it";
+      found({ area: "logs", severity: "note", file, what, remedy, fixable: true, fixed: row !== null });
+    }
+    checkLocksAndLeftovers(parts, sessionsFolder(root, agent));
+  }
+}
+
+function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
+  const { disk, lock, clock } = parts.catalogue.settings;
+  for (const name of disk.list(folder)) {
+    const file = join(folder, name);
+    if (name.endsWith(".lock") && lockState(file, lock) === "stale") {
+      const what = "A process that is gone left its lock";
+      const remedy = "Remove it; the next writer would do so too";
+      const mend = () => void removeIfStale(file, lock);
+      tell(parts, { area: "locks", severity: "note", file, what, remedy }, mend);
+    }
+    const isLeftover = /^\..*\.tmp$|\.lock\.[0-9a-f-]+$|\.lock\.wait$/.test(name);
+    const age = clock.now() - (disk.stat(file)?.modifiedAt ?? clock.now());
+    if (!isLeftover || age < leftoverMs) continue;
+    const what = "A process that is gone left an unfinished file";
+    const mend = () => void disk.unlink(file);
+    tell(parts, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
+  }
+}
+
+/** Every log that is known: whether it is there, and whether its lines can be read. */
+function checkLogs(parts: CheckParts): void {
+  const { catalogue, progress } = parts;
+  const { disk } = catalogue.settings;
+  const rows = catalogue.work.live().filter(({ state }) => state === "live");
+  for (const [index, row] of rows.entries()) {
+    progress(index, rows.length);
+    const file = catalogue.pathsOf(row).log;
+    const bytes = readWhole(disk, file);
+    if (bytes === null) {
+      const remedy = "Restore it from a backup, or remove the session";
+      tell(parts, { area: "logs", severity: "error", file, what: "The log is gone", remedy }, null);
+      continue;
+    }
+    const session = parseSession(bytes);
+    const damaged = session.lines.filter(isCorrupt).map(({ line }) => line);
+    if (session.header === null) {
+      const what = "The log has no header";
+      const remedy = "Its entries are read all the same; a backup has the header";
+      tell(parts, { area: "logs", severity: "warning", file, what, remedy }, null);
+    }
+    if (damaged.length === 0) continue;
+    const what = `${damaged.length} lines cannot be read (${damaged.slice(0, 5).join(", ")}${damaged.length > 5 ? ", …" : ""})`;
+    const remedy = "They are passed over; a log is never rewritten";
+    tell(parts, { area: "logs", severity: "warning", file, what, remedy }, null);
+  }
+  progress(rows.length, rows.length);
+}
+
+/** Whether the index says what the logs say. */
+async function checkIndex(parts: CheckParts): Promise<void> {
+  const { catalogue, databases, fix, progress } = parts;
+  const { disk } = catalogue.settings;
+  const marked = new Set(catalogue.work.dirty());
+  const file = join(databases, "index.db");
+  try {
+    const behind = catalogue.work.live().filter((row) => {
+      const known = catalogue.index.knownBytes(row.uid);
+      const log = disk.stat(catalogue.pathsOf(row).log);
+      return log !== null && !marked.has(row.uid) && known?.logBytes !== log.size;
+    });
+    if (behind.length > 0) {
+      const what = `The index does not know that ${behind.length} logs have changed`;
+      const remedy = "Read them again";
+      const mend = () => behind.forEach(({ uid }) => void catalogue.work.markDirty(uid));
+      tell(parts, { area: "index", severity: "warning", file, what, remedy }, mend);
+    }
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+  }
+  if (marked.size > 0 || fix) {
+    if (fix) await catalogue.feed.bringUpAll(progress);
+    const left = catalogue.work.dirty().length;
+    if (!fix && left > 0) {
+      const what = `The index is behind for ${left} sessions`;
+      const remedy = "Lists and searches bring it up; a fix does so now";
+      tell(parts, { area: "index", severity: "note", file, what, remedy }, () => undefined);
+    }
+  }
+}

@@ -1,0 +1,186 @@
+import type { ContextState } from "../../core/context.ts";
+import { initialState, stateAfter } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
+import { isBookkeeping, isCorrupt } from "../../core/entries.ts";
+import type { ParsedSession } from "../../core/parse-session.ts";
+import { blobsOf } from "../blob-refs.ts";
+import { digestWith, emptyDigest } from "../digest.ts";
+import { entryText } from "../entry-text.ts";
+import { wordsOf } from "../search-words.ts";
+import { metaAfter, metaOf } from "../session-meta.ts";
+import type { Fold, IndexedEntry, PlacedEntry } from "./index-db.ts";
+
+/**
+ * What the index has to know of a session, one entry after the other, so that a log that has grown is read from where it
+ * was left. Pure; `site` answers for entries of earlier readings.
+ */
+
+export interface FoldSite {
+  /** When the session began. */
+  readonly createdAt: number;
+  placed(entryId: string): PlacedEntry | null;
+  idAt(position: number): string | null;
+  state(id: number): string;
+}
+
+export interface Folded {
+  readonly fold: Fold;
+  readonly entries: readonly IndexedEntry[];
+  readonly states: readonly { readonly id: number; readonly value: string }[];
+}
+
+/** Where the lines of a reading hang. `null` from `parentOf`: a root. */
+export interface Reading {
+  readonly session: ParsedSession;
+  /** Where it begins in the log. */
+  readonly offset: number;
+  /** As a tree of the whole log found it; left out: as the lines say. */
+  readonly parentOf?: (entry: Entry) => string | null;
+}
+
+export const emptyFold: Fold = {
+  header: null,
+  meta: {},
+  version: 1,
+  key: null,
+  name: null,
+  saidAt: 0,
+  digest: emptyDigest,
+  tip: null,
+  last: null,
+  leafId: null,
+  chain: { offset: 0, position: 0 },
+  isOdd: false,
+  states: 0,
+};
+
+/** The fold with what was read since. `null`: something is odd about it, and only the tree of the whole log can say. */
+export function foldOn(before: Fold, reading: Reading, site: FoldSite): Folded | null {
+  const folding = new Folding(withHeader(before, reading.session), site);
+  const { session, offset, parentOf } = reading;
+  const codes = new Set(session.diagnostics.map(({ code }) => code));
+  if (parentOf === undefined) {
+    if (codes.has("corrupt_line") || codes.has("migrated")) return null;
+    if (offset > 0 && codes.has("foreign_line")) return null;
+  }
+  for (const [index, entry] of session.lines.entries()) {
+    const place = session.places[index];
+    if (isCorrupt(entry) || place === undefined) continue;
+    const parentId = parentOf === undefined ? entry.parentId : parentOf(entry);
+    const at = { offset: offset + place.offset, length: place.length };
+    const isSure = folding.add(entry, parentId, at);
+    if (!isSure && parentOf === undefined) return null;
+  }
+  return folding.finish();
+}
+
+function withHeader(fold: Fold, { header }: ParsedSession): Fold {
+  if (fold.header !== null || header === null) return fold;
+  return { ...fold, header, ...metaOf(header, []) };
+}
+
+class Folding {
+  readonly #site: FoldSite;
+  readonly #entries: IndexedEntry[] = [];
+  readonly #added = new Map<string, PlacedEntry>();
+  readonly #states: { id: number; value: string }[] = [];
+  readonly #known = new Map<number, ContextState>();
+  #fold: Fold;
+
+  constructor(fold: Fold, site: FoldSite) {
+    this.#fold = fold;
+    this.#site = site;
+  }
+
+  /** `false`: its parent is not there (yet). An id that is there already is passed over, as the tree does. */
+  add(entry: Entry, parentId: string | null, at: { offset: number; length: number }): boolean {
+    if (this.#placed(entry.id) !== null) return true;
+    const parent = parentId === null ? null : this.#placed(parentId);
+    const position = this.#fold.digest.entries;
+    const leaf = isBookkeeping(entry) ? (parent?.leaf ?? null) : position;
+    const state = this.#stateId(parent, entry);
+    const placed: PlacedEntry = { id: entry.id, position, leaf, state };
+    this.#added.set(entry.id, placed);
+    this.#entries.push({ ...placed, ...at, parent: parent?.position ?? null, ...searchable(entry) });
+    this.#settle(entry, placed, parent, at);
+    return parentId === null || parent !== null;
+  }
+
+  finish(): Folded {
+    return { fold: this.#fold, entries: this.#entries, states: this.#states };
+  }
+
+  #settle(
+    entry: Entry,
+    placed: PlacedEntry,
+    parent: PlacedEntry | null,
+    { offset, length }: { offset: number; length: number },
+  ): void {
+    const fold = this.#fold;
+    const moved = entry.type === "leaf" ? this.#target(entry.targetId, placed) : placed;
+    const goesOn = (parent?.id ?? null) === (fold.last?.id ?? null);
+    const chain = goesOn ? fold.chain : { offset, position: placed.position };
+    const beyond = { offset: offset + length, position: placed.position + 1 };
+    this.#fold = {
+      ...fold,
+      ...metaAfter(fold, fold.header, entry),
+      ...(entry.type === "session_info" ? { name: entry.name?.trim() || null } : {}),
+      ...(isBookkeeping(entry) ? {} : { saidAt: Date.parse(entry.timestamp) || fold.saidAt }),
+      digest: digestWith(fold.digest, entry, this.#site.createdAt),
+      tip: moved,
+      last: placed,
+      leafId: this.#leafId(moved),
+      chain: entry.type === "leaf" ? beyond : chain,
+      isOdd: fold.isOdd,
+    };
+  }
+
+  /** Where a `leaf` line of pi's harness points; itself, where there is no such entry. */
+  #target(id: string | null, itself: PlacedEntry): PlacedEntry | null {
+    return id === null ? null : (this.#placed(id) ?? itself);
+  }
+
+  #leafId(tip: PlacedEntry | null): string | null {
+    if (tip === null || tip.leaf === null) return null;
+    if (tip.leaf === tip.position) return tip.id;
+    const { leafId, tip: before } = this.#fold;
+    // Bookkeeping on the tip leaves the leaf where it is; anything else has to be looked up.
+    return before?.leaf === tip.leaf ? leafId : this.#idAt(tip.leaf);
+  }
+
+  #idAt(position: number): string | null {
+    const first = this.#entries[0]?.position ?? 0;
+    return position >= first ? (this.#entries[position - first]?.id ?? null) : this.#site.idAt(position);
+  }
+
+  #placed(id: string): PlacedEntry | null {
+    return this.#added.get(id) ?? this.#site.placed(id);
+  }
+
+  #stateId(parent: PlacedEntry | null, entry: Entry): number {
+    const before = parent === null ? initialState : this.#stateOf(parent.state);
+    const after = stateAfter(before, entry);
+    if (after === before && parent !== null) return parent.state;
+    const id = this.#fold.states;
+    this.#fold = { ...this.#fold, states: id + 1 };
+    this.#states.push({ id, value: JSON.stringify(after) });
+    this.#known.set(id, after);
+    return id;
+  }
+
+  #stateOf(id: number): ContextState {
+    const known = this.#known.get(id) ?? (JSON.parse(this.#site.state(id)) as ContextState);
+    this.#known.set(id, known);
+    return known;
+  }
+}
+
+function searchable(entry: Entry): Pick<IndexedEntry, "role" | "time" | "words" | "blobs"> {
+  const said = entryText(entry);
+  return {
+    role: said?.role ?? entry.type,
+    time: Date.parse(entry.timestamp) || 0,
+    words: said === null ? [] : wordsOf(said.text),
+    blobs: blobsOf(entry),
+  };
+}

@@ -1,0 +1,99 @@
+import type { IndexService } from "./index-service.ts";
+import type { Recovery } from "./recover.ts";
+import type { WorkDb } from "./work-db.ts";
+
+/** Longest that a list waits for sessions that the index is behind for. */
+const catchUpMs = 200;
+/** How often the index is brought to the disk. */
+const settleMs = 10_000;
+/** How soon after a change the index follows when nobody asks for it. */
+const followMs = 1000;
+/** A session of any length is taken in by pieces of a catch-up; more than so many in vain are no accident. */
+const mostFruitless = 1000;
+
+/** Tells the index what has changed, and waits for it where somebody wants to know. */
+export class IndexFeed {
+  readonly service: IndexService;
+  readonly #work: WorkDb;
+  readonly #report: (found: Recovery) => void;
+  readonly #reported = new Set<string>();
+  /** Marked in `work.db` as possibly behind in the index, since we last took their locks. */
+  readonly #marked = new Set<string>();
+  #settled = performance.now();
+  #following: NodeJS.Timeout | null = null;
+  #underWay: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(work: WorkDb, service: IndexService, report: (found: Recovery) => void) {
+    this.#work = work;
+    this.service = service;
+    this.#report = report;
+  }
+
+  /**
+   * Before a log grows. Marks are taken away only where nobody has the session's lock, so one mark is enough for as long
+   * as we have it; the first write after taking it (`isFirst`) marks again.
+   */
+  mark(uid: string, isFirst: boolean): void {
+    if (!isFirst && this.#marked.has(uid)) return;
+    this.#work.markDirty(uid);
+    this.#marked.add(uid);
+    this.#followLater();
+  }
+
+  /** Brings the index up for a while; how many sessions it is then still behind for. */
+  async catchUp(): Promise<number> {
+    if (!this.#work.isBehind()) return 0;
+    const { behind, problems } = await this.service.catchUp(catchUpMs);
+    for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
+    await this.service.writeListings(false);
+    await this.#settleNowAndThen();
+    return behind;
+  }
+
+  /** Everything that is marked, however long it takes. How many sessions could not be taken in. */
+  async bringUpAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
+    const total = this.#work.dirty().length;
+    let before = Number.POSITIVE_INFINITY;
+    for (let fruitless = 0; ; ) {
+      const { behind, problems } = await this.service.catchUp(catchUpMs);
+      progress(total - Math.min(behind, total), total);
+      for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
+      fruitless = behind < before ? 0 : fruitless + 1;
+      if (behind === problems.length || fruitless > mostFruitless) return behind;
+      before = behind;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#following !== null) clearTimeout(this.#following);
+    await this.#underWay;
+    if (this.#work.isBehind()) await this.service.finish(catchUpMs);
+    await this.service.close();
+  }
+
+  #followLater(): void {
+    if (this.#following !== null || this.#isClosed) return;
+    this.#following = setTimeout(() => {
+      this.#following = null;
+      this.#underWay = this.catchUp().catch((error: unknown) => {
+        this.#reportOnce("index", String(error));
+        return 0;
+      });
+    }, followMs).unref();
+  }
+
+  async #settleNowAndThen(): Promise<void> {
+    if (performance.now() - this.#settled < settleMs) return;
+    this.#settled = performance.now();
+    await this.service.settle();
+  }
+
+  #reportOnce(uid: string, problem: string): void {
+    if (this.#reported.has(uid)) return;
+    this.#reported.add(uid);
+    const note = `the session cannot be listed or searched: ${problem}`;
+    this.#report({ kind: "not_indexed", file: uid, note });
+  }
+}

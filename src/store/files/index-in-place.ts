@@ -1,0 +1,81 @@
+import type { Disk } from "./disk.ts";
+import type { IndexDb } from "./index-db.ts";
+import type { FoundEntry, WordSearch } from "./index-query.ts";
+import { searchWords } from "./index-query.ts";
+import type { IndexService } from "./index-service.ts";
+import type { CaughtUp } from "./indexer.ts";
+import { Indexer } from "./indexer.ts";
+import { sessionPaths } from "./layout.ts";
+import { Listings } from "./listings.ts";
+import type { WorkDb } from "./work-db.ts";
+
+export interface InPlaceParts {
+  readonly work: WorkDb;
+  readonly index: IndexDb;
+  readonly disk: Disk;
+  readonly root: string;
+  newToken(): string;
+}
+
+/** The index service in this thread. */
+export class IndexInPlace implements IndexService {
+  readonly #parts: InPlaceParts;
+  readonly #indexer: Indexer;
+  readonly #listings: Listings;
+
+  constructor(parts: InPlaceParts) {
+    const { work, index, disk, root } = parts;
+    this.#parts = parts;
+    this.#indexer = new Indexer(work, index, disk, root);
+    this.#listings = new Listings(index, disk, root, parts.newToken);
+  }
+
+  async catchUp(forMs: number): Promise<CaughtUp> {
+    return this.#indexer.catchUp(performance.now() + forMs, (row) => {
+      if (row !== null) this.#listings.touch(row);
+    });
+  }
+
+  async bringUp(uid: string): Promise<void> {
+    this.#indexer.bringUp(uid);
+  }
+
+  async search(search: WordSearch): Promise<readonly FoundEntry[]> {
+    return searchWords(this.#parts.index, search);
+  }
+
+  async remove(uid: string): Promise<void> {
+    this.#parts.index.remove(uid);
+  }
+
+  /**
+   * A session with its lock held may be about to grow: whoever takes the lock marks it first, so a mark is taken away
+   * only where nobody has it.
+   */
+  async settle(): Promise<void> {
+    const { work, index, disk, root } = this.#parts;
+    if (!work.isBehind() || !index.checkpoint()) return;
+    for (const uid of work.dirty()) {
+      if (!this.#indexer.isUpToDate(uid)) continue;
+      work.exclusively(() => {
+        const row = work.byUid(uid);
+        const isWritten = row !== null && disk.stat(sessionPaths(root, row, row.sessionId).lock) !== null;
+        if (!isWritten && this.#indexer.isUpToDate(uid)) work.clearDirty([uid]);
+      });
+    }
+  }
+
+  async writeListings(all: boolean): Promise<void> {
+    await this.#listings.write(all);
+  }
+
+  async finish(forMs: number): Promise<void> {
+    await this.catchUp(forMs);
+    await this.writeListings(true);
+    await this.settle();
+  }
+
+  async close(): Promise<void> {
+    // What it works with belongs to whoever made it.
+  }
+}

@@ -1,0 +1,34 @@
+import type { FoundEntry, WordSearch } from "./index-query.ts";
+import type { CaughtUp } from "./indexer.ts";
+
+/**
+ * What is asked of the index that may take long: done in a worker thread, where SQLite blocks nobody, or in place for
+ * a short-lived process.
+ */
+export interface IndexService {
+  /** Takes in what is marked, for so long at the most. */
+  catchUp(forMs: number): Promise<CaughtUp>;
+  /** One session, however long it takes. */
+  bringUp(uid: string): Promise<void>;
+  search(search: WordSearch): Promise<readonly FoundEntry[]>;
+  remove(uid: string): Promise<void>;
+  /** Once the index is on the disk, takes away the marks of sessions that it is up with. */
+  settle(): Promise<void>;
+  /** Writes what is due of the `sessions.json` files; with `all`, whatever is not written yet. */
+  writeListings(all: boolean): Promise<void>;
+  /** Before closing: what is marked is taken in, for so long at the most, and everything brought to the disk. */
+  finish(forMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The names of the service's methods, for those who pass calls on. */
+export const serviceCalls = [
+  "catchUp",
+  "bringUp",
+  "search",
+  "remove",
+  "settle",
+  "writeListings",
+  "finish",
+  "close",
+] as const satisfies readonly (keyof IndexService)[];

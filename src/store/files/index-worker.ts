@@ -1,0 +1,46 @@
+import { join } from "node:path";
+import { parentPort, workerData } from "node:worker_threads";
+import { createIdSource } from "../../core/ids.ts";
+import { realDisk } from "./disk.ts";
+import { IndexDb } from "./index-db.ts";
+import { IndexInPlace } from "./index-in-place.ts";
+import type { IndexService } from "./index-service.ts";
+import { serviceCalls } from "./index-service.ts";
+import type { Answer, ThreadPlaces } from "./index-thread.ts";
+import { indexDbName, workDbName } from "./layout.ts";
+import { WorkDb } from "./work-db.ts";
+
+/** The thread of the index: answers one call after the other. */
+
+const { root, databases } = workerData as ThreadPlaces;
+const work = new WorkDb(join(databases, workDbName));
+const index = new IndexDb(join(databases, indexDbName));
+const service = new IndexInPlace({ work, index, disk: realDisk, root, newToken: createIdSource() });
+
+let queue = Promise.resolve();
+parentPort?.on("message", (call: { id: number; name: keyof IndexService; args: unknown[] }) => {
+  queue = queue.then(async () => parentPort?.postMessage(await answer(call)));
+});
+
+async function answer({
+  id,
+  name,
+  args,
+}: {
+  id: number;
+  name: keyof IndexService;
+  args: unknown[];
+}): Promise<Answer> {
+  try {
+    if (!serviceCalls.includes(name)) throw new Error(`no such call: ${name}`);
+    const method = service[name] as (...values: unknown[]) => Promise<unknown>;
+    const result = await method.apply(service, args);
+    if (name === "close") {
+      work.close();
+      index.close();
+    }
+    return { id, result };
+  } catch (error) {
+    return { id, problem: (error as Error).message };
+  }
+}

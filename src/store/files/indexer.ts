@@ -1,0 +1,199 @@
+import { kindOf, parseKey } from "../../core/keys.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import { SessionTree } from "../../core/tree.ts";
+import type { ListedSession } from "../contract.ts";
+import type { Disk, DiskFile } from "./disk.ts";
+import type { Folded, FoldSite } from "./fold.ts";
+import { emptyFold, foldOn } from "./fold.ts";
+import type { Fold, IndexDb, Known } from "./index-db.ts";
+import { sessionPaths } from "./layout.ts";
+import { headerOf } from "./session-record.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
+import { isThere } from "./work-db.ts";
+
+/** So much of a log is taken in at once; nobody waits for the index longer than that takes. */
+const chunkBytes = 4 * 1024 * 1024;
+const lineBreak = 0x0a;
+
+export interface CaughtUp {
+  /** How many marked sessions the index is still behind for. */
+  readonly behind: number;
+  /** Sessions whose log cannot be read, with why. */
+  readonly problems: readonly { readonly uid: string; readonly problem: string }[];
+}
+
+/** Brings the index up with the logs, reading only what is new in them. */
+export class Indexer {
+  readonly #work: WorkDb;
+  readonly #index: IndexDb;
+  readonly #disk: Disk;
+  readonly #root: string;
+
+  constructor(work: WorkDb, index: IndexDb, disk: Disk, root: string) {
+    this.#work = work;
+    this.#index = index;
+    this.#disk = disk;
+    this.#root = root;
+  }
+
+  /** Takes in what is marked until a time (of `performance.now()`); `taken` hears of each session that is done. */
+  catchUp(until: number, taken: (row: SessionRow | null) => void = () => undefined): CaughtUp {
+    const marked = this.#work.dirty();
+    const problems: { uid: string; problem: string }[] = [];
+    let done = 0;
+    for (const uid of marked) {
+      if (performance.now() > until) break;
+      // One session that cannot be read must not keep everybody else's from being listed.
+      try {
+        const row = this.#work.byUid(uid);
+        if (this.#bringUp(uid, row, until)) done += 1;
+        taken(row);
+      } catch (error) {
+        problems.push({ uid, problem: (error as Error).message });
+      }
+    }
+    return { behind: marked.length - done, problems };
+  }
+
+  /** One session, however long it takes. */
+  bringUp(uid: string): void {
+    this.#bringUp(uid, this.#work.byUid(uid), Number.POSITIVE_INFINITY);
+  }
+
+  /** Whether the index has all of a session's log; for one that is gone, nothing of it. */
+  isUpToDate(uid: string): boolean {
+    const row = this.#work.byUid(uid);
+    const known = this.#index.knownBytes(uid);
+    if (row === null || !isThere(row)) return known === null;
+    const log = this.#disk.stat(this.#logOf(row));
+    if (log === null) return known?.logBytes === 0;
+    return known !== null && known.identity === log.identity && known.logBytes === log.size;
+  }
+
+  /** `false`: time was up first. */
+  #bringUp(uid: string, row: SessionRow | null, until: number): boolean {
+    if (row === null || !isThere(row)) {
+      if (this.#index.knownBytes(uid) !== null) this.#index.remove(uid);
+      return true;
+    }
+    const log = this.#disk.openExisting(this.#logOf(row));
+    if (log === null) {
+      this.#begin(row);
+      return true;
+    }
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        const more = this.#index.exclusively(() => this.#takeChunk(row, log, isFirst));
+        if (!more) return true;
+        if (performance.now() > until) return false;
+      }
+    } finally {
+      log.close();
+    }
+  }
+
+  /** A session that has been accepted and whose log is not made yet. */
+  #begin(row: SessionRow): void {
+    if (row.state !== "pending") throw new Error(`${this.#logOf(row)} is gone`);
+    const header = headerOf(row);
+    const fold: Fold = { ...emptyFold, header, meta: row.first.meta };
+    this.#put(row, { logBytes: 0, identity: "", fold });
+  }
+
+  /** `true`: there is more to take in. */
+  #takeChunk(row: SessionRow, log: DiskFile, isFirst: boolean): boolean {
+    const { size, identity } = log.stat();
+    const known = this.#knownOf(row, identity, size);
+    const bytes = wholeLines(log, known.logBytes, size);
+    const logBytes = known.logBytes + bytes.length;
+    // Metadata of the row, a key for one, may have changed without the log.
+    if (bytes.length === 0) {
+      if (isFirst) this.#put(row, { ...known, identity });
+      return false;
+    }
+    const reading = { session: parseSession(bytes), offset: known.logBytes };
+    const folded = foldOn(known.fold, reading, this.#site(row)) ?? this.#readAnew(row, log, logBytes);
+    for (const { id, value } of folded.states) this.#index.putState(row.uid, id, value);
+    for (const entry of folded.entries) {
+      if (this.#index.putEntry(row.uid, entry)) this.#index.putWords(row, entry);
+    }
+    this.#put(row, { logBytes, identity, fold: folded.fold });
+    return logBytes < size && bytes.length >= chunkBytes / 2;
+  }
+
+  /** A log that is shorter than what is known of it, or another file, was rewritten: it is taken in anew. */
+  #knownOf(row: SessionRow, identity: string, size: number): Known {
+    const known = this.#index.known(row.uid);
+    const isSame = known !== null && (known.identity === identity || known.logBytes === 0);
+    if (isSame && known.logBytes <= size && known.logBytes > 0) return known;
+    if (known !== null) this.#index.remove(row.uid);
+    return { logBytes: 0, identity, fold: emptyFold };
+  }
+
+  /** Where lines are damaged or parents missing, the tree of the whole log says what hangs where. */
+  #readAnew(row: SessionRow, log: DiskFile, logBytes: number): Folded {
+    this.#index.remove(row.uid);
+    const session = parseSession(log.read(0, logBytes));
+    const tree = SessionTree.from(session, { lostHeader: { id: row.sessionId } });
+    const parentOf = ({ id }: { id: string }) => tree.parentOf(id)?.id ?? null;
+    const site = { ...this.#site(row), placed: () => null, idAt: () => null };
+    const folded = foldOn(emptyFold, { session, offset: 0, parentOf }, site) as Folded;
+    const tip = folded.entries.find(({ id }) => id === tree.tipId);
+    const fold: Fold = {
+      ...folded.fold,
+      tip:
+        tip === undefined ? null : { id: tip.id, position: tip.position, leaf: tip.leaf, state: tip.state },
+      leafId: tree.leafId,
+      chain: { offset: logBytes, position: tree.size },
+      isOdd: true,
+    };
+    return { ...folded, fold };
+  }
+
+  #put(row: SessionRow, known: Known): void {
+    this.#index.exclusively(() => this.#index.putSession(listedOf(row, known), row.home, known));
+  }
+
+  #site({ uid, createdAt }: SessionRow): FoldSite {
+    return {
+      createdAt,
+      placed: (entryId) => this.#index.placed(uid, entryId),
+      idAt: (position) => this.#index.idAt(uid, position),
+      state: (id) => this.#index.state(uid, id),
+    };
+  }
+
+  #logOf(row: SessionRow): string {
+    return sessionPaths(this.#root, row, row.sessionId).log;
+  }
+}
+
+/** The bytes from a place on, as far as whole lines go; at least one line, however long. */
+function wholeLines(log: DiskFile, from: number, size: number): Uint8Array {
+  for (let wanted = chunkBytes; ; wanted *= 4) {
+    const bytes = log.read(from, Math.min(wanted, size - from));
+    const end = bytes.lastIndexOf(lineBreak) + 1;
+    if (end > 0 || from + bytes.length >= size) return bytes.subarray(0, end);
+  }
+}
+
+/** A session as its row says and its log came to. */
+function listedOf(row: SessionRow, { fold, logBytes }: Known): ListedSession {
+  const { uid, userId, agentId, key, sessionId, createdAt } = row;
+  return {
+    uid,
+    userId,
+    agentId,
+    key,
+    kind: kindOf(parseKey(key)),
+    sessionId,
+    cwd: fold.header?.cwd ?? "",
+    version: fold.version,
+    meta: fold.meta,
+    name: fold.name,
+    createdAt,
+    updatedAt: Math.max(createdAt, fold.saidAt),
+    leafId: fold.leafId,
+    digest: { ...fold.digest, bytes: logBytes },
+  };
+}

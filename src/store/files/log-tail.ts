@@ -1,0 +1,104 @@
+import type { ContextState } from "../../core/context.ts";
+import { initialState } from "../../core/context.ts";
+import type { Entry, SessionHeader } from "../../core/entries.ts";
+import { isCorrupt } from "../../core/entries.ts";
+import type { ParsedSession } from "../../core/parse-session.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import type { Known } from "./index-db.ts";
+
+/**
+ * A long session that was never compacted, from its last part alone: what the index knows of the rest stands in a header
+ * like that of a cut working set. Pure but for the reading, which the caller does.
+ */
+
+export interface TailSource {
+  readonly size: number;
+  readonly identity: string;
+  read(offset: number, length: number): Uint8Array;
+}
+
+/** What the tail asks of the index. */
+export interface TailIndex {
+  known(): Known | null;
+  /** Where an entry begins in the log; `null`: not known. */
+  offsetOf(entryId: string): number | null;
+  /** What held behind an entry; `null`: not known. */
+  stateBehind(entryId: string): ContextState | null;
+}
+
+const lineBreak = 0x0a;
+
+/** The last part of a log as a session of its own, at least so many bytes; `null`: only the whole log will do. */
+export function readTail(log: TailSource, index: TailIndex, bytesWanted: number): ParsedSession | null {
+  if (log.size <= 2 * bytesWanted) return null;
+  const known = index.known();
+  if (known === null || !isUsable(known, log, bytesWanted)) return null;
+  const { fold, logBytes } = known;
+  const wanted = log.size - bytesWanted;
+  const from = Math.max(Math.min(wanted, logBytes), fold.chain.offset);
+  const found = wholeFrom(log, from, from === fold.chain.offset);
+  const session = parseSession(found.bytes);
+  const base = baseOf(session, found.offset, index);
+  if (base === undefined || fold.header === null) return null;
+  // A branch that began lately goes on elsewhere in the log.
+  if (base !== null && fold.chain.offset > wanted) return null;
+  const state = base === null ? initialState : index.stateBehind(base);
+  if (state === null) return null;
+  const before = session.places.filter(({ offset }) => found.offset + offset < logBytes).length;
+  return withNotes(session, fold.header, known, { base, before, state });
+}
+
+function isUsable({ fold, identity, logBytes }: Known, log: TailSource, bytesWanted: number): boolean {
+  const isSame = identity === log.identity && logBytes <= log.size;
+  const isNear = log.size - logBytes <= 4 * bytesWanted;
+  return isSame && isNear && !fold.isOdd && fold.digest.compactions === 0;
+}
+
+function wholeFrom(log: TailSource, from: number, isBegin: boolean): { bytes: Uint8Array; offset: number } {
+  const bytes = log.read(from, log.size - from);
+  const skip = isBegin ? 0 : bytes.indexOf(lineBreak) + 1;
+  return { bytes: bytes.subarray(skip), offset: from + skip };
+}
+
+/** The parent that the tail leaves out; `undefined`: something in it hangs elsewhere, is damaged, or is not as known. */
+function baseOf(session: ParsedSession, offset: number, index: TailIndex): string | null | undefined {
+  const [first] = session.lines;
+  const [place] = session.places;
+  if (first === undefined || isCorrupt(first) || place === undefined) return undefined;
+  if (index.offsetOf(first.id) !== offset + place.offset) return undefined;
+  const seen = new Set<string | null>([first.parentId]);
+  for (const line of session.lines) {
+    if (isCorrupt(line) || line.type === "compaction" || line.type === "leaf") return undefined;
+    if (!seen.has(line.parentId)) return undefined;
+    seen.add(line.id);
+  }
+  return first.parentId;
+}
+
+function withNotes(
+  session: ParsedSession,
+  own: SessionHeader,
+  { fold, logBytes }: Known,
+  tail: { base: string | null; before: number; state: ContextState },
+): ParsedSession {
+  const { base, before, state } = tail;
+  const name: Entry[] =
+    fold.name === null
+      ? []
+      : [{ type: "session_info", id: "skein.name", parentId: base, timestamp: "", name: fold.name }];
+  const { model, thinkingLevel, system } = state;
+  const skein = {
+    ...own.skein,
+    meta: fold.meta,
+    version: fold.version,
+    base,
+    entries: fold.digest.entries,
+    ownEntries: name.length + before,
+    saidAt: fold.saidAt || null,
+    model,
+    thinkingLevel,
+    ...(system === null ? {} : { system }),
+    tailOf: logBytes,
+  };
+  return { ...session, header: { ...own, skein }, lines: [...name, ...session.lines], diagnostics: [] };
+}

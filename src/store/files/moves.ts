@@ -1,0 +1,90 @@
+import { SkeinError } from "../../core/errors.ts";
+import { makeFolderDurably } from "./disk-files.ts";
+import { attachmentsFolder, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
+import type { SessionFileSettings } from "./session-file.ts";
+import { moveSession } from "./session-file.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
+import type { LockSettings } from "./write-lock.ts";
+import { WriteLock } from "./write-lock.ts";
+
+export interface MoveSettings extends SessionFileSettings {
+  readonly root: string;
+  readonly lock: LockSettings;
+}
+
+/** A fork that takes longer was given up by a process that died. */
+const forkingMs = 60_000;
+
+/** Sessions on their way into the trash, out of it, and out of the world: each step can be done again after a crash. */
+export class Moves {
+  readonly #work: WorkDb;
+  readonly #settings: MoveSettings;
+
+  constructor(work: WorkDb, settings: MoveSettings) {
+    this.#work = work;
+    this.#settings = settings;
+  }
+
+  /** Moved first, marked then: nobody sees it before it is all there. */
+  async untrash(row: SessionRow): Promise<void> {
+    const { disk, root } = this.#settings;
+    const paths = sessionPaths(root, row, row.sessionId);
+    const away = trashedPaths(root, row.uid, row.sessionId);
+    await this.underLock(row, undefined, async () => {
+      if (disk.stat(away.log) !== null) await moveSession(disk, away, paths);
+      try {
+        this.#work.move(row.uid, "trashed", "live");
+      } catch (error) {
+        await moveSession(disk, paths, away);
+        throw error;
+      }
+    });
+  }
+
+  /** Files first, the claim on the id last: until then it is done again. */
+  async purge(row: SessionRow, tombstone: { what: string; name: string; at: number }): Promise<void> {
+    const { disk, root } = this.#settings;
+    disk.removeTree(trashedPaths(root, row.uid, row.sessionId).folder);
+    disk.removeTree(stateFolder(root, row, row.sessionId));
+    disk.removeTree(attachmentsFolder(root, row, row.sessionId));
+    this.#work.forget([row.uid], tombstone);
+  }
+
+  /** What a crash left half-done: sessions on their way into the trash or out of it, and forks that nobody was told of. */
+  async finish(now: number): Promise<void> {
+    const { disk, root } = this.#settings;
+    for (const row of [...this.#work.inState("trashed"), ...this.#work.inState("forking")]) {
+      const paths = sessionPaths(root, row, row.sessionId);
+      const isLeft = disk.stat(paths.log) !== null;
+      if (row.state === "trashed" && !isLeft) continue;
+      // Whoever has the lock is at it.
+      await this.underLock(row, 0, async () => {
+        const { state, createdAt } = this.#work.byUid(row.uid) ?? { state: null, createdAt: now };
+        if (state === "trashed" && isLeft)
+          await moveSession(disk, paths, trashedPaths(root, row.uid, row.sessionId));
+        if (state === "forking" && now - createdAt > forkingMs) this.#endFork(row, isLeft);
+      }).catch(unlessLocked);
+    }
+  }
+
+  async underLock(row: SessionRow, timeoutMs: number | undefined, act: () => Promise<void>): Promise<void> {
+    const paths = sessionPaths(this.#settings.root, row, row.sessionId);
+    await makeFolderDurably(this.#settings.disk, paths.folder);
+    const lock = new WriteLock(paths.lock, this.#settings.lock);
+    await lock.acquire(timeoutMs);
+    try {
+      await act();
+    } finally {
+      lock.release();
+    }
+  }
+
+  #endFork(row: SessionRow, isWritten: boolean): void {
+    if (isWritten) this.#work.move(row.uid, "forking", "live");
+    else this.#work.release(row.uid);
+  }
+}
+
+function unlessLocked(error: unknown): void {
+  if (!(error instanceof SkeinError) || error.code !== "locked") throw error;
+}

@@ -1,0 +1,84 @@
+import type { SessionFile } from "./session-file.ts";
+
+interface Held {
+  readonly opening: Promise<SessionFile>;
+  users: number;
+}
+
+/** Sessions that are open, no more than so many, but for those in use. Each is open once. */
+export class OpenFiles {
+  readonly #most: number;
+  /** In the order of use, the oldest first. */
+  readonly #held = new Map<string, Held>();
+  readonly #closing = new Map<string, Promise<void>>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Opens a session, or takes the open one, and keeps it open until the work with it is done. */
+  async using<T>(
+    uid: string,
+    open: () => Promise<SessionFile>,
+    work: (file: SessionFile) => T | Promise<T>,
+  ): Promise<T> {
+    for (let closing = this.#closing.get(uid); closing !== undefined; closing = this.#closing.get(uid))
+      await closing;
+    const held = this.#held.get(uid) ?? { opening: open(), users: 0 };
+    this.#held.delete(uid);
+    this.#held.set(uid, held);
+    held.users += 1;
+    try {
+      return await work(await held.opening);
+    } catch (error) {
+      if (await isFailed(held.opening)) this.#forget(uid, held);
+      throw error;
+    } finally {
+      held.users -= 1;
+      if (this.#held.size > this.#most) this.#closeOldest();
+    }
+  }
+
+  /** Lets go of a session that has gone elsewhere; those who still have it are told so by it. */
+  drop(uid: string): void {
+    const held = this.#held.get(uid);
+    if (held !== undefined) this.#close(uid, held);
+  }
+
+  async closeAll(): Promise<void> {
+    for (const [uid, held] of [...this.#held]) this.#close(uid, held);
+    await Promise.allSettled(this.#closing.values());
+  }
+
+  #closeOldest(): void {
+    for (const [uid, held] of this.#held) {
+      if (held.users > 0) continue;
+      this.#close(uid, held);
+      return;
+    }
+  }
+
+  #close(uid: string, held: Held): void {
+    this.#forget(uid, held);
+    const closing = held.opening
+      .then(
+        (file) => file.close(),
+        () => undefined,
+      )
+      .finally(() => {
+        if (this.#closing.get(uid) === closing) this.#closing.delete(uid);
+      });
+    this.#closing.set(uid, closing);
+  }
+
+  #forget(uid: string, held: Held): void {
+    if (this.#held.get(uid) === held) this.#held.delete(uid);
+  }
+}
+
+function isFailed(opening: Promise<unknown>): Promise<boolean> {
+  return opening.then(
+    () => false,
+    () => true,
+  );
+}

@@ -1,0 +1,44 @@
+import { backupFiles } from "./backup.ts";
+import { sweepBlobs } from "./blobs.ts";
+import type { SessionCatalogue } from "./catalogue.ts";
+import type { CheckFinding, Progress } from "./check.ts";
+import { checkFiles } from "./check.ts";
+import type { RebuildParts } from "./rebuild.ts";
+
+/** What a folder of sessions needs now and then, beside what every store does. */
+export interface FilesUpkeep {
+  /** Brings the index up, however long it takes. How many sessions could not be. */
+  bringUpIndex(progress?: Progress): Promise<number>;
+  /** A copy of everything as it is at one moment, into a folder that is empty or not there. */
+  backup(folder: string, progress?: Progress): Promise<{ readonly files: number; readonly bytes: number }>;
+  /** Looks at everything; changes nothing unless told to fix. */
+  check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
+  /** Takes away blobs that nothing refers to any more, once they are a day old. */
+  sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
+}
+
+export function filesUpkeep(
+  catalogue: SessionCatalogue,
+  claims: RebuildParts,
+  databases: string,
+): FilesUpkeep {
+  const { feed, index, settings } = catalogue;
+  const silent: Progress = () => undefined;
+  const sweep = async () => {
+    // A log that cannot be read may refer to anything.
+    if ((await feed.bringUpAll()) > 0) return { files: 0, bytes: 0 };
+    return sweepBlobs(settings.root, settings.disk, index, catalogue.now());
+  };
+  return {
+    bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
+    backup: (folder, progress = silent) => backupFiles(catalogue, databases, folder, progress),
+    sweepBlobs: sweep,
+    async check({ fix }, progress = silent) {
+      const findings: CheckFinding[] = [];
+      const found = (finding: CheckFinding) => void findings.push(finding);
+      await checkFiles({ catalogue, claims, databases, fix, progress, found });
+      if (fix) await sweep();
+      return findings;
+    },
+  };
+}
