@@ -16,9 +16,7 @@ import {
   TreeSchema,
 } from "../protocol/session-payloads.ts";
 import { drawTree } from "./output/draw-tree.ts";
-import type { Terminal } from "./output/terminal.ts";
 import { oneLine } from "./output/terminal.ts";
-import { createProgram } from "./program.ts";
 
 let folder = "";
 
@@ -140,28 +138,6 @@ describe("the command line", () => {
     expect((await run(["context", "./food.jsonl"])).exit).toBe(0);
     expect((await run(["context", "family/food.jsonl"], { cwd: join(family, "..") })).exit).toBe(0);
     expect((await run(["context", "./food.jsonl"], { cwd: folder })).exit).toBe(1);
-  });
-
-  test("[CLI7] every command's help has examples that it understands", async () => {
-    const program = createProgram({} as Terminal, "0");
-    const groups = program.commands.filter((each) => each.commands.length > 0).map((each) => [each.name()]);
-    const leaves = program.commands.flatMap((each) =>
-      each.commands.length === 0
-        ? [[each.name()]]
-        : each.commands.map((child) => [each.name(), child.name()]),
-    );
-    for (const path of [[], ...groups, ...leaves]) {
-      const { out, exit } = await run([...path, "--help"]);
-      expect(exit).toBe(0);
-      const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) =>
-        (match[1] as string).split(" "),
-      );
-      expect(shown.length).toBeGreaterThan(0);
-      for (const args of shown) {
-        const inPlace = args.map((arg) => arg.replace(/.*\.jsonl$/, "main.jsonl"));
-        expect((await run(inPlace)).exit).toBe(0);
-      }
-    }
   });
 
   test("[CLI8] the sample family's tree", async () => {

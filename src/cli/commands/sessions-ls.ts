@@ -104,12 +104,12 @@ function isFiltered({ limit: _limit, ...filters }: SessionQuery): boolean {
 function columnsFor(shown: (key: string) => string, now: number): Column<ListedSession>[] {
   return [
     { title: "KEY", text: ({ key }) => shown(key), least: 16 },
-    { title: "KIND", text: ({ kind }) => kind },
+    { title: "KIND", text: ({ kind }) => kind, spare: 2 },
     { title: "LABEL OR NAME", text: calledOf, least: 13 },
-    { title: "MODEL", text: (session) => modelOf(session) ?? "", least: 8 },
-    { title: "TOKENS", text: ({ digest }) => tokensOf(digest.totalTokens), align: "right" },
-    { title: "COST", text: ({ digest }) => shownCost(digest.costUsd), align: "right" },
-    { title: "SIZE", text: ({ digest }) => shownBytes(digest.bytes), align: "right" },
+    { title: "MODEL", text: (session) => modelOf(session) ?? "", least: 8, spare: 5 },
+    { title: "TOKENS", text: ({ digest }) => tokensOf(digest.totalTokens), align: "right", spare: 4 },
+    { title: "COST", text: ({ digest }) => shownCost(digest.costUsd), align: "right", spare: 3 },
+    { title: "SIZE", text: ({ digest }) => shownBytes(digest.bytes), align: "right", spare: 1 },
     { title: "AGE", text: ({ updatedAt }) => shownAge(now - updatedAt), align: "right" },
   ];
 }

@@ -45,7 +45,8 @@ export async function searchCommand(terminal: Terminal, text: string, options: S
 function printHits(terminal: Terminal, { asker }: Folder, { hits, indexing }: SearchPayload): void {
   if (hits.length === 0) terminal.out("nothing found\n");
   for (const [index, { key, entryId, role, time, snippet }] of hits.entries()) {
-    const where = `${displayKey(key, asker)}  ${role}  ${shownTime(time)}  …${entryId.slice(-8)}`;
+    const parts = [displayKey(key, asker), role, shownTime(time), `…${entryId.slice(-8)}`];
+    const where = parts.join(" · ");
     terminal.out(`${index === 0 ? "" : "\n"}${paint(terminal, "bold", oneLine(where, terminal.columns))}\n`);
     terminal.out(`  ${oneLine(snippet, terminal.columns - 2)}\n`);
   }

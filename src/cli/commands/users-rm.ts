@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { userSegment } from "../../core/path-segment.ts";
 import type { UserRemovedPayload } from "../../protocol/session-changes.ts";
 import { withFolder } from "../folder/with-folder.ts";
 import { counted } from "../output/amounts.ts";
@@ -12,6 +13,7 @@ export async function removeUserCommand(
   userId: string,
   options: GlobalOptions & { readonly yes?: boolean },
 ): Promise<void> {
+  userSegment(userId);
   const { user, agent } = options;
   if ((user !== undefined && user !== userId) || agent !== undefined) {
     throw new SkeinError("invalid_arguments", {

@@ -53,9 +53,9 @@ function registerNew(sessions: Command, terminal: Terminal): void {
       "after",
       examples(
         "skein sessions new",
-        "skein sessions new porto --label holiday",
-        "skein sessions new agent:research:main",
-        "skein sessions new cron:daily --cwd /",
+        "skein sessions new porto --label sea",
+        "skein sessions new agent:research:session:notes",
+        "skein sessions new cron:weekly --cwd /",
       ),
     )
     .action(async (name: string | undefined, _, command: Command) => {
