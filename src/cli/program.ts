@@ -3,6 +3,7 @@ import type { Terminal } from "./output/terminal.ts";
 import { registerContext } from "./register/context.ts";
 import { examples, globalOptions } from "./register/options.ts";
 import { registerSessions } from "./register/sessions.ts";
+import { registerUpkeep } from "./register/upkeep.ts";
 import { registerUsers } from "./register/users.ts";
 
 /** Every command, its options and its help. What a command does is loaded when it runs. */
@@ -24,5 +25,6 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerSessions(program, terminal);
   registerContext(program, terminal);
   registerUsers(program, terminal);
+  registerUpkeep(program, terminal);
   return program;
 }

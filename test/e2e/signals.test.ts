@@ -10,17 +10,22 @@ import { sessionText, userLine } from "../support/session-text.ts";
 
 const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 const holder = fileURLToPath(new URL("../support/signal-child.ts", import.meta.url));
+const started: ChildProcess[] = [];
 let folder = "";
 
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "skein-signals-"));
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => {
+  for (const child of started) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** A process that holds the lock of a session file, once it does. */
 async function holding(file: string): Promise<ChildProcess> {
   writeFileSync(file, sessionText(userLine("a", null)));
   const child = spawn(process.execPath, [holder, `${file}.lock`], { stdio: ["ignore", "pipe", "inherit"] });
+  started.push(child);
   await once(child.stdout as NodeJS.ReadableStream, "data");
   return child;
 }
@@ -42,6 +47,7 @@ describe("signals", () => {
     const file = join(folder, "waited-for.jsonl");
     const other = await holding(file);
     const command = spawn(process.execPath, [bin, "sessions", "repair", file], { stdio: "ignore" });
+    started.push(command);
     await expect.poll(() => existsSync(`${file}.lock.wait`), { timeout: 20_000 }).toBe(true);
     command.kill("SIGTERM");
     expect(await once(command, "exit")).toEqual([128 + constants.signals.SIGTERM, null]);
