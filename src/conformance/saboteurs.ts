@@ -253,6 +253,80 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
+    name: "a reset forgets the old session",
+    breaks: "ST25",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        reset: async (scope, sessionId, options) => {
+          const done = await sessions.reset(scope, sessionId, options);
+          await sessions.remove(scope, done.old.sessionId);
+          return done;
+        },
+      })),
+  },
+  {
+    name: "redaction leaves the forks alone",
+    breaks: "ST27",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        redact: async (scope, sessionId, entryIds) => {
+          const done = await sessions.redact(scope, sessionId, entryIds);
+          return { ...done, sessions: done.sessions.filter((each) => each.sessionId === sessionId) };
+        },
+      })),
+  },
+  {
+    name: "purging only hides",
+    breaks: "ST28",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        purge: async (scope, sessionId) =>
+          (await sessions.trashed(scope)).some((each) => each.sessionId === sessionId),
+      })),
+  },
+  {
+    name: "purging a user takes everybody",
+    breaks: "ST29",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        purgeUser: async (scope) => {
+          await sessions.purgeUser({ userId: "bob" });
+          return sessions.purgeUser(scope);
+        },
+      })),
+  },
+  {
+    name: "an adopted session gets new ids",
+    breaks: "ST26",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        adopt: async (scope, init, tree) => {
+          const made = await sessions.create(scope, init);
+          const items = tree.path().map(() => ({ draft: { type: "session_info" as const, name: "?" } }));
+          await sessions.append(scope, made.sessionId, items);
+          return made;
+        },
+      })),
+  },
+  {
+    name: "messages between sessions count as input",
+    breaks: "ST30",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, query) => {
+          const page = await sessions.list(scope, query);
+          const count = (each: (typeof page.sessions)[number]) => each.digest.entries;
+          return {
+            ...page,
+            sessions: page.sessions.map((each) => ({
+              ...each,
+              digest: { ...each.digest, lastInputAt: count(each) },
+            })),
+          };
+        },
+      })),
+  },
+  {
     name: "search matches any word",
     breaks: "SR1",
     wrap: (store) => ({

@@ -1,10 +1,20 @@
 /** One after the other, in the order of asking. */
 export class Mutex {
   #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  /** Whether somebody has the turn, or waits for it. */
+  get isBusy(): boolean {
+    return this.#waiting > 0;
+  }
 
   run<T>(act: () => Promise<T>): Promise<T> {
+    this.#waiting += 1;
     const result = this.#last.then(act, act);
-    this.#last = result.catch(() => undefined);
+    const done = () => {
+      this.#waiting -= 1;
+    };
+    this.#last = result.then(done, done);
     return result;
   }
 }

@@ -145,8 +145,9 @@ function encodeDraft(draft: EntryDraft, type: string, place: EntryPlace): string
   }
   try {
     const fields: Record<string, unknown> = { ...draft, ...derived(draft, place) };
-    const known = Object.fromEntries(order.map((field) => [field, fields[field]]));
-    return JSON.stringify({ type, ...known, ...fields }) ?? "null";
+    const line: Record<string, unknown> = { type };
+    for (const field of order) line[field] = fields[field];
+    return JSON.stringify(Object.assign(line, fields)) ?? "null";
   } catch (error) {
     const problem = `it cannot be written as JSON (${error instanceof Error ? error.message.split("\n")[0] : error})`;
     throw new SkeinError("invalid_entry", { type, problem }, { cause: error });

@@ -1,3 +1,4 @@
+import { SkeinError } from "../core/errors.ts";
 import { splitLines } from "../core/lines.ts";
 import { sameJson } from "../core/link.ts";
 import { isRecord } from "../core/shape.ts";
@@ -8,6 +9,18 @@ import type { Redaction } from "./contract.ts";
 /** Redaction of a session's lines: pure, the same in every store. */
 
 type Line = Readonly<Record<string, unknown>>;
+
+/** Refuses ids that are not of the session, and entries that hold nothing that was said. */
+export function checkRedactable(tree: SessionTree, entryIds: readonly string[]): void {
+  for (const id of entryIds) {
+    const entry = tree.path(id).at(-1);
+    if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
+    throw new SkeinError("invalid_arguments", {
+      problem: `Entry ${id} is ${entry.customType}, which keeps the session's books`,
+      advice: "Change the session's metadata instead; redact what was said",
+    });
+  }
+}
 
 /** The lines of entries as they stand, by id; tombstones and damaged lines are not among them. */
 export function linesOf(bytes: Uint8Array, ids: ReadonlySet<string>): Map<string, Line> {

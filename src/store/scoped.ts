@@ -15,21 +15,38 @@ export function scoped(store: Store): Store {
   };
 }
 
+/** Names that were found right; checking them is most of the work of a quick call. */
+const rightUsers = new Set<string>();
+const rightAgents = new Set<string>();
+const mostNames = 10_000;
+
 function checkScope({ userId, agentId }: Scope): void {
+  const isKnown =
+    (userId === undefined || rightUsers.has(userId)) && (agentId === undefined || rightAgents.has(agentId));
+  if (isKnown) return;
   if (userId !== undefined) userSegment(userId);
   if (agentId !== undefined && parseAgentId(agentId) !== agentId) {
     const problem = `The scope's agent "${agentId}" is not in its own spelling`;
     throw new SkeinError("invalid_arguments", { problem, advice: `Write it as ${parseAgentId(agentId)}` });
   }
+  if (rightUsers.size + rightAgents.size > mostNames) {
+    rightUsers.clear();
+    rightAgents.clear();
+  }
+  if (userId !== undefined) rightUsers.add(userId);
+  if (agentId !== undefined) rightAgents.add(agentId);
 }
 
 /** Every method of a port takes the scope first. Asynchronous ones refuse by rejecting. */
 function checking<P extends object>(port: P): P {
+  const made = new Map<string | symbol, unknown>();
   return new Proxy(port, {
     get(target, name) {
+      const known = made.get(name);
+      if (known !== undefined) return known;
       const method: unknown = Reflect.get(target, name, target);
       if (typeof method !== "function") return method;
-      return (scope: Scope, ...rest: unknown[]) => {
+      const checked = (scope: Scope, ...rest: unknown[]) => {
         try {
           checkScope(scope);
         } catch (error) {
@@ -38,6 +55,8 @@ function checking<P extends object>(port: P): P {
         }
         return Reflect.apply(method, target, [scope, ...rest]);
       };
+      made.set(name, checked);
+      return checked;
     },
   });
 }

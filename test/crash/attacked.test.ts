@@ -52,6 +52,7 @@ describe("attacks that hold no more", () => {
     for (const text of ["世界".repeat(70_000), "a1".repeat(100_000), "x".repeat(3_000_000), "needle"]) {
       await store.sessions.append(scope, "s", [{ draft: said(text) }]);
     }
+    await store.upkeep.bringUpIndex();
     expect((await store.search.search(scope, { text: "needle" })).hits).toHaveLength(1);
     expect((await store.search.search(scope, { text: "世界世" })).hits).toHaveLength(1);
     await store.close();

@@ -20,9 +20,20 @@ export class BurstLock {
     this.#report = report;
   }
 
+  get isHeld(): boolean {
+    return this.#lock.isHeld;
+  }
+
   /** Whether somebody here is using it: then nobody else writes. */
   get isInUse(): boolean {
     return this.#users > 0;
+  }
+
+  /** Takes part in a burst that is under way. `false`: there is none, or one has to wait. One `letGo` if `true`. */
+  join(mustWait: boolean): boolean {
+    if (mustWait || !this.#lock.isHeld) return false;
+    this.#users += 1;
+    return true;
   }
 
   /** Takes the lock; `prepare` runs when it was not held before, and others may have written meanwhile. */

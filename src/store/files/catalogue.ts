@@ -1,6 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import { inScope } from "../changes.ts";
+import type { Scope } from "../contract.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
 import { replaceWhole } from "./disk-files.ts";
@@ -59,6 +61,13 @@ export class SessionCatalogue {
     return row.state === "trashed"
       ? trashedPaths(this.settings.root, row.uid, row.sessionId)
       : sessionPaths(this.settings.root, row, row.sessionId);
+  }
+
+  /** The row of a session that we have the lock of: nobody can take it away meanwhile, so nobody need be asked. */
+  rowInBurst(scope: Scope, sessionId: string): SessionRow | null {
+    const row = this.work.lastKnown(scope.userId ?? null, sessionId);
+    if (row === null || !isThere(row) || !inScope(scope, row)) return null;
+    return this.#open.isLocked(row.uid) ? row : null;
   }
 
   /** A user whose folder is named by a hash is written down beside it, before anything else is there. */
@@ -144,9 +153,9 @@ export class SessionCatalogue {
   /** Makes sure that the index has all of a session that is in use. */
   async bringUp(row: SessionRow, file: SessionFile): Promise<void> {
     const known = this.index.knownBytes(row.uid);
-    if (known !== null && known.logBytes === file.size) return;
+    if (known !== null && known.logBytes === file.size && known.identity === file.identity) return;
     this.feed.mark(row.uid, true);
-    await this.feed.service.bringUp(row.uid);
+    await this.feed.service.bringUp(row.uid, file.size - (known?.logBytes ?? 0));
   }
 
   async close(): Promise<void> {

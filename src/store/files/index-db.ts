@@ -220,6 +220,11 @@ export class IndexDb {
       .map((row) => JSON.parse(String(row.record)) as ListedSession);
   }
 
+  countIn(home: string, agentId: string): number {
+    const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND agent = ?";
+    return Number(this.db.sql(sql).get(home, agentId)?.count);
+  }
+
   putSession(record: ListedSession, home: string, known: Known): void {
     const { uid, userId, agentId, kind, meta, updatedAt, key, sessionId, name } = record;
     const special = key === "global" || key === "unknown" ? key : null;

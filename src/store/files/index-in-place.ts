@@ -5,6 +5,7 @@ import { searchWords } from "./index-query.ts";
 import type { IndexService } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
 import { Indexer } from "./indexer.ts";
+import type { AgentPlace } from "./layout.ts";
 import { sessionPaths } from "./layout.ts";
 import { Listings } from "./listings.ts";
 import type { WorkDb } from "./work-db.ts";
@@ -14,6 +15,8 @@ export interface InPlaceParts {
   readonly index: IndexDb;
   readonly disk: Disk;
   readonly root: string;
+  /** How much of a log is taken in at once. */
+  readonly chunkBytes: number;
   newToken(): string;
 }
 
@@ -26,7 +29,7 @@ export class IndexInPlace implements IndexService {
   constructor(parts: InPlaceParts) {
     const { work, index, disk, root } = parts;
     this.#parts = parts;
-    this.#indexer = new Indexer(work, index, disk, root);
+    this.#indexer = new Indexer(work, index, disk, root, parts.chunkBytes);
     this.#listings = new Listings(index, disk, root, parts.newToken);
   }
 
@@ -63,6 +66,19 @@ export class IndexInPlace implements IndexService {
         if (!isWritten && this.#indexer.isUpToDate(uid)) work.clearDirty([uid]);
       });
     }
+  }
+
+  async touchListings(places: readonly AgentPlace[]): Promise<void> {
+    for (const place of places) this.#listings.touch(place);
+  }
+
+  countIn({ home, agentId }: AgentPlace): number {
+    return this.#parts.index.countIn(home, agentId);
+  }
+
+  /** Gives up the listings that have changed, for somebody else to write. */
+  takeTouched(): readonly AgentPlace[] {
+    return this.#listings.takeTouched();
   }
 
   async writeListings(all: boolean): Promise<void> {

@@ -22,7 +22,7 @@ export function pageByIndex(
   range: EntryRange,
 ): EntryPage | null {
   const known = index.known(uid);
-  if (known === null || known.logBytes !== file.size) return null;
+  if (known === null || known.logBytes !== file.size || known.identity !== file.identity) return null;
   const { fold } = known;
   // Along the branch, the order of the log is right only where each entry hangs on the one before it.
   const first = range.along === "all" ? 0 : fold.chain.position;

@@ -1,5 +1,6 @@
 import type { FoundEntry, WordSearch } from "./index-query.ts";
 import type { CaughtUp } from "./indexer.ts";
+import type { AgentPlace } from "./layout.ts";
 
 /**
  * What is asked of the index that may take long: done in a worker thread, where SQLite blocks nobody, or in place for
@@ -8,12 +9,14 @@ import type { CaughtUp } from "./indexer.ts";
 export interface IndexService {
   /** Takes in what is marked, for so long at the most. */
   catchUp(forMs: number): Promise<CaughtUp>;
-  /** One session, however long it takes. */
-  bringUp(uid: string): Promise<void>;
+  /** One session, however long it takes; so many bytes of its log are not known yet. */
+  bringUp(uid: string, bytesBehind: number): Promise<void>;
   search(search: WordSearch): Promise<readonly FoundEntry[]>;
   remove(uid: string): Promise<void>;
   /** Once the index is on the disk, takes away the marks of sessions that it is up with. */
   settle(): Promise<void>;
+  /** These folders' listings have to be written anew. */
+  touchListings(places: readonly AgentPlace[]): Promise<void>;
   /** Writes what is due of the `sessions.json` files; with `all`, whatever is not written yet. */
   writeListings(all: boolean): Promise<void>;
   /** Before closing: what is marked is taken in, for so long at the most, and everything brought to the disk. */
@@ -28,6 +31,7 @@ export const serviceCalls = [
   "search",
   "remove",
   "settle",
+  "touchListings",
   "writeListings",
   "finish",
   "close",

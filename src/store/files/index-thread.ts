@@ -1,7 +1,14 @@
 import { Worker } from "node:worker_threads";
+import type { IndexInPlace } from "./index-in-place.ts";
 import type { FoundEntry, WordSearch } from "./index-query.ts";
 import type { IndexService } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
+import type { AgentPlace } from "./layout.ts";
+
+/** What takes no longer is done in place: a message to another thread, and its start, cost as much. */
+const quickMs = 10;
+const quickBytes = 256 * 1024;
+const quickRows = 1000;
 
 export interface Answer {
   readonly id: number;
@@ -20,7 +27,7 @@ export interface ThreadPlaces {
  */
 export class IndexThread implements IndexService {
   readonly #places: ThreadPlaces;
-  readonly #inPlace: IndexService;
+  readonly #inPlace: IndexInPlace;
   readonly #waiting = new Map<
     number,
     { resolve: (value: unknown) => void; reject: (error: Error) => void }
@@ -28,17 +35,22 @@ export class IndexThread implements IndexService {
   #worker: Worker | null = null;
   #calls = 0;
 
-  constructor(places: ThreadPlaces, inPlace: IndexService) {
+  constructor(places: ThreadPlaces, inPlace: IndexInPlace) {
     this.#places = places;
     this.#inPlace = inPlace;
   }
 
-  catchUp(forMs: number): Promise<CaughtUp> {
+  async catchUp(forMs: number): Promise<CaughtUp> {
+    if (this.#worker === null) {
+      const caught = await this.#inPlace.catchUp(quickMs);
+      if (caught.behind === caught.problems.length) return caught;
+    }
     return this.#call("catchUp", forMs) as Promise<CaughtUp>;
   }
 
-  async bringUp(uid: string): Promise<void> {
-    await this.#call("bringUp", uid);
+  async bringUp(uid: string, bytesBehind: number): Promise<void> {
+    if (bytesBehind <= quickBytes) await this.#inPlace.bringUp(uid);
+    else await this.#call("bringUp", uid, bytesBehind);
   }
 
   search(search: WordSearch): Promise<readonly FoundEntry[]> {
@@ -50,16 +62,31 @@ export class IndexThread implements IndexService {
   }
 
   async settle(): Promise<void> {
-    await this.#call("settle");
+    if (this.#worker === null) await this.#inPlace.settle();
+    else await this.#call("settle");
   }
 
+  async touchListings(places: readonly AgentPlace[]): Promise<void> {
+    await this.#inPlace.touchListings(places);
+  }
+
+  /** A long listing takes long to write. */
   async writeListings(all: boolean): Promise<void> {
+    const touched = this.#inPlace.takeTouched();
+    const isLong = touched.some((place) => this.#inPlace.countIn(place) > quickRows);
+    if (this.#worker === null && !isLong) {
+      await this.#inPlace.touchListings(touched);
+      await this.#inPlace.writeListings(all);
+      return;
+    }
+    await this.#call("touchListings", touched);
     await this.#call("writeListings", all);
   }
 
   async finish(forMs: number): Promise<void> {
-    if (this.#worker === null) await this.#inPlace.finish(forMs);
-    else await this.#call("finish", forMs);
+    if (this.#worker === null) return this.#inPlace.finish(forMs);
+    await this.#call("touchListings", this.#inPlace.takeTouched());
+    await this.#call("finish", forMs);
   }
 
   async close(): Promise<void> {

@@ -15,7 +15,9 @@ import { WorkDb } from "./work-db.ts";
 const { root, databases } = workerData as ThreadPlaces;
 const work = new WorkDb(join(databases, workDbName));
 const index = new IndexDb(join(databases, indexDbName));
-const service = new IndexInPlace({ work, index, disk: realDisk, root, newToken: createIdSource() });
+const chunkBytes = 4 * 1024 * 1024;
+const newToken = createIdSource();
+const service = new IndexInPlace({ work, index, disk: realDisk, root, chunkBytes, newToken });
 
 let queue = Promise.resolve();
 parentPort?.on("message", (call: { id: number; name: keyof IndexService; args: unknown[] }) => {

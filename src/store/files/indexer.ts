@@ -11,8 +11,6 @@ import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
-/** So much of a log is taken in at once; nobody waits for the index longer than that takes. */
-const chunkBytes = 4 * 1024 * 1024;
 const lineBreak = 0x0a;
 
 export interface CaughtUp {
@@ -28,8 +26,11 @@ export class Indexer {
   readonly #index: IndexDb;
   readonly #disk: Disk;
   readonly #root: string;
+  readonly #chunkBytes: number;
 
-  constructor(work: WorkDb, index: IndexDb, disk: Disk, root: string) {
+  /** `chunkBytes`: so much of a log is taken in at once; nobody waits for the index longer than that takes. */
+  constructor(work: WorkDb, index: IndexDb, disk: Disk, root: string, chunkBytes: number) {
+    this.#chunkBytes = chunkBytes;
     this.#work = work;
     this.#index = index;
     this.#disk = disk;
@@ -104,7 +105,7 @@ export class Indexer {
   #takeChunk(row: SessionRow, log: DiskFile, isFirst: boolean): boolean {
     const { size, identity } = log.stat();
     const known = this.#knownOf(row, identity, size);
-    const bytes = wholeLines(log, known.logBytes, size);
+    const bytes = wholeLines(log, known.logBytes, size, this.#chunkBytes);
     const logBytes = known.logBytes + bytes.length;
     // Metadata of the row, a key for one, may have changed without the log.
     if (bytes.length === 0) {
@@ -118,7 +119,7 @@ export class Indexer {
       if (this.#index.putEntry(row.uid, entry)) this.#index.putWords(row, entry);
     }
     this.#put(row, { logBytes, identity, fold: folded.fold });
-    return logBytes < size && bytes.length >= chunkBytes / 2;
+    return logBytes < size && bytes.length >= this.#chunkBytes / 2;
   }
 
   /** A log that is shorter than what is known of it, or another file, was rewritten: it is taken in anew. */
@@ -169,8 +170,8 @@ export class Indexer {
 }
 
 /** The bytes from a place on, as far as whole lines go; at least one line, however long. */
-function wholeLines(log: DiskFile, from: number, size: number): Uint8Array {
-  for (let wanted = chunkBytes; ; wanted *= 4) {
+function wholeLines(log: DiskFile, from: number, size: number, atOnce: number): Uint8Array {
+  for (let wanted = atOnce; ; wanted *= 4) {
     const bytes = log.read(from, Math.min(wanted, size - from));
     const end = bytes.lastIndexOf(lineBreak) + 1;
     if (end > 0 || from + bytes.length >= size) return bytes.subarray(0, end);

@@ -32,6 +32,12 @@ export class Listings {
     this.#touched.set(JSON.stringify([home, agentId]), { home, agentId });
   }
 
+  takeTouched(): AgentPlace[] {
+    const places = [...this.#touched.values()];
+    this.#touched.clear();
+    return places;
+  }
+
   /** Writes the listings that have changed and are due; with `all`, those that are not due too. */
   async write(all: boolean): Promise<void> {
     for (const [name, place] of [...this.#touched]) {

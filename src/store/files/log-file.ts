@@ -21,6 +21,7 @@ export class LogFile {
   readonly #sync: GroupSync;
   readonly #report: (problem: string) => void;
   #file: DiskFile;
+  #identity: string;
   /** Where our own last append ended: with a line break. */
   #ownEnd = -1;
   /** Where the first append begins that is not on the disk yet. */
@@ -34,6 +35,7 @@ export class LogFile {
     this.#path = path;
     this.#disk = disk;
     this.#file = file;
+    this.#identity = file.stat().identity;
     this.#report = report;
     this.#sync = new GroupSync(() => this.#syncOnce());
   }
@@ -47,7 +49,7 @@ export class LogFile {
   }
 
   get identity(): string {
-    return this.#file.stat().identity;
+    return this.#identity;
   }
 
   read(offset: number, length: number): Uint8Array {
@@ -104,6 +106,7 @@ export class LogFile {
     this.#ownEnd = -1;
     const old = this.#file;
     this.#file = this.#disk.open(this.#path);
+    this.#identity = this.#file.stat().identity;
     // A sync of it may still be under way, and must not hit another file under the same number.
     void this.#sync.idle().then(() => old.close());
     return true;
@@ -113,9 +116,14 @@ export class LogFile {
   followName(): boolean {
     const named = this.#disk.stat(this.#path);
     if (named === null) throw failed(this.#path, "it was deleted while in use", "Restore it from a backup");
-    if (named.identity === this.identity) return false;
+    return this.follow(named);
+  }
+
+  follow({ identity }: DiskStat): boolean {
+    if (identity === this.#identity) return false;
     this.#file.close();
     this.#file = this.#disk.open(this.#path);
+    this.#identity = this.#file.stat().identity;
     this.#ownEnd = -1;
     return true;
   }

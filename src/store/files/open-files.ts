@@ -2,6 +2,7 @@ import type { SessionFile } from "./session-file.ts";
 
 interface Held {
   readonly opening: Promise<SessionFile>;
+  file: SessionFile | null;
   users: number;
 }
 
@@ -24,12 +25,13 @@ export class OpenFiles {
   ): Promise<T> {
     for (let closing = this.#closing.get(uid); closing !== undefined; closing = this.#closing.get(uid))
       await closing;
-    const held = this.#held.get(uid) ?? { opening: open(), users: 0 };
+    const held = this.#held.get(uid) ?? { opening: open(), file: null, users: 0 };
     this.#held.delete(uid);
     this.#held.set(uid, held);
     held.users += 1;
     try {
-      return await work(await held.opening);
+      held.file ??= await held.opening;
+      return await work(held.file);
     } catch (error) {
       if (await isFailed(held.opening)) this.#forget(uid, held);
       throw error;
@@ -37,6 +39,11 @@ export class OpenFiles {
       held.users -= 1;
       if (this.#held.size > this.#most) this.#closeOldest();
     }
+  }
+
+  /** Whether we have the lock of a session's files. */
+  isLocked(uid: string): boolean {
+    return this.#held.get(uid)?.file?.isLocked === true;
   }
 
   /** Lets go of a session that has gone elsewhere; those who still have it are told so by it. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Redaction } from "../contract.ts";
-import { linesOf, redactionOf, withTombstones } from "../redact.ts";
+import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
@@ -22,7 +22,7 @@ export async function redactEntries(
   entryIds: readonly string[],
 ): Promise<{ redaction: Redaction; changed: SessionRow[] }> {
   const wanted = await catalogue.using(row, (file) => {
-    for (const id of entryIds) file.whole.path(id);
+    checkRedactable(file.whole, entryIds);
     return linesOf(file.readLog(0), new Set(entryIds));
   });
   const done: { tree: SessionTree; entryIds: readonly string[] }[] = [];
@@ -65,7 +65,7 @@ async function redactLive(catalogue: SessionCatalogue, row: SessionRow, wanted: 
     });
     return entryIds.length === 0 ? null : { tree: file.whole, entryIds };
   });
-  if (found !== null) await catalogue.feed.service.bringUp(row.uid);
+  if (found !== null) await catalogue.using(row, (file) => catalogue.bringUp(row, file));
   return found;
 }
 

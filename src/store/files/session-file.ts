@@ -25,8 +25,6 @@ import type { LeftOut } from "./working-set.ts";
 import { cutWorkingSet, lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 
-/** How much of a long log is read to be ready to append. */
-const tailBytes = 256 * 1024;
 /** Read beyond a budget, so that it is full before the tail ends. */
 const roomBytes = 64 * 1024;
 
@@ -36,6 +34,8 @@ export interface SessionFileSettings {
   readonly newId: IdSource;
   /** `full`: on the disk before it is acknowledged. `os`: with the kernel. */
   readonly durability: "full" | "os";
+  /** How much of a long log is read to be ready to append. */
+  readonly tailBytes: number;
 }
 
 /** What a session's file asks of the index. */
@@ -140,6 +140,16 @@ export class SessionFile {
     return this.#tree;
   }
 
+  /** Whether this process has the write lock, for a burst at least. */
+  get isLocked(): boolean {
+    return this.#lock.isHeld && !this.#isMoved && !this.#isClosed;
+  }
+
+  /** Where the conversation stood after our last write. */
+  get leafId(): string | null {
+    return this.#tree.leafId;
+  }
+
   /** Everything in the log. */
   get whole(): SessionTree {
     this.#refresh();
@@ -156,6 +166,11 @@ export class SessionFile {
     }
     const context = this.#tree.context(undefined, options);
     return { ...context, diagnostics: [...context.diagnostics, ...this.#findings] };
+  }
+
+  /** Which file the log is. */
+  get identity(): string {
+    return this.#log.identity;
   }
 
   /** Bytes of the log, as far as it is read. */
@@ -183,7 +198,52 @@ export class SessionFile {
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
     if (this.#isClosed) return Promise.reject(new FileClosed());
-    const writing = this.#write(make, options);
+    // In a burst, with nobody before us, there is nothing to wait for.
+    const writing = this.#lock.join(this.#mutex.isBusy)
+      ? this.#writeAtOnce(make, options)
+      : this.#write(make, options);
+    return writing instanceof Promise ? this.#track(writing) : Promise.resolve(writing);
+  }
+
+  #writeAtOnce(make: (tree: SessionTree) => Plan, options: WriteOptions): Plan | Promise<Plan> {
+    try {
+      const { plan, mark, recut } = this.#planAndAppend(make, options);
+      if (mark !== null && (recut || this.#settings.durability === "full")) {
+        return this.#settleAndLetGo(plan, mark, recut);
+      }
+      if (mark !== null) this.#follow(mark);
+      this.#lock.letGo();
+      return plan;
+    } catch (error) {
+      this.#lock.letGo();
+      return Promise.reject(error);
+    }
+  }
+
+  async #write(make: (tree: SessionTree) => Plan, options: WriteOptions): Promise<Plan> {
+    const { plan, mark, recut } = await this.#mutex.run(async () => {
+      if (this.#isMoved) throw new FileClosed();
+      await this.#lock.hold(() => this.#readIn());
+      try {
+        return this.#planAndAppend(make, options);
+      } catch (error) {
+        this.#lock.letGo();
+        throw error;
+      }
+    });
+    return this.#settleAndLetGo(plan, mark, recut);
+  }
+
+  async #settleAndLetGo(plan: Plan, mark: LogMark | null, recut: boolean): Promise<Plan> {
+    try {
+      if (mark !== null) await this.#settle(mark, recut);
+    } finally {
+      this.#lock.letGo();
+    }
+    return plan;
+  }
+
+  #track<T>(writing: Promise<T>): Promise<T> {
     this.#underWay.add(writing);
     const done = () => this.#underWay.delete(writing);
     writing.then(done, done);
@@ -241,25 +301,6 @@ export class SessionFile {
       }
     });
     await this.close();
-  }
-
-  async #write(make: (tree: SessionTree) => Plan, options: WriteOptions): Promise<Plan> {
-    const { plan, mark, recut } = await this.#mutex.run(async () => {
-      if (this.#isMoved) throw new FileClosed();
-      await this.#lock.hold(() => this.#readIn());
-      try {
-        return this.#planAndAppend(make, options);
-      } catch (error) {
-        this.#lock.letGo();
-        throw error;
-      }
-    });
-    try {
-      if (mark !== null) await this.#settle(mark, recut);
-    } finally {
-      this.#lock.letGo();
-    }
-    return plan;
   }
 
   /** Not at the price of waiting: the log says everything, and the next write brings the working set in line. */
@@ -331,12 +372,16 @@ export class SessionFile {
         await this.#mutex.run(async () => this.#takeBack());
         throw error;
       }
-    } else this.#log.noteWritten(mark);
-    if (recut) await this.#mutex.run(() => this.#cut());
-    else {
-      const problem = this.#working.follow(mark.end);
-      if (problem !== null) this.#find("working_set_behind", problem);
     }
+    if (recut) await this.#mutex.run(() => this.#cut());
+    else this.#follow(mark);
+  }
+
+  /** The working set gets what the log has. */
+  #follow(mark: LogMark): void {
+    this.#log.noteWritten(mark);
+    const problem = this.#working.follow(mark.end);
+    if (problem !== null) this.#find("working_set_behind", problem);
   }
 
   #takeBack(): void {
@@ -380,7 +425,10 @@ export class SessionFile {
 
   /** While we write ourselves, nobody else does. */
   #refresh(): void {
-    if (!this.#lock.isInUse && this.#log.size !== this.#size) this.#reload();
+    if (this.#lock.isInUse) return;
+    const named = this.#settings.disk.stat(this.#paths.log);
+    if (named === null) return; // on its way into the trash: whoever writes is told
+    if (this.#log.follow(named) || named.size !== this.#size) this.#reload();
   }
 
   #reload(): void {
@@ -391,7 +439,7 @@ export class SessionFile {
   /** The working set, where it is a file of its own that is in line with the log; else the log. */
   #load(): SessionTree {
     const isLog = this.#working.isLog();
-    if (isLog && this.#readTail(tailBytes)) return this.#tree;
+    if (isLog && this.#readTail(this.#settings.tailBytes)) return this.#tree;
     const tree = isLog ? null : this.#adopt(this.#working.readWhole());
     const left = leftOutOf(tree?.header ?? null);
     if (tree === null || left === null) return this.#readLog();

@@ -119,13 +119,13 @@ export class FileSessions implements SessionStore {
     items: readonly AppendItem[],
     options: AppendOptions = {},
   ): Promise<Appended> {
-    const row = this.#require(scope, sessionId);
+    const row = this.#catalogue.rowInBurst(scope, sessionId) ?? this.#require(scope, sessionId);
     const fence = options.fence === undefined ? {} : { fence: options.fence };
     const writing = { ...this.#catalogue.marking(row), ...fence, needs: items.flatMap(idsAskedFor) };
     return this.#catalogue.using(row, async (file) => {
       const plan = await file.write((tree) => tree.plan(items, options.expectedLeafId), writing);
       this.#appended(row, file, plan);
-      return { entries: plan.entries, leafId: file.recent.leafId };
+      return { entries: plan.entries, leafId: file.leafId };
     });
   }
 

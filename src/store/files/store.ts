@@ -44,6 +44,8 @@ export interface FilesStoreOptions {
   readonly newId?: IdSource;
   /** Told what had to be put right. */
   readonly report?: (found: Recovery) => void;
+  /** How much of a long session that was never compacted is read to be ready to append; by default 256 KB. */
+  readonly tailBytes?: number;
   /** Another disk, for tests. */
   readonly disk?: Disk;
   /** Where the databases are, when not in the root. */
@@ -58,6 +60,9 @@ export interface FilesStoreOptions {
 
 const defaultLockTimeout = 10_000;
 const mostOpen = 256;
+const defaultTailBytes = 256 * 1024;
+/** What the index takes in at once where it works in place. */
+const chunkBytes = 256 * 1024;
 
 /** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
@@ -89,11 +94,12 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     await adoptAll(claims);
   }
   if (index.isEmpty()) work.markAllDirty();
-  const inPlace = new IndexInPlace({ work, index, disk, root, newToken: newId });
+  const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
   const isThreaded = disk === realDisk && options.index !== "in place";
   const service = isThreaded ? new IndexThread({ root, databases }, inPlace) : inPlace;
   const durability = options.durability ?? "full";
-  const settings = { root, disk, clock, newId, durability, mostOpen, report, lock };
+  const { tailBytes = defaultTailBytes } = options;
+  const settings = { root, disk, clock, newId, durability, tailBytes, mostOpen, report, lock };
   const catalogue = new SessionCatalogue(work, index, service, settings);
   await catalogue.moves.finish(clock.now());
   await catalogue.finishTodos();

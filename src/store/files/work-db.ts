@@ -162,6 +162,11 @@ export class WorkDb {
     return row;
   }
 
+  /** The row as it was last read, whatever others have done since. */
+  lastKnown(userId: string | null, sessionId: string): SessionRow | null {
+    return this.#rows.get(`${userId ?? ""}\n${sessionId}`) ?? null;
+  }
+
   /** A number that moves when another connection has changed something; our own changes do not move it. */
   changesByOthers(): number {
     return Number(this.#db.sql("PRAGMA data_version").get()?.data_version);

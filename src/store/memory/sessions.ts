@@ -34,7 +34,7 @@ import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
 import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
-import { linesOf, redactionOf, withTombstones } from "../redact.ts";
+import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
 import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
 import { resetKey } from "../reset-key.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
@@ -222,7 +222,7 @@ export class MemorySessions implements SessionStore {
 
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     const source = this.#table.require(scope, sessionId);
-    for (const id of entryIds) source.tree.path(id);
+    checkRedactable(source.tree, entryIds);
     const wanted = linesOf(Buffer.from(source.tree.encode()), new Set(entryIds));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
     for (const session of this.#table.ofUser(source.userId)) {
