@@ -35,6 +35,11 @@ export const errorCatalogue = {
     text: 'An entry of type "{type}" cannot be written: {problem}.',
     remedy: "Nothing was changed; correct the field and append again.",
   },
+  invalid_config: {
+    status: 400,
+    text: "The configuration is not valid: {problem}{others}.",
+    remedy: "Correct {places}; docs/configuration.md lists every key.",
+  },
   invalid_arguments: {
     status: 400,
     text: "{problem}.",

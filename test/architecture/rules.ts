@@ -11,6 +11,7 @@ const floors: Readonly<Record<string, number>> = {
   runs: 2,
   access: 2,
   protocol: 2,
+  config: 2,
   runtimes: 3,
   sessions: 3,
   client: 3,

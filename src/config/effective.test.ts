@@ -1,0 +1,102 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { anyConfig } from "../../test/support/config.ts";
+import { effectiveConfigText, effectiveText } from "./effective.ts";
+import { defaultConfig } from "./load.ts";
+import { parseConfigText } from "./parse-yaml.ts";
+import { problemText } from "./problems.ts";
+import { readTree } from "./read-tree.ts";
+import type { Config } from "./sections/all.ts";
+import { sections } from "./sections/all.ts";
+import { folderPath } from "./settings/kinds.ts";
+import type { Node } from "./settings/setting.ts";
+
+const place = { folder: "/p", home: "/home/ann", root: "/r" };
+
+function read(text: string, env: Record<string, string> = {}, node: Node = sections) {
+  const { root, problems } = parseConfigText(text, "/p/skein.yaml", (name) => env[name]);
+  const result = readTree(node, root === null ? [] : [root], () => place, place);
+  return { ...result, problems: [...problems, ...result.problems] };
+}
+
+describe("the effective configuration", () => {
+  test("[CFG1] written out and read again, it is the same", () => {
+    fc.assert(
+      fc.property(anyConfig, (config) => {
+        const first = read(stringify(config));
+        const text = effectiveConfigText({ config: first.value as Config, sources: first.sources });
+        const again = read(text);
+        expect(again.problems).toEqual([]);
+        expect(withoutUnused(again.value)).toEqual(withoutUnused(first.value));
+      }),
+    );
+  });
+
+  test("[CFG1] the defaults say that they are", () => {
+    const text = effectiveConfigText({ config: defaultConfig("/r"), sources: new Map() });
+    expect(text).toContain("store: files:/r # default\n");
+    expect(text).toContain("  maintenance:\n    mode: warn # default\n    pruneAfter: 30d # default\n");
+    expect(read(text).value).toEqual(defaultConfig("/r"));
+  });
+
+  test("[CFG3] each value says where it comes from", () => {
+    const { value, sources } = read("\nlock:\n  timeoutMs: 5\n");
+    const text = effectiveConfigText({
+      config: value as Config,
+      sources: new Map([
+        ...sources,
+        ["store", { from: "option", option: "--dir" }],
+        ["durability", { from: "environment", variable: "SKEIN_DURABILITY", file: "/p/.env", secret: false }],
+      ]),
+    });
+    expect(text.split("\n").slice(0, 4)).toEqual([
+      "store: files:/r # --dir",
+      "durability: full # SKEIN_DURABILITY in /p/.env",
+      "lock:",
+      "  timeoutMs: 5 # /p/skein.yaml:3",
+    ]);
+  });
+
+  test("[CFG11] what came through a variable is not shown", () => {
+    const env = { SECRET: "/hunter2", LIMIT: "hunter2" };
+    const { value, sources } = read('agents: { main: { cwd: "x${SECRET}" } }', env);
+    const text = effectiveConfigText({ config: value as Config, sources });
+    expect(text).toContain('cwd: "***" # /p/skein.yaml:1\n');
+    expect(text).not.toContain("hunter2");
+    const wrong = read('lock: { timeoutMs: "${LIMIT}" }\nsession: "${LIMIT}"\ndurability: "${LIMIT}"', env);
+    const told = wrong.problems.map(problemText);
+    expect(told.filter((each) => each.includes("found what ${LIMIT} stands for"))).toHaveLength(3);
+    expect(told.join()).not.toContain("hunter2");
+  });
+
+  test.each(["apiKey", "api_key", "token", "clientSecret", "PASSWORD", "authorization", "credentials"])(
+    "[CFG11] a value named %s is not shown",
+    (key) => {
+      const setting = { node: "setting", about: "", kind: folderPath, fallback: () => "/hunter2" } as const;
+      const group = { node: "group", about: "", fields: { [key]: setting, maxTokens: setting } } as const;
+      const text = effectiveText(group, { [key]: "/hunter2", maxTokens: "/shown" }, new Map());
+      expect(text).toBe(`${key}: "***" # default\nmaxTokens: /shown # default\n`);
+    },
+  );
+
+  test("[CFG11] nor is the password of an address", () => {
+    const [told] = read("store: postgres://ann:hunter2@db/skein").problems.map(problemText);
+    expect(told).toContain('found "postgres://ann:***@db/skein"');
+  });
+});
+
+/** A field that means nothing beside the others may have any value. */
+function withoutUnused(value: unknown): unknown {
+  const config = structuredClone(value) as {
+    session: { reset: Plain & { byKind: Plain; byChannel: Plain } };
+  };
+  const { reset } = config.session;
+  for (const rule of [reset, ...Object.values(reset.byKind), ...Object.values(reset.byChannel)] as Plain[]) {
+    if (rule.mode !== "daily") delete rule.atHour;
+    if (rule.mode !== "idle") delete rule.minutes;
+  }
+  return config;
+}
+
+type Plain = Record<string, unknown>;

@@ -1,0 +1,134 @@
+import { scalarOf } from "./parse-yaml.ts";
+import type { ConfigProblem } from "./problems.ts";
+import { nearest, shownValue } from "./problems.ts";
+import type { Group, Node, Table } from "./settings/setting.ts";
+import type { Origin, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
+
+/** A variable that is set; `file` is the `.env` that sets it, `null` the real environment. */
+export interface Variable {
+  readonly name: string;
+  readonly value: string;
+  readonly file: string | null;
+}
+
+export interface EnvironmentLayer {
+  readonly root: WrittenMap;
+  readonly problems: readonly ConfigProblem[];
+}
+
+/** The root folder. */
+export const rootVariable = "SKEIN_DIR";
+/** Variables of ours that are no settings. */
+const otherVariables = [rootVariable];
+const prefix = "SKEIN_";
+
+/** The variable that overrides a setting: `SKEIN_SESSION__MAINTENANCE__PRUNE_AFTER`. */
+export function variableOf(path: readonly string[]): string {
+  const upper = (key: string) => key.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+  return prefix + path.map(upper).join("__");
+}
+
+/**
+ * The settings that the environment overrides. `__` stands between levels; case and single underscores of known keys
+ * do not count; a key of the user's own is looked for in the file first, where it may have capitals and hyphens.
+ */
+export function environmentLayer(
+  variables: readonly Variable[],
+  sections: Group,
+  file: WrittenNode | null,
+): EnvironmentLayer {
+  const problems: ConfigProblem[] = [];
+  const leaves = new Map<string, PlacedLeaf>();
+  for (const variable of variables.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    const { name, value, file: from } = variable;
+    // An empty one is as good as none: that is how a variable of .env is taken back.
+    if (!name.startsWith(prefix) || otherVariables.includes(name) || value === "") continue;
+    const at: Origin = { from: "environment", variable: name, file: from };
+    const found = findSetting(name.slice(prefix.length).split("__"), sections, file);
+    if (found === "not ours") continue;
+    const before = "path" in found ? leaves.get(JSON.stringify(found.path)) : undefined;
+    if (!("path" in found)) problems.push({ at, found: shownValue(value), ...found, path: [] });
+    else if (before !== undefined) {
+      const expected = `one variable for it (${(before.leaf.at as { variable: string }).variable} is set too)`;
+      problems.push({ at, path: found.path, found: shownValue(value), expected, meant: null });
+    } else leaves.set(JSON.stringify(found.path), { path: found.path, leaf: leafOf(value, at) });
+  }
+  const at: Origin = { from: "environment", variable: prefix, file: null };
+  return { root: mapOf([...leaves.values()], at), problems };
+}
+
+interface PlacedLeaf {
+  readonly path: readonly string[];
+  readonly leaf: WrittenLeaf;
+}
+
+type Found = { readonly path: readonly string[] } | Pick<ConfigProblem, "expected" | "meant"> | "not ours";
+
+function findSetting(segments: readonly string[], sections: Group, file: WrittenNode | null): Found {
+  const path: string[] = [];
+  let node: Node = sections;
+  let written = file;
+  for (const segment of segments) {
+    if (node.node === "setting")
+      return { expected: `${variableOf(path)}, without more behind it`, meant: null };
+    const key: string | null =
+      node.node === "group" ? knownKey(segment, node) : ownKey(segment, node, written);
+    if (node.node === "group" && key === null) return unknownKey(segment, node, path);
+    node = node.node === "group" ? (node.fields[key ?? ""] as Node) : node.of;
+    path.push(key ?? "");
+    written = childOf(written, key ?? "");
+  }
+  if (node.node === "setting") return { path };
+  const next = node.node === "group" ? Object.keys(node.fields) : [node.keyName];
+  return { expected: next.map((key) => variableOf([...path, key])).join(", "), meant: null };
+}
+
+/** What is nothing like a key of ours, at the top, is somebody else's variable. */
+function unknownKey(segment: string, group: Group, path: readonly string[]): Found {
+  const known = Object.keys(group.fields);
+  const meant = nearest(folded(segment), known);
+  if (path.length === 0 && meant === null) return "not ours";
+  const expected = `one of ${known.map((key) => variableOf([...path, key])).join(", ")}`;
+  return { expected, meant: meant === null ? null : variableOf([...path, meant]) };
+}
+
+function knownKey(segment: string, { fields }: Group): string | null {
+  return Object.keys(fields).find((key) => folded(key) === folded(segment)) ?? null;
+}
+
+function ownKey(segment: string, table: Table, written: WrittenNode | null): string {
+  const keys = [
+    ...(written?.is === "map" ? written.entries.map(({ key }) => key) : []),
+    ...table.fallbackKeys,
+  ];
+  const lowered = segment.toLowerCase();
+  return (
+    keys.find((key) => key.toLowerCase() === lowered) ??
+    keys.find((key) => key.toLowerCase().replaceAll("-", "_") === lowered) ??
+    lowered
+  );
+}
+
+function childOf(node: WrittenNode | null, key: string): WrittenNode | null {
+  return node?.is === "map" ? (node.entries.find((entry) => entry.key === key)?.value ?? null) : null;
+}
+
+function folded(key: string): string {
+  return key.replaceAll("_", "").toLowerCase();
+}
+
+function leafOf(value: string, at: Origin): WrittenLeaf {
+  const scalar = scalarOf(value);
+  return { is: "leaf", at, readings: scalar === undefined ? [value] : [value, scalar], variables: [] };
+}
+
+function mapOf(leaves: readonly PlacedLeaf[], at: Origin): WrittenMap {
+  const byKey = Map.groupBy(leaves, ({ path }) => path[0] ?? "");
+  const entries = [...byKey].map(([key, within]) => {
+    const keyAt = within[0]?.leaf.at ?? at;
+    const lone = within.find(({ path }) => path.length === 1);
+    const deeper = within.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
+    return { key, keyAt, value: lone?.leaf ?? mapOf(deeper, keyAt) };
+  });
+  return { is: "map", at, entries };
+}

@@ -1,0 +1,70 @@
+import { sections } from "./sections/all.ts";
+import type { Group, JsonSchema, Node, Place, Setting, Table } from "./settings/setting.ts";
+
+/** How defaults are shown that depend on where one stands. */
+const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
+
+/** A JSON Schema of the configuration file, for editors; `schema/skein.schema.json` is its text. */
+export function configJsonSchema(): JsonSchema {
+  const { properties, ...rest } = groupSchema(sections);
+  return {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "skein.yaml",
+    ...rest,
+    properties: { $schema: { type: "string" }, ...(properties as object) },
+    definitions: {
+      variable: {
+        description: "Made with a variable of the environment.",
+        type: "string",
+        pattern: "\\$\\{[A-Za-z_]\\w*\\}",
+      },
+    },
+  };
+}
+
+/** What a setting is when nobody sets it, as it would be written; `undefined` when it must be. */
+export function writtenDefault({ kind, fallback }: Setting<unknown>) {
+  return fallback === undefined ? undefined : kind.write(fallback(shownPlace));
+}
+
+function schemaOf(node: Node): JsonSchema {
+  switch (node.node) {
+    case "setting":
+      return settingSchema(node);
+    case "group":
+      return groupSchema(node);
+    case "table":
+      return tableSchema(node);
+  }
+}
+
+function settingSchema(setting: Setting<unknown>): JsonSchema {
+  const fallback = writtenDefault(setting);
+  return {
+    description: setting.about,
+    ...(fallback === undefined ? {} : { default: fallback }),
+    anyOf: [setting.kind.schema, { $ref: "#/definitions/variable" }],
+  };
+}
+
+function groupSchema({ about, fields }: Group): JsonSchema {
+  const required = Object.entries(fields)
+    .filter(([, field]) => field.node === "setting" && field.fallback === undefined)
+    .map(([key]) => key);
+  return {
+    description: about,
+    type: required.length === 0 ? ["object", "null"] : "object",
+    additionalProperties: false,
+    ...(required.length === 0 ? {} : { required }),
+    properties: Object.fromEntries(Object.entries(fields).map(([key, field]) => [key, schemaOf(field)])),
+  };
+}
+
+function tableSchema({ about, keySchema, of }: Table): JsonSchema {
+  return {
+    description: about,
+    type: ["object", "null"],
+    propertyNames: keySchema,
+    additionalProperties: schemaOf(of),
+  };
+}

@@ -1,0 +1,413 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { checkConfig, defaultConfig, loadConfig } from "./load.ts";
+import { problemText } from "./problems.ts";
+
+let base = "";
+let home = "";
+let count = 0;
+
+beforeAll(() => {
+  base = mkdtempSync(join(tmpdir(), "skein-config-"));
+});
+beforeEach(() => {
+  home = join(base, String(++count));
+  mkdirSync(home);
+});
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+/** Writes files under the home folder, and gives the path of the first. */
+function write(files: Record<string, string>): string {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(home, name)), { recursive: true });
+    writeFileSync(join(home, name), text);
+  }
+  return join(home, Object.keys(files)[0] ?? "");
+}
+
+const load = (
+  env: Record<string, string> = {},
+  options: { cwd?: string; root?: string; file?: string } = {},
+) => loadConfig({ cwd: home, ...options, env: { HOME: home, ...env } });
+
+const mistakes = async (text: string, env: Record<string, string> = {}) => {
+  const file = write({ "skein.yaml": text });
+  const { problems } = await checkConfig({ cwd: home, env: { HOME: home, ...env } });
+  return problems.map((problem) => problemText(problem).replace(`${file}:`, ""));
+};
+
+describe("defaults and where the file is", () => {
+  test("[CFG1] without a file the defaults hold", async () => {
+    const loaded = await load();
+    expect(loaded).toMatchObject({ file: null, root: join(home, ".skein") });
+    expect(loaded.config).toEqual(defaultConfig(join(home, ".skein")));
+    expect(loaded.config).toEqual({
+      store: { kind: "files", path: join(home, ".skein") },
+      durability: "full",
+      lock: { timeoutMs: 10_000 },
+      agents: { main: { cwd: null } },
+      session: {
+        scope: "per-sender",
+        reset: { mode: "none", atHour: 4, minutes: 60, byKind: {}, byChannel: {} },
+        maintenance: {
+          mode: "warn",
+          pruneAfter: 30 * 86_400_000,
+          maxSessions: 5000,
+          maxDiskBytes: null,
+          highWater: 0.8,
+          trashAfter: 30 * 86_400_000,
+        },
+      },
+    });
+    expect([...loaded.sources.values()].every(({ from }) => from === "default")).toBe(true);
+  });
+
+  test.each([
+    "",
+    "\n",
+    "# nothing\n",
+    "---\n",
+    "null\n",
+    "{}",
+    "session:\nagents:\nlock:\n",
+    "\ufeff",
+    "agents: {}",
+  ])("[CFG1] %j is the defaults", async (text) => {
+    write({ "skein.yaml": text });
+    expect((await load()).config).toEqual(defaultConfig(join(home, ".skein")));
+  });
+
+  test("[CFG2] the nearest file upwards, then the one in the root folder", async () => {
+    write({ ".skein/skein.json": '{"durability": "os"}' });
+    mkdirSync(join(home, "a/b/c"), { recursive: true });
+    const from = (cwd: string) => load({}, { cwd: join(home, cwd) });
+    expect((await from("a/b/c")).file).toBe(join(home, ".skein/skein.json"));
+    const above = write({ "a/skein.yml": "durability: os" });
+    expect((await from("a/b/c")).file).toBe(above);
+    const near = write({ "a/b/skein.yaml": "durability: os" });
+    mkdirSync(join(home, "a/b/c/skein.yaml"));
+    expect(await from("a/b/c")).toMatchObject({ file: near, config: { durability: "os" } });
+    expect((await load({}, { cwd: "/", root: join(home, "a") })).file).toBe(above);
+    expect((await load({ SKEIN_DIR: join(home, "a") }, { cwd: "/" })).file).toBe(above);
+  });
+
+  test("[CFG2] a named file must exist and be readable text; two in one folder are refused", async () => {
+    const named = write({ "other.yaml": "durability: os", "bytes.yaml": "" });
+    expect(await load({}, { file: "other.yaml" })).toMatchObject({
+      file: named,
+      config: { durability: "os" },
+    });
+    writeFileSync(join(home, "bytes.yaml"), Uint8Array.of(0xff, 0xfe, 0x61, 0x00));
+    await expect(load({}, { file: "none.yaml" })).rejects.toThrow(
+      `Configuration file not found: "${join(home, "none.yaml")}". Check the path`,
+    );
+    await expect(load({}, { file: "bytes.yaml" })).rejects.toThrow("it is not UTF-8. Save it as UTF-8.");
+    await expect(load({}, { file: "." })).rejects.toThrow("it is a folder. Name a file.");
+    write({ "skein.yaml": "", "skein.json": "{}" });
+    await expect(load()).rejects.toThrow("names more than one configuration file");
+  });
+});
+
+describe("precedence", () => {
+  test("[CFG3] the environment over the file over the default", async () => {
+    const file = write({
+      "skein.yaml": "durability: os\nsession:\n  maintenance:\n    mode: enforce\n    maxSessions: 7\n",
+    });
+    const { config, sources } = await load({ SKEIN_SESSION__MAINTENANCE__MODE: "warn" });
+    expect(config).toMatchObject({
+      durability: "os",
+      session: { maintenance: { mode: "warn", maxSessions: 7, highWater: 0.8 } },
+    });
+    expect(sources.get("durability")).toEqual({ from: "file", file, line: 1, column: 13, secret: false });
+    expect(sources.get("session.maintenance.maxSessions")).toMatchObject({ line: 5, column: 18 });
+    expect(sources.get("session.maintenance.mode")).toEqual({
+      from: "environment",
+      variable: "SKEIN_SESSION__MAINTENANCE__MODE",
+      file: null,
+      secret: false,
+    });
+    expect(sources.get("session.maintenance.highWater")).toEqual({ from: "default" });
+  });
+
+  test("[CFG3] the real environment over .env, which counts beside the file only", async () => {
+    write({
+      "p/skein.yaml": 'agents: { main: { cwd: "${W}/x" } }',
+      "p/.env": "W=/dot\nSKEIN_DURABILITY=os\nONLY=1\n",
+      "p/q/.env": "W=/no",
+    });
+    const cwd = join(home, "p/q");
+    const dotted = await load({}, { cwd });
+    expect(dotted.config).toMatchObject({ durability: "os", agents: { main: { cwd: "/dot/x" } } });
+    expect(dotted.sources.get("durability")).toMatchObject({
+      variable: "SKEIN_DURABILITY",
+      file: join(home, "p/.env"),
+    });
+    expect([dotted.variable("ONLY"), dotted.variable("NOBODY")]).toEqual(["1", undefined]);
+    const real = await load({ W: "/real", SKEIN_DURABILITY: "" }, { cwd });
+    expect(real.config).toMatchObject({ durability: "full", agents: { main: { cwd: "/real/x" } } });
+    expect(process.env.ONLY).toBeUndefined();
+  });
+
+  test("[CFG3] --dir, SKEIN_STORE, SKEIN_DIR and the file's store, in this order", async () => {
+    write({ "skein.yaml": "store: files:./kept" });
+    const storeOf = async (env: Record<string, string>, root?: string) => {
+      const { config, sources } = await load(env, root === undefined ? {} : { root });
+      return [config.store.path.slice(home.length), sources.get("store")?.from];
+    };
+    expect(await storeOf({})).toEqual(["/kept", "file"]);
+    expect(await storeOf({ SKEIN_DIR: "~/dir" })).toEqual(["/dir", "environment"]);
+    expect(await storeOf({ SKEIN_DIR: "dir", SKEIN_STORE: "files:s" })).toEqual(["/s", "environment"]);
+    expect(await storeOf({ SKEIN_DIR: "dir", SKEIN_STORE: "files:s" }, "opt")).toEqual(["/opt", "option"]);
+    await expect(load({ SKEIN_DIR: "~bob/x" })).rejects.toThrow("only ~/ is known here");
+  });
+
+  test("[CFG10] paths begin at home, or at the folder of the file or of the caller", async () => {
+    write({
+      "p/skein.yaml":
+        "store: files:../s\nagents:\n  a: { cwd: ~/w }\n  b: { cwd: w }\n  c: { cwd: ~ }\n  d: { cwd: /abs }\n",
+    });
+    const { config } = await load({ SKEIN_AGENTS__D__CWD: "here" }, { cwd: join(home, "p") });
+    expect(config.store.path).toBe(join(home, "s"));
+    expect(config.agents).toEqual({
+      a: { cwd: join(home, "w") },
+      b: { cwd: join(home, "p/w") },
+      c: { cwd: null },
+      d: { cwd: join(home, "p/here") },
+    });
+    expect(await mistakes("agents: { a: { cwd: ~bob/x } }")).toEqual([
+      expect.stringContaining("a.cwd: found"),
+    ]);
+  });
+});
+
+describe("mistakes", () => {
+  test("[CFG4] all of them at once, with place, path, what is there and what was expected", async () => {
+    const text = `store: redis://x
+lock: 5
+agents:
+  "a b": {}
+session:
+  scope: [a]
+  maintenance: { mode: wran, pruneAfter: 30, maxSessions: 0 }
+`;
+    expect(await mistakes(text)).toEqual([
+      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein"',
+      "2:7: lock: found 5, expected keys (timeoutMs)",
+      '4:3: agents: found the key "a b", expected an agent id: a to z, 0 to 9, _ and -, at most 64, beginning with a letter or digit',
+      '6:10: session.scope: found a list, expected "per-sender" or "global"',
+      '7:24: session.maintenance.mode: found "wran", expected "warn" or "enforce" (did you mean "warn"?)',
+      '7:42: session.maintenance.pruneAfter: found 30, expected a length of time such as "30d", "12h" or "45m" (units: ms s m h d w), or null for never',
+      "7:59: session.maintenance.maxSessions: found 0, expected a whole number from 1 up, or null for no limit",
+    ]);
+    const file = join(home, "skein.yaml");
+    await expect(load()).rejects.toMatchObject({
+      code: "invalid_config",
+      message:
+        `The configuration is not valid: ${file}:1:8: store: found "redis://x", expected "files:<folder>", ` +
+        `for example "files:~/.skein", and 6 more. Correct ${[file, file, file, file, file]
+          .map((each, index) => `${each}:${["1:8", "2:7", "4:3", "6:10", "7:24"][index]}`)
+          .join(", ")} and 2 more; docs/configuration.md lists every key.`,
+    });
+  });
+
+  test("[CFG4] a lone one, and one in a group that lacks something", async () => {
+    write({ "skein.yaml": "durability: fast" });
+    await expect(load()).rejects.toThrow(/found "fast", expected "full" or "os"\. Correct \S+:1:13;/);
+    expect(await mistakes("session:\n  reset:\n    byKind:\n      cron: { minutes: 5 }")).toEqual([
+      "4:13: session.reset.byKind.cron: found no mode, expected a mode",
+    ]);
+    expect(await mistakes("session: { reset: { byKind: { subagent: { mode: none } } } }")).toEqual([
+      '1:31: session.reset.byKind: found the key "subagent", expected main, group, cron, hook, node or other',
+    ]);
+  });
+
+  test("[CFG4] a field that means nothing beside the mode", async () => {
+    expect(await mistakes("session:\n  reset:\n    minutes: 30")).toEqual([
+      '3:5: session.reset: found minutes, expected "mode: idle" beside it (mode is none)',
+    ]);
+    const daily = "session: { reset: { mode: daily, atHour: 3 } }";
+    expect(await mistakes(daily)).toEqual([]);
+    expect(await mistakes(daily, { SKEIN_SESSION__RESET__MODE: "idle" })).toEqual([]);
+  });
+
+  test("[CFG5] unknown keys, with the nearest known one", async () => {
+    expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
+      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, session (did you mean durability?)',
+      '3:3: session: found the key "maintenence", expected one of scope, reset, maintenance (did you mean maintenance?)',
+      '4:3: session: found the key "zebra", expected one of scope, reset, maintenance',
+    ]);
+    expect(await mistakes('{"$schema": "./skein.schema.json"}')).toEqual([]);
+    expect(await mistakes("lock: { $schema: x }")).toHaveLength(1);
+  });
+
+  test("[CFG6] variables are put in once; missing ones and broken names are mistakes", async () => {
+    write({
+      "skein.yaml":
+        'agents:\n  a: { cwd: "/${A}/$${A}/${B}" }\nlock: { timeoutMs: "${T}" }\nsession: { maintenance: { pruneAfter: "${P}" } }',
+    });
+    const { config } = await load({ A: "${B}", B: "", T: "0x10", P: "null" });
+    expect(config.agents.a).toEqual({ cwd: "/${B}/${A}" });
+    expect([config.lock.timeoutMs, config.session.maintenance.pruneAfter]).toEqual([16, null]);
+    const text = "agents:\n  a:\n    cwd: >\n      /x/${GONE}\n      ${A\n      ${WENT}\n";
+    expect(await mistakes(text, { A: "1" })).toEqual([
+      "4:10: agents.a.cwd: found ${GONE}, expected a variable GONE in the environment or in the .env beside this file",
+      '5:7: agents.a.cwd: found "${", expected the name of a variable and } behind it ($${ stands for a plain ${)',
+      "6:7: agents.a.cwd: found ${WENT}, expected a variable WENT in the environment or in the .env beside this file",
+    ]);
+  });
+
+  test("[CFG7] a variable of a setting is checked like the file, and named", async () => {
+    const env = {
+      SKEIN_DURABILITY: "fast",
+      SKEIN_DURABILTY: "os",
+      SKEIN_LOCK: "1",
+      SKEIN_LOCK__TIMEOUT_MS__X: "1",
+      SKEIN_SESSION__MODE: "x",
+      SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: "soon",
+      SKEIN_AGENTS____CWD: "/x",
+      SKEIN_CRASH_ROUNDS: "9",
+      SKEINY: "1",
+    };
+    expect(await mistakes("", env)).toEqual([
+      expect.stringMatching(/^SKEIN_AGENTS____CWD: agents: found the key "", expected an agent id/),
+      'SKEIN_DURABILITY: durability: found "fast", expected "full" or "os"',
+      expect.stringMatching(
+        /^SKEIN_DURABILTY: found "os", expected one of .*did you mean SKEIN_DURABILITY\?/,
+      ),
+      'SKEIN_LOCK: found "1", expected SKEIN_LOCK__TIMEOUT_MS',
+      'SKEIN_LOCK__TIMEOUT_MS__X: found "1", expected SKEIN_LOCK__TIMEOUT_MS, without more behind it',
+      'SKEIN_SESSION__MODE: found "x", expected one of SKEIN_SESSION__SCOPE, SKEIN_SESSION__RESET, SKEIN_SESSION__MAINTENANCE',
+      "SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron: found no mode, expected a mode",
+      'SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron.minutes: found "soon", expected a whole number from 1 to 5256000',
+    ]);
+    expect(await mistakes("", { SKEIN_LOCK__TIMEOUTMS: "1", SKEIN_LOCK__TIMEOUT_MS: "2" })).toEqual([
+      'SKEIN_LOCK__TIMEOUT_MS: lock.timeoutMs: found "2", expected one variable for it (SKEIN_LOCK__TIMEOUTMS is set too)',
+    ]);
+  });
+
+  test("[CFG7] text of the environment may stand for numbers and null, and finds keys of the file", async () => {
+    write({
+      "skein.yaml":
+        "agents: { my-agent: {}, Other: {} }\nsession: { reset: { mode: none, byChannel: { Slack: { mode: none } } } }",
+    });
+    const { config } = await load({
+      SKEIN_LOCK__TIMEOUT_MS: "2000",
+      SKEIN_SESSION__MAINTENANCE__MAX_SESSIONS: "null",
+      SKEIN_SESSION__MAINTENANCE__MAX_DISK_BYTES: "2GB",
+      SKEIN_SESSION__MAINTENANCE__HIGHWATER: "0.5",
+      SKEIN_AGENTS__MY_AGENT__CWD: "123",
+      SKEIN_AGENTS__OTHER__CWD: "null",
+      SKEIN_AGENTS__NEW__CWD: "/new",
+      SKEIN_SESSION__RESET__BY_CHANNEL__SLACK__MODE: "daily",
+    });
+    expect(config.lock.timeoutMs).toBe(2000);
+    expect(config.session.maintenance).toMatchObject({
+      maxSessions: null,
+      maxDiskBytes: 2e9,
+      highWater: 0.5,
+    });
+    expect(config.agents).toEqual({
+      "my-agent": { cwd: join(home, "123") },
+      other: { cwd: join(home, "null") },
+      new: { cwd: "/new" },
+    });
+    expect(config.session.reset.byChannel).toMatchObject({ Slack: { mode: "daily" } });
+  });
+
+  test.each([
+    [
+      "a repeated key",
+      "durability: os\nlock: {}\ndurability: full",
+      '3:1: found the key "durability" again, expected it once (it is on line 1 already)',
+    ],
+    [
+      "a repeated key of JSON",
+      '{"lock": {"timeoutMs": 1,\n "timeoutMs": 2}}',
+      '2:2: lock: found the key "timeoutMs" again, expected it once (it is on line 1 already)',
+    ],
+    [
+      "one agent twice",
+      "agents:\n  main: {}\n  Main: {}",
+      '3:3: agents: found the key "Main", expected it once ("main" is the same)',
+    ],
+    ["a tab", "lock:\n\ttimeoutMs: 1", "2:1: found a tab as indentation, expected spaces"],
+    [
+      "an alias",
+      "lock: &l { timeoutMs: 1 }\nagents: { a: *l }",
+      "2:14: agents.a: found the alias *l, expected the value itself; aliases are not read",
+    ],
+    [
+      "a merge key",
+      "lock:\n  <<: { timeoutMs: 1 }",
+      "2:3: lock: found a merge key (<<), expected the keys themselves; they are not merged",
+    ],
+    [
+      "a merge key of YAML 1.1",
+      "%YAML 1.1\n---\nlock:\n  <<: { timeoutMs: 1 }",
+      "4:3: lock: found a merge key (<<), expected the keys themselves; they are not merged",
+    ],
+    ["a list", "- a\n- b", "1:1: found a list, expected keys (store, durability, lock, agents, session)"],
+    ["a text", "hello", '1:1: found "hello", expected keys (store, durability, lock, agents, session)'],
+    ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
+    [
+      "a prototype",
+      "lock: {}\nagents:\n  __proto__: {}",
+      '3:3: agents: found the key "__proto__", expected any other name',
+    ],
+    [
+      "a prototype at the top",
+      '{"__proto__": {"durability": "os"}}',
+      '1:2: found the key "__proto__", expected any other name',
+    ],
+    ["a key that is a list", "? [a]\n: b", "1:3: found a key that is no text, expected a word as key"],
+    [
+      "a tag",
+      "durability: !os full",
+      "1:13: found what is no YAML (unresolved tag: !os), expected valid YAML or JSON",
+    ],
+    [
+      "bytes",
+      "durability: !!binary aGk=",
+      "1:22: durability: found a value with a tag of its own, expected text, a number, true, false or null",
+    ],
+    [
+      "a variable in braces",
+      "agents: { a: { cwd: ${W} } }",
+      expect.stringContaining('(did you mean "${NAME}" in quotes?)'),
+    ],
+    ["a deep nest", "[".repeat(20_000), expect.stringContaining("brackets nested too deep")],
+    ["a megabyte", `# ${"x".repeat(1_000_000)}`, "1:1: found 1000002 characters, expected at most 1000000"],
+  ])("[CFG9] %s is refused", async (_, text, expected) => {
+    const [first, ...others] = await mistakes(text);
+    expect(first).toEqual(expected);
+    expect(others.length).toBeLessThan(10);
+  });
+
+  test("[CFG9] an alias bomb costs nothing", async () => {
+    const lines = Array.from(
+      { length: 30 },
+      (_, n) => `  a${n}: &a${n} [${`*a${n - 1}, `.repeat(n === 0 ? 0 : 9)}]`,
+    );
+    expect(await mistakes(`agents:\n${lines.join("\n")}\n`)).toHaveLength(30);
+  });
+
+  test("[CFG14] what is loaded is frozen, and tables inherit nothing", async () => {
+    write({ "skein.yaml": "agents: { constructor: {} }" });
+    const { config } = await load();
+    expect(Object.keys(config.agents)).toEqual(["constructor"]);
+    expect([config.agents.toString, config.session.reset.byChannel.constructor]).toEqual([
+      undefined,
+      undefined,
+    ]);
+    const parts = [
+      config,
+      config.store,
+      config.agents,
+      config.agents.constructor,
+      config.session.reset.byKind,
+    ];
+    expect(parts.every((part) => Object.isFrozen(part))).toBe(true);
+  });
+});

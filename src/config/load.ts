@@ -1,0 +1,102 @@
+import { dirname, join, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { SkeinError } from "../core/errors.ts";
+import type { Variable } from "./environment.ts";
+import { environmentLayer } from "./environment.ts";
+import { findConfigFile, readTextFile } from "./find-file.ts";
+import { parseConfigText } from "./parse-yaml.ts";
+import type { ConfigProblem } from "./problems.ts";
+import { byPlace, configError } from "./problems.ts";
+import { readTree } from "./read-tree.ts";
+import type { LoadOptions } from "./root.ts";
+import { homeOf, rootOf, storeInRoot } from "./root.ts";
+import type { Config } from "./sections/all.ts";
+import { sections } from "./sections/all.ts";
+import type { Place } from "./settings/setting.ts";
+import type { Origin, Source } from "./tree.ts";
+import type { Environment } from "./variables.ts";
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** `null`: there is none, and the defaults hold. */
+  readonly file: string | null;
+  /** The root folder, absolute. */
+  readonly root: string;
+  /** For each setting, by its path (`session.maintenance.mode`), where its value comes from. */
+  readonly sources: ReadonlyMap<string, Source>;
+  /** A variable of the environment or of the `.env` beside the file. A function, so that no log prints them all. */
+  readonly variable: Environment;
+}
+
+/** Reads the configuration; `invalid_config` for any mistake in it. */
+export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
+  const { loaded, problems } = await checkConfig(options);
+  const [first, ...others] = problems;
+  if (first !== undefined) throw configError([first, ...others]);
+  return loaded;
+}
+
+/** The same with every mistake as a value; where one is, `loaded` has the default. */
+export async function checkConfig(
+  given: LoadOptions,
+): Promise<{ readonly loaded: LoadedConfig; readonly problems: readonly ConfigProblem[] }> {
+  const options = { ...given, cwd: resolve(given.cwd) };
+  const found = await findFile(options);
+  const variables = await variablesOf(options, found?.path ?? null);
+  const variable: Environment = (name) => variables.get(name)?.value;
+  const root = rootOf(options, variables);
+  const parsed =
+    found === null ? { root: null, problems: [] } : parseConfigText(found.text, found.path, variable);
+  const environment = environmentLayer([...variables.values()], sections, parsed.root);
+  const placeOf = (origin: Origin): Place => ({
+    folder: origin.file === null ? options.cwd : dirname(origin.file),
+    home: homeOf(options),
+    root: root.path,
+  });
+  const layers = [...(parsed.root === null ? [] : [parsed.root]), environment.root];
+  const here = placeOf({ from: "environment", variable: "", file: null });
+  const read = readTree(sections, layers, placeOf, here);
+  const { config, sources } = storeInRoot(read.value as Config, read.sources, root);
+  return {
+    loaded: { config, file: found?.path ?? null, root: root.path, sources, variable },
+    problems: [...parsed.problems, ...read.problems, ...environment.problems].toSorted(byPlace),
+  };
+}
+
+/** What holds when nobody says anything. */
+export function defaultConfig(root: string): Config {
+  const place = { folder: root, home: root, root };
+  return readTree(sections, [], () => place, place).value as Config;
+}
+
+async function findFile(options: LoadOptions): Promise<{ path: string; text: string } | null> {
+  const { cwd, file } = options;
+  if (file === undefined) {
+    const path = findConfigFile(cwd, rootOf(options, new Map()).path);
+    const text = path === null ? null : await readTextFile(path);
+    return path === null || text === null ? null : { path, text };
+  }
+  const path = resolve(cwd, file);
+  const text = await readTextFile(path);
+  if (text !== null) return { path, text };
+  const advice = "Check the path; it is taken from where you stand";
+  throw new SkeinError("not_found", { what: "Configuration file", name: path, advice });
+}
+
+/** Those of the real environment win over those of the `.env` beside the file. */
+async function variablesOf(
+  options: LoadOptions,
+  file: string | null,
+): Promise<ReadonlyMap<string, Variable>> {
+  const beside = file === null ? null : join(dirname(file), ".env");
+  const text = beside === null ? null : await readTextFile(beside);
+  const variables = new Map<string, Variable>();
+  const add = (values: LoadOptions["env"], from: string | null) => {
+    for (const [name, value] of Object.entries(values)) {
+      if (value !== undefined) variables.set(name, { name, value, file: from });
+    }
+  };
+  add(parseEnv(text ?? ""), beside);
+  add(options.env, null);
+  return variables;
+}

@@ -1,0 +1,135 @@
+import type { Node, Pair } from "yaml";
+import { isAlias, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
+import type { ConfigProblem } from "./problems.ts";
+import type { Written } from "./settings/setting.ts";
+import type { Origin, WrittenEntry, WrittenLeaf, WrittenNode } from "./tree.ts";
+import type { Environment } from "./variables.ts";
+import { replaceVariables } from "./variables.ts";
+import { problemOfFile, syntaxProblems } from "./yaml-syntax.ts";
+
+export interface ParsedFile {
+  /** `null`: there is nothing in it, or nothing that can be read. */
+  readonly root: WrittenNode | null;
+  readonly problems: readonly ConfigProblem[];
+}
+
+const mostCharacters = 1_000_000;
+
+/** Takes a file apart, YAML or JSON, with the place of everything in it, and puts in the variables. */
+export function parseConfigText(given: string, file: string, env: Environment): ParsedFile {
+  const text = given.replace(/^\ufeff/, "");
+  const lines = new LineCounter();
+  const placeOf = (offset: number): Origin => {
+    const { line, col } = lines.linePos(offset);
+    return { from: "file", file, line: Math.max(1, line), column: Math.max(1, col) };
+  };
+  if (text.length > mostCharacters) {
+    const found = `${text.length} characters`;
+    return { root: null, problems: [problemOfFile(placeOf(0), found, `at most ${mostCharacters}`)] };
+  }
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: false });
+  const syntax = syntaxProblems([...document.errors, ...document.warnings], text, placeOf);
+  if (syntax.length > 0) return { root: null, problems: syntax };
+  const builder = new TreeBuilder(text, placeOf, env);
+  const root = document.contents === null ? null : builder.node(document.contents, []);
+  return { root, problems: builder.problems };
+}
+
+/** What a text is as a plain YAML scalar; `undefined` when it is none. */
+export function scalarOf(text: string): Written | undefined {
+  const document = parseDocument(text, { prettyErrors: false, logLevel: "silent" });
+  if (document.errors.length > 0 || document.warnings.length > 0 || !isScalar(document.contents))
+    return undefined;
+  return asWritten(document.contents.value);
+}
+
+class TreeBuilder {
+  readonly problems: ConfigProblem[] = [];
+  readonly #text: string;
+  readonly #placeOf: (offset: number) => Origin;
+  readonly #env: Environment;
+
+  constructor(text: string, placeOf: (offset: number) => Origin, env: Environment) {
+    this.#text = text;
+    this.#placeOf = placeOf;
+    this.#env = env;
+  }
+
+  node(node: Node, path: readonly string[]): WrittenNode {
+    const at = this.#placeOf(node.range?.[0] ?? 0);
+    if (isScalar(node)) return this.#leaf(node.value, node.range, at, path);
+    if (isMap(node)) return { is: "map", at, entries: this.#entries(node.items, path) };
+    if (!isAlias(node)) return { is: "list", at };
+    const [found, expected] = [`the alias *${node.source}`, "the value itself; aliases are not read"];
+    return this.#told({ at, path, found, expected, meant: null });
+  }
+
+  #entries(pairs: readonly Pair[], path: readonly string[]): WrittenEntry[] {
+    const first = new Map<string, Origin>();
+    return pairs.flatMap(({ key, value }) => {
+      const keyAt = this.#placeOf(isNode(key) ? (key.range?.[0] ?? 0) : 0);
+      const name = isScalar(key) ? (key.source ?? String(key.value)) : null;
+      const problem = keyProblem(name, name === null ? undefined : first.get(name));
+      if (name === null || problem !== null) {
+        this.problems.push({ at: keyAt, path, meant: null, ...(problem ?? notAKey) });
+        return [];
+      }
+      first.set(name, keyAt);
+      const within = [...path, name];
+      const nothing: WrittenNode = { is: "leaf", at: keyAt, readings: [null], variables: [] };
+      return [{ key: name, keyAt, value: isNode(value) ? this.node(value, within) : nothing }];
+    });
+  }
+
+  #leaf(value: unknown, range: Node["range"], at: Origin, path: readonly string[]): WrittenNode {
+    const written = asWritten(value);
+    if (written === undefined) {
+      const found = "a value with a tag of its own";
+      return this.#told({ at, path, found, expected: "text, a number, true, false or null", meant: null });
+    }
+    if (typeof written !== "string") return plainLeaf(at, written);
+    const replaced = replaceVariables(written, this.#env);
+    if (replaced.missing.length > 0) {
+      for (const { found, expected, nth } of replaced.missing) {
+        this.problems.push({ at: this.#placeOfDollar(range, nth) ?? at, path, found, expected, meant: null });
+      }
+      return { is: "told", at };
+    }
+    if (replaced.variables.length === 0) return plainLeaf(at, replaced.text);
+    const scalar = scalarOf(replaced.text);
+    const readings = scalar === undefined ? [replaced.text] : [replaced.text, scalar];
+    return { is: "leaf", at, readings, variables: replaced.variables };
+  }
+
+  /** The nth `${` of a scalar: of one that goes over many lines, the line that is meant. */
+  #placeOfDollar(range: Node["range"], nth: number): Origin | null {
+    const [from = 0, to = 0] = range ?? [];
+    const match = [...this.#text.slice(from, to).matchAll(/\$\{/g)][nth];
+    return match === undefined ? null : this.#placeOf(from + match.index);
+  }
+
+  #told(problem: ConfigProblem): WrittenNode {
+    this.problems.push(problem);
+    return { is: "told", at: problem.at };
+  }
+}
+
+const notAKey = { found: "a key that is no text", expected: "a word as key" };
+
+function keyProblem(name: string | null, before: Origin | undefined) {
+  if (name === null) return notAKey;
+  if (name === "__proto__") return { found: `the key "${name}"`, expected: "any other name" };
+  if (name === "<<")
+    return { found: "a merge key (<<)", expected: "the keys themselves; they are not merged" };
+  if (before?.from !== "file") return null;
+  return { found: `the key "${name}" again`, expected: `it once (it is on line ${before.line} already)` };
+}
+
+function plainLeaf(at: Origin, written: Written): WrittenLeaf {
+  return { is: "leaf", at, readings: [written], variables: [] };
+}
+
+function asWritten(value: unknown): Written | undefined {
+  const isPlain = value === null || ["string", "number", "boolean"].includes(typeof value);
+  return isPlain ? (value as Written) : undefined;
+}

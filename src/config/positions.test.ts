@@ -1,0 +1,103 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import { anyConfig } from "../../test/support/config.ts";
+import { parseConfigText } from "./parse-yaml.ts";
+import type { ConfigProblem } from "./problems.ts";
+import { readTree } from "./read-tree.ts";
+import { sections } from "./sections/all.ts";
+import type { Node } from "./settings/setting.ts";
+import { pathText } from "./tree.ts";
+
+/** Reading without a disk. */
+function problemsOf(text: string): readonly ConfigProblem[] {
+  const place = { folder: "/p", home: "/home/ann", root: "/r" };
+  const { root, problems } = parseConfigText(text, "/p/skein.yaml", () => undefined);
+  const read = readTree(sections, root === null ? [] : [root], () => place, place);
+  return [...problems, ...read.problems];
+}
+
+type Plain = { [key: string]: unknown };
+
+interface Breakage {
+  /** What stands in the text where the mistake is, and nowhere else. */
+  readonly mark: string;
+  readonly path: readonly string[];
+  apply(config: Plain): void;
+}
+
+/** Every way to break a configuration at one place. */
+function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): Breakage[] {
+  const set = (key: string, mark: string, written: unknown, at = path): Breakage => ({
+    mark,
+    path: at,
+    apply: (config) => {
+      const parent = path.reduce((each, name) => each[name] as Plain, config);
+      parent[key] = written;
+    },
+  });
+  if (node.node === "setting" || typeof value !== "object" || value === null) return [];
+  const unknown =
+    node.node === "group" ? ["brokenMark"] : ["broken mark!"].filter((key) => node.readKey(key) === null);
+  const here = unknown.map((key) => set(key, key, null));
+  return [
+    ...here,
+    ...Object.entries(value).flatMap(([key, each]) => {
+      const child = node.node === "group" ? (node.fields[key] as Node) : node.of;
+      const at = [...path, key];
+      const wrong = child.node === "setting" ? set(key, "${BROKEN}", "x ${BROKEN} y", at) : null;
+      const misplaced = set(key, "424242", 424242, at);
+      const tooLarge = set(key, "9e99", 9e99, at);
+      return [...(wrong === null ? [misplaced] : [wrong, tooLarge]), ...breakagesOf(child, each, at)];
+    }),
+  ];
+}
+
+const style = fc.record({
+  json: fc.boolean(),
+  indent: fc.constantFrom(1, 2, 4, "\t"),
+  crlf: fc.boolean(),
+  collectionStyle: fc.constantFrom("any" as const, "flow" as const),
+  comments: fc.boolean(),
+});
+
+function textOf(config: Plain, how: typeof style extends fc.Arbitrary<infer T> ? T : never): string {
+  const indent = typeof how.indent === "number" ? how.indent : 2;
+  const text = how.json
+    ? JSON.stringify(config, null, how.indent)
+    : stringify(config, { indent, collectionStyle: how.collectionStyle });
+  const commented = how.comments && !how.json ? `# first\n\n${text.replaceAll("\n", "\n\n# more\n")}` : text;
+  return how.crlf ? commented.replaceAll("\n", "\r\n") : commented;
+}
+
+describe("positions", () => {
+  test("[CFG4] a configuration without mistakes has none", () => {
+    fc.assert(
+      fc.property(anyConfig, style, (config, how) => {
+        expect(problemsOf(textOf(config, how))).toEqual([]);
+      }),
+    );
+  });
+
+  test("[CFG4] a mistake anywhere is told once, where it is", () => {
+    fc.assert(
+      fc.property(anyConfig, style, fc.nat(), (config, how, nth) => {
+        const breakages = breakagesOf(sections, config);
+        const breakage = breakages[nth % breakages.length] as Breakage;
+        const broken = structuredClone(config);
+        breakage.apply(broken);
+        const mark = breakage.mark === "9e99" ? "9e+99" : breakage.mark;
+        const text = textOf(broken, how);
+        const offset = text.indexOf(mark);
+        const problems = problemsOf(text);
+        expect(problems.map(({ path }) => pathText(path))).toEqual([pathText(breakage.path)]);
+        const line = text.slice(0, offset).split("\n").length;
+        const column = offset - text.lastIndexOf("\n", offset);
+        // A value begins at its quote, a variable at its dollar.
+        const isQuoted = /["']/.test(text[offset - 1] ?? "");
+        expect(problems[0]?.at).toMatchObject({ line, column: isQuoted ? column - 1 : column });
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

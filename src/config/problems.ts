@@ -1,0 +1,89 @@
+import { SkeinError } from "../core/errors.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import type { Origin } from "./tree.ts";
+import { originText, pathText } from "./tree.ts";
+
+/** A mistake in a configuration. */
+export interface ConfigProblem {
+  readonly at: Origin;
+  /** The keys that lead there; empty for the whole file. */
+  readonly path: readonly string[];
+  /** What is there, for people. */
+  readonly found: string;
+  readonly expected: string;
+  /** What was probably meant. */
+  readonly meant: string | null;
+}
+
+/** One sentence: where, what is there, what was expected. */
+export function problemText({ at, path, found, expected, meant }: ConfigProblem): string {
+  const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
+  const guess = meant === null ? "" : ` (did you mean ${meant}?)`;
+  return escapeToLine(`${where}: found ${found}, expected ${expected}${guess}`);
+}
+
+/** In the order of the file, then the environment. */
+export function byPlace({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
+  if (a.from !== "file") return b.from === "file" ? 1 : a.variable < b.variable ? -1 : 1;
+  return b.from === "file" ? a.line - b.line || a.column - b.column : -1;
+}
+
+const mostPlaces = 5;
+
+/** All mistakes as one error: the first in full, the others by their places. */
+export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[]]): SkeinError {
+  const [first, ...others] = problems;
+  const places = [...new Set(problems.map(({ at }) => originText(at)))];
+  const unnamed = places.length - mostPlaces;
+  return new SkeinError("invalid_config", {
+    problem: problemText(first),
+    others: others.length === 0 ? "" : `, and ${others.length} more`,
+    places: places.slice(0, mostPlaces).join(", ") + (unnamed > 0 ? ` and ${unnamed} more` : ""),
+  });
+}
+
+const longestShown = 60;
+
+/** A value as a message shows it: short, and without the password of an address. */
+export function shownValue(value: unknown): string {
+  const text = JSON.stringify(withoutPassword(value)) ?? String(value);
+  return text.length > longestShown ? `${cutText(text, longestShown)}…` : text;
+}
+
+/** `scheme://user:password@host` without the password. */
+export function withoutPassword<T>(value: T): T | string {
+  return typeof value === "string" ? value.replace(/(:\/\/[^/:@\s]*):[^/@\s]+@/g, "$1:***@") : value;
+}
+
+/** The known word that a mistyped one is nearest to, if it is near at all. */
+export function nearest(text: string, known: readonly string[]): string | null {
+  const word = text.toLowerCase();
+  const near = known
+    .map((each) => ({ each, steps: distance(word, each.toLowerCase()) }))
+    .filter(({ each, steps }) => steps <= Math.min(2, Math.floor(each.length / 3)))
+    .toSorted((a, b) => a.steps - b.steps);
+  return near[0]?.each ?? null;
+}
+
+/** How many letters must be put in, taken out, replaced or swapped with their neighbour. */
+function distance(a: string, b: string): number {
+  if (Math.abs(a.length - b.length) > 2) return Number.POSITIVE_INFINITY;
+  const rows = [Array.from({ length: b.length + 1 }, (_, column) => column)];
+  const at = (row: number, column: number) => rows[row]?.[column] ?? Number.POSITIVE_INFINITY;
+  for (let row = 1; row <= a.length; row++) {
+    rows[row] = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const [left, above] = [a[row - 1], b[column - 1]];
+      const swapped = row > 1 && column > 1 && left === b[column - 2] && above === a[row - 2];
+      (rows[row] as number[]).push(
+        Math.min(
+          at(row - 1, column) + 1,
+          at(row, column - 1) + 1,
+          at(row - 1, column - 1) + (left === above ? 0 : 1),
+          swapped ? at(row - 2, column - 2) + 1 : Number.POSITIVE_INFINITY,
+        ),
+      );
+    }
+  }
+  return at(a.length, b.length);
+}

@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import fc from "fast-check";
+import { Check } from "typebox/schema";
+import { describe, expect, test } from "vitest";
+import { anyConfig } from "../../test/support/config.ts";
+import { variableOf } from "./environment.ts";
+import { configJsonSchema, writtenDefault } from "./json-schema.ts";
+import { sections } from "./sections/all.ts";
+import type { Node } from "./settings/setting.ts";
+
+const fromRoot = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+
+describe("what is published", () => {
+  test("[CFG12] schema/skein.schema.json is the schema of the sections", async () => {
+    const text = `${JSON.stringify(configJsonSchema(), null, 2)}\n`;
+    await expect(text).toMatchFileSnapshot(fromRoot("schema/skein.schema.json"));
+  });
+
+  const accepts = (config: unknown) => Check(configJsonSchema(), config);
+
+  test("[CFG12] the schema accepts what the reader accepts", () => {
+    fc.assert(fc.property(anyConfig, (config) => accepts(config)));
+    expect(accepts({ $schema: "x", agents: { Main: { cwd: "${W}" } }, lock: { timeoutMs: "${T}" } })).toBe(
+      true,
+    );
+  });
+
+  test.each([
+    { durabilty: "os" },
+    { durability: "fast" },
+    { store: "redis://x" },
+    { lock: { timeoutMs: -1 } },
+    { agents: { "a b": {} } },
+    { agents: { a: { cwd: "~bob" } } },
+    { session: { reset: { mode: "daily", atHour: 24 } } },
+    { session: { reset: { byKind: { subagent: { mode: "none" } } } } },
+    { session: { reset: { byChannel: { slack: { minutes: 5 } } } } },
+    { session: { maintenance: { pruneAfter: 30 } } },
+    { session: { maintenance: { maxDiskBytes: "10G" } } },
+    { session: { maintenance: { highWater: 0 } } },
+  ])("[CFG12] and refuses %j, as the reader does", (config) => {
+    expect(accepts(config)).toBe(false);
+  });
+
+  test("[CFG13] docs/configuration.md lists every setting", () => {
+    const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
+    const rows = [...page.matchAll(/^\| `(.+?)` \| (.+?) \| (.+) \|$/gm)].map((match) => match.slice(1, 4));
+    expect(rows).toEqual(rowsOf(sections));
+  });
+
+  test("[CFG13] and names the variables as they are read", () => {
+    const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
+    expect(page).toContain(`\`${variableOf(["session", "maintenance", "pruneAfter"])}=90d\``);
+  });
+});
+
+/** Path, default and meaning of every setting. */
+function rowsOf(node: Node, path = ""): string[][] {
+  if (node.node === "setting") {
+    const fallback = writtenDefault(node);
+    return [[path, fallback === undefined ? "(needed)" : `\`${fallback}\``, node.about]];
+  }
+  if (node.node === "table") return rowsOf(node.of, `${path}.${node.keyName}`);
+  return Object.entries(node.fields).flatMap(([key, field]) =>
+    rowsOf(field, path === "" ? key : `${path}.${key}`),
+  );
+}

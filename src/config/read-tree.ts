@@ -1,0 +1,191 @@
+import type { ConfigProblem } from "./problems.ts";
+import { nearest, shownValue } from "./problems.ts";
+import type { Group, Node, Place, Setting, Table } from "./settings/setting.ts";
+import type { Origin, Source, WrittenEntry, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
+import { pathText } from "./tree.ts";
+
+export interface ReadResult {
+  /** Complete, and frozen. What had a mistake has its fallback; `undefined` for a group that lacks what it needs. */
+  readonly value: unknown;
+  readonly problems: readonly ConfigProblem[];
+  /** For each setting, by its path. */
+  readonly sources: ReadonlyMap<string, Source>;
+}
+
+/** Where paths begin that are written at this origin. */
+export type PlaceOf = (origin: Origin) => Place;
+
+/** Holds what was written against the sections. Of several layers the last one that says something counts. */
+export function readTree(
+  node: Node,
+  layers: readonly WrittenNode[],
+  placeOf: PlaceOf,
+  fallbackPlace: Place,
+): ReadResult {
+  const reader = new TreeReader(placeOf, fallbackPlace);
+  const value = reader.read(node, layers, []);
+  return { value, problems: reader.problems, sources: reader.sources };
+}
+
+class TreeReader {
+  readonly problems: ConfigProblem[] = [];
+  readonly sources = new Map<string, Source>();
+  readonly #placeOf: PlaceOf;
+  readonly #fallbackPlace: Place;
+
+  constructor(placeOf: PlaceOf, fallbackPlace: Place) {
+    this.#placeOf = placeOf;
+    this.#fallbackPlace = fallbackPlace;
+  }
+
+  read(node: Node, layers: readonly WrittenNode[], path: readonly string[]): unknown {
+    switch (node.node) {
+      case "setting":
+        return this.#setting(node, layers, path);
+      case "group":
+        return this.#group(node, layers, path);
+      case "table":
+        return this.#table(node, layers, path);
+    }
+  }
+
+  #setting(setting: Setting<unknown>, layers: readonly WrittenNode[], path: readonly string[]): unknown {
+    let read: { readonly value: unknown; readonly source: Source } | null = null;
+    for (const layer of layers) {
+      if (layer.is === "told") continue;
+      const value =
+        layer.is === "leaf" ? this.#leaf(setting, layer, path) : this.#misplaced(setting, layer, path);
+      if (value !== null) read = value;
+    }
+    if (read === null && setting.fallback !== undefined) {
+      read = { value: setting.fallback(this.#fallbackPlace), source: { from: "default" } };
+    }
+    if (read !== null) this.sources.set(pathText(path), read.source);
+    return deepFrozen(read?.value);
+  }
+
+  #leaf({ kind }: Setting<unknown>, leaf: WrittenLeaf, path: readonly string[]) {
+    const isSecret = leaf.variables.length > 0;
+    for (const reading of leaf.readings) {
+      const read = kind.read(reading, this.#placeOf(leaf.at));
+      if (read !== null) return { value: read.value, source: { ...leaf.at, secret: isSecret } };
+    }
+    const word = isSecret ? null : nearest(String(leaf.readings[0]), kind.words ?? []);
+    this.#tell(leaf.at, path, foundIn(leaf), kind.expected, word === null ? null : `"${word}"`);
+    return null;
+  }
+
+  #misplaced({ kind }: Setting<unknown>, { is, at }: WrittenNode, path: readonly string[]): null {
+    this.#tell(at, path, is === "map" ? "keys" : "a list", kind.expected);
+    return null;
+  }
+
+  #group(group: Group, layers: readonly WrittenNode[], path: readonly string[]): unknown {
+    const told = this.problems.length;
+    const known = Object.keys(group.fields);
+    const maps = this.#maps(layers, path, `keys (${known.join(", ")})`);
+    for (const { key, keyAt } of maps.flatMap(({ entries }) => entries)) {
+      const isNote = path.length === 0 && key === "$schema";
+      if (known.includes(key) || isNote) continue;
+      const meant = nearest(key, known);
+      this.#tell(keyAt, path, `the key ${shownValue(key)}`, `one of ${known.join(", ")}`, meant);
+    }
+    const entriesOf = (key: string) =>
+      maps.flatMap(({ entries }) => entries.filter((each) => each.key === key));
+    const values = Object.fromEntries(
+      known.map((key) => {
+        const field = group.fields[key] as Node;
+        const written = entriesOf(key).map(({ value }) => value);
+        if (field.node === "setting" && field.fallback === undefined && written.length === 0) {
+          this.#missing(maps, path, key);
+        }
+        return [key, this.read(field, written, [...path, key])];
+      }),
+    );
+    if (this.problems.length === told) this.#unused(group, values, entriesOf, path);
+    return Object.freeze(values);
+  }
+
+  #missing(maps: readonly WrittenMap[], path: readonly string[], key: string): void {
+    const at = maps.at(-1)?.at;
+    if (at !== undefined) this.#tell(at, path, `no ${key}`, `a ${key}`);
+  }
+
+  #unused(
+    group: Group,
+    values: Readonly<Record<string, unknown>>,
+    entriesOf: (key: string) => readonly WrittenEntry[],
+    path: readonly string[],
+  ): void {
+    for (const { field, because, expected } of group.unused?.(values) ?? []) {
+      const given = entriesOf(field).at(-1);
+      const reason = entriesOf(because).at(-1)?.value;
+      const isExcused = reason?.is === "told" || reason?.at.from === "environment";
+      if (given !== undefined && !isExcused) this.#tell(given.keyAt, path, field, expected);
+    }
+  }
+
+  #table(table: Table, layers: readonly WrittenNode[], path: readonly string[]): unknown {
+    const byKey = new Map<string, WrittenNode[]>();
+    for (const map of this.#maps(layers, path, `keys, each ${table.keyExpected}`)) {
+      for (const [key, { value }] of this.#keys(table, map, path)) {
+        byKey.set(key, [...(byKey.get(key) ?? []), value]);
+      }
+    }
+    const keys = byKey.size === 0 ? table.fallbackKeys : [...byKey.keys()];
+    // Without a prototype: "constructor" is a legal key, and must not be found where nobody wrote it.
+    const values: Record<string, unknown> = Object.create(null);
+    for (const key of keys) values[key] = this.read(table.of, byKey.get(key) ?? [], [...path, key]);
+    return Object.freeze(values);
+  }
+
+  /** The entries of a map by their keys as they are kept; of two that are the same the first. */
+  #keys(table: Table, { entries }: WrittenMap, path: readonly string[]): ReadonlyMap<string, WrittenEntry> {
+    const byKey = new Map<string, WrittenEntry>();
+    for (const entry of entries) {
+      const key = table.readKey(entry.key);
+      const before = key === null ? undefined : byKey.get(key);
+      const found = `the key ${shownValue(entry.key)}`;
+      if (key === null) this.#tell(entry.keyAt, path, found, table.keyExpected);
+      else if (before === undefined) byKey.set(key, entry);
+      else this.#tell(entry.keyAt, path, found, `it once ("${before.key}" is the same)`);
+    }
+    return byKey;
+  }
+
+  /** Of a section that is empty nothing is said. */
+  #maps(layers: readonly WrittenNode[], path: readonly string[], expected: string): WrittenMap[] {
+    return layers.flatMap((layer) => {
+      if (layer.is === "map") return [layer];
+      const isEmpty = layer.is === "leaf" && layer.readings[0] === null;
+      if (!isEmpty && layer.is !== "told") {
+        this.#tell(layer.at, path, layer.is === "leaf" ? foundIn(layer) : "a list", expected);
+      }
+      return [];
+    });
+  }
+
+  #tell(
+    at: Origin,
+    path: readonly string[],
+    found: string,
+    expected: string,
+    meant: string | null = null,
+  ): void {
+    this.problems.push({ at, path, found, expected, meant });
+  }
+}
+
+/** What came through a variable may be a secret, and is named by the variable. */
+function foundIn({ readings, variables }: WrittenLeaf): string {
+  if (variables.length === 0) return shownValue(readings[0]);
+  return `what ${variables.map((name) => `\${${name}}`).join(" and ")} stands for`;
+}
+
+function deepFrozen(value: unknown): unknown {
+  if (typeof value === "object" && value !== null) {
+    for (const each of Object.values(value)) deepFrozen(each);
+    Object.freeze(value);
+  }
+  return value;
+}

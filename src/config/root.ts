@@ -1,0 +1,63 @@
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import { SkeinError } from "../core/errors.ts";
+import type { Variable } from "./environment.ts";
+import { rootVariable } from "./environment.ts";
+import type { Config } from "./sections/all.ts";
+import { resolvePath } from "./settings/kinds.ts";
+import type { Source } from "./tree.ts";
+
+export interface LoadOptions {
+  /** Where the search begins, and relative paths of `root`, `file` and the environment. */
+  readonly cwd: string;
+  /** The root folder, as `--dir` gives it. */
+  readonly root?: string;
+  /** A configuration file that must exist, as `--config` gives it. */
+  readonly file?: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** The folder of the store and of all else, unless the store is told otherwise. */
+export interface Root {
+  /** Absolute. */
+  readonly path: string;
+  readonly source: Source;
+}
+
+/** `--dir`, else SKEIN_DIR, else `~/.skein`. Before the file is found only the real environment is known. */
+export function rootOf(options: LoadOptions, variables: ReadonlyMap<string, Variable> = new Map()): Root {
+  if (options.root !== undefined) {
+    const source = { from: "option", option: "--dir" } as const;
+    return { path: absolute(options.root, options.cwd, options), source };
+  }
+  const real = { value: options.env[rootVariable] ?? "", file: null };
+  const { value, file } = variables.get(rootVariable) ?? real;
+  if (value === "") return { path: join(homeOf(options), ".skein"), source: { from: "default" } };
+  const source: Source = { from: "environment", variable: rootVariable, file, secret: false };
+  return { path: absolute(value, file === null ? options.cwd : dirname(file), options), source };
+}
+
+/**
+ * Whoever names a root folder wants to work in it, whatever the file's `store` says. SKEIN_STORE is nearer to the
+ * store than SKEIN_DIR, but not nearer than `--dir`.
+ */
+export function storeInRoot(config: Config, sources: ReadonlyMap<string, Source>, root: Root) {
+  const isOwn = root.source.from === "environment" && sources.get("store")?.from === "environment";
+  if (root.source.from === "default" || isOwn) return { config, sources };
+  const store = Object.freeze({ kind: "files" as const, path: root.path });
+  return {
+    config: Object.freeze({ ...config, store }),
+    sources: new Map([...sources, ["store", root.source]]),
+  };
+}
+
+export function homeOf({ env }: Pick<LoadOptions, "env">): string {
+  return env.HOME || env.USERPROFILE || homedir();
+}
+
+function absolute(path: string, folder: string, options: LoadOptions): string {
+  const resolved = resolvePath(path, { folder, home: homeOf(options) });
+  if (resolved !== null) return resolved;
+  const advice = "Write it out; only ~/ is known here";
+  throw new SkeinError("invalid_arguments", { problem: `The root folder "${path}" is no path`, advice });
+}

@@ -1,0 +1,73 @@
+/** Lengths of time and amounts of bytes, as people write them. */
+
+interface Unit {
+  readonly name: string;
+  readonly size: number;
+}
+
+/** Smallest first. */
+const timeUnits: readonly Unit[] = [
+  { name: "ms", size: 1 },
+  { name: "s", size: 1000 },
+  { name: "m", size: 60_000 },
+  { name: "h", size: 3_600_000 },
+  { name: "d", size: 86_400_000 },
+  { name: "w", size: 604_800_000 },
+];
+const byteUnits: readonly Unit[] = [
+  { name: "B", size: 1 },
+  { name: "KB", size: 1e3 },
+  { name: "MB", size: 1e6 },
+  { name: "GB", size: 1e9 },
+  { name: "TB", size: 1e12 },
+];
+/** Read as well, and written when nothing else is shorter. */
+const binaryUnits: readonly Unit[] = [
+  { name: "KiB", size: 1024 },
+  { name: "MiB", size: 1024 ** 2 },
+  { name: "GiB", size: 1024 ** 3 },
+  { name: "TiB", size: 1024 ** 4 },
+];
+
+/** A petabyte, or thirty thousand years: what is larger is a slip of the pen. */
+export const mostAmount = 1e15 - 1;
+
+const amountPattern = (units: readonly Unit[]) =>
+  `^(?=.*[1-9])\\d{1,15}(?:\\.\\d{1,9})? ?(?:${units.map(({ name }) => name).join("|")})$`;
+
+export const durationPattern = amountPattern(timeUnits);
+export const bytesPattern = amountPattern([...byteUnits, ...binaryUnits]);
+
+/** Milliseconds of "30d" or "1.5h"; `null` for anything else. */
+export function parseDuration(text: string): number | null {
+  return parseAmount(text, durationPattern, timeUnits);
+}
+
+/** For example `formatDuration(5_400_000)` is `"90m"`. */
+export function formatDuration(ms: number): string {
+  return formatAmount(ms, timeUnits);
+}
+
+/** Bytes of "10GB" (a thousand million each) or "10GiB" (1024³ each); `null` for anything else. */
+export function parseBytes(text: string): number | null {
+  return parseAmount(text, bytesPattern, [...byteUnits, ...binaryUnits]);
+}
+
+/** For example `formatBytes(1_500_000)` is `"1500KB"`, so that reading it gives the same number. */
+export function formatBytes(bytes: number): string {
+  const [decimal, binary] = [formatAmount(bytes, byteUnits), formatAmount(bytes, binaryUnits)];
+  return binary !== "" && binary.length < decimal.length ? binary : decimal;
+}
+
+function parseAmount(text: string, pattern: string, units: readonly Unit[]): number | null {
+  if (!new RegExp(pattern).test(text)) return null;
+  const [, number = "", name = ""] = /^([\d.]+) ?(\w+)$/.exec(text) ?? [];
+  const amount = Math.round(Number(number) * (units.find((unit) => unit.name === name)?.size ?? 0));
+  return amount > 0 && amount <= mostAmount ? amount : null;
+}
+
+/** In the largest unit of which it is a whole number. */
+function formatAmount(amount: number, units: readonly Unit[]): string {
+  const unit = units.findLast(({ size }) => amount % size === 0);
+  return unit === undefined ? "" : `${amount / unit.size}${unit.name}`;
+}

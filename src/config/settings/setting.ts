@@ -1,0 +1,85 @@
+/** The parts a configuration is described with. Files, environment, JSON Schema and docs are all held to this one. */
+
+/** What may stand at a leaf of a configuration file. */
+export type Written = null | boolean | number | string;
+
+/** Where paths begin. */
+export interface Place {
+  /** Relative ones. */
+  readonly folder: string;
+  /** Those with `~`. */
+  readonly home: string;
+  /** The root folder: of the store, unless it is told otherwise. */
+  readonly root: string;
+}
+
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+/** A kind of value: how it is written and read. */
+export interface ValueKind<T> {
+  /** Completes "expected …". */
+  readonly expected: string;
+  /** The words that may stand there, if it is a choice of words. */
+  readonly words?: readonly string[];
+  readonly schema: JsonSchema;
+  /** `null`: not of this kind. */
+  read(written: Written, place: Place): { readonly value: T } | null;
+  /** In its shortest form, so that reading it gives the same value. */
+  write(value: T): Written;
+}
+
+/** A value of the configuration. Without `fallback` it must be given wherever its group is. */
+export interface Setting<T> {
+  readonly node: "setting";
+  readonly about: string;
+  readonly kind: ValueKind<T>;
+  fallback?(place: Place): T;
+}
+
+/** Known keys, each with a meaning of its own. */
+export interface Group<F extends Fields = Fields> {
+  readonly node: "group";
+  readonly about: string;
+  readonly fields: F;
+  /** The fields that mean nothing beside these values of the others. */
+  unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
+}
+
+/** Giving such a field is a mistake, unless the other one was overridden by the environment. */
+export interface Unused {
+  readonly field: string;
+  /** The field that it would need to be another. */
+  readonly because: string;
+  readonly expected: string;
+}
+
+/** Keys that the user chooses, all with the same meaning. */
+export interface Table<N = Node> {
+  readonly node: "table";
+  readonly about: string;
+  /** How a key is called in docs: `<agentId>`. */
+  readonly keyName: string;
+  readonly keyExpected: string;
+  readonly keySchema: JsonSchema;
+  /** The key as it is kept; `null`: not one. */
+  readKey(text: string): string | null;
+  readonly of: N;
+  /** The keys that are there when none is given. */
+  readonly fallbackKeys: readonly string[];
+}
+
+export interface Fields {
+  readonly [key: string]: Node;
+}
+export interface AnyTable extends Table<Node> {}
+export type Node = Setting<unknown> | Group | AnyTable;
+
+/** What reading gives. */
+export type Read<N> =
+  N extends Setting<infer T>
+    ? T
+    : N extends Group<infer F>
+      ? { readonly [Key in keyof F]: Read<F[Key]> }
+      : N extends Table<infer Entry>
+        ? { readonly [key: string]: Read<Entry> }
+        : never;

@@ -1,0 +1,58 @@
+import type { Written } from "./settings/setting.ts";
+
+/** What was written, by whomever, before it is held against the sections. */
+
+/** Where something was written. */
+export type Origin =
+  | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
+  /** `file`: the `.env` that sets it; `null`: the real environment. */
+  | { readonly from: "environment"; readonly variable: string; readonly file: string | null };
+
+/** Where a value of the configuration comes from. */
+export type Source =
+  | { readonly from: "default" }
+  | { readonly from: "option"; readonly option: string }
+  /** `secret`: the value came through a variable, and is not to be shown. */
+  | (Origin & { readonly secret: boolean });
+
+export type WrittenNode = WrittenMap | WrittenLeaf | WrittenOther;
+
+export interface WrittenMap {
+  readonly is: "map";
+  readonly at: Origin;
+  readonly entries: readonly WrittenEntry[];
+}
+
+export interface WrittenEntry {
+  readonly key: string;
+  readonly keyAt: Origin;
+  readonly value: WrittenNode;
+}
+
+export interface WrittenLeaf {
+  readonly is: "leaf";
+  readonly at: Origin;
+  /** The first of these that fits counts: text of the environment may stand for a number too. */
+  readonly readings: readonly Written[];
+  /** The variables that it was made with. */
+  readonly variables: readonly string[];
+}
+
+/** A list, or what has been told of already (`told`). */
+export interface WrittenOther {
+  readonly is: "list" | "told";
+  readonly at: Origin;
+}
+
+/** For example `session.maintenance.mode`, `agents.main`, `session.reset.byChannel["a.b"]`. */
+export function pathText(path: readonly string[]): string {
+  return path
+    .map((key) => (/^[A-Za-z0-9_$-]+$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`))
+    .join("")
+    .replace(/^\./, "");
+}
+
+export function originText(origin: Origin): string {
+  if (origin.from === "file") return `${origin.file}:${origin.line}:${origin.column}`;
+  return origin.file === null ? origin.variable : `${origin.variable} in ${origin.file}`;
+}

@@ -1,0 +1,68 @@
+import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
+import type { MaintainedSession, MaintenanceInput, MaintenanceRule, TrashedSession } from "./maintenance.ts";
+import { diskUse, planMaintenance, protectionOf } from "./maintenance.ts";
+
+/** What maintenance means for one session: a line for each rule, whether it applies, when, and if not, why not. */
+export function explainMaintenance(
+  session: MaintainedSession | TrashedSession,
+  input: MaintenanceInput,
+): string {
+  const decision = planMaintenance(input).find(({ uid }) => uid === session.uid);
+  const isTrashed = input.trashed.some(({ uid }) => uid === session.uid);
+  const lines = {
+    pruneAfter: pruning(session, input, isTrashed),
+    maxSessions: counting(session, input, isTrashed),
+    maxDiskBytes: weighing(session, input, isTrashed),
+    trashAfter: isTrashed ? emptying(session as TrashedSession, input) : "it is not in the trash",
+  } satisfies Record<MaintenanceRule, string>;
+  const does = input.rules.mode === "enforce" ? "" : " (mode is warn: it is only said, not done)";
+  const now =
+    decision === undefined ? "nothing" : `${decision.action}${does}, by ${decision.rule}: ${decision.why}`;
+  return [`now: ${now}`, ...Object.entries(lines).map(([rule, text]) => `${rule}: ${text}`)].join("\n");
+}
+
+function pruning(session: MaintainedSession, input: MaintenanceInput, isTrashed: boolean): string {
+  const { pruneAfter } = input.rules;
+  if (pruneAfter === null) return "no limit is set";
+  if (isTrashed) return "it is in the trash already";
+  const protection = protectionOf(session, input);
+  if (protection !== null) return `does not apply: ${protection}`;
+  const idle = input.now - session.updatedAt;
+  const left = pruneAfter - idle;
+  const figures = `no activity for ${timeInWords(idle)} of ${timeInWords(pruneAfter)}`;
+  return left <= 0
+    ? `applies: ${figures}`
+    : `would go to the trash in ${timeInWords(left, Math.ceil)} (${figures})`;
+}
+
+function counting(session: MaintainedSession, input: MaintenanceInput, isTrashed: boolean): string {
+  const { maxSessions } = input.rules;
+  if (maxSessions === null) return "no limit is set";
+  if (isTrashed) return "it is in the trash, and does not count";
+  if (session.archived) return "it is archived, and does not count";
+  const ofUser = input.sessions.filter(({ userId, archived }) => userId === session.userId && !archived);
+  const figures = `${countInWords(ofUser.length, "session")} of this user, ${maxSessions.toLocaleString("en-US")} at the most`;
+  const protection = protectionOf(session, input);
+  if (protection !== null) return `does not apply: ${protection} (${figures})`;
+  const newer = ofUser.filter(({ updatedAt }) => updatedAt > session.updatedAt).length;
+  return `${ofUser.length > maxSessions ? "exceeded" : "not reached"}: ${figures}; ${countInWords(newer, "session")} newer than this one`;
+}
+
+function weighing(session: MaintainedSession, input: MaintenanceInput, isTrashed: boolean): string {
+  const use = diskUse(input);
+  if (use === null) return "no limit is set";
+  const figures = `${bytesInWords(use.bytes)} are used of ${bytesInWords(use.limit)}, ${bytesInWords(session.bytes)} by this one`;
+  const protection = isTrashed ? null : protectionOf(session, input);
+  if (protection !== null) return `does not apply: ${protection} (${figures})`;
+  if (use.bytes <= use.limit) return `not reached: ${figures}`;
+  return `exceeded: ${figures}; room is made down to ${bytesInWords(use.target)}`;
+}
+
+function emptying({ removedAt }: TrashedSession, { rules: { trashAfter }, now }: MaintenanceInput): string {
+  if (trashAfter === null) return "no limit is set";
+  const left = trashAfter - (now - removedAt);
+  const figures = `in the trash for ${timeInWords(now - removedAt)} of ${timeInWords(trashAfter)}`;
+  return left <= 0
+    ? `applies: ${figures}`
+    : `would be purged in ${timeInWords(left, Math.ceil)} (${figures})`;
+}

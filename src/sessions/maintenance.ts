@@ -1,0 +1,161 @@
+import type { Config } from "../config/sections/all.ts";
+import { readKey } from "../core/keys.ts";
+import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
+
+/** What happens to old sessions. Everything is decided here, by figures alone; others do it. */
+
+export type MaintenanceRules = Config["session"]["maintenance"];
+
+export interface MaintainedSession {
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly sessionId: string;
+  readonly key: string;
+  /** The last conversation. */
+  readonly updatedAt: number;
+  readonly archived: boolean;
+  /** Of all its files. */
+  readonly bytes: number;
+}
+
+export interface TrashedSession extends MaintainedSession {
+  readonly removedAt: number;
+}
+
+export interface MaintenanceInput {
+  readonly sessions: readonly MaintainedSession[];
+  readonly trashed: readonly TrashedSession[];
+  readonly rules: MaintenanceRules;
+  readonly now: number;
+  /** Work that is not at its end: such a session is left alone. */
+  hasOpenRun(session: MaintainedSession): boolean;
+}
+
+export type MaintenanceAction = "archive" | "trash" | "purge";
+export type MaintenanceRule = "pruneAfter" | "maxSessions" | "maxDiskBytes" | "trashAfter";
+
+export interface MaintenanceDecision {
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly sessionId: string;
+  readonly key: string;
+  readonly action: MaintenanceAction;
+  readonly rule: MaintenanceRule;
+  /** One sentence, with figures. */
+  readonly why: string;
+}
+
+/**
+ * What is to be done now, at most one thing for each session: the strongest. The same whatever the order of the input.
+ * Stronger rules go first, so that weaker ones count without what is already on its way.
+ */
+export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
+  const plan = new Map<string, MaintenanceDecision>();
+  const add = (session: MaintainedSession, rest: Pick<MaintenanceDecision, "action" | "rule" | "why">) => {
+    const { uid, userId, sessionId, key } = session;
+    plan.set(uid, { uid, userId, sessionId, key, ...rest });
+  };
+  const ordered: MaintenanceInput = {
+    ...input,
+    sessions: input.sessions.toSorted((a, b) => a.updatedAt - b.updatedAt || compare(a.uid, b.uid)),
+    trashed: input.trashed.toSorted((a, b) => a.removedAt - b.removedAt || compare(a.uid, b.uid)),
+  };
+  emptyTrash(ordered, add);
+  prune(ordered, add);
+  makeRoom(ordered, plan, add);
+  archiveSurplus(ordered, plan, add);
+  return [...plan.values()];
+}
+
+/** Why no rule may touch a session; `null`: they may. */
+export function protectionOf(session: MaintainedSession, input: MaintenanceInput): string | null {
+  const key = readKey(session.key);
+  const isMain = "form" in key && key.form === "main" && key.thread === undefined;
+  if (isMain) return "it is an agent's main session";
+  if (session.key === "global") return "it is the session that all share";
+  return input.hasOpenRun(session) ? "a run of it has not ended" : null;
+}
+
+type Plan = ReadonlyMap<string, MaintenanceDecision>;
+type Add = (session: MaintainedSession, rest: Pick<MaintenanceDecision, "action" | "rule" | "why">) => void;
+
+function emptyTrash({ trashed, rules: { trashAfter }, now }: MaintenanceInput, add: Add): void {
+  if (trashAfter === null) return;
+  for (const session of trashed.filter(({ removedAt }) => now - removedAt >= trashAfter)) {
+    const why = `In the trash for ${timeInWords(now - session.removedAt)}; it is kept for ${timeInWords(trashAfter)}.`;
+    add(session, { action: "purge", rule: "trashAfter", why });
+  }
+}
+
+function prune(input: MaintenanceInput, add: Add): void {
+  const { pruneAfter } = input.rules;
+  if (pruneAfter === null) return;
+  for (const session of input.sessions) {
+    const idle = input.now - session.updatedAt;
+    if (idle < pruneAfter || protectionOf(session, input) !== null) continue;
+    const why = `No activity for ${timeInWords(idle)}; sessions are kept for ${timeInWords(pruneAfter)}.`;
+    add(session, { action: "trash", rule: "pruneAfter", why });
+  }
+}
+
+/** What the disk has to bear, and what it is to be brought down to. */
+export function diskUse({ sessions, trashed, rules }: MaintenanceInput) {
+  const { maxDiskBytes: limit, highWater } = rules;
+  const bytes = sumOfBytes([...sessions, ...trashed]);
+  return limit === null ? null : { bytes, limit, target: Math.floor(limit * highWater) };
+}
+
+/** The oldest of the trash goes for good; after that archived sessions, then others, go to the trash. */
+function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
+  const use = diskUse(input);
+  if (use === null) return;
+  const planned = (action: MaintenanceAction, all: readonly MaintainedSession[]) =>
+    sumOfBytes(all.filter(({ uid }) => plan.get(uid)?.action === action));
+  let bytes = use.bytes - planned("purge", input.trashed);
+  if (bytes <= use.limit) return;
+  const figures = `${bytesInWords(use.bytes)} are used of ${bytesInWords(use.limit)}`;
+  for (const session of input.trashed.filter(({ uid }) => !plan.has(uid))) {
+    if (bytes <= use.target) return;
+    const why = `${figures}; the oldest of the trash goes first, and frees ${bytesInWords(session.bytes)}.`;
+    add(session, { action: "purge", rule: "maxDiskBytes", why });
+    bytes -= session.bytes;
+  }
+  bytes -= planned("trash", input.sessions);
+  const movable = input.sessions.filter((each) => !plan.has(each.uid) && protectionOf(each, input) === null);
+  for (const session of [...movable.filter(isArchived), ...movable.filter((each) => !isArchived(each))]) {
+    if (bytes <= use.target) return;
+    const what = isArchived(session) ? "the oldest archived session" : "the oldest session";
+    const freed = `its ${bytesInWords(session.bytes)} are only freed when it is purged from there`;
+    add(session, {
+      action: "trash",
+      rule: "maxDiskBytes",
+      why: `${figures}; ${what} goes to the trash, and ${freed}.`,
+    });
+    bytes -= session.bytes;
+  }
+}
+
+function archiveSurplus(input: MaintenanceInput, plan: Plan, add: Add): void {
+  const { maxSessions } = input.rules;
+  if (maxSessions === null) return;
+  const open = input.sessions.filter((each) => !isArchived(each) && !plan.has(each.uid));
+  for (const ofUser of Map.groupBy(open, ({ userId }) => userId).values()) {
+    const surplus = ofUser.filter((each) => protectionOf(each, input) === null);
+    const why = `${countInWords(ofUser.length, "session")} of this user, ${countInWords(maxSessions, "session")} at the most; the oldest are archived.`;
+    for (const session of surplus.slice(0, Math.max(0, ofUser.length - maxSessions))) {
+      add(session, { action: "archive", rule: "maxSessions", why });
+    }
+  }
+}
+
+function isArchived({ archived }: MaintainedSession): boolean {
+  return archived;
+}
+
+function sumOfBytes(sessions: readonly MaintainedSession[]): number {
+  return sessions.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+function compare(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1;
+}

@@ -1,0 +1,173 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { anyKey } from "../../test/support/keys.ts";
+import { formatKey } from "../core/keys.ts";
+import { userFolder } from "../store/files/layout.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import { checkNamespace, defaultNamespace } from "./namespace.ts";
+import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
+import { resolveRuntimeContext } from "./runtime-context.ts";
+
+const store = createMemoryStore();
+const defaults: ContextDefaults = {
+  agentId: "main",
+  store,
+  scope: "per-sender",
+  agentCwd: (agentId) => (agentId === "research" ? "/srv/research" : null),
+  workspace: ({ userId, agentId }) => `/work/${userId ?? "-"}/${agentId}`,
+};
+const shared: ContextDefaults = { ...defaults, scope: "global" };
+const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(context, by);
+
+describe("what a context leaves open", () => {
+  test("[RTC1] nothing given: the unnamed user, the default agent, its main session, its workspace", () => {
+    expect(resolved({})).toEqual({
+      userId: null,
+      agentId: "main",
+      sessionKey: "agent:main:main",
+      sessionId: null,
+      store,
+      channel: null,
+      delivery: null,
+      cwd: "/work/-/main",
+    });
+  });
+
+  test.each<[RuntimeContext, string, string, string | null]>([
+    [{ agentId: "Research" }, "research", "agent:research:main", null],
+    [{ sessionId: "trip" }, "main", "agent:main:session:trip", "trip"],
+    [{ sessionId: "trip", agentId: "a" }, "a", "agent:a:session:trip", "trip"],
+    [{ sessionKey: "agent:a:cron:x" }, "a", "agent:a:cron:x", null],
+    [{ sessionKey: "agent:A:main", sessionId: "s2", agentId: "a" }, "a", "agent:a:main", "s2"],
+  ])("[RTC1] %j: agent %s, key %s", (context, agentId, sessionKey, sessionId) => {
+    expect(resolved(context)).toMatchObject({ agentId, sessionKey, sessionId });
+  });
+
+  test("[RTC1] where all share one session, it is the main one", () => {
+    expect(resolved({ agentId: "a" }, shared)).toMatchObject({ agentId: "a", sessionKey: "global" });
+    expect(resolved({ sessionKey: "global" }, shared)).toMatchObject({
+      agentId: "main",
+      sessionKey: "global",
+    });
+    expect(resolved({ sessionId: "trip" }, shared).sessionKey).toBe("agent:main:session:trip");
+  });
+
+  test("[RTC2] the folder: the given one, the agent's, the workspace of user and agent", () => {
+    expect(resolved({ agentId: "research", cwd: "/here" }).cwd).toBe("/here");
+    expect(resolved({ agentId: "research" }).cwd).toBe("/srv/research");
+    expect(resolved({ sessionKey: "agent:research:main" }).cwd).toBe("/srv/research");
+    expect(resolved({ userId: "ann" }).cwd).toBe("/work/ann/main");
+  });
+
+  test("[RTC2] store and channel: the given one, else the own one, that of the delivery, that of the key", () => {
+    const other = createMemoryStore();
+    expect(resolved({ store: other }).store).toBe(other);
+    const sessionKey = "agent:main:slack:group:G1";
+    expect(resolved({ sessionKey }).channel).toBe("slack");
+    expect(resolved({ sessionKey, delivery: { channel: "irc" } }).channel).toBe("irc");
+    expect(resolved({ sessionKey, delivery: { channel: "irc" }, channel: "web" }).channel).toBe("web");
+    expect(resolved({ sessionKey: "agent:main:user:ann" }).channel).toBeNull();
+  });
+
+  test.each<[string, RuntimeContext, string, string]>([
+    [
+      "another agent's key",
+      { agentId: "b", sessionKey: "agent:a:main" },
+      "invalid_arguments",
+      'the agent "a", not to "b"',
+    ],
+    ["a key that is none", { sessionKey: "main" }, "invalid_key", "begin with"],
+    ["global, where it is not shared", { sessionKey: "global" }, "invalid_key", "sessions of their own"],
+    ["unknown", { sessionKey: "unknown" }, "invalid_key", "no session"],
+    ["a bad session id", { sessionId: "../x" }, "invalid_session_id", "does not match"],
+    ["a bad agent", { agentId: "a b" }, "invalid_agent_id", "must match"],
+    ["an empty user", { userId: "" }, "invalid_user_id", "it is empty"],
+    ["a relative folder", { cwd: "work" }, "invalid_arguments", "not absolute"],
+  ])("[RTC3] %s is refused", (_, context, code, text) => {
+    expect(() => resolved(context)).toThrow(
+      expect.objectContaining({ code, message: expect.stringContaining(text) }),
+    );
+  });
+
+  test("[RTC3] any key of a session is taken as it is", () => {
+    fc.assert(
+      fc.property(anyKey, (key) => {
+        fc.pre(key.form !== "special");
+        const text = formatKey(key);
+        expect(resolved({ sessionKey: text }).sessionKey).toBe(text);
+      }),
+    );
+  });
+
+  test("[RTC4] by value: frozen, and no two calls share anything but the store", () => {
+    const delivery = { channel: "irc", to: "#a" };
+    const context = { userId: "ann", delivery };
+    const [first, second] = [resolved(context), resolved(context)];
+    delivery.to = "#b";
+    expect(first.delivery).toEqual({ channel: "irc", to: "#a" });
+    expect(first.delivery).not.toBe(second.delivery);
+    expect([first, first.delivery].every((each) => Object.isFrozen(each))).toBe(true);
+    expect(resolved(first)).toEqual(first);
+    expect(resolved({}).userId).toBeNull();
+  });
+});
+
+describe("namespaces", () => {
+  test("[RTC5] by default users and the id, as the store has them; the unnamed user is in the root", () => {
+    expect(defaultNamespace({})).toEqual([]);
+    expect(checkNamespace(defaultNamespace({ userId: null }))).toEqual([]);
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 }), (userId) => {
+        const folders = checkNamespace(defaultNamespace({ userId }));
+        expect(["/r", ...folders].join("/")).toBe(userFolder("/r", userId));
+      }),
+    );
+    expect(checkNamespace(["users", "agents"])).toEqual(["users", "agents"]);
+  });
+
+  test.each([
+    [
+      ["tenants", "ACME/x", "ann"],
+      ["tenants", "%41%43%4d%45%2fx", "ann"],
+    ],
+    [[".."], ["%2e%2e"]],
+    [
+      ["Users", "ann", "x"],
+      ["%55sers", "ann", "x"],
+    ],
+    [["a".repeat(250)], [expect.stringMatching(/^~[0-9a-f]{64}$/)]],
+    [
+      ["1", "2", "3", "4", "5", "6", "7", "8"],
+      ["1", "2", "3", "4", "5", "6", "7", "8"],
+    ],
+  ])("[RTC6] %j has the folders %j", (segments, folders) => {
+    expect(checkNamespace(segments)).toEqual(folders);
+  });
+
+  test.each([
+    ...[[""], ["a", ""], ["\ud800"], ["x".repeat(257)], Array(9).fill("a"), [5 as unknown as string]],
+    ...[["agents"], ["trash", "x"], ["work.db"], ["work.db-wal"], ["index.db"], ["gateway.json"], ["token"]],
+    ...[["tenant", "agents"], ["users"], ["users", "ann", "more"], ["a", "user.json"]],
+  ])("[RTC6] %j is refused", (...segments) => {
+    expect(() => checkNamespace(segments)).toThrow(
+      expect.objectContaining({
+        code: "invalid_arguments",
+        message: expect.stringContaining("The namespace ["),
+      }),
+    );
+  });
+
+  test("[RTC6] two namespaces never have the same folders", () => {
+    const segment = fc.constantFrom("a", "A", "a/b", "b", "a%2fb", "å", ".", "tenants");
+    const namespace = fc.array(segment, { maxLength: 3 });
+    fc.assert(
+      fc.property(namespace, namespace, (a, b) => {
+        const isSame = JSON.stringify(a) === JSON.stringify(b);
+        expect(checkNamespace(a).join("/").toLowerCase() === checkNamespace(b).join("/").toLowerCase()).toBe(
+          isSame,
+        );
+        expect(checkNamespace(a).every((folder) => /^[^/.][^/]*$/.test(folder))).toBe(true);
+      }),
+    );
+  });
+});

@@ -1,0 +1,123 @@
+import { isAbsolute } from "node:path";
+import { SkeinError } from "../core/errors.ts";
+import type { ParsedKey } from "../core/keys.ts";
+import { formatKey, parseKey } from "../core/keys.ts";
+import { parseAgentId, parseSessionId } from "../core/names.ts";
+import { userSegment } from "../core/path-segment.ts";
+import type { SessionMeta, Store } from "../store/contract.ts";
+
+/**
+ * For whom, where and how a call is made. It goes along with every call; there is no "current user" anywhere. `null` is
+ * left open, so that a resolved context can be handed on.
+ */
+export interface RuntimeContext {
+  /** No user id is the unnamed user. */
+  readonly userId?: string | null;
+  readonly agentId?: string | null;
+  readonly sessionKey?: string | null;
+  readonly sessionId?: string | null;
+  /** Another store than the Skein's own. */
+  readonly store?: Store | null;
+  readonly channel?: string | null;
+  readonly delivery?: Delivery | null;
+  /** Absolute. */
+  readonly cwd?: string | null;
+}
+
+export type Delivery = NonNullable<SessionMeta["delivery"]>;
+
+/** A context with nothing left open. Frozen; what it was made from is not kept. */
+export interface ResolvedContext {
+  /** `null`: the unnamed user. */
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly sessionKey: string;
+  /** `null`: the one that the key has now, or a new one. */
+  readonly sessionId: string | null;
+  readonly store: Store;
+  readonly channel: string | null;
+  readonly delivery: Delivery | null;
+  readonly cwd: string;
+}
+
+export interface ContextDefaults {
+  readonly agentId: string;
+  readonly store: Store;
+  /** With `global`, main is the one session that all senders share. */
+  readonly scope: "per-sender" | "global";
+  /** The folder that an agent is configured with, absolute; `null`: none. */
+  agentCwd(agentId: string): string | null;
+  /** Where work is done otherwise: the workspace of user and agent, or the process's own folder. */
+  workspace(place: { readonly userId: string | null; readonly agentId: string }): string;
+}
+
+/**
+ * Fills in what a context leaves open. The agent: the given one, else the key's, else the default. The key: the given
+ * one, else that of the session id (a session that exists under another key is looked up before), else the agent's
+ * main. The folder: the given one, else the agent's, else the workspace.
+ */
+export function resolveRuntimeContext(context: RuntimeContext, defaults: ContextDefaults): ResolvedContext {
+  const userId = context.userId ?? null;
+  if (userId !== null) userSegment(userId);
+  const sessionId = mapped(context.sessionId, parseSessionId);
+  const given = mapped(context.sessionKey, (text) => givenKey(text, defaults));
+  const agentId = agentOf(mapped(context.agentId, parseAgentId), given, defaults);
+  const key = given ?? impliedKey(agentId, sessionId, defaults);
+  const cwd = context.cwd ?? defaults.agentCwd(agentId) ?? defaults.workspace({ userId, agentId });
+  if (!isAbsolute(cwd)) {
+    const problem = `The working folder "${cwd}" is not absolute`;
+    throw new SkeinError("invalid_arguments", {
+      problem,
+      advice: "Resolve it where it is known what it is relative to",
+    });
+  }
+  const delivery = mapped(context.delivery, (each) => Object.freeze({ ...each }));
+  return Object.freeze({
+    userId,
+    agentId,
+    sessionKey: formatKey(key),
+    sessionId,
+    store: context.store ?? defaults.store,
+    channel: context.channel ?? delivery?.channel ?? channelOf(key),
+    delivery,
+    cwd,
+  });
+}
+
+function givenKey(text: string, { scope }: ContextDefaults): ParsedKey {
+  const key = parseKey(text);
+  if (key.form !== "special" || (key.name === "global" && scope === "global")) return key;
+  const problem =
+    key.name === "global" ? "each sender has sessions of their own here" : "it stands for no session";
+  throw new SkeinError("invalid_key", {
+    key: text,
+    problem,
+    expected: "the key of a session, for example agent:main:main",
+  });
+}
+
+/** A key of one agent in the name of another would be written into the wrong folder. */
+function agentOf(agentId: string | null, key: ParsedKey | null, defaults: ContextDefaults): string {
+  const ofKey = key === null || key.form === "special" ? null : key.agentId;
+  if (agentId !== null && ofKey !== null && agentId !== ofKey) {
+    const problem = `The session key belongs to the agent "${ofKey}", not to "${agentId}"`;
+    throw new SkeinError("invalid_arguments", {
+      problem,
+      advice: "Leave the agent out, or name the key's own",
+    });
+  }
+  return agentId ?? ofKey ?? parseAgentId(defaults.agentId);
+}
+
+function impliedKey(agentId: string, sessionId: string | null, { scope }: ContextDefaults): ParsedKey {
+  if (sessionId !== null) return { form: "named", agentId, sessionId };
+  return scope === "global" ? { form: "special", name: "global" } : { form: "main", agentId };
+}
+
+function channelOf(key: ParsedKey): string | null {
+  return key.form === "direct" || key.form === "group" ? (key.channel ?? null) : null;
+}
+
+function mapped<T, U>(value: T | null | undefined, map: (value: T) => U): U | null {
+  return value === null || value === undefined ? null : map(value);
+}
