@@ -2,9 +2,12 @@ import { existsSync, globSync } from "node:fs";
 import { join } from "node:path";
 import type { SessionTree } from "./core/tree.ts";
 import type { SessionRecord } from "./store/contract.ts";
+import { realDisk } from "./store/files/disk.ts";
+import { agentsIn } from "./store/files/folders.ts";
 import type { SessionPaths } from "./store/files/layout.ts";
 import { homeOf, sessionPaths, usersNamespace, workDbName } from "./store/files/layout.ts";
 import { readSessionFile } from "./store/files/read-session-file.ts";
+import type { Recovery } from "./store/files/recover.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 
@@ -13,26 +16,22 @@ import { openFilesStore } from "./store/files/store.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
 export { repairSessionFile } from "./store/files/lone-file.ts";
 export { readSessionFile } from "./store/files/read-session-file.ts";
+export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 
 export interface FolderOptions {
   readonly root: string;
   readonly durability?: "full" | "os";
   readonly lockTimeoutMs?: number;
-  /** Told, in a sentence, what opening had to put right. */
-  report?(note: string): void;
+  /** Told what had to be put right, or could not be. */
+  report?(found: Recovery): void;
   /** Looks whether the databases are sound before they are used. */
   readonly verify?: boolean;
 }
 
 /** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
 export async function openFolder(options: FolderOptions): Promise<FilesStore> {
-  const { report, ...settings } = options;
-  return openFilesStore({
-    ...settings,
-    index: "in place",
-    ...(report === undefined ? {} : { report: ({ file, note }) => report(`${file}: ${note}`) }),
-  });
+  return openFilesStore({ ...options, index: "in place" });
 }
 
 /** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */
@@ -40,6 +39,12 @@ export function holdsSessions(root: string): boolean {
   if (existsSync(join(root, workDbName))) return true;
   const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
   return globSync(homes, { cwd: root }).length > 0;
+}
+
+/** Whose sessions are in a folder, by its own folders; the unnamed user is `null`. */
+export function usersOf(root: string): (string | null)[] {
+  const homes = new Map([...agentsIn(root, realDisk)].map(({ home, userId }) => [home, userId]));
+  return [...homes].filter(([home, userId]) => home === "" || userId !== null).map(([, userId]) => userId);
 }
 
 type Placed = Pick<SessionRecord, "userId" | "agentId" | "sessionId">;

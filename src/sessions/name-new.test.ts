@@ -18,7 +18,12 @@ describe("names of new sessions", () => {
     ["slack:group:G1", undefined, { key: "agent:main:slack:group:G1" }],
     ["session:trip:thread:9", undefined, { key: "agent:main:session:trip:thread:9" }],
   ])("[CLI14] %s with id %s is %j", (name, sessionId, expected) => {
-    expect(nameNew(name, "main", { sessionId, newId })).toEqual(expected);
+    expect(nameNew(name, { agentId: "main" }, { sessionId, newId })).toEqual(expected);
+  });
+
+  test("[CLI14] where all senders share one session, main is global", () => {
+    const asker = { agentId: "main", scope: "global" } as const;
+    for (const name of ["main", "global"]) expect(nameNew(name, asker, { newId })).toEqual({ key: "global" });
   });
 
   test.each([
@@ -31,6 +36,6 @@ describe("names of new sessions", () => {
     ["nonsense:x", "invalid_key"],
     ["agent:a b:main", "invalid_key"],
   ])("[CLI14] %s is refused as %s", (name, code) => {
-    expect(() => nameNew(name, "main", { newId })).toThrow(expect.objectContaining({ code }));
+    expect(() => nameNew(name, { agentId: "main" }, { newId })).toThrow(expect.objectContaining({ code }));
   });
 });

@@ -1,9 +1,10 @@
 import { formatKey, parseKey } from "../core/keys.ts";
 import { parseSessionId } from "../core/names.ts";
+import type { Asker } from "../core/references.ts";
 import { referenceLookups } from "../core/references.ts";
 import type { SessionInit } from "../store/contract.ts";
 
-/** Words that mean a session by themselves, and can name no new one. */
+/** Words that mean a session by themselves, and can name no new one; where all share one, it is called `global`. */
 const words = new Set(["current", "global", "unknown"]);
 
 /**
@@ -12,15 +13,19 @@ const words = new Set(["current", "global", "unknown"]);
  */
 export function nameNew(
   name: string | undefined,
-  agentId: string,
+  asker: Asker,
   options: { readonly sessionId?: string | undefined; newId(): string },
 ): Pick<SessionInit, "key" | "sessionId"> {
+  const { agentId, scope } = asker;
   const named = (sessionId: string, text = sessionId) => ({
     key: formatKey({ form: "named", agentId, sessionId: parseSessionId(text) }),
     sessionId: parseSessionId(options.sessionId ?? sessionId),
   });
   if (name === undefined) return named(options.sessionId ?? options.newId());
-  const [lookup] = words.has(name) ? [] : referenceLookups(name, { agentId });
+  const isWord = words.has(name) && !(name === "global" && scope === "global");
+  const [lookup] = isWord
+    ? []
+    : referenceLookups(name, { agentId, ...(scope === undefined ? {} : { scope }) });
   if (lookup?.by !== "key") return name.includes(":") ? { key: formatKey(parseKey(name)) } : named(name);
   const key = parseKey(lookup.key);
   if (key.form === "named" && key.thread === undefined) return { ...named(key.sessionId), key: lookup.key };

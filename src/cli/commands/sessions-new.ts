@@ -1,5 +1,6 @@
 import { transcriptPath } from "../../compose.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { parseKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { ForkedPayload, ResetPayload } from "../../protocol/session-changes.ts";
@@ -27,11 +28,12 @@ export async function newCommand(
   await withFolder(
     terminal,
     options,
-    async ({ store, scope, asker }) => {
-      const names = nameNew(name, asker.agentId, { sessionId: options.id, newId: createIdSource() });
+    async ({ store, scope, asker, config }) => {
+      const names = nameNew(name, asker, { sessionId: options.id, newId: createIdSource() });
+      const placeOf = (key: string) => config.agents[agentOf(key)]?.cwd ?? terminal.cwd;
       const record = await store.sessions.create(scope, {
         ...names,
-        cwd: options.cwd === undefined ? terminal.cwd : pathFrom(terminal, options.cwd),
+        cwd: options.cwd === undefined ? placeOf(names.key) : pathFrom(terminal, options.cwd),
         meta: present({ label: options.label }),
       });
       answer(terminal, options, sessionState(record), [
@@ -44,6 +46,11 @@ export async function newCommand(
   );
 }
 
+function agentOf(key: string): string {
+  const parsed = parseKey(key);
+  return parsed.form === "special" ? "main" : parsed.agentId;
+}
+
 export interface ForkOptions extends GlobalOptions {
   readonly at?: string;
   readonly id?: string;
@@ -54,7 +61,11 @@ export async function forkCommand(terminal: Terminal, name: string, options: For
     const { store, scope, asker } = folder;
     const from = await findSession(folder, name);
     const entryId = options.at === undefined ? from.leafId : await findEntryId(folder, from, options.at);
-    const names = nameNew(undefined, from.agentId, { sessionId: options.id, newId: createIdSource() });
+    const names = nameNew(
+      undefined,
+      { agentId: from.agentId },
+      { sessionId: options.id, newId: createIdSource() },
+    );
     const record = await store.sessions.fork(scope, from.sessionId, entryId, { ...names, cwd: from.cwd });
     const payload: ForkedPayload = {
       ...sessionState(record),

@@ -1,5 +1,6 @@
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions, openFolder } from "../../compose.ts";
+import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
@@ -9,7 +10,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
-import { folderPlace } from "./place.ts";
+import { loadSettings } from "./load-settings.ts";
 
 /** An open folder of sessions, and on whose behalf it is looked at. */
 export interface Folder {
@@ -17,6 +18,7 @@ export interface Folder {
   /** The user's sessions; those of one agent alone where `--agent` says so. */
   readonly scope: Scope;
   readonly asker: Asker;
+  readonly config: Config;
   /** A command for the user to type next, about this same folder. */
   toType(...words: readonly string[]): string;
 }
@@ -33,18 +35,24 @@ export async function withFolder<T>(
   use: (folder: Folder) => Promise<T>,
   { create = false }: { readonly create?: boolean } = {},
 ): Promise<T> {
-  const { root } = folderPlace(terminal, options);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const { config } = await loadSettings(terminal, options);
+  const root = config.store.path;
   if (!create && !holdsSessions(root))
     throw nothingThere(root, commandLine(terminal, options, ["sessions", "new"]));
-  const store = await openFolder({ root, report: (note) => tell(terminal, options, note) });
+  const store = await openFolder({
+    root,
+    durability: config.durability,
+    lockTimeoutMs: config.lock.timeoutMs,
+    report: ({ file, note }) => tell(terminal, options, `${file}: ${note}`),
+  });
   try {
     const scope = {
       ...(options.user === undefined ? {} : { userId: options.user }),
       ...(options.agent === undefined ? {} : { agentId }),
     };
     const toType = (...words: readonly string[]) => commandLine(terminal, options, words);
-    return await use({ store, scope, asker: { agentId }, toType });
+    return await use({ store, scope, asker: { agentId, scope: config.session.scope }, config, toType });
   } finally {
     await store.close();
   }

@@ -13,7 +13,7 @@ export function examples(...lines: readonly string[]): string {
 /** Understood before and after the name of a command. */
 export function globalOptions(): Option[] {
   return [
-    new Option("--dir <folder>", "where the sessions are (default: SKEIN_DIR, else ~/.skein)"),
+    new Option("--dir <folder>", "where the sessions are (default: the configured one, else ~/.skein)"),
     new Option("--config <file>", "the configuration file (default: skein.yaml, found upwards from here)"),
     new Option("--user <id>", "whose sessions (default: the unnamed user's)"),
     new Option(
