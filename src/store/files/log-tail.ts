@@ -40,8 +40,6 @@ export function readTail(log: TailSource, index: TailIndex, bytesWanted: number)
   const session = parseSession(found.bytes);
   const base = baseOf(session, found.offset, index);
   if (base === undefined || fold.header === null) return null;
-  // A branch that began lately goes on elsewhere in the log.
-  if (base !== null && fold.chain.offset > wanted) return null;
   const state = base === null ? initialState : index.stateBehind(base);
   if (state === null) return null;
   const before = session.places.filter(({ offset }) => found.offset + offset < logBytes).length;

@@ -164,7 +164,16 @@ export class SessionFile {
     if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
       if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.#widen();
     }
-    const context = this.#tree.context(undefined, options);
+    let context = this.#tree.context(undefined, options);
+    // The tail was all in, and there is more before it.
+    if (
+      this.#tailBytes !== null &&
+      context.cut === null &&
+      typeof this.#tree.header.skein?.base === "string"
+    ) {
+      this.#widen();
+      context = this.#tree.context(undefined, options);
+    }
     return { ...context, diagnostics: [...context.diagnostics, ...this.#findings] };
   }
 
@@ -457,7 +466,10 @@ export class SessionFile {
     const session = readTail(source, this.#lookup, bytes);
     const left = leftOutOf(session?.header ?? null);
     if (session === null || left === null) return false;
-    this.#tree = SessionTree.from(session, { clock, newId });
+    const tree = SessionTree.from(session, { clock, newId });
+    // Nothing but bookkeeping: what was said last stands before it.
+    if (tree.leafId === null && typeof tree.header.skein?.base === "string") return false;
+    this.#tree = tree;
     this.#left = left;
     this.#tailBytes = bytes;
     this.#size = size;

@@ -1,0 +1,109 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { answered, said } from "../../src/conformance/expect.ts";
+import type { EntryDraft } from "../../src/core/seal.ts";
+import type { Scope, Store } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { SimStore } from "../support/sim-store.ts";
+
+const scope: Scope = { userId: "ann", agentId: "main" };
+const tailBytes = 400;
+
+const step = fc.record({
+  do: fc.constantFrom("say", "say", "answer", "model", "think", "name", "label", "branch", "patch", "index"),
+  at: fc.nat(),
+});
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+function draftFor({ do: act, at }: Step, ids: readonly string[]): EntryDraft | null {
+  switch (act) {
+    case "say":
+      return said(`text ${at}`);
+    case "answer":
+      return answered(`answer ${at}`);
+    case "model":
+      return { type: "model_change", provider: "q", modelId: `m${at % 3}` };
+    case "think":
+      return { type: "thinking_level_change", thinkingLevel: at % 2 === 0 ? "high" : "low" };
+    case "name":
+      return { type: "session_info", name: `Name ${at % 5}` };
+    case "label":
+      return ids.length === 0 ? null : { type: "label", targetId: ids[at % ids.length] ?? "", label: "l" };
+    default:
+      return null;
+  }
+}
+
+/** Plays a step; ids of entries come from its number, so that both stores agree. */
+async function play(store: Store, each: Step, number: number, ids: readonly string[]): Promise<void> {
+  const draft = draftFor(each, ids);
+  if (draft !== null) await store.sessions.append(scope, "s", [{ draft, id: `n${number}` }]);
+  else if (each.do === "branch") {
+    await store.sessions.branch(scope, "s", ids.length === 0 ? null : (ids[each.at % ids.length] ?? null));
+  } else if (each.do === "patch") await store.sessions.patch(scope, "s", { displayName: `d${each.at % 4}` });
+  else if (each.do === "index") await store.sessions.list(scope, {});
+}
+
+/** All that can be seen of a session, without ids that each store makes up for itself. */
+async function seen(store: Store): Promise<unknown> {
+  const { sessions } = store;
+  const context = async (byteBudget?: number) => {
+    const found = await sessions.context(scope, "s", byteBudget === undefined ? {} : { byteBudget });
+    return found && { ...found, diagnostics: [] };
+  };
+  const record = await sessions.get(scope, "s");
+  const page = await sessions.page(scope, "s", { along: "branch", limit: 3 });
+  const all = {
+    record: { ...record, uid: "" },
+    small: await context(300),
+    page: page?.entries.map(({ id }) => id),
+    large: await context(5000),
+    whole: await context(),
+  };
+  return JSON.parse(JSON.stringify(all).replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}/g, "made"));
+}
+
+test("[FS19] a long session that was never compacted, opened by its tail, is what the whole log says", async () => {
+  let byTail = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), fc.nat(), async (steps, cut) => {
+      let time = Date.UTC(2026, 0, 1);
+      const clock = { now: () => time };
+      const sim = new SimStore();
+      const settings = { root: "/store", databases: sim.databases, disk: sim.disk, clock, tailBytes };
+      const open = () => openFilesStore({ ...settings, durability: "os" });
+      const memory = createMemoryStore({ clock });
+      let files = await open();
+      const ids: string[] = [];
+      for (const store of [memory, files]) {
+        await store.sessions.create(scope, { key: "agent:main:main", sessionId: "s", cwd: "/w" });
+      }
+      for (const [number, each] of steps.entries()) {
+        time += 1000;
+        // Opened anew now and then, with the index up to date or behind.
+        if (number === cut % steps.length) {
+          await files.close();
+          files = await open();
+        }
+        await play(memory, each, number, ids);
+        await play(files, each, number, ids);
+        if (draftFor(each, ids) !== null) ids.push(`n${number}`);
+      }
+      await files.close();
+      files = await open();
+      const before = sim.disk.bytesRead;
+      await files.sessions.get(scope, "s");
+      const log = sim.disk.textOf("/store/users/ann/agents/main/sessions/s.log.jsonl") ?? "";
+      if (sim.disk.bytesRead - before < log.length) byTail += 1;
+      expect(await seen(files)).toEqual(await seen(memory));
+      await play(memory, { do: "say", at: 1 }, 1000, ids);
+      await play(files, { do: "say", at: 1 }, 1000, ids);
+      expect(await seen(files)).toEqual(await seen(memory));
+      await files.close();
+      await sim.dispose();
+    }),
+    { numRuns: Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 100) },
+  );
+  expect(byTail).toBeGreaterThan(0);
+}, 300_000);
