@@ -12,6 +12,7 @@ const floors: Readonly<Record<string, number>> = {
   access: 2,
   protocol: 2,
   config: 2,
+  interchange: 2,
   runtimes: 3,
   sessions: 3,
   client: 3,

@@ -169,16 +169,53 @@ export const anyEntry = fc.oneof(
 /** The same with one field, somewhere, put to another value or taken away. */
 export const damagedEntry = fc
   .tuple(anyEntry, fc.nat(), fc.oneof(fc.constant(undefined), json, text, fc.constant(null), fc.constant([])))
-  .map(([value, where, replacement]) => {
-    const copy = structuredClone(value);
-    const places = placesIn(copy);
-    const place = places[where % places.length];
-    if (place === undefined) return copy;
-    if (replacement !== undefined) place.holder[place.key] = replacement;
-    else if (Array.isArray(place.holder)) place.holder.splice(Number(place.key), 1);
-    else delete place.holder[place.key];
-    return copy;
+  .map(([value, where, replacement]) => damaged(value, where, replacement));
+
+function damaged<T>(value: T, where: number, replacement: unknown): T {
+  const copy = structuredClone(value);
+  const places = placesIn(copy);
+  const place = places[where % places.length];
+  if (place === undefined) return copy;
+  if (replacement !== undefined) place.holder[place.key] = replacement;
+  else if (Array.isArray(place.holder)) place.holder.splice(Number(place.key), 1);
+  else delete place.holder[place.key];
+  return copy;
+}
+
+/** Lines of a file with some of them damaged, lost, repeated or in another place. */
+export function damagedLines(lines: readonly object[]): fc.Arbitrary<string> {
+  const replacement = fc.oneof(
+    fc.constantFrom<unknown>(undefined, null, [], {}, "", 0, true, "text", "__proto__"),
+    json,
+  );
+  const edit = fc.tuple(
+    fc.constantFrom("field", "drop", "repeat", "move", "cut"),
+    fc.nat(),
+    fc.nat(),
+    replacement,
+  );
+  return fc.array(edit, { minLength: 1, maxLength: 12 }).map((edits) => {
+    const texts = lines.map((line) => JSON.stringify(line));
+    for (const [kind, which, where, value] of edits) {
+      const index = which % texts.length;
+      const line = texts[index] as string;
+      if (kind === "field") texts[index] = JSON.stringify(damaged(parsed(line), where, value));
+      else if (kind === "drop" && texts.length > 1) texts.splice(index, 1);
+      else if (kind === "repeat") texts.splice(where % texts.length, 0, line);
+      else if (kind === "move") texts.splice(where % texts.length, 0, ...texts.splice(index, 1));
+      else if (kind === "cut") texts[index] = line.slice(0, where % (line.length + 1));
+    }
+    return texts.join("\n");
   });
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return line;
+  }
+}
 
 type Holder = Record<string, unknown>;
 

@@ -1,0 +1,83 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { code, fenced, inLine, quoted } from "./markdown-text.ts";
+
+const marks = fc.array(
+  fc.constantFrom("`", "```", "~~~", "\n", " ", "<b>", "</details>", "|", "\\", "- ", "a", "> ", "#"),
+  {
+    maxLength: 25,
+  },
+);
+const marked = fc.oneof(
+  marks.map((parts) => parts.join("")),
+  fc.string({ unit: "grapheme" }),
+);
+
+describe("fences", () => {
+  test("[INT11] nothing in a fence is its end", () => {
+    fc.assert(
+      fc.property(marked, (text) => {
+        const lines = fenced(text, "json").split("\n");
+        const fence = /^`{3,}/.exec(lines[0] ?? "")?.[0] ?? "";
+        const ends = lines.flatMap((line, index) => {
+          const run = /^ {0,3}(`+)[ \t]*$/.exec(line)?.[1] ?? "";
+          return index > 0 && run.length >= fence.length ? [index] : [];
+        });
+        expect(ends).toEqual([lines.length - 3]);
+        expect(lines.slice(1, -3).join("\n")).toBe(text.endsWith("\n") ? text.slice(0, -1) : text);
+      }),
+    );
+  });
+
+  test("[INT11] words to the letter stay in their line", () => {
+    fc.assert(
+      fc.property(marked, (text) => {
+        const shown = code(text);
+        expect(shown).not.toContain("\n");
+        const mark = /^`+/.exec(shown)?.[0] ?? "";
+        const inside = shown.slice(mark.length, -mark.length);
+        expect(Array.from(inside.matchAll(/`+/g), ([run]) => run)).not.toContain(mark);
+      }),
+    );
+  });
+
+  test("[INT11] plain words mean nothing", () => {
+    expect(inLine("# a *b* [c](d) <e> `f` & |\n# g")).toBe(
+      "\\# a \\*b\\* \\[c\\](d) \\<e\\> \\`f\\` \\& \\| \\# g",
+    );
+  });
+});
+
+describe("quotations", () => {
+  test("[INT11] every line is part of it", () => {
+    fc.assert(
+      fc.property(marked, (text) => {
+        const lines = quoted(text).split("\n");
+        expect(lines.slice(-2)).toEqual(["", ""]);
+        for (const line of lines.slice(0, -2)) expect(line).toMatch(/^>/);
+        expect(lines.length - 2).toBe(text.split("\n").length);
+      }),
+    );
+  });
+
+  test.each([
+    ["a tag", "a <b> c", "> a &lt;b> c"],
+    ["a tag in code", "a `<b>` c", "> a `<b>` c"],
+    ["a tag in code with backticks", "``a ` <b>``", "> ``a ` <b>``"],
+    ["code that is not ended", "a ` <b>", "> a ` &lt;b>"],
+    ["code that may be of the line before", "a ` b\nc ` <b> ` d", "> a ` b\n> c ` &lt;b> ` d"],
+    ["an escaped backtick", "\\` <b> `", "> \\` &lt;b> `"],
+    ["a cell of a table", "`a | <b>`", "> `a | &lt;b>`"],
+    ["a block of code", "```\n<b>\n```", "> ```\n> <b>\n> ```"],
+    ["a block that is not ended", "```\n<b>", "> ```\n> &lt;b>"],
+    ["a block in a list", "- a\n\n  ```\n<b>\n  ```", "> - a\n>\n>   ```\n> &lt;b>\n>   ```"],
+    [
+      "a block with a longer one in it",
+      "````\n```\n<b>\n````\n<b>",
+      "> ````\n> ```\n> <b>\n> ````\n> &lt;b>",
+    ],
+    ["another mark", "~~~\n```\n<b>\n~~~", "> ~~~\n> ```\n> <b>\n> ~~~"],
+  ])("[INT11] %s", (_, text, expected) => {
+    expect(quoted(text)).toBe(`${expected}\n\n`);
+  });
+});

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { parseSession } from "../../src/core/parse-session.ts";
+import { SessionTree } from "../../src/core/tree.ts";
+import { exportHtml } from "../../src/interchange/export-html.ts";
+import { exportJsonl } from "../../src/interchange/export-jsonl.ts";
+import { exportMarkdown } from "../../src/interchange/export-markdown.ts";
+
+const folder = fileURLToPath(new URL("interchange/", import.meta.url));
+
+/** A picture of one pixel, under the hash that the sample names. */
+const pixel = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+const blobOf = (sha256: string) => (sha256 === "b".repeat(64) ? pixel : null);
+
+/** Each kind of export, with the ending of its reviewed file. */
+const kinds: Record<string, (tree: SessionTree) => Iterable<string>> = {
+  "[INT10] out.jsonl": (tree) => exportJsonl(tree, blobOf),
+  "[INT11] active.md": (tree) => exportMarkdown(tree, blobOf),
+  "[INT11] all.md": (tree) => exportMarkdown(tree, blobOf, { branches: "all" }),
+  "[INT12] out.html": (tree) => exportHtml(tree, blobOf),
+};
+
+describe("golden exports", () => {
+  for (const sample of ["every-kind", "hostile"]) {
+    test.each(Object.keys(kinds))(`%s of ${sample}`, async (kind) => {
+      const tree = SessionTree.from(parseSession(readFileSync(`${folder}${sample}.jsonl`)));
+      const text = [...(kinds[kind]?.(tree) ?? [])].join("");
+      await expect(text).toMatchFileSnapshot(`${folder}${sample}.${kind.split(" ")[1]}`);
+    });
+  }
+});
