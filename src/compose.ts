@@ -3,9 +3,10 @@ import { join } from "node:path";
 import type { SessionTree } from "./core/tree.ts";
 import type { SessionRecord } from "./store/contract.ts";
 import { realDisk } from "./store/files/disk.ts";
+import { readWhole } from "./store/files/disk-files.ts";
 import { agentsIn } from "./store/files/folders.ts";
 import type { SessionPaths } from "./store/files/layout.ts";
-import { homeOf, sessionPaths, usersNamespace, workDbName } from "./store/files/layout.ts";
+import { blobsFolder, homeOf, sessionPaths, usersNamespace, workDbName } from "./store/files/layout.ts";
 import { readSessionFile } from "./store/files/read-session-file.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import type { FilesStore } from "./store/files/store.ts";
@@ -61,6 +62,12 @@ export function readLog(root: string, session: Placed): Promise<SessionTree> {
 
 export function logPath(root: string, session: Placed): string {
   return pathsOf(root, session).log;
+}
+
+/** The blobs of a session, read when they are asked for. */
+export function readBlobs(root: string, { userId, agentId }: Placed): (sha256: string) => Uint8Array | null {
+  const folder = blobsFolder(root, { home: homeOf(usersNamespace, userId), agentId });
+  return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
 }
 
 function pathsOf(root: string, { userId, agentId, sessionId }: Placed): SessionPaths {

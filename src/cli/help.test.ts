@@ -38,6 +38,7 @@ describe("help", () => {
       const folder = join(home, [...path, index].join("-"));
       cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });
       cpSync(join(family, "main.jsonl"), join(folder, "trip.jsonl"));
+      cpSync(family, join(folder, "transcripts"), { recursive: true });
       const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
     }

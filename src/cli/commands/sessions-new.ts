@@ -42,7 +42,7 @@ export async function newCommand(
         ["file", transcriptPath(store.root, record)],
       ]);
     },
-    { create: true },
+    "create",
   );
 }
 

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions, openFolder } from "../../compose.ts";
 import type { Config } from "../../config/sections/all.ts";
@@ -23,7 +26,10 @@ export interface Folder {
   toType(...words: readonly string[]): string;
 }
 
-const defaultAgent = "main";
+/** What to do where no sessions are: refuse, begin a folder, or try it out in one that is gone afterwards. */
+export type WhenMissing = "refuse" | "create" | "scratch";
+
+export const defaultAgent = "main";
 
 /**
  * Opens the folder, does something with it, and closes it however that ends. A folder that holds no sessions is begun
@@ -33,13 +39,15 @@ export async function withFolder<T>(
   terminal: Terminal,
   options: GlobalOptions,
   use: (folder: Folder) => Promise<T>,
-  { create = false }: { readonly create?: boolean } = {},
+  whenMissing: WhenMissing = "refuse",
 ): Promise<T> {
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   const { config } = await loadSettings(terminal, options);
-  const root = config.store.path;
-  if (!create && !holdsSessions(root))
-    throw nothingThere(root, commandLine(terminal, options, ["sessions", "new"]));
+  const isThere = holdsSessions(config.store.path);
+  if (!isThere && whenMissing === "refuse")
+    throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
+  const scratch = !isThere && whenMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
+  const root = scratch ?? config.store.path;
   const store = await openFolder({
     root,
     durability: config.durability,
@@ -55,6 +63,7 @@ export async function withFolder<T>(
     return await use({ store, scope, asker: { agentId, scope: config.session.scope }, config, toType });
   } finally {
     await store.close();
+    if (scratch !== null) rmSync(scratch, { recursive: true, force: true });
   }
 }
 

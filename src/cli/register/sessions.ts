@@ -3,6 +3,7 @@ import type { Terminal } from "../output/terminal.ts";
 import { examples } from "./options.ts";
 import { registerChanging } from "./sessions-changing.ts";
 import { registerForGood } from "./sessions-for-good.ts";
+import { registerInterchange } from "./sessions-interchange.ts";
 import { registerReading } from "./sessions-reading.ts";
 
 export function registerSessions(program: Command, terminal: Terminal): void {
@@ -12,5 +13,6 @@ export function registerSessions(program: Command, terminal: Terminal): void {
     .addHelpText("after", examples("skein sessions ls", "skein sessions tree ./trip.jsonl"));
   registerReading(sessions, terminal);
   registerChanging(sessions, terminal);
+  registerInterchange(sessions, terminal);
   registerForGood(sessions, terminal);
 }
