@@ -29,7 +29,8 @@ export async function listSessions(
   const page = await sessions.list(scope, query);
   const rows = [];
   for (const session of page.sessions) {
-    const childSessions = await childrenOf(sessions, scope, session.key);
+    // Every list of a store that is behind spends time on catching up.
+    const childSessions = page.behind === 0 ? await childrenOf(sessions, scope, session.key) : [];
     const transcriptPath = place.transcriptPath?.(session);
     rows.push(
       listRow(session, { childSessions, ...(transcriptPath === undefined ? {} : { transcriptPath }) }),

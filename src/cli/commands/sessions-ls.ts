@@ -7,6 +7,7 @@ import type { TrashRow } from "../../protocol/session-list.ts";
 import { modelOf } from "../../sessions/list-row.ts";
 import { listSessions, listTrash } from "../../sessions/list-sessions.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
+import { bringUpIndex } from "../folder/bring-up-index.ts";
 import type { Folder } from "../folder/with-folder.ts";
 import { withFolder } from "../folder/with-folder.ts";
 import { counted, shownAge, shownBytes, shownCost, shownCount } from "../output/amounts.ts";
@@ -81,6 +82,7 @@ async function printSessions(
     path: store.root,
     transcriptPath: (session: ListedSession) => transcriptPath(store.root, session),
   };
+  await bringUpIndex(terminal, folder);
   const { payload, page } = await listSessions(store.sessions, scope, query, place);
   if (options.json === true) {
     printJson(terminal, payload);

@@ -3,6 +3,7 @@ import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { SearchPayload } from "../../protocol/session-list.ts";
 import { searchSessions } from "../../sessions/list-sessions.ts";
+import { bringUpIndex } from "../folder/bring-up-index.ts";
 import { findSession } from "../folder/find-session.ts";
 import type { Folder } from "../folder/with-folder.ts";
 import { withFolder } from "../folder/with-folder.ts";
@@ -35,6 +36,7 @@ export async function searchCommand(terminal: Terminal, text: string, options: S
   };
   await withFolder(terminal, options, async (folder) => {
     const sessionId = session === undefined ? null : (await findSession(folder, session)).sessionId;
+    await bringUpIndex(terminal, folder);
     const query = present({ text, sessionId, role, ...times, limit });
     const found = await searchSessions(folder.store, folder.scope, query);
     if (options.json === true) printJson(terminal, found);
