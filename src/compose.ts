@@ -1,16 +1,20 @@
 import { existsSync, globSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
+import type { Clock } from "./core/clock.ts";
+import type { IdSource } from "./core/ids.ts";
+import { defaultNamespace } from "./core/namespace.ts";
 import type { SessionTree } from "./core/tree.ts";
-import type { SessionRecord } from "./store/contract.ts";
+import type { SessionRecord, Store } from "./store/contract.ts";
 import { realDisk } from "./store/files/disk.ts";
 import { readWhole } from "./store/files/disk-files.ts";
 import { agentsIn } from "./store/files/folders.ts";
-import type { SessionPaths } from "./store/files/layout.ts";
-import { blobsFolder, homeOf, sessionPaths, usersNamespace, workDbName } from "./store/files/layout.ts";
+import type { Namespace, SessionPaths } from "./store/files/layout.ts";
+import { blobsFolder, homeOf, sessionPaths, workDbName } from "./store/files/layout.ts";
 import { readSessionFile } from "./store/files/read-session-file.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
+import { createMemoryStore } from "./store/memory/store.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
@@ -19,6 +23,60 @@ export { repairSessionFile } from "./store/files/lone-file.ts";
 export { readSessionFile } from "./store/files/read-session-file.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
+
+/**
+ * Where a store keeps its sessions, and how.
+ *
+ * @example
+ * ```ts
+ * import type { StoreOptions } from "skein/store";
+ * const options: StoreOptions = { dir: ".skein", durability: "os" };
+ * ```
+ */
+export interface StoreOptions {
+  /** The folder of everything; made if it is not there. */
+  readonly dir: string;
+  /** `full` (default): on the disk before it is acknowledged. `os`: left to the kernel. */
+  readonly durability?: "full" | "os";
+  /** How long to wait for another process that has a session's lock; by default 10,000. */
+  readonly lockTimeoutMs?: number;
+  /** Which folders a user's sessions are in; by default `users/<user>`. */
+  readonly namespace?: Namespace;
+  /** Told what had to be put right, or could not be. */
+  readonly report?: (found: Recovery) => void;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
+/**
+ * Opens a store: sessions as files in a folder, or, with `memory`, for as long as the process lives.
+ *
+ * @example
+ * ```ts
+ * import { createStore } from "skein/store";
+ * const store = await createStore({ dir: ".skein" });
+ * const scope = { userId: "ann", agentId: "main" };
+ * const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/home/ann" });
+ * await store.sessions.append(scope, sessionId, [
+ *   { draft: { type: "message", message: { role: "user", content: "Plan three days in Kyoto" } } },
+ * ]);
+ * const context = await store.sessions.context(scope, sessionId);
+ * await store.close();
+ * ```
+ */
+export function createStore(options: StoreOptions): Promise<FilesStore>;
+export function createStore(options: {
+  readonly memory: true;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}): Promise<Store>;
+export async function createStore(
+  options: StoreOptions | { readonly memory: true; readonly clock?: Clock; readonly newId?: IdSource },
+): Promise<Store> {
+  if ("memory" in options) return createMemoryStore(options);
+  const { dir, ...rest } = options;
+  return openFilesStore({ ...rest, root: resolve(dir) });
+}
 
 export interface FolderOptions {
   readonly root: string;
@@ -66,10 +124,10 @@ export function logPath(root: string, session: Placed): string {
 
 /** The blobs of a session, read when they are asked for. */
 export function readBlobs(root: string, { userId, agentId }: Placed): (sha256: string) => Uint8Array | null {
-  const folder = blobsFolder(root, { home: homeOf(usersNamespace, userId), agentId });
+  const folder = blobsFolder(root, { home: homeOf(defaultNamespace, userId), agentId });
   return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
 }
 
 function pathsOf(root: string, { userId, agentId, sessionId }: Placed): SessionPaths {
-  return sessionPaths(root, { home: homeOf(usersNamespace, userId), agentId }, sessionId);
+  return sessionPaths(root, { home: homeOf(defaultNamespace, userId), agentId }, sessionId);
 }

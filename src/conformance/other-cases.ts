@@ -160,6 +160,12 @@ export const otherCases: readonly CaseTemplate[] = [
       await append(store, alice, "s", "a", "b");
       await append(store, alice, "s", "a");
       await Promise.all([append(store, alice, "s", "c"), append(store, alice, "s", "d")]);
+      const summary = { type: "compaction" as const, summary: "S", firstKeptEntryId: "d", tokensBefore: 1 };
+      await Promise.all([
+        store.sessions.append(alice, "s", [{ draft: summary, id: "sum" }]),
+        append(store, alice, "s", "f"),
+        append(store, alice, "s", "g"),
+      ]);
       await store.sessions.patch(alice, "s", { model: "x" });
       await store.sessions.remove(alice, "s");
       await store.sessions.restore(alice, "s");
@@ -170,6 +176,9 @@ export const otherCases: readonly CaseTemplate[] = [
         "appended s a,b",
         "appended s c",
         "appended s d",
+        "appended s sum",
+        "appended s f",
+        "appended s g",
         "patched s",
         "removed s",
         "restored s",

@@ -1,6 +1,14 @@
 import type { SessionRecord, SessionStore, Store } from "../store/contract.ts";
 
-/** A store broken on purpose. A kit that lets it pass is no kit. */
+/**
+ * A store broken on purpose. A kit that lets it pass is no kit.
+ *
+ * @example
+ * ```ts
+ * import type { Saboteur } from "skein/conformance";
+ * const rules = (all: Saboteur[]) => new Set(all.map(({ breaks }) => breaks));
+ * ```
+ */
 export interface Saboteur {
   readonly name: string;
   /** The rule that must catch it. */
@@ -27,6 +35,19 @@ const anyone =
     return null;
   };
 
+/**
+ * Stores broken on purpose, each of which the kit must catch on the rule that it breaks.
+ *
+ * @example
+ * ```ts
+ * import { saboteurs, storeConformance } from "skein/conformance";
+ * import { createStore } from "skein/store";
+ * for (const { wrap } of saboteurs) {
+ *   const create = async () => ({ store: wrap(await createStore({ memory: true })) });
+ *   storeConformance({ create, capabilities: { reopen: false, powerCut: false } });
+ * }
+ * ```
+ */
 export const saboteurs: readonly Saboteur[] = [
   {
     name: "remove does nothing",

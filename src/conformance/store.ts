@@ -5,7 +5,20 @@ import { lastingCases } from "./lasting-cases.ts";
 import { otherCases } from "./other-cases.ts";
 import { sessionCases } from "./session-cases.ts";
 
-/** Everything that a store must do, as plain functions for any test runner. */
+/**
+ * Everything that a store must do, as plain functions for any test runner.
+ *
+ * @example
+ * ```ts
+ * import { test } from "node:test";
+ * import { storeConformance } from "skein/conformance";
+ * import { createStore } from "skein/store";
+ * const create = async () => ({ store: await createStore({ memory: true }) });
+ * for (const { id, title, run } of storeConformance({ create, capabilities: { reopen: false, powerCut: false } })) {
+ *   test(`[${id}] ${title}`, run);
+ * }
+ * ```
+ */
 export function storeConformance(harness: StoreHarness): Case[] {
   return bindCases([...sessionCases, ...entryCases, ...lastingCases, ...otherCases], harness);
 }

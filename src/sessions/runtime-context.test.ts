@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anyKey } from "../../test/support/keys.ts";
 import { formatKey } from "../core/keys.ts";
-import { homeOf, usersNamespace } from "../store/files/layout.ts";
+import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
+import { homeOf } from "../store/files/layout.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import { checkNamespace, defaultNamespace } from "./namespace.ts";
 import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
 import { resolveRuntimeContext } from "./runtime-context.ts";
 
@@ -119,7 +119,7 @@ describe("namespaces", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 }), (userId) => {
         const folders = checkNamespace(defaultNamespace({ userId }));
-        expect(folders.join("/")).toBe(homeOf(usersNamespace, userId));
+        expect(folders.join("/")).toBe(homeOf(defaultNamespace, userId));
       }),
     );
     expect(checkNamespace(["users", "agents"])).toEqual(["users", "agents"]);

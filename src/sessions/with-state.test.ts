@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Json } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
+import { ActiveTools } from "./active-tools.ts";
 import type { StateModule } from "./with-state.ts";
 import { withState } from "./with-state.ts";
 
@@ -31,6 +32,24 @@ async function prepared() {
 }
 
 describe("withState", () => {
+  test("[STA4] which groups of tools are active is kept for each session, and a new one begins as its agent says", async () => {
+    const { store, held } = await prepared();
+    const run = (sessionId: string, work: (tools: ActiveTools) => void) => {
+      const tools = new ActiveTools(["sessions"]);
+      return withState(store.state, scope, sessionId, [tools], async () => {
+        work(tools);
+        return tools.groups;
+      });
+    };
+    expect(await run("s", (tools) => tools.activate("web"))).toEqual(["sessions", "web"]);
+    expect(await run("s", (tools) => tools.deactivate("sessions"))).toEqual(["web"]);
+    expect(await run("s", () => undefined)).toEqual(["web"]);
+    expect(await run("t", () => undefined)).toEqual(["sessions"]);
+    expect(await held("tools")).toEqual({ groups: ["web"] });
+    await store.state.set(scope, "s", "tools", { groups: ["a", 7], later: true });
+    expect(await run("s", () => undefined)).toEqual(["a"]);
+  });
+
   test("[STA1] state is loaded before and saved after, and a new session begins with none", async () => {
     const { store, held } = await prepared();
     const module = counter();

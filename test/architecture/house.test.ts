@@ -49,6 +49,10 @@ describe("the house", () => {
 
   test("[HSE8] the package's entry is light", () => {
     expect(packagesLoadedBy(files, "src/index.ts")).toEqual([]);
+    for (const entry of ["src/entry-store.ts", "src/entry-conformance.ts"]) {
+      const loaded = packagesLoadedBy(files, entry).filter((name) => !name.startsWith("node:"));
+      expect({ entry, loaded }).toEqual({ entry, loaded: [] });
+    }
     expect(schemaProblems(files)).toEqual([]);
   });
 });

@@ -4,6 +4,7 @@ import { append, create, ids, said } from "../../src/conformance/expect.ts";
 import { parseSession } from "../../src/core/parse-session.ts";
 import { SessionTree } from "../../src/core/tree.ts";
 import type { Scope, Store } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimStore } from "../support/sim-store.ts";
 
 const alice: Scope = { agentId: "main" };
@@ -193,6 +194,27 @@ describe("log and working set", () => {
     expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "c", "d", "e", "f"]);
     expect(await ids(again, alice, "s")).toContain("pi1");
     expect(contextOf(sim, working)).toEqual(contextOf(sim, log));
+    await sim.dispose();
+  });
+
+  test("[FS30] a session that was read ahead is not read again when it is wanted", async () => {
+    let time = Date.UTC(2026, 0, 1);
+    const sim = new SimStore();
+    const settings = { root: "/store", databases: sim.databases, disk: sim.disk, clock: { now: () => time } };
+    const first = await openFilesStore(settings);
+    await create(first, alice, "s");
+    await append(first, alice, "s", "a".repeat(10_000));
+    await first.close();
+    const store = await openFilesStore(settings);
+    await store.sessions.prewarm(alice, "s");
+    await store.sessions.prewarm(alice, "no-such-session");
+    const before = sim.disk.bytesRead;
+    await store.sessions.context(alice, "s");
+    await store.sessions.prewarm(alice, "s");
+    expect(sim.disk.bytesRead).toBe(before);
+    time += 46_000;
+    await store.sessions.prewarm(alice, "s");
+    await store.close();
     await sim.dispose();
   });
 });

@@ -159,6 +159,9 @@ export class SimDisk implements Disk {
     const names = [...this.#durableNames].filter(([path]) => !isIn(path));
     this.#durableNames = new Map([...names, ...[...this.#names].filter(([path]) => isIn(path))]);
     for (const path of this.#folders) if (isIn(path)) this.#durableFolders.add(path);
+    for (const path of [...this.#durableFolders]) {
+      if (isIn(path) && !this.#folders.has(path)) this.#durableFolders.delete(path);
+    }
   }
 
   alive(): void {

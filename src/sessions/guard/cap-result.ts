@@ -7,11 +7,11 @@ const leastPerBlock = 2000;
 
 /**
  * Cuts texts so that together they hold at most `most` characters: each in proportion to its length, but at least
- * 2,000, its head and its tail kept and `note` between them. The same array when they fit.
+ * 2,000, its head and its tail kept and a note between them. The same array when they fit.
  */
 export function capTexts(
   texts: readonly string[],
-  note: string,
+  noteOf: (index: number) => string,
   most = mostResultCharacters,
 ): readonly string[] {
   const total = texts.reduce((sum, text) => sum + text.length, 0);
@@ -20,7 +20,7 @@ export function capTexts(
     texts.map((text) => text.length),
     most,
   );
-  return texts.map((text, index) => capText(text, note, shares[index] ?? leastPerBlock));
+  return texts.map((text, index) => capText(text, noteOf(index), shares[index] ?? leastPerBlock));
 }
 
 /** Short texts keep all of theirs; the others share what is left in proportion. */

@@ -69,6 +69,24 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant"]);
   });
 
+  test("[GRD8] new input brings an archived session back; an answer does not", async () => {
+    const { store, say } = await guarded();
+    await store.sessions.patch(scope, "s", { archived: true });
+    await say(calling());
+    expect((await store.sessions.get(scope, "s"))?.meta.archived).toBe(true);
+    await say(user("Are you there?"));
+    expect((await store.sessions.get(scope, "s"))?.meta.archived).toBeUndefined();
+  });
+
+  test("[GRD2] the last of three hundred parallel calls is answered like the first", async () => {
+    const { say, store } = await guarded();
+    const ids = Array.from({ length: 300 }, (_, index) => `c${index}`);
+    await say(calling(...ids.map((id) => call(id))));
+    for (const id of ids) expect((await say(result(id))).refused).toBeNull();
+    await say(user("Thank you"));
+    expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
+  });
+
   test("[GRD2] a result that answers no open call is refused, once, twice, out of turn", async () => {
     const { store, say } = await guarded();
     expect((await say(result("a"))).refused).toContain("no open call");
@@ -106,6 +124,19 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant", "user"]);
   });
 
+  test("[GRD4] a long text of the user is kept whole in a blob that its block names", async () => {
+    const { store, say } = await guarded();
+    const text = `begin ${"x".repeat(500_000)} end`;
+    const { entries } = await say(user(text));
+    const [entry] = entries;
+    if (entry?.type !== "message" || entry.message.role !== "user") throw new Error("not written");
+    const [block] = entry.message.content as { text: string; skein: { blob: { sha256: string } } }[];
+    expect(block?.text.length).toBeLessThanOrEqual(400_000);
+    expect(block?.text).toMatch(/^begin x.*x end$/s);
+    const bytes = await store.blobs.get(scope, block?.skein.blob.sha256 ?? "");
+    expect(Buffer.from(bytes ?? []).toString()).toBe(text);
+  });
+
   test("[GRD4] texts are cut to the cap in proportion, head and tail kept, no pair of surrogates split", () => {
     fc.assert(
       fc.property(
@@ -113,7 +144,7 @@ describe("the guard", () => {
         fc.integer({ min: 3000, max: 20_000 }),
         (lengths, most) => {
           const texts = lengths.map((length, index) => `${index}${"😀".repeat(length)}${index}`);
-          const capped = capTexts(texts, "[…]", most);
+          const capped = capTexts(texts, () => "[…]", most);
           const total = (all: readonly string[]) => all.reduce((sum, text) => sum + text.length, 0);
           if (total(texts) <= most) {
             expect(capped).toBe(texts);

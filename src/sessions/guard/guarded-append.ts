@@ -1,6 +1,7 @@
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type {
+  BlobRef,
   ImageBlock,
   Message,
   TextBlock,
@@ -9,7 +10,7 @@ import type {
 } from "../../core/messages.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import type { AppendItem, AppendOptions, Scope, Store } from "../../store/contract.ts";
+import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { capTexts, mostResultCharacters } from "./cap-result.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
@@ -36,6 +37,8 @@ export interface GuardDeps {
 /** Base64 of 64 KB: images from this size on live as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
 const pathLimit = 200;
+/** A message with more calls than this is beyond any provider. */
+const mostCalls = 1000;
 const mostTries = 20;
 const syntheticText =
   "[skein] No result was recorded for this call: the run was interrupted before it ended.";
@@ -54,7 +57,7 @@ export async function guardedAppend(
   const notes: GuardNote[] = [];
   const prepared = await prepare(deps, scope, message, notes);
   if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
-  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
     if (prepared.message.role === "toolResult") {
       const { toolCallId } = prepared.message;
@@ -68,6 +71,15 @@ export async function guardedAppend(
     );
     return { items: [...synthetic, itemOf(prepared.message, options.id)], notes: [...notes, ...told] };
   });
+  if (prepared.message.role === "user" && done.entries.length > 0)
+    await unarchive(deps.store, scope, sessionId);
+  return done;
+}
+
+/** New input brings a session back that was archived. */
+async function unarchive(store: Store, scope: Scope, sessionId: string): Promise<void> {
+  const session = await store.sessions.get(scope, sessionId);
+  if (session?.meta.archived === true) await store.sessions.patch(scope, sessionId, { archived: null });
 }
 
 /** At a run's end: a synthetic result for each call that is still open. */
@@ -109,7 +121,7 @@ async function decideAndAppend(
   decide: (path: readonly Entry[]) => Decision,
 ): Promise<GuardedAppend> {
   for (let tries = 1; ; tries++) {
-    const page = await store.sessions.page(scope, sessionId, { along: "branch", limit: pathLimit });
+    const page = await lastTurn(store, scope, sessionId);
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
     const known = page.entries.find((entry) => entry.id === options.id);
@@ -128,6 +140,21 @@ async function decideAndAppend(
       if (!moved || tries === mostTries) throw error;
     }
   }
+}
+
+/** The end of the branch, as far back as the message whose calls may be open. */
+async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<EntryPage | null> {
+  const range = { along: "branch", limit: pathLimit } as const;
+  const page = await store.sessions.page(scope, sessionId, range);
+  const isWhole = page?.entries.some(
+    ({ type }, index) => type === "message" && !isResult(page.entries[index]),
+  );
+  if (page === null || isWhole === true || !page.hasEarlier) return page;
+  return store.sessions.page(scope, sessionId, { ...range, limit: mostCalls });
+}
+
+function isResult(entry: Entry | undefined): boolean {
+  return entry?.type === "message" && entry.message.role === "toolResult";
 }
 
 async function prepare(
@@ -164,11 +191,14 @@ async function withBlobs(
   notes: GuardNote[],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  if (typeof message.content === "string") return message;
-  const capped =
-    message.role === "toolResult" ? await capResult(store, scope, message.content, notes) : message.content;
+  if (typeof message.content === "string" && message.content.length <= mostResultCharacters) return message;
+  const blocks =
+    typeof message.content === "string"
+      ? [{ type: "text" as const, text: message.content }]
+      : message.content;
+  const capped = await capResult(store, scope, blocks, notes);
   const content = await Promise.all(capped.map((block) => imageToBlob(store, scope, block, notes)));
-  return content.some((block, index) => block !== message.content[index]) ? { ...message, content } : message;
+  return content.some((block, index) => block !== blocks[index]) ? { ...message, content } : message;
 }
 
 type Block = TextBlock | ImageBlock;
@@ -182,16 +212,32 @@ async function capResult(
   const texts = content.map((block) => (block.type === "text" ? block.text : ""));
   const total = texts.reduce((sum, text) => sum + text.length, 0);
   if (total <= mostResultCharacters) return [...content];
-  const sha256 = await store.blobs.put(scope, new TextEncoder().encode(texts.join("\n")));
-  const note = `\n[… cut from ${total} characters; the whole result is kept as blob ${sha256} …]\n`;
-  const capped = capTexts(texts, note);
+  // Every note is as long as any other, so what is cut does not depend on it.
+  const noteOf = (sha256: string) =>
+    `\n[… cut from ${total} characters; the whole is kept as blob ${sha256} …]\n`;
+  const isCut = capTexts(texts, () => noteOf(anyHash)).map((text, index) => text !== texts[index]);
+  const blobs = await Promise.all(
+    texts.map((text, index) => (isCut[index] === true ? textToBlob(store, scope, text) : null)),
+  );
+  const capped = capTexts(texts, (index) => noteOf(blobs[index]?.sha256 ?? anyHash));
+  const kept = blobs.flatMap((blob) => (blob === null ? [] : [blob.sha256]));
   notes.push({
     kind: "result_capped",
-    note: `a result of ${total} characters was cut; the whole is blob ${sha256}`,
+    note: `a text of ${total} characters was cut; the whole is kept as blob ${kept.join(", ")}`,
   });
-  return content.map((block, index) =>
-    block.type === "text" ? { ...block, text: capped[index] ?? "" } : block,
-  );
+  return content.map((block, index) => {
+    if (block.type !== "text") return block;
+    const blob = blobs[index] ?? null;
+    return { ...block, text: capped[index] ?? "", ...(blob === null ? {} : { skein: { blob } }) };
+  });
+}
+
+const anyHash = "0".repeat(64);
+
+async function textToBlob(store: Store, scope: Scope, text: string): Promise<BlobRef> {
+  const bytes = new TextEncoder().encode(text);
+  const sha256 = await store.blobs.put(scope, bytes);
+  return { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
 }
 
 /** An image becomes a text block that others can read, and that says where the image is. */

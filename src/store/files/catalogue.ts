@@ -169,7 +169,7 @@ export class SessionCatalogue {
     const first = row.state === "pending" ? headerOf(row) : null;
     const lookup = this.#lookup(row.uid);
     const file = await SessionFile.open(this.pathsOf(row), this.#lockOf(row), first, lookup, this.settings);
-    if (row.state === "pending") this.work.move(row.uid, "pending", "live");
+    if (row.state === "pending") this.work.made(row.uid);
     return file;
   }
 

@@ -9,10 +9,17 @@ import { agentsIn, sessionsIn } from "./folders.ts";
 import { sessionPaths, sessionsFolder } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
 import { claimLog } from "./rebuild.ts";
-import { isDamage } from "./recover.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
-/** Something that a check of the files found. */
+/**
+ * Something that a check of the files found.
+ *
+ * @example
+ * ```ts
+ * import type { CheckFinding } from "skein/store";
+ * const open = (found: CheckFinding[]) => found.filter(({ fixable, fixed }) => fixable && !fixed);
+ * ```
+ */
 export interface CheckFinding {
   readonly area: "databases" | "logs" | "index" | "locks" | "blobs" | "leftovers" | "disk";
   /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
@@ -26,6 +33,15 @@ export interface CheckFinding {
   readonly fixed: boolean;
 }
 
+/**
+ * Told how far something long is.
+ *
+ * @example
+ * ```ts
+ * import type { Progress } from "skein/store";
+ * const progress: Progress = (done, total) => console.log(`${done} of ${total}`);
+ * ```
+ */
 export type Progress = (done: number, total: number) => void;
 
 export interface CheckParts {
@@ -159,34 +175,29 @@ function checkLogs(parts: CheckParts): void {
   progress(rows.length, rows.length);
 }
 
-/** Whether the index says what the logs say. */
+/** Whether the index says what the logs say; what it is marked for it will read by itself. */
 async function checkIndex(parts: CheckParts): Promise<void> {
   const { catalogue, databases, fix, progress } = parts;
   const { disk } = catalogue.settings;
-  const marked = new Set(catalogue.work.dirty());
   const file = join(databases, "index.db");
-  try {
-    const behind = catalogue.work.live().filter((row) => {
-      const known = catalogue.index.knownBytes(row.uid);
-      const log = disk.stat(catalogue.pathsOf(row).log);
-      return log !== null && !marked.has(row.uid) && known?.logBytes !== log.size;
-    });
-    if (behind.length > 0) {
-      const what = `The index does not know that ${behind.length} logs have changed`;
-      const remedy = "Read them again";
-      const mend = () => behind.forEach(({ uid }) => void catalogue.work.markDirty(uid));
-      tell(parts, { area: "index", severity: "warning", file, what, remedy }, mend);
-    }
-  } catch (error) {
-    if (!isDamage(error)) throw error;
+  const marked = new Set(catalogue.work.dirty());
+  const behind = catalogue.work.live().filter((row) => {
+    const log = disk.stat(catalogue.pathsOf(row).log);
+    return log !== null && catalogue.index.knownBytes(row.uid)?.logBytes !== log.size;
+  });
+  const unmarked = behind.filter(({ uid }) => !marked.has(uid));
+  if (unmarked.length > 0) {
+    const what = `The index does not know that ${unmarked.length} logs have changed`;
+    const mend = () => {
+      for (const { uid } of unmarked) catalogue.work.markDirty(uid);
+    };
+    tell(parts, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, mend);
   }
-  if (marked.size > 0 || fix) {
-    if (fix) await catalogue.feed.bringUpAll(progress);
-    const left = catalogue.work.dirty().length;
-    if (!fix && left > 0) {
-      const what = `The index is behind for ${left} sessions`;
-      const remedy = "Lists and searches bring it up; a fix does so now";
-      tell(parts, { area: "index", severity: "note", file, what, remedy }, () => undefined);
-    }
+  const waiting = behind.length - unmarked.length;
+  if (waiting > 0) {
+    const what = `The index is behind for ${waiting} sessions`;
+    const remedy = "Lists and searches bring it up; a fix does so now";
+    tell(parts, { area: "index", severity: "note", file, what, remedy }, () => undefined);
   }
+  if (fix) await catalogue.feed.bringUpAll(progress);
 }

@@ -36,27 +36,44 @@ export async function replaceWhole(
   bytes: Uint8Array,
   token: string,
 ): Promise<void> {
-  const folder = dirname(path);
-  await makeFolderDurably(disk, folder);
-  const temporary = join(folder, `.${basename(path)}.${token}.tmp`);
+  await makeFolderDurably(disk, dirname(path));
+  disk.rename(await writeBeside(disk, path, bytes, token, true), path);
+  await disk.syncFolder(dirname(path));
+}
+
+/** Writes a temporary file beside the one it is to become, and gives its path. A failed write leaves nothing behind. */
+export async function writeBeside(
+  disk: Disk,
+  path: string,
+  bytes: Uint8Array,
+  token: string,
+  isDurable: boolean,
+): Promise<string> {
+  const temporary = join(dirname(path), `.${basename(path)}.${token}.tmp`);
   disk.unlink(temporary);
   const file = disk.create(temporary);
   try {
     appendWhole(file, bytes);
-    await file.sync();
+    if (isDurable) await file.sync();
   } catch (error) {
-    file.close();
     disk.unlink(temporary);
     throw error;
+  } finally {
+    file.close();
   }
-  file.close();
-  disk.rename(temporary, path);
-  await disk.syncFolder(folder);
+  return temporary;
 }
 
 /** Makes a folder whose own name, and those of the folders above it, survive a power cut. */
 export async function makeFolderDurably(disk: Disk, folder: string): Promise<void> {
   for (const made of disk.makeFolder(folder)) await disk.syncFolder(dirname(made));
+}
+
+/** A folder and all that is in it, gone after a power cut too. */
+export async function removeTreeDurably(disk: Disk, folder: string): Promise<void> {
+  if (!disk.isFolder(folder)) return;
+  disk.removeTree(folder);
+  await disk.syncFolder(dirname(folder));
 }
 
 /** Whether an error says that the file is there already. */

@@ -10,7 +10,7 @@ import { logEnding, sessionsFolder, trashName, workingEnding } from "./layout.ts
 /** What lies in the folders, for those who cannot ask the databases. */
 
 /** Homes are no deeper than this. */
-const deepestHome = 4;
+const deepestHome = 8;
 
 /** The folder of an agent that has sessions, and whose it is as far as the folder's name says. */
 export interface FoundAgent extends AgentPlace {

@@ -300,6 +300,13 @@ export class IndexDb {
     });
   }
 
+  /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. */
+  scrub(): void {
+    this.db.run("INSERT INTO words (words) VALUES ('optimize')");
+    this.db.sql("VACUUM").run();
+    this.checkpoint();
+  }
+
   /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
   checkpoint(): boolean {
     return this.db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;

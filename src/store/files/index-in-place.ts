@@ -51,6 +51,12 @@ export class IndexInPlace implements IndexService {
     this.#parts.index.remove(uid);
   }
 
+  async scrub(places: readonly AgentPlace[]): Promise<void> {
+    this.#parts.index.scrub();
+    for (const place of places) this.#listings.touch(place);
+    await this.#listings.write(true);
+  }
+
   /**
    * A session with its lock held may be about to grow: whoever takes the lock marks it first, so a mark is taken away
    * only where nobody has it.

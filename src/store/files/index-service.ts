@@ -13,6 +13,8 @@ export interface IndexService {
   bringUp(uid: string, bytesBehind: number): Promise<void>;
   search(search: WordSearch): Promise<readonly FoundEntry[]>;
   remove(uid: string): Promise<void>;
+  /** Leaves nothing of what was removed in the index's own pages, and writes these listings anew. */
+  scrub(places: readonly AgentPlace[]): Promise<void>;
   /** Once the index is on the disk, takes away the marks of sessions that it is up with. */
   settle(): Promise<void>;
   /** These folders' listings have to be written anew. */
@@ -30,6 +32,7 @@ export const serviceCalls = [
   "bringUp",
   "search",
   "remove",
+  "scrub",
   "settle",
   "touchListings",
   "writeListings",

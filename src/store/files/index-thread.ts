@@ -61,6 +61,10 @@ export class IndexThread implements IndexService {
     await this.#call("remove", uid);
   }
 
+  async scrub(places: readonly AgentPlace[]): Promise<void> {
+    await this.#call("scrub", places);
+  }
+
   async settle(): Promise<void> {
     if (this.#worker === null) await this.#inPlace.settle();
     else await this.#call("settle");

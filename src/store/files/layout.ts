@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { userSegment } from "../../core/path-segment.ts";
+import { checkNamespace } from "../../core/namespace.ts";
 
 /** Where everything lives under the root. Ids have been checked before they come here. */
 
@@ -24,14 +24,19 @@ export const trashName = "trash";
 export const logEnding = ".log.jsonl";
 export const workingEnding = ".jsonl";
 
-/** Decides the folders of a user, from the root on. Each name is encoded, so any text will do. */
+/**
+ * Decides the folders of a user, from the root on. Each name is encoded, so any text will do.
+ *
+ * @example
+ * ```ts
+ * import type { Namespace } from "skein/store";
+ * const perTenant: Namespace = ({ userId }) => (userId === undefined ? [] : ["tenants", "acme", userId]);
+ * ```
+ */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
-export const usersNamespace: Namespace = ({ userId }) => (userId === undefined ? [] : ["users", userId]);
-
 export function homeOf(namespace: Namespace, userId: string | null): string {
-  const names = namespace(userId === null ? {} : { userId });
-  return names.map(userSegment).join("/");
+  return checkNamespace(namespace(userId === null ? {} : { userId })).join("/");
 }
 
 /** Where the id of a user stands whose folder name is a hash; `null` for names that can be read back. */

@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import { makeFolderDurably } from "./disk-files.ts";
+import { makeFolderDurably, removeTreeDurably } from "./disk-files.ts";
 import { attachmentsFolder, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
 import type { SessionFileSettings } from "./session-file.ts";
 import { moveSession } from "./session-file.ts";
@@ -41,13 +41,25 @@ export class Moves {
     });
   }
 
-  /** Files first, the claim on the id last: until then it is done again. */
+  /** Files first, durably, the claim on the id last: until then it is done again. */
   async purge(row: SessionRow, tombstone: { what: string; name: string; at: number }): Promise<void> {
-    const { disk, root } = this.#settings;
-    disk.removeTree(trashedPaths(root, row.uid, row.sessionId).folder);
-    disk.removeTree(stateFolder(root, row, row.sessionId));
-    disk.removeTree(attachmentsFolder(root, row, row.sessionId));
+    await this.removeFiles(row);
     this.#work.forget([row.uid], tombstone);
+  }
+
+  /** All files of a session that is in the trash, or was to go there. */
+  async removeFiles(row: SessionRow): Promise<void> {
+    const { disk, root } = this.#settings;
+    const { log, working, folder } = sessionPaths(root, row, row.sessionId);
+    const isLeft = [log, working].map((path) => disk.unlink(path)).includes(true);
+    if (isLeft) await disk.syncFolder(folder);
+    for (const path of [
+      trashedPaths(root, row.uid, row.sessionId).folder,
+      stateFolder(root, row, row.sessionId),
+      attachmentsFolder(root, row, row.sessionId),
+    ]) {
+      await removeTreeDurably(disk, path);
+    }
   }
 
   /** What a crash left half-done: sessions on their way into the trash or out of it, and forks that nobody was told of. */

@@ -68,10 +68,9 @@ export class OpenFiles {
   #close(uid: string, held: Held): void {
     this.#forget(uid, held);
     const closing = held.opening
-      .then(
-        (file) => file.close(),
-        () => undefined,
-      )
+      .then((file) => file.close())
+      // It never opened, or the disk did not let go of its lock: there is nobody to tell, and nothing is lost.
+      .catch(() => undefined)
       .finally(() => {
         if (this.#closing.get(uid) === closing) this.#closing.delete(uid);
       });

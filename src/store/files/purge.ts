@@ -6,7 +6,7 @@ import type { Redaction } from "../contract.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
-import { readWhole, replaceWhole } from "./disk-files.ts";
+import { readWhole, removeTreeDurably, replaceWhole } from "./disk-files.ts";
 import { blobsFolder } from "./layout.ts";
 import type { SessionRow } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
@@ -37,6 +37,7 @@ export async function redactEntries(
     if (isThere(each)) changed.push(each);
   }
   await dropBlobs(catalogue, row, wanted);
+  if (done.length > 0) await catalogue.feed.service.scrub(changed);
   return { redaction: redactionOf(done.toReversed()), changed };
 }
 
@@ -130,13 +131,12 @@ export async function purgeUser(
     await feed.service.remove(row.uid);
   }
   const { disk, root } = settings;
+  for (const row of rows) await moves.removeFiles(row);
   const isTheirs = home !== "" && work.othersIn(home, userId) === 0;
+  if (isTheirs) await removeTreeDurably(disk, join(root, home));
   const name = createHash("sha256").update(userId).digest("hex");
-  for (const row of rows) {
-    const { log, working } = catalogue.pathsOf({ ...row, state: "live" });
-    for (const path of [log, working]) disk.unlink(path);
-    await moves.purge(row, { what: "user", name, at: catalogue.now() });
-  }
-  if (isTheirs) disk.removeTree(join(root, home));
+  const uids = rows.map(({ uid }) => uid);
+  work.forget(uids, { what: "user", name, at: catalogue.now() });
+  await feed.service.scrub([]);
   return rows;
 }

@@ -1,7 +1,15 @@
 import { existsSync, renameSync } from "node:fs";
 import { SkeinError } from "../../core/errors.ts";
 
-/** What had to be put right, or could not be. */
+/**
+ * What had to be put right, or could not be.
+ *
+ * @example
+ * ```ts
+ * import type { Recovery } from "skein/store";
+ * const log = ({ kind, file, note }: Recovery) => console.error(`${kind} ${file}: ${note}`);
+ * ```
+ */
 export interface Recovery {
   readonly kind: "set_aside" | "rebuilt" | "claim_changed" | "not_taken_in" | "not_indexed" | "adopted";
   readonly file: string;
@@ -29,6 +37,6 @@ export function openOrSetAside<T>(
   }
 }
 
-export function isDamage(error: unknown): boolean {
+function isDamage(error: unknown): boolean {
   return /malformed|not a database|corrupt|file is encrypted/i.test(String((error as Error)?.message));
 }

@@ -14,7 +14,7 @@ import type { VersionedMeta } from "../session-meta.ts";
 import { metaOf } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
+import { makeFolderDurably, readWhole, replaceWhole, writeBeside } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { failed, LogFile } from "./log-file.ts";
@@ -69,6 +69,8 @@ export class SessionFile {
   readonly #findings: Diagnostic[] = [];
   #isClosed = false;
   #isMoved = false;
+  /** Writes that wait for the disk or a cut; `null`: there is none. Never rejects. */
+  #settling: Promise<unknown> | null = null;
   /** Nothing has been written since the lock was taken. */
   #isFirst = true;
   /** As far as the log is in the tree. */
@@ -206,7 +208,7 @@ export class SessionFile {
 
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
   write(make: (tree: SessionTree) => Plan, options: WriteOptions = {}): Promise<Plan> {
-    if (this.#isClosed) return Promise.reject(new FileClosed());
+    if (this.#isClosed || this.#isMoved) return Promise.reject(new FileClosed());
     // In a burst, with nobody before us, there is nothing to wait for.
     const writing = this.#lock.join(this.#mutex.isBusy)
       ? this.#writeAtOnce(make, options)
@@ -217,9 +219,8 @@ export class SessionFile {
   #writeAtOnce(make: (tree: SessionTree) => Plan, options: WriteOptions): Plan | Promise<Plan> {
     try {
       const { plan, mark, recut } = this.#planAndAppend(make, options);
-      if (mark !== null && (recut || this.#settings.durability === "full")) {
-        return this.#settleAndLetGo(plan, mark, recut);
-      }
+      const mustWait = recut || this.#settings.durability === "full" || this.#settling !== null;
+      if (mark !== null && mustWait) return this.#settleAndLetGo(plan, mark, recut);
       if (mark !== null) this.#follow(mark);
       this.#lock.letGo();
       return plan;
@@ -243,10 +244,17 @@ export class SessionFile {
     return this.#settleAndLetGo(plan, mark, recut);
   }
 
+  /** Writes are acknowledged in the order in which they stand in the log, whatever each has to wait for. */
   async #settleAndLetGo(plan: Plan, mark: LogMark | null, recut: boolean): Promise<Plan> {
+    const before = this.#settling;
+    const work = mark === null ? Promise.resolve() : this.#settle(mark, recut);
+    const settling = Promise.allSettled([before, work]);
+    this.#settling = settling;
     try {
-      if (mark !== null) await this.#settle(mark, recut);
+      await before;
+      await work;
     } finally {
+      if (this.#settling === settling) this.#settling = null;
       this.#lock.letGo();
     }
     return plan;
@@ -537,9 +545,11 @@ async function begin(
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
     if (bytes === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    await replaceWhole(disk, paths.log, bytes, newId());
+    const isDurable = settings.durability === "full";
+    disk.rename(await writeBeside(disk, paths.log, bytes, newId(), isDurable), paths.log);
     disk.unlink(paths.working);
-    if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
+    disk.link(paths.log, paths.working);
+    if (isDurable) await disk.syncFolder(paths.folder);
   } finally {
     lock.release();
   }

@@ -5,6 +5,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { defaultNamespace } from "../../core/namespace.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Scope, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
@@ -17,7 +18,7 @@ import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
-import { indexDbName, usersNamespace, workDbName } from "./layout.ts";
+import { indexDbName, workDbName } from "./layout.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
 import { openOrSetAside } from "./recover.ts";
@@ -29,7 +30,15 @@ import { filesUpkeep } from "./upkeep.ts";
 import { WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/** A store in a folder. */
+/**
+ * A store in a folder.
+ *
+ * @example
+ * ```ts
+ * import type { FilesStore } from "skein/store";
+ * const check = (store: FilesStore) => store.upkeep.check({ fix: false });
+ * ```
+ */
 export interface FilesStore extends Store {
   readonly root: string;
   readonly upkeep: FilesUpkeep;
@@ -71,7 +80,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     disk = realDisk,
     clock = systemClock,
     databases = root,
-    namespace = usersNamespace,
+    namespace = defaultNamespace,
   } = options;
   const newId = options.newId ?? createIdSource(clock);
   mkdirSync(databases, { recursive: true, mode: 0o700 });
@@ -89,9 +98,10 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     sleep: async (ms) => void (await sleep(ms)),
   };
   const claims = { root, disk, work, namespace, report, newId };
-  if (work.isEmpty()) {
+  if (work.isNew()) {
     rebuildClaims(claims);
     await adoptAll(claims);
+    work.begin(clock.now());
   }
   if (index.isEmpty()) work.markAllDirty();
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });

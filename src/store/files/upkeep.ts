@@ -1,3 +1,5 @@
+import { inScope } from "../changes.ts";
+import type { Scope } from "../contract.ts";
 import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
@@ -5,7 +7,15 @@ import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
 import type { RebuildParts } from "./rebuild.ts";
 
-/** What a folder of sessions needs now and then, beside what every store does. */
+/**
+ * What a folder of sessions needs now and then, beside what every store does.
+ *
+ * @example
+ * ```ts
+ * import type { FilesUpkeep } from "skein/store";
+ * const nightly = (upkeep: FilesUpkeep, folder: string) => upkeep.backup(folder);
+ * ```
+ */
 export interface FilesUpkeep {
   /** Brings the index up, however long it takes. How many sessions could not be. */
   bringUpIndex(progress?: Progress): Promise<number>;
@@ -13,6 +23,10 @@ export interface FilesUpkeep {
   backup(folder: string, progress?: Progress): Promise<{ readonly files: number; readonly bytes: number }>;
   /** Looks at everything; changes nothing unless told to fix. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
+  /** Whose sessions are here; `null` is the unnamed user. */
+  users(): readonly (string | null)[];
+  /** Where a session's files are; `null`: there is no such session. */
+  files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
@@ -33,6 +47,13 @@ export function filesUpkeep(
     bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
     backup: (folder, progress = silent) => backupFiles(catalogue, databases, folder, progress),
     sweepBlobs: sweep,
+    users: () => catalogue.work.users(),
+    files: (scope, sessionId) => {
+      const row = catalogue.work.byId(scope.userId ?? null, sessionId);
+      if (row === null || !inScope(scope, row)) return null;
+      const { log, working } = catalogue.pathsOf(row);
+      return { log, working };
+    },
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);

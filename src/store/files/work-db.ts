@@ -61,6 +61,7 @@ const migrations = [
    CREATE INDEX sessions_todo ON sessions (uid) WHERE todo IS NOT NULL;
    CREATE INDEX sessions_state ON sessions (state) WHERE state <> 'live';
    CREATE TABLE dirty (uid TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+   CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
    CREATE TABLE tombstones (id INTEGER PRIMARY KEY, what TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;`,
 ];
 
@@ -74,7 +75,8 @@ export class WorkDb {
   #dataVersion = 0;
 
   constructor(path: string) {
-    this.#db = new Database(path, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;", migrations);
+    const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;";
+    this.#db = new Database(path, pragmas, migrations);
   }
 
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
@@ -118,9 +120,27 @@ export class WorkDb {
     this.#claiming([uid], () => this.#db.run(sql, to, time, uid, from));
   }
 
+  /** Its files are made. Not synced: one that is still pending after a power cut finds them there. */
+  made(uid: string): void {
+    this.#rows.clear();
+    this.#db.unsynced(() =>
+      this.#db.run(
+        "UPDATE sessions SET state = 'live' WHERE uid = ? AND state IN ('pending', 'forking')",
+        uid,
+      ),
+    );
+  }
+
   /** Every session of a user, in whatever state. */
   ofUser(userId: string | null): SessionRow[] {
     return this.#many("user = ?", userId ?? "");
+  }
+
+  users(): (string | null)[] {
+    return this.#db
+      .sql("SELECT DISTINCT user FROM sessions")
+      .all()
+      .map(({ user }) => (user === "" ? null : String(user)));
   }
 
   /** How many sessions other users have in a folder. */
@@ -144,6 +164,8 @@ export class WorkDb {
       const { what, name, at } = tombstone;
       this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
     });
+    // The write-ahead log still has the pages as they were.
+    this.#db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get();
   }
 
   inState(state: SessionState): SessionRow[] {
@@ -215,8 +237,13 @@ export class WorkDb {
     );
   }
 
-  isEmpty(): boolean {
-    return this.#db.sql("SELECT 1 FROM sessions LIMIT 1").get() === undefined;
+  /** Whether it was made just now, and knows nothing of the logs that may be there. */
+  isNew(): boolean {
+    return this.#db.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() === undefined;
+  }
+
+  begin(time: number): void {
+    this.#db.run("INSERT OR IGNORE INTO facts (name, value) VALUES ('begun', ?)", String(time));
   }
 
   /** For an index that has to be made anew. */

@@ -1,5 +1,5 @@
-import { SkeinError } from "../core/errors.ts";
-import { userSegment } from "../core/path-segment.ts";
+import { SkeinError } from "./errors.ts";
+import { userSegment } from "./path-segment.ts";
 
 /** Under which folders of the root somebody's sessions lie. */
 

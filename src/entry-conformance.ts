@@ -1,0 +1,3 @@
+export type { Case, StoreHarness, StoreUnderTest } from "./conformance/harness.ts";
+export { type Saboteur, saboteurs } from "./conformance/saboteurs.ts";
+export { storeConformance } from "./conformance/store.ts";

@@ -1,0 +1,35 @@
+export { createStore, type StoreOptions } from "./compose.ts";
+export type {
+  Appended,
+  AppendItem,
+  AppendOptions,
+  BlobStore,
+  EntryPage,
+  EntryRange,
+  Json,
+  ListedSession,
+  MetaPatch,
+  Redaction,
+  Scope,
+  SearchHit,
+  SearchQuery,
+  SearchStore,
+  SessionDigest,
+  SessionInit,
+  SessionMeta,
+  SessionPage,
+  SessionQuery,
+  SessionRecord,
+  SessionStore,
+  StateStore,
+  StateValue,
+  Store,
+  StoreChange,
+  TrashedSession,
+  WatchStore,
+} from "./store/contract.ts";
+export type { CheckFinding, Progress } from "./store/files/check.ts";
+export type { Namespace } from "./store/files/layout.ts";
+export type { Recovery } from "./store/files/recover.ts";
+export type { FilesStore } from "./store/files/store.ts";
+export type { FilesUpkeep } from "./store/files/upkeep.ts";

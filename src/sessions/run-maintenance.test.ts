@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { defaultConfig } from "../config/load.ts";
+import { said } from "../conformance/expect.ts";
+import type { Scope } from "../store/contract.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import type { MaintenanceRules } from "./maintenance.ts";
+import { runMaintenance } from "./run-maintenance.ts";
+
+const day = 86_400_000;
+const ann: Scope = { userId: "ann", agentId: "main" };
+const bob: Scope = { userId: "bob", agentId: "main" };
+
+async function prepared() {
+  let time = Date.UTC(2026, 0, 1);
+  const store = createMemoryStore({ clock: { now: () => time } });
+  const create = (scope: Scope, sessionId: string, key = `agent:main:session:${sessionId}`) =>
+    store.sessions.create(scope, { key, sessionId, cwd: "/" });
+  await create(ann, "old");
+  await create(ann, "home", "agent:main:main");
+  await create(bob, "old");
+  time += 40 * day;
+  await create(ann, "new");
+  await store.sessions.append(bob, "old", [{ draft: said("still here") }]);
+  return { store, now: () => time, later: (days: number) => (time += days * day) };
+}
+
+function rulesWith(changes: Partial<MaintenanceRules>): MaintenanceRules {
+  return { ...defaultConfig("/root").session.maintenance, ...changes };
+}
+
+async function listed(store: Awaited<ReturnType<typeof prepared>>["store"], scope: Scope) {
+  return (await store.sessions.list(scope, {})).sessions.map(({ sessionId }) => sessionId).toSorted();
+}
+
+describe("maintenance", () => {
+  test("[MNT7] warn decides, says why, and does nothing", async () => {
+    const { store, now } = await prepared();
+    const work = { store, users: ["ann", "bob"], now: now(), hasOpenRun: () => false };
+    const report = await runMaintenance({ ...work, rules: rulesWith({ mode: "warn" }) });
+    expect(report.decisions).toMatchObject([{ userId: "ann", sessionId: "old", action: "trash" }]);
+    expect(report.decisions[0]?.why).toContain("40 days");
+    expect(report.done).toEqual([]);
+    expect(await listed(store, ann)).toEqual(["home", "new", "old"]);
+  });
+
+  test("[MNT7] enforce does it; the trash can be undone until its time is up", async () => {
+    const { store, now, later } = await prepared();
+    const run = (changes: Partial<MaintenanceRules> = {}) =>
+      runMaintenance({
+        store,
+        users: ["ann", "bob"],
+        now: now(),
+        hasOpenRun: () => false,
+        rules: rulesWith({ mode: "enforce", ...changes }),
+      });
+    expect((await run()).done).toHaveLength(1);
+    expect(await listed(store, ann)).toEqual(["home", "new"]);
+    await store.sessions.restore(ann, "old");
+    expect(await listed(store, ann)).toEqual(["home", "new", "old"]);
+    await run();
+    later(31);
+    await run({ pruneAfter: null });
+    expect(await store.sessions.trashed(ann)).toEqual([]);
+    await expect(store.sessions.restore(ann, "old")).rejects.toThrow("not found");
+    expect(await listed(store, bob)).toEqual(["old"]);
+  });
+
+  test("[MNT7] beyond the most sessions of a user the oldest are archived", async () => {
+    const { store, now } = await prepared();
+    await runMaintenance({
+      store,
+      users: ["ann", "bob"],
+      now: now(),
+      hasOpenRun: () => false,
+      rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 2 }),
+    });
+    expect(await listed(store, ann)).toEqual(["home", "new"]);
+    expect((await store.sessions.get(ann, "old"))?.meta.archived).toBe(true);
+  });
+});

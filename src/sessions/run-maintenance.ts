@@ -1,0 +1,105 @@
+import type { ListedSession, Scope, Store } from "../store/contract.ts";
+import type {
+  MaintainedSession,
+  MaintenanceDecision,
+  MaintenanceInput,
+  MaintenanceRules,
+} from "./maintenance.ts";
+import { planMaintenance } from "./maintenance.ts";
+
+export interface MaintenanceWork {
+  readonly store: Pick<Store, "sessions">;
+  /** Whose sessions; `null` is the unnamed user. */
+  readonly users: readonly (string | null)[];
+  readonly rules: MaintenanceRules;
+  readonly now: number;
+  hasOpenRun(session: MaintainedSession): boolean;
+}
+
+export interface MaintenanceReport {
+  readonly mode: "warn" | "enforce";
+  /** What the rules come to, each with its reason. */
+  readonly decisions: readonly MaintenanceDecision[];
+  /** Those that were carried out: none unless the mode is `enforce`. */
+  readonly done: readonly MaintenanceDecision[];
+}
+
+const pageSize = 1000;
+
+/** Decides what is to become of old sessions and, where the rules say `enforce`, does it. */
+export async function runMaintenance(work: MaintenanceWork): Promise<MaintenanceReport> {
+  const input = await maintenanceInput(work);
+  const { mode } = work.rules;
+  const decisions = planMaintenance(input);
+  const done: MaintenanceDecision[] = [];
+  if (mode === "warn") return { mode, decisions, done };
+  const seen = new Map(input.sessions.map((session) => [session.uid, session]));
+  for (const decision of decisions) if (await carryOut(work, decision, seen)) done.push(decision);
+  return { mode, decisions, done };
+}
+
+/** All that the rules look at, of every user. */
+export async function maintenanceInput({
+  store,
+  users,
+  rules,
+  now,
+  hasOpenRun,
+}: MaintenanceWork): Promise<MaintenanceInput> {
+  const sessions: MaintainedSession[] = [];
+  const trashed: MaintenanceInput["trashed"][number][] = [];
+  for (const user of users) {
+    const scope = scopeOf(user);
+    for (const archived of [false, true]) {
+      for await (const session of allSessions(store, scope, archived)) sessions.push(maintained(session));
+    }
+    for (const each of await store.sessions.trashed(scope)) {
+      trashed.push({ ...each, updatedAt: each.removedAt, archived: false });
+    }
+  }
+  return { sessions, trashed, rules, now, hasOpenRun };
+}
+
+/** `false`: it has changed since, and is decided anew the next time. */
+async function carryOut(
+  { store }: MaintenanceWork,
+  { uid, userId, sessionId, action }: MaintenanceDecision,
+  seen: ReadonlyMap<string, MaintainedSession>,
+): Promise<boolean> {
+  const scope = scopeOf(userId);
+  if (action === "purge") return store.sessions.purge(scope, sessionId);
+  const now = await store.sessions.get(scope, sessionId);
+  if (now === null || now.uid !== uid || now.updatedAt !== seen.get(uid)?.updatedAt) return false;
+  if (action === "trash") return store.sessions.remove(scope, sessionId);
+  await store.sessions.patch(scope, sessionId, { archived: true }, { ifVersion: now.version });
+  return true;
+}
+
+async function* allSessions(
+  store: MaintenanceWork["store"],
+  scope: Scope,
+  archived: boolean,
+): AsyncGenerator<ListedSession> {
+  const query = { archived, includeGlobal: true, includeUnknown: true, limit: pageSize };
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await store.sessions.list(scope, cursor === undefined ? query : { ...query, cursor });
+    yield* page.sessions;
+    cursor = page.nextCursor;
+  }
+}
+
+function maintained({
+  uid,
+  userId,
+  sessionId,
+  key,
+  updatedAt,
+  meta,
+  digest,
+}: ListedSession): MaintainedSession {
+  return { uid, userId, sessionId, key, updatedAt, archived: meta.archived === true, bytes: digest.bytes };
+}
+
+function scopeOf(userId: string | null): Scope {
+  return userId === null ? {} : { userId };
+}

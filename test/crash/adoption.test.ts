@@ -1,0 +1,154 @@
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, test } from "vitest";
+import { append, ids } from "../../src/conformance/expect.ts";
+import { parseSession } from "../../src/core/parse-session.ts";
+import { SessionTree } from "../../src/core/tree.ts";
+import type { Recovery } from "../../src/store/files/recover.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { sessionText, userLine } from "../support/session-text.ts";
+
+const golden = fileURLToPath(new URL("../golden/sessions/", import.meta.url));
+const scope = { agentId: "main" };
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A root with files in an agent's folder that no store has ever seen. */
+function foreignRoot(files: Record<string, string | Buffer>): { root: string; sessions: string } {
+  const root = mkdtempSync(join(tmpdir(), "skein-adopt-"));
+  folders.push(root);
+  const sessions = join(root, "agents", "main", "sessions");
+  mkdirSync(sessions, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(sessions, name), text);
+  return { root, sessions };
+}
+
+async function opened(root: string) {
+  const reports: Recovery[] = [];
+  const store = await openFilesStore({ root, report: (found) => reports.push(found) });
+  return { store, reports };
+}
+
+describe("files of other programs", () => {
+  test("[FS20] a folder of pi or OpenClaw opens as it is, under the keys that its listing names", async () => {
+    const text = sessionText(userLine("a", null, "Hello"), userLine("b", "a", "Again")).replace(
+      '"id":"s"',
+      '"id":"one"',
+    );
+    const listing = JSON.stringify({ "agent:main:discord:group:42": { sessionId: "one", updatedAt: 5 } });
+    const { root, sessions } = foreignRoot({ "one.jsonl": text, "sessions.json": listing });
+    const { store, reports } = await opened(root);
+    const header = parseSession(text).header;
+    const found = await store.sessions.get(scope, header?.id ?? "");
+    expect(found?.leafId).toBe("b");
+    expect(reports.map(({ kind }) => kind)).toContain("adopted");
+    expect(await ids(store, scope, found?.sessionId ?? "")).toEqual(["a", "b"]);
+    await append(store, scope, found?.sessionId ?? "", "c");
+    await store.close();
+    expect(readFileSync(join(sessions, "one.jsonl.orig"), "utf8")).toBe(text);
+    expect(readFileSync(join(sessions, "sessions.json.orig"), "utf8")).toBe(listing);
+    const again = await opened(root);
+    expect(await ids(again.store, scope, found?.sessionId ?? "")).toEqual(["a", "b", "c"]);
+    expect(again.reports).toEqual([]);
+    await again.store.close();
+  });
+
+  test("[FS20] every golden file of the format is adopted with its entries, or refused and left alone", async () => {
+    for (const name of readdirSync(golden).filter((each) => each.endsWith(".jsonl"))) {
+      const bytes = readFileSync(join(golden, name));
+      const { root, sessions } = foreignRoot({ [name]: bytes });
+      const { store, reports } = await opened(root);
+      const page = await store.sessions.list(scope, {});
+      const tree = SessionTree.from(parseSession(bytes), { lostHeader: { id: name.slice(0, -6) } });
+      if (page.sessions.length === 0) {
+        expect(reports.map(({ kind }) => kind)).toEqual(["not_taken_in"]);
+        expect(readFileSync(join(sessions, name)).equals(bytes)).toBe(true);
+      } else {
+        const { sessionId = "", leafId } = page.sessions[0] ?? {};
+        expect({ name, leafId }).toEqual({ name, leafId: tree.leafId });
+        const context = await store.sessions.context(scope, sessionId);
+        expect(context?.messages).toEqual(tree.context().messages);
+        expect(await ids(store, scope, sessionId)).toEqual(Array.from(tree.entries(), ({ id }) => id));
+        expect(readFileSync(join(sessions, `${name}.orig`)).equals(bytes)).toBe(true);
+      }
+      await store.close();
+    }
+  });
+
+  test("[FS20] one with a compaction gets a cut working set at once", async () => {
+    const tree = SessionTree.create({ cwd: "/", id: "long" });
+    for (const name of ["a", "b", "c"]) {
+      tree.append({ type: "message", message: { role: "user", content: name.repeat(1000) } }, { id: name });
+    }
+    tree.append({ type: "compaction", summary: "S", firstKeptEntryId: "c", tokensBefore: 9 }, { id: "k" });
+    const { root, sessions } = foreignRoot({ "long.jsonl": tree.encode() });
+    const { store } = await opened(root);
+    expect((await store.sessions.context(scope, "long"))?.entryIds).toEqual(["k", "c"]);
+    const size = (name: string) => statSync(join(sessions, name)).size;
+    expect(size("long.jsonl")).toBeLessThan(size("long.log.jsonl") / 2);
+    await store.close();
+  });
+
+  test("[FS20] a file that appears while the store runs is found by its session id", async () => {
+    const { root, sessions } = foreignRoot({});
+    const { store } = await opened(root);
+    await store.sessions.create(scope, { key: "agent:main:main", sessionId: "ours", cwd: "/" });
+    const tree = SessionTree.create({ cwd: "/", id: "theirs" });
+    tree.append({ type: "message", message: { role: "user", content: "Hi" } }, { id: "x" });
+    writeFileSync(join(sessions, "theirs.jsonl"), tree.encode());
+    expect(await store.sessions.get({ userId: "eve", agentId: "main" }, "theirs")).toBeNull();
+    expect((await store.sessions.get(scope, "theirs"))?.key).toBe("agent:main:session:theirs");
+    expect(await store.sessions.get(scope, "../theirs")).toBeNull();
+    await store.close();
+  });
+
+  test("[FS20] a crash at any point of an adoption loses nothing", async () => {
+    const tree = SessionTree.create({ cwd: "/", id: "t" });
+    tree.append({ type: "message", message: { role: "user", content: "Hi" } }, { id: "x" });
+    const { root, sessions } = foreignRoot({ "t.jsonl": tree.encode() });
+    // As left by a crash after the log was made and before the original was put aside.
+    const first = await opened(root);
+    await first.store.close();
+    cpSync(join(sessions, "t.jsonl.orig"), join(sessions, "t.jsonl.copy"));
+    rmSync(join(sessions, "t.jsonl"));
+    cpSync(join(sessions, "t.jsonl.copy"), join(sessions, "t.jsonl"));
+    const { store } = await opened(root);
+    expect(await ids(store, scope, "t")).toEqual(["x"]);
+    await append(store, scope, "t", "y");
+    expect(await ids(store, scope, "t")).toEqual(["x", "y"]);
+    await store.close();
+  });
+
+  test("[FS21] sessions.json names every session of the agent, the last used first", async () => {
+    const { root, sessions } = foreignRoot({});
+    const { store } = await opened(root);
+    for (const name of ["a", "b"]) {
+      await store.sessions.create(scope, { key: `agent:main:session:${name}`, sessionId: name, cwd: "/" });
+      await append(store, scope, name, `Say ${name}`);
+    }
+    await store.sessions.patch(scope, "a", { label: "first" });
+    await store.close();
+    const listing = JSON.parse(readFileSync(join(sessions, "sessions.json"), "utf8"));
+    expect(Object.keys(listing).toSorted()).toEqual(["agent:main:session:a", "agent:main:session:b"]);
+    expect(listing["agent:main:session:a"]).toMatchObject({
+      sessionId: "a",
+      summary: "Say a",
+      label: "first",
+    });
+    expect(existsSync(join(sessions, "sessions.json.orig"))).toBe(false);
+  });
+});

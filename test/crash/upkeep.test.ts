@@ -1,0 +1,296 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { afterEach, describe, expect, test } from "vitest";
+import { append, create, ids, said } from "../../src/conformance/expect.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+
+const ann = { userId: "ann", agentId: "main" };
+const scope = { agentId: "main" };
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "skein-upkeep-"));
+  folders.push(made);
+  return made;
+}
+
+/** Every file under a folder, with its text. */
+function filesUnder(root: string): [string, string][] {
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((each) => each.isFile())
+    .map((each) => join(each.parentPath, each.name))
+    .map((path) => [path, readFileSync(path, "latin1")]);
+}
+
+describe("the index", () => {
+  test("[FS22] what is far behind is taken in by the thread, and the answer says so meanwhile", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root, durability: "os" });
+    await create(store, scope, "s");
+    const words = Array.from({ length: 400 }, (_, index) => `word${index}`).join(" ");
+    const items = Array.from({ length: 1000 }, () => ({ draft: said(words) }));
+    for (let batch = 0; batch < 6; batch++) await store.sessions.append(scope, "s", items);
+    await append(store, scope, "s", "needle");
+    const delay = monitorEventLoopDelay({ resolution: 5 });
+    delay.enable();
+    const first = await store.search.search(scope, { text: "needle" });
+    delay.disable();
+    // Twelve megabytes of words take seconds; nobody waits for them, and nobody else is kept waiting.
+    expect(first.behind).toBe(1);
+    expect(first.hits).toEqual([]);
+    const started = performance.now();
+    await store.upkeep.bringUpIndex();
+    const whole = performance.now() - started;
+    expect(delay.max / 1e6).toBeLessThan(whole);
+    expect((await store.search.search(scope, { text: "needle" })).hits).toHaveLength(1);
+    expect((await store.sessions.list(scope, {})).sessions[0]?.digest.entries).toBe(6001);
+    await store.close();
+  });
+
+  test("[FS22] two processes on one folder see what the other wrote", async () => {
+    const root = folder();
+    const one = await openFilesStore({ root });
+    const two = await openFilesStore({ root });
+    await create(one, scope, "s");
+    await append(one, scope, "s", "apple");
+    expect((await two.sessions.list(scope, {})).sessions.map(({ digest }) => digest.entries)).toEqual([1]);
+    await append(two, scope, "s", "banana");
+    expect((await one.search.search(scope, { text: "banana" })).hits).toHaveLength(1);
+    expect((await one.sessions.list(scope, {})).sessions.map(({ digest }) => digest.entries)).toEqual([2]);
+    await one.close();
+    await append(two, scope, "s", "cherry");
+    expect((await two.search.search(scope, { text: "cherry" })).hits).toHaveLength(1);
+    await two.close();
+  });
+
+  test("[FS22] a process that never lists leaves an index that is up to date", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, scope, "s");
+    await append(store, scope, "s", "apple");
+    await store.close();
+    const found = await (await openFilesStore({ root })).upkeep.check({ fix: false });
+    expect(found).toEqual([]);
+  });
+});
+
+describe("what is gone", () => {
+  test("[FS23] after a redaction no file has the words: not the index, not the listing, not an original", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, ann, "s");
+    await append(store, ann, "s", "plain words", "xyzzyplugh", "more words");
+    await store.sessions.list(ann, {});
+    await store.sessions.append(ann, "s", [{ id: "bare", draft: said("hush xyzzyplughsecret") }]);
+    await store.upkeep.bringUpIndex();
+    await store.sessions.redact(ann, "s", ["bare"]);
+    expect(filesUnder(root).filter(([, text]) => text.includes("xyzzyplughsecret"))).toEqual([]);
+    await store.close();
+    expect(filesUnder(root).filter(([, text]) => text.includes("xyzzyplughsecret"))).toEqual([]);
+    expect(await filesUnder(root).some(([, text]) => text.includes("xyzzyplugh"))).toBe(true);
+  });
+
+  test("[FS24] after a user was removed no file has their words or their name", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    const zoe = { userId: "zoe-of-nowhere", agentId: "main" };
+    for (const scope of [zoe, ann]) {
+      await create(store, scope, "s", { label: `label of ${scope.userId}` });
+      await append(store, scope, "s", `words of ${scope.userId}`);
+    }
+    await store.upkeep.bringUpIndex();
+    await store.sessions.purgeUser(zoe);
+    await store.close();
+    expect(filesUnder(root).filter(([, text]) => text.includes("zoe-of-nowhere"))).toEqual([]);
+    expect(filesUnder(root).some(([, text]) => text.includes("words of ann"))).toBe(true);
+  });
+});
+
+describe("a backup", () => {
+  test("[FS25] taken while another process writes, it opens and has all that was acknowledged before", async () => {
+    const root = folder();
+    const target = join(folder(), "copy");
+    const store = await openFilesStore({ root });
+    await create(store, ann, "s", { label: "trip" });
+    await append(store, ann, "s", "a", "b");
+    await store.state.set(ann, "s", "tools", { active: ["x"] });
+    const sha256 = await store.blobs.put(ann, Buffer.from("large"));
+    await create(store, ann, "gone");
+    await store.sessions.remove(ann, "gone");
+    const script = new URL("../support/appender.ts", import.meta.url).pathname;
+    const child = spawn(process.execPath, [script, root, "s"], { stdio: ["ignore", "pipe", "inherit"] });
+    await once(child.stdout, "data");
+    const before = await ids(store, ann, "s");
+    await store.upkeep.backup(target);
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    await expect(store.upkeep.backup(target)).rejects.toThrow("not empty");
+    await expect(store.upkeep.backup(join(root, "inside"))).rejects.toThrow("inside");
+    await store.close();
+    const copy = await openFilesStore({ root: target });
+    const found = await ids(copy, ann, "s");
+    expect(found.slice(0, before.length)).toEqual(before);
+    expect((await copy.sessions.get(ann, "s"))?.meta.label).toBe("trip");
+    expect((await copy.state.get(ann, "s", "tools"))?.value).toEqual({ active: ["x"] });
+    expect(await copy.blobs.get(ann, sha256)).not.toBeNull();
+    expect((await copy.sessions.restore(ann, "gone")).sessionId).toBe("gone");
+    await append(copy, ann, "s", "after");
+    await copy.close();
+  });
+});
+
+describe("a check", () => {
+  test("[FS26] finds what is wrong, changes nothing, and a fix mends it", async () => {
+    const root = folder();
+    const sessions = join(root, "agents", "main", "sessions");
+    const store = await openFilesStore({ root });
+    await create(store, scope, "s");
+    await append(store, scope, "s", "a");
+    await create(store, scope, "lost");
+    expect(await store.upkeep.check({ fix: false })).toMatchObject([{ area: "index" }]);
+    await store.close();
+    // A dead holder's lock, a file that another program left, an unfinished one, a damaged line, a log that is gone.
+    writeFileSync(join(sessions, "s.jsonl.lock"), "");
+    writeFileSync(join(sessions, ".s.jsonl.x.tmp"), "half");
+    utimesSync(join(sessions, ".s.jsonl.x.tmp"), 1, 1);
+    appendFileSync(join(sessions, "s.log.jsonl"), "{torn\n");
+    writeFileSync(
+      join(sessions, "pi.jsonl"),
+      `${JSON.stringify({ type: "session", version: 3, id: "pi" })}\n`,
+    );
+    for (const name of ["lost.jsonl", "lost.log.jsonl"]) rmSync(join(sessions, name));
+    const again = await openFilesStore({ root });
+    const areas = (await again.upkeep.check({ fix: false })).map(
+      ({ area, severity }) => `${area} ${severity}`,
+    );
+    expect(areas.toSorted()).toEqual([
+      "index warning",
+      "leftovers note",
+      "locks note",
+      "logs error",
+      "logs note",
+      "logs warning",
+    ]);
+    expect(existsSync(join(sessions, "s.jsonl.lock"))).toBe(true);
+    const fixed = await again.upkeep.check({ fix: true });
+    expect(fixed.filter(({ fixable }) => fixable).every(({ fixed: done }) => done)).toBe(true);
+    const left = await again.upkeep.check({ fix: false });
+    expect(left.filter(({ fixable }) => fixable)).toEqual([]);
+    expect(left.map(({ area, severity }) => `${area} ${severity}`).toSorted()).toEqual([
+      "logs error",
+      "logs warning",
+    ]);
+    expect((await again.sessions.get(scope, "pi"))?.sessionId).toBe("pi");
+    expect(await ids(again, scope, "s")).toEqual(["a"]);
+    await again.close();
+  });
+
+  test("[FS27] a blob is swept once nothing refers to it and a day has passed", async () => {
+    const root = folder();
+    let time = Date.now();
+    const store = await openFilesStore({ root, clock: { now: () => time } });
+    await create(store, scope, "s");
+    const put = (text: string) => store.blobs.put(scope, Buffer.from(text));
+    const [used, trashed, loose] = [await put("used"), await put("trashed"), await put("loose")];
+    const referring = (sha256: string) => {
+      const blob = { sha256, bytes: 4, mimeType: "text/plain", was: "text" };
+      const content = [{ type: "text" as const, text: "(in a blob)", skein: { blob } }];
+      return { draft: { type: "message" as const, message: { role: "user" as const, content } } };
+    };
+    await store.sessions.append(scope, "s", [referring(used)]);
+    await create(store, scope, "t");
+    await store.sessions.append(scope, "t", [referring(trashed)]);
+    await store.sessions.remove(scope, "t");
+    expect(await store.upkeep.sweepBlobs()).toEqual({ files: 0, bytes: 0 });
+    time += 25 * 60 * 60 * 1000;
+    expect(await store.upkeep.sweepBlobs()).toEqual({ files: 1, bytes: 5 });
+    expect(await store.blobs.get(scope, loose)).toBeNull();
+    expect(await store.blobs.get(scope, used)).not.toBeNull();
+    expect(await store.blobs.get(scope, trashed)).not.toBeNull();
+    await store.sessions.purge(scope, "t");
+    expect((await store.upkeep.sweepBlobs()).files).toBe(1);
+    await store.close();
+  });
+
+  test("[FS28] a thousand sessions in a row keep few files open, and all stay right", async () => {
+    const store = await openFilesStore({ root: folder(), durability: "os" });
+    const names = Array.from({ length: 600 }, (_, index) => `s${index}`);
+    for (const name of names) {
+      await create(store, scope, name);
+      await append(store, scope, name, `in ${name}`);
+    }
+    const open = readdirSync("/proc/self/fd").length;
+    expect(open).toBeLessThan(450);
+    await Promise.all(names.map((name) => append(store, scope, name, `again ${name}`)));
+    for (const name of names.slice(0, 50)) expect(await ids(store, scope, name)).toHaveLength(2);
+    await store.close();
+  });
+
+  test("[FS28] of two stores that set a state from the same version, one is refused", async () => {
+    const root = folder();
+    const stores = [await openFilesStore({ root }), await openFilesStore({ root })];
+    await create(stores[0] as never, scope, "s");
+    const set = (index: number) => stores[index % 2]?.state.set(scope, "s", "k", index, { ifVersion: null });
+    const results = await Promise.allSettled(Array.from({ length: 10 }, (_, index) => set(index)));
+    expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+    for (const store of stores) await store.close();
+  });
+
+  test("[FS29] a namespace decides the folders, and a session stays where it was made", async () => {
+    const root = folder();
+    const namespace = ({ userId }: { userId?: string }) =>
+      userId === undefined ? [] : ["tenants", "ACME", userId];
+    const store = await openFilesStore({ root, namespace });
+    await create(store, ann, "s");
+    await append(store, ann, "s", "a");
+    const home = join(root, "tenants", "%41%43%4d%45", "ann", "agents", "main", "sessions");
+    expect(existsSync(join(home, "s.log.jsonl"))).toBe(true);
+    await store.close();
+    // Another rule later, or none: what is there is found where it is. The databases gone: by the logs.
+    for (const name of readdirSync(root).filter((each) => each.includes(".db"))) rmSync(join(root, name));
+    const again = await openFilesStore({ root });
+    expect(await ids(again, ann, "s")).toEqual(["a"]);
+    await append(again, ann, "s", "b");
+    await create(again, ann, "t");
+    expect(existsSync(join(root, "users", "ann", "agents", "main", "sessions", "t.log.jsonl"))).toBe(true);
+    await again.close();
+    const bad = await openFilesStore({ root: folder(), namespace: () => ["agents"] });
+    await expect(create(bad, ann, "s")).rejects.toThrow("namespace");
+    await bad.close();
+  });
+
+  test("[FS29] nothing of one user is in another's files", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    for (const userId of ["ann", "bob", "Ann"]) {
+      await create(store, { userId, agentId: "main" }, "s");
+      await append(store, { userId, agentId: "main" }, "s", `secret of ${userId}!`);
+    }
+    expect(store.upkeep.users().toSorted()).toEqual(["Ann", "ann", "bob"]);
+    const { log = "" } = store.upkeep.files({ userId: "bob" }, "s") ?? {};
+    expect(readFileSync(log, "utf8")).toContain("secret of bob!");
+    expect(store.upkeep.files({ userId: "eve" }, "s")).toBeNull();
+    await store.close();
+    const logs = filesUnder(root).filter(([path]) => path.endsWith(".jsonl"));
+    for (const userId of ["ann", "bob", "Ann"]) {
+      const places = logs.filter(([, text]) => text.includes(`secret of ${userId}!`)).map(([path]) => path);
+      expect(new Set(places.map((path) => path.slice(root.length).split("/")[2])).size).toBe(1);
+    }
+  });
+});
