@@ -43,16 +43,16 @@ export class Database {
     return statement.run(...values);
   }
 
-  /** All of it or nothing, alone among all processes that write to this database. */
+  /** All of it or nothing, alone among all processes that write to this database. Inside another one, a part of it. */
   exclusively<T>(act: () => T): T {
-    if (this.#db.isTransaction) return act();
-    this.#db.exec("BEGIN IMMEDIATE");
+    const isPart = this.#db.isTransaction;
+    this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
     try {
       const result = act();
-      this.#db.exec("COMMIT");
+      this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
     } catch (error) {
-      this.#db.exec("ROLLBACK");
+      this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
       throw error;
     }
   }

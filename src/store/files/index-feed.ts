@@ -6,6 +6,8 @@ import type { WorkDb } from "./work-db.ts";
 const catchUpMs = 200;
 /** How often the index is brought to the disk. */
 const settleMs = 10_000;
+/** More marks than this cost every list more than a checkpoint does. */
+const manyMarks = 500;
 /** How soon after a change the index follows when nobody asks for it. */
 const followMs = 1000;
 /** A session of any length is taken in by pieces of a catch-up; more than so many in vain are no accident. */
@@ -46,22 +48,22 @@ export class IndexFeed {
     if (!this.#work.isBehind()) return 0;
     const { behind, problems } = await this.service.catchUp(catchUpMs);
     for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
-    await this.service.writeListings(false);
-    await this.#settleNowAndThen();
+    this.#tidyLater();
     return behind;
   }
 
   /** Everything that is marked, however long it takes. How many sessions could not be taken in. */
   async bringUpAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
     const total = this.#work.dirty().length;
-    let before = Number.POSITIVE_INFINITY;
-    for (let fruitless = 0; ; ) {
+    for (let left = total, fruitless = 0; ; ) {
       const { behind, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
       for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
-      fruitless = behind < before ? 0 : fruitless + 1;
-      if (behind === problems.length || fruitless > mostFruitless) return behind;
-      before = behind;
+      fruitless = behind < left ? 0 : fruitless + 1;
+      left = behind;
+      if (behind !== problems.length && fruitless < mostFruitless) continue;
+      await this.service.settle();
+      return behind;
     }
   }
 
@@ -77,17 +79,26 @@ export class IndexFeed {
     if (this.#following !== null || this.#isClosed) return;
     this.#following = setTimeout(() => {
       this.#following = null;
-      this.#underWay = this.catchUp().catch((error: unknown) => {
-        this.#reportOnce("index", String(error));
-        return 0;
-      });
+      this.#inBackground(() => this.catchUp());
     }, followMs).unref();
   }
 
-  async #settleNowAndThen(): Promise<void> {
-    if (performance.now() - this.#settled < settleMs) return;
-    this.#settled = performance.now();
-    await this.service.settle();
+  /** Listings and marks follow when nobody waits for an answer. */
+  #tidyLater(): void {
+    this.#inBackground(async () => {
+      if (this.#isClosed) return;
+      await this.service.writeListings(false);
+      const isDue = performance.now() - this.#settled >= settleMs || this.#work.countDirty() > manyMarks;
+      if (!isDue) return;
+      this.#settled = performance.now();
+      await this.service.settle();
+    });
+  }
+
+  #inBackground(act: () => Promise<unknown>): void {
+    this.#underWay = this.#underWay
+      .then(act)
+      .catch((error: unknown) => this.#reportOnce("index", String(error)));
   }
 
   #reportOnce(uid: string, problem: string): void {

@@ -20,6 +20,9 @@ export interface InPlaceParts {
   newToken(): string;
 }
 
+/** So many marks are taken away while others wait. */
+const atOnce = 200;
+
 /** The index service in this thread. */
 export class IndexInPlace implements IndexService {
   readonly #parts: InPlaceParts;
@@ -62,16 +65,19 @@ export class IndexInPlace implements IndexService {
    * only where nobody has it.
    */
   async settle(): Promise<void> {
-    const { work, index, disk, root } = this.#parts;
+    const { work, index } = this.#parts;
     if (!work.isBehind() || !index.checkpoint()) return;
-    for (const uid of work.dirty()) {
-      if (!this.#indexer.isUpToDate(uid)) continue;
-      work.exclusively(() => {
-        const row = work.byUid(uid);
-        const isWritten = row !== null && disk.stat(sessionPaths(root, row, row.sessionId).lock) !== null;
-        if (!isWritten && this.#indexer.isUpToDate(uid)) work.clearDirty([uid]);
-      });
+    const settled = work.dirty().filter((uid) => this.#indexer.isUpToDate(uid));
+    for (let from = 0; from < settled.length; from += atOnce) {
+      work.clearDirty(settled.slice(from, from + atOnce), (uid) => this.#isSettled(uid));
     }
+  }
+
+  #isSettled(uid: string): boolean {
+    const { work, disk, root } = this.#parts;
+    const row = work.byUid(uid);
+    const isWritten = row !== null && disk.stat(sessionPaths(root, row, row.sessionId).lock) !== null;
+    return !isWritten && this.#indexer.isUpToDate(uid);
   }
 
   async touchListings(places: readonly AgentPlace[]): Promise<void> {

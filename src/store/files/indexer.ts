@@ -12,6 +12,7 @@ import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
 const lineBreak = 0x0a;
+const longestTurnMs = 20;
 
 export interface CaughtUp {
   /** How many marked sessions the index is still behind for. */
@@ -42,18 +43,32 @@ export class Indexer {
     const marked = this.#work.dirty();
     const problems: { uid: string; problem: string }[] = [];
     let done = 0;
-    for (const uid of marked) {
-      if (performance.now() > until) break;
-      // One session that cannot be read must not keep everybody else's from being listed.
-      try {
-        const row = this.#work.byUid(uid);
-        if (this.#bringUp(uid, row, until)) done += 1;
-        taken(row);
-      } catch (error) {
-        problems.push({ uid, problem: (error as Error).message });
-      }
+    for (let next = 0; next < marked.length && performance.now() <= until; ) {
+      // Small sessions share a transaction; nobody else is kept from the index for long.
+      const pause = Math.min(until, performance.now() + longestTurnMs);
+      this.#index.exclusively(() => {
+        do {
+          const uid = marked[next++] as string;
+          const problem = this.#tryBringUp(uid, until, taken);
+          if (problem === null) done += 1;
+          else if (problem !== "") problems.push({ uid, problem });
+        } while (next < marked.length && performance.now() <= pause);
+      });
     }
     return { behind: marked.length - done, problems };
+  }
+
+  /** `null`: it is taken in. Empty: time was up first. Else why it cannot be, which is no reason to keep others waiting. */
+  #tryBringUp(uid: string, until: number, taken: (row: SessionRow | null) => void): string | null {
+    try {
+      // Marks stay until a checkpoint: most are of sessions that are long taken in.
+      const row = this.#work.byUid(uid);
+      if (this.#isUpToDate(uid, row)) return null;
+      taken(row);
+      return this.#bringUp(uid, row, until) ? null : "";
+    } catch (error) {
+      return (error as Error).message || "it cannot be read";
+    }
   }
 
   /** One session, however long it takes. */
@@ -63,11 +78,14 @@ export class Indexer {
 
   /** Whether the index has all of a session's log; for one that is gone, nothing of it. */
   isUpToDate(uid: string): boolean {
-    const row = this.#work.byUid(uid);
+    return this.#isUpToDate(uid, this.#work.byUid(uid));
+  }
+
+  #isUpToDate(uid: string, row: SessionRow | null): boolean {
     const known = this.#index.knownBytes(uid);
     if (row === null || !isThere(row)) return known === null;
     const log = this.#disk.stat(this.#logOf(row));
-    if (log === null) return known?.logBytes === 0;
+    if (log === null) return row.state === "pending" && known?.logBytes === 0;
     return known !== null && known.identity === log.identity && known.logBytes === log.size;
   }
 

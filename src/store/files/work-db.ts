@@ -267,10 +267,18 @@ export class WorkDb {
       .map((row) => String(row.uid));
   }
 
-  clearDirty(uids: readonly string[]): void {
-    this.exclusively(() => {
-      for (const uid of uids) this.#db.run("DELETE FROM dirty WHERE uid = ?", uid);
-    });
+  /** Takes marks away, of those for which that is still right while nobody can write here. Lost, it is done again. */
+  clearDirty(uids: readonly string[], isSettled: (uid: string) => boolean): void {
+    this.#db.unsynced(() =>
+      this.exclusively(() => {
+        for (const uid of uids) if (isSettled(uid)) this.#db.run("DELETE FROM dirty WHERE uid = ?", uid);
+      }),
+    );
+  }
+
+  /** How many sessions are marked. */
+  countDirty(): number {
+    return Number(this.#db.sql("SELECT count(*) AS count FROM dirty").get()?.count);
   }
 
   /** The session whose files are these. */
