@@ -14,7 +14,8 @@ if (Number(running.split(".")[0]) < needed) {
   const source = new URL("../src/cli/main.ts", import.meta.url);
   const built = new URL("../dist/cli/main.js", import.meta.url);
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
-  const { runCli } = await import((existsSync(source) ? source : built).href);
+  const { exitOnSignals, runCli } = await import((existsSync(source) ? source : built).href);
+  exitOnSignals();
   // A reader that goes away (`| head`) is no failure; a full disk is.
   process.stdout.on("error", (error) => {
     if (error.code !== "EPIPE")

@@ -1,8 +1,16 @@
-import { resolve } from "node:path";
+import { existsSync, globSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Clock } from "./core/clock.ts";
 import type { IdSource } from "./core/ids.ts";
-import type { Store } from "./store/contract.ts";
-import type { Namespace } from "./store/files/layout.ts";
+import { defaultNamespace } from "./core/namespace.ts";
+import type { SessionTree } from "./core/tree.ts";
+import type { SessionRecord, Store } from "./store/contract.ts";
+import { realDisk } from "./store/files/disk.ts";
+import { readWhole } from "./store/files/disk-files.ts";
+import { agentsIn } from "./store/files/folders.ts";
+import type { Namespace, SessionPaths } from "./store/files/layout.ts";
+import { blobsFolder, homeOf, sessionPaths, workDbName } from "./store/files/layout.ts";
+import { readSessionFile } from "./store/files/read-session-file.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
@@ -10,8 +18,11 @@ import { createMemoryStore } from "./store/memory/store.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
+export type { CheckFinding, Progress } from "./store/files/check.ts";
 export { repairSessionFile } from "./store/files/lone-file.ts";
 export { readSessionFile } from "./store/files/read-session-file.ts";
+export type { Recovery } from "./store/files/recover.ts";
+export type { FilesStore } from "./store/files/store.ts";
 
 /**
  * Where a store keeps its sessions, and how.
@@ -65,4 +76,58 @@ export async function createStore(
   if ("memory" in options) return createMemoryStore(options);
   const { dir, ...rest } = options;
   return openFilesStore({ ...rest, root: resolve(dir) });
+}
+
+export interface FolderOptions {
+  readonly root: string;
+  readonly durability?: "full" | "os";
+  readonly lockTimeoutMs?: number;
+  /** Told what had to be put right, or could not be. */
+  report?(found: Recovery): void;
+  /** Looks whether the databases are sound before they are used. */
+  readonly verify?: boolean;
+}
+
+/** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
+export async function openFolder(options: FolderOptions): Promise<FilesStore> {
+  return openFilesStore({ ...options, index: "in place" });
+}
+
+/** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */
+export function holdsSessions(root: string): boolean {
+  if (existsSync(join(root, workDbName))) return true;
+  const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
+  return globSync(homes, { cwd: root }).length > 0;
+}
+
+/** Whose sessions are in a folder, by its own folders; the unnamed user is `null`. */
+export function usersOf(root: string): (string | null)[] {
+  const homes = new Map([...agentsIn(root, realDisk)].map(({ home, userId }) => [home, userId]));
+  return [...homes].filter(([home, userId]) => home === "" || userId !== null).map(([, userId]) => userId);
+}
+
+type Placed = Pick<SessionRecord, "userId" | "agentId" | "sessionId">;
+
+/** The working set of a session in a folder: what pi and others open. */
+export function transcriptPath(root: string, session: Placed): string {
+  return pathsOf(root, session).working;
+}
+
+/** Everything that was ever said in a session, its damage too, read at once. */
+export function readLog(root: string, session: Placed): Promise<SessionTree> {
+  return readSessionFile(logPath(root, session));
+}
+
+export function logPath(root: string, session: Placed): string {
+  return pathsOf(root, session).log;
+}
+
+/** The blobs of a session, read when they are asked for. */
+export function readBlobs(root: string, { userId, agentId }: Placed): (sha256: string) => Uint8Array | null {
+  const folder = blobsFolder(root, { home: homeOf(defaultNamespace, userId), agentId });
+  return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
+}
+
+function pathsOf(root: string, { userId, agentId, sessionId }: Placed): SessionPaths {
+  return sessionPaths(root, { home: homeOf(defaultNamespace, userId), agentId }, sessionId);
 }

@@ -1,13 +1,13 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import fc from "fast-check";
 import type { TSchema } from "typebox";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
+import { family, run } from "../../test/support/cli.ts";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
 import {
   ContextPayloadSchema,
@@ -15,13 +15,9 @@ import {
   RefusalSchema,
   TreeSchema,
 } from "../protocol/session-payloads.ts";
-import { runCli } from "./main.ts";
 import { drawTree } from "./output/draw-tree.ts";
-import type { Terminal } from "./output/terminal.ts";
 import { oneLine } from "./output/terminal.ts";
-import { createProgram } from "./program.ts";
 
-const examples = fileURLToPath(new URL("../../examples/family/", import.meta.url));
 let folder = "";
 
 beforeAll(() => {
@@ -34,25 +30,6 @@ beforeAll(() => {
   );
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-async function run(args: string[], options: Partial<Terminal> = {}) {
-  const printed = { out: "", err: "" };
-  const terminal: Terminal = {
-    out: (text) => {
-      printed.out += text;
-    },
-    err: (text) => {
-      printed.err += text;
-    },
-    color: { out: false, err: false },
-    columns: 100,
-    cwd: examples,
-    command: "skein",
-    ...options,
-  };
-  const exit = await runCli(args, "1.2.3", terminal);
-  return { ...printed, exit };
-}
 
 /** Every command that reads a session file. */
 const readers = [["sessions", "show"], ["sessions", "tree"], ["sessions", "tree", "--all"], ["context"]];
@@ -100,13 +77,13 @@ describe("the command line", () => {
     ["nonsense"],
     ["sessions"],
     ["sessions", "show"],
-    ["sessions", "show", "main"],
     ["sessions", "show", "main.jsonl", "--limit", "0"],
     ["sessions", "show", "main.jsonl", "--surprise"],
     ["context", "main.jsonl", "extra.jsonl"],
   ];
   const failures: string[][] = [
     ["sessions", "show", "missing.jsonl"],
+    ["sessions", "show", "main"],
     ["context", "main.jsonl/inside.jsonl"],
     ["sessions", "tree", "./"],
     ["sessions", "show", "main.jsonl", "--before", "nope"],
@@ -159,30 +136,8 @@ describe("the command line", () => {
 
   test("[CLI6] a relative path is taken from where the user stands", async () => {
     expect((await run(["context", "./food.jsonl"])).exit).toBe(0);
-    expect((await run(["context", "family/food.jsonl"], { cwd: join(examples, "..") })).exit).toBe(0);
+    expect((await run(["context", "family/food.jsonl"], { cwd: join(family, "..") })).exit).toBe(0);
     expect((await run(["context", "./food.jsonl"], { cwd: folder })).exit).toBe(1);
-  });
-
-  test("[CLI7] every command's help has examples that it understands", async () => {
-    const program = createProgram({} as Terminal, "0");
-    const groups = program.commands.filter((each) => each.commands.length > 0).map((each) => [each.name()]);
-    const leaves = program.commands.flatMap((each) =>
-      each.commands.length === 0
-        ? [[each.name()]]
-        : each.commands.map((child) => [each.name(), child.name()]),
-    );
-    for (const path of [[], ...groups, ...leaves]) {
-      const { out, exit } = await run([...path, "--help"]);
-      expect(exit).toBe(0);
-      const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) =>
-        (match[1] as string).split(" "),
-      );
-      expect(shown.length).toBeGreaterThan(0);
-      for (const args of shown) {
-        const inPlace = args.map((arg) => arg.replace(/.*\.jsonl$/, "main.jsonl"));
-        expect((await run(inPlace)).exit).toBe(0);
-      }
-    }
   });
 
   test("[CLI8] the sample family's tree", async () => {

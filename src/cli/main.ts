@@ -6,12 +6,18 @@ import type { Terminal } from "./output/terminal.ts";
 import { processTerminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
 
-/** Runs one command line (without `node` and the script) and says how the process should exit. */
+export { exitOnSignals } from "./signals.ts";
+
+/**
+ * Runs one command line (without `node` and the script) and says how the process should exit. `surroundings` is what is
+ * other than in this process's own terminal.
+ */
 export async function runCli(
   args: readonly string[],
   version: string,
-  terminal: Terminal = processTerminal(),
+  surroundings: Partial<Terminal> = {},
 ): Promise<ExitCode> {
+  const terminal: Terminal = { ...processTerminal(), ...surroundings };
   const json = args.includes("--json");
   const program = createProgram(terminal, version);
   for (const command of withChildren(program)) {

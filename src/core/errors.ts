@@ -45,6 +45,11 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "{advice}.",
   },
+  forbidden: {
+    status: 403,
+    text: "{problem}.",
+    remedy: "{advice}.",
+  },
   not_found: {
     status: 404,
     text: '{what} not found: "{name}".',

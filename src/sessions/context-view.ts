@@ -1,10 +1,10 @@
-import type { SessionTree } from "../core/tree.ts";
+import type { SessionContext } from "../core/context.ts";
 import type { ContextPayload } from "../protocol/session-payloads.ts";
 import { visibleMessage } from "../transcript/visible.ts";
 
 /** What would be sent to a model from where the session stands. */
-export function contextView(tree: SessionTree): ContextPayload {
-  const { messages, model, thinkingLevel, system, diagnostics } = tree.context();
+export function contextView(context: SessionContext): ContextPayload {
+  const { messages, model, thinkingLevel, system, diagnostics } = context;
   return {
     request: {
       ...(model === null ? {} : { provider: model.provider, model: model.modelId }),

@@ -18,7 +18,10 @@ const longestText = 12_000;
 const mostBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
-type ShownEntry = Extract<Entry, { type: "message" | "custom_message" | "compaction" | "branch_summary" }>;
+export type ShownEntry = Extract<
+  Entry,
+  { type: "message" | "custom_message" | "compaction" | "branch_summary" }
+>;
 type HistoryMessage = HistoryPayload["messages"][number];
 
 /** A page of the active branch for people: whole messages, up to sizes that a screen can bear. */
@@ -57,14 +60,14 @@ function placeOf(path: readonly Entry[], id: string): number {
 }
 
 /** What people read: messages and summaries, but not what its author marked as not to be displayed. */
-function isShown(entry: Entry): entry is ShownEntry {
+export function isShown(entry: Entry): entry is ShownEntry {
   const { type } = entry;
   if (type === "custom_message") return entry.display !== false;
   return type === "message" || type === "compaction" || type === "branch_summary";
 }
 
 /** Fills the page from the end that the reader asked for; at least one message is in. */
-function withinBytes(
+export function withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
 ): { page: HistoryMessage[]; cut: boolean } {

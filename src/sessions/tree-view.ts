@@ -5,10 +5,9 @@ import type { TreePayload, TreeRow } from "../protocol/session-payloads.ts";
 import { previewOf } from "./preview.ts";
 import { sessionKeyOf } from "./session-key.ts";
 
-/** Every entry of a session, with its place in the tree. */
-export function treeView(tree: SessionTree): TreePayload {
+/** Every entry of a session, with its place in the tree. A store knows the key better than the file: it may change. */
+export function treeView(tree: SessionTree, key = sessionKeyOf(tree)): TreePayload {
   const active = new Set(tree.path().map((entry) => entry.id));
-  const key = sessionKeyOf(tree);
   return {
     ...(key === null ? {} : { sessionKey: key }),
     sessionId: tree.header.id,

@@ -57,7 +57,7 @@ describe("golden sessions", () => {
       leaf: tree.leafId,
       name: tree.name,
       labels: Object.fromEntries(tree.labels),
-      ...contextView(tree),
+      ...contextView(tree.context()),
     };
     await expect(`${JSON.stringify(reading, null, 2)}\n`).toMatchFileSnapshot(`${folder}${file}.read.json`);
     expect(parseSession(bytes)).toEqual(session);

@@ -1,17 +1,18 @@
+import { readSessionFile } from "../../compose.ts";
+import type { SessionContext } from "../../core/context.ts";
 import { contextView } from "../../sessions/context-view.ts";
 import { previewOfMessage } from "../../sessions/preview.ts";
+import { noSuchSession } from "../../store/refusals.ts";
+import { findSession, isFileName } from "../folder/find-session.ts";
+import { withFolder } from "../folder/with-folder.ts";
 import { printFindings } from "../output/findings.ts";
-import { openNamed } from "../output/open-named.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, pad, paint, printJson } from "../output/terminal.ts";
+import { oneLine, pad, paint, pathFrom, printJson } from "../output/terminal.ts";
 
 /** Prints what a model would be sent from where the session stands. */
-export async function showContext(
-  terminal: Terminal,
-  name: string,
-  options: { json?: boolean },
-): Promise<void> {
-  const view = contextView(await openNamed(terminal, name));
+export async function showContext(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
+  const view = contextView(await contextOf(terminal, name, options));
   if (options.json === true) {
     printJson(terminal, view);
     return;
@@ -35,4 +36,12 @@ export async function showContext(
     terminal.out(`${paint(terminal, "dim", place)} ${role} ${preview}\n`);
   }
   printFindings(terminal, view.diagnostics);
+}
+
+async function contextOf(terminal: Terminal, name: string, options: GlobalOptions): Promise<SessionContext> {
+  if (isFileName(name)) return (await readSessionFile(pathFrom(terminal, name))).context();
+  return withFolder(terminal, options, async (folder) => {
+    const { sessionId } = await findSession(folder, name);
+    return (await folder.store.sessions.context(folder.scope, sessionId)) ?? noSuchSession(sessionId);
+  });
 }

@@ -1,33 +1,62 @@
-import { repairSessionFile } from "../../compose.ts";
+import { logPath, readLog, repairSessionFile } from "../../compose.ts";
 import type { RepairPayload } from "../../protocol/session-payloads.ts";
-import { requireFileName } from "../output/open-named.ts";
+import { damageIn } from "../../sessions/damage.ts";
+import { findSession, isFileName } from "../folder/find-session.ts";
+import { withFolder } from "../folder/with-folder.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, pathFrom, printJson } from "../output/terminal.ts";
 
-/** Writes a damaged session file anew, the original kept beside it. */
-export async function repairSession(
-  terminal: Terminal,
-  name: string,
-  options: { json?: boolean },
-): Promise<void> {
-  requireFileName(name);
-  const report: RepairPayload = await repairSessionFile(pathFrom(terminal, name));
-  if (options.json === true) {
-    printJson(terminal, report);
-    return;
-  }
+const mostLines = 20;
+
+/** Writes a damaged session file anew, the original kept beside it; of our own log, says what is damaged. */
+export async function repairSession(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
+  const report: RepairPayload = isFileName(name)
+    ? await repairSessionFile(pathFrom(terminal, name))
+    : await damageOf(terminal, name, options);
+  if (options.json === true) printJson(terminal, report);
+  else if (isFileName(name)) printRepair(terminal, name, report);
+  else printDamage(terminal, name, report);
+}
+
+async function damageOf(terminal: Terminal, name: string, options: GlobalOptions): Promise<RepairPayload> {
+  return withFolder(terminal, options, async (folder) => {
+    const record = await findSession(folder, name);
+    const { root } = folder.store;
+    return damageIn(logPath(root, record), await readLog(root, record));
+  });
+}
+
+function printRepair(terminal: Terminal, name: string, report: RepairPayload): void {
+  const shown = oneLine(name, terminal.columns);
   if (report.backup === null) {
-    terminal.out(`${oneLine(name, terminal.columns)}: nothing to repair, ${report.kept} entries\n`);
+    terminal.out(`${shown}: nothing to repair, ${report.kept} entries\n`);
     return;
   }
-  terminal.out(
-    `${paint(terminal, "bold", oneLine(name, terminal.columns))}: repaired, ${report.kept} entries kept\n`,
-  );
+  terminal.out(`${paint(terminal, "bold", shown)}: repaired, ${report.kept} entries kept\n`);
   if (report.headerRebuilt) terminal.out("  the header was lost and is made anew\n");
-  for (const { line, reason } of report.damaged.slice(0, 20))
-    terminal.out(`  line ${line} was left out: ${reason}\n`);
-  if (report.damaged.length > 20) terminal.out(`  and ${report.damaged.length - 20} more lines\n`);
+  printLines(terminal, report, " was left out");
   if (report.bridged.length > 0)
     terminal.out(`  ${report.bridged.length} entries hang on the entry before the damage now\n`);
   terminal.out(`  as it was: ${oneLine(report.backup, terminal.columns - 13)}\n`);
+}
+
+function printDamage(terminal: Terminal, name: string, report: RepairPayload): void {
+  const shown = oneLine(name, terminal.columns);
+  if (report.damaged.length === 0) {
+    terminal.out(`${shown}: no damage, ${report.kept} entries\n`);
+    return;
+  }
+  terminal.out(`${paint(terminal, "bold", shown)}: ${report.kept} entries can be read\n`);
+  printLines(terminal, report, "");
+  if (report.bridged.length > 0)
+    terminal.out(`  ${report.bridged.length} entries are read as hanging on the entry before the damage\n`);
+  terminal.out("  the log of a session is never rewritten; the damaged lines stay where they are\n");
+  terminal.out(`  the log: ${oneLine(report.file, terminal.columns - 11)}\n`);
+}
+
+function printLines(terminal: Terminal, { damaged }: RepairPayload, what: string): void {
+  for (const { line, reason } of damaged.slice(0, mostLines))
+    terminal.out(`  line ${line}${what}: ${oneLine(reason, terminal.columns)}\n`);
+  if (damaged.length > mostLines) terminal.out(`  and ${damaged.length - mostLines} more lines\n`);
 }

@@ -1,18 +1,26 @@
+import { readLog, readSessionFile } from "../../compose.ts";
 import type { TreePayload, TreeRow } from "../../protocol/session-payloads.ts";
 import { treeView } from "../../sessions/tree-view.ts";
+import { findSession, isFileName } from "../folder/find-session.ts";
+import { withFolder } from "../folder/with-folder.ts";
 import { drawTree } from "../output/draw-tree.ts";
 import { printFindings } from "../output/findings.ts";
-import { openNamed } from "../output/open-named.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, pad, paint, printJson, spread } from "../output/terminal.ts";
+import { oneLine, pad, paint, pathFrom, printJson, spread } from "../output/terminal.ts";
 
 /** Draws every branch of a session. */
 export async function showTree(
   terminal: Terminal,
   name: string,
-  options: { json?: boolean; all?: boolean },
+  options: GlobalOptions & { readonly all?: boolean },
 ): Promise<void> {
-  const view = treeView(await openNamed(terminal, name));
+  const view = isFileName(name)
+    ? treeView(await readSessionFile(pathFrom(terminal, name)))
+    : await withFolder(terminal, options, async (folder) => {
+        const record = await findSession(folder, name);
+        return treeView(await readLog(folder.store.root, record), record.key);
+      });
   if (options.json === true) {
     printJson(terminal, view);
     return;

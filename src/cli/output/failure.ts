@@ -8,8 +8,12 @@ import { paint, printJson } from "./terminal.ts";
 /** 0 fine, 1 failed, 2 misuse. */
 export type ExitCode = 0 | 1 | 2;
 
+/** A command that has told everything itself, and did not end well. */
+export class CommandFailed extends Error {}
+
 /** Tells what went wrong: one line for people, one JSON object with `--json`. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
+  if (error instanceof CommandFailed) return 1;
   const { code, text, exit } = describe(error, terminal.command);
   const refusal: RefusalPayload = { status: "error", code, error: text };
   if (json) printJson(terminal, refusal);

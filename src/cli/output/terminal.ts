@@ -1,4 +1,6 @@
+import { homedir } from "node:os";
 import { resolve } from "node:path";
+import { createInterface } from "node:readline";
 import type { InspectColor } from "node:util";
 import { styleText } from "node:util";
 import stringWidth from "string-width";
@@ -16,6 +18,13 @@ export interface Terminal {
   readonly cwd: string;
   /** How the user calls us. */
   readonly command: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  now(): number;
+  /** Puts a question to the user and waits for a line; empty when there is none. `null`: there is nobody to ask. */
+  readonly ask: ((question: string) => Promise<string>) | null;
+  /** Whether a line on `err` can be drawn over, for progress. */
+  readonly redraws: boolean;
 }
 
 /** The terminal of this process. Under `npm run skein` the user stands where npm was called, not at the root. */
@@ -32,7 +41,24 @@ export function processTerminal(): Terminal {
     columns: stdout.columns || 100,
     cwd: (fromOurScript ? env.INIT_CWD : undefined) ?? process.cwd(),
     command: fromOurScript ? "npm run skein --" : "skein",
+    env,
+    home: homedir(),
+    now: () => Date.now(),
+    ask: process.stdin.isTTY === true && stderr.isTTY === true ? askOnTerminal : null,
+    redraws: stderr.isTTY === true,
   };
+}
+
+/** The terminal keeps its own line editing, so that Ctrl-C is a signal as ever. */
+async function askOnTerminal(question: string): Promise<string> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
+  process.stderr.write(question);
+  try {
+    for await (const line of lines) return line;
+    return "";
+  } finally {
+    lines.close();
+  }
 }
 
 export function pathFrom(terminal: Terminal, path: string): string {

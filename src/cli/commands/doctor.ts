@@ -1,0 +1,109 @@
+import type { CheckFinding, Recovery } from "../../compose.ts";
+import { holdsSessions, openFolder, usersOf } from "../../compose.ts";
+import { effectiveConfigText, sourceText } from "../../config/effective.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import { checkConfig } from "../../config/load.ts";
+import { problemText } from "../../config/problems.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
+import { collectMaintained } from "../../sessions/collect-maintained.ts";
+import { planMaintenance } from "../../sessions/maintenance.ts";
+import { loadOptions } from "../folder/load-settings.ts";
+import { printDoctor } from "../output/doctor.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { withProgress } from "../output/progress.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { printJson } from "../output/terminal.ts";
+
+export interface DoctorOptions extends GlobalOptions {
+  readonly fix?: boolean;
+}
+
+const neededNode = 24;
+
+/** Looks at everything, and mends what can be mended where `--fix` says so. `false`: an error remains. */
+export async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promise<boolean> {
+  const { loaded, problems } = await checkConfig(loadOptions(terminal, options));
+  const root = loaded.config.store.path;
+  const source = loaded.sources.get("store") ?? { from: "default" as const };
+  const exists = holdsSessions(root);
+  const inside = exists ? await lookInside(terminal, loaded, options) : { findings: [], decisions: [] };
+  const version = process.versions.node;
+  const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
+  const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
+  const payload: DoctorPayload = {
+    ok: node.ok && problems.length === 0 && !isBroken,
+    node,
+    folder: { path: root, from: sourceText(source), exists },
+    findings: [...inside.findings],
+    configuration: {
+      ...(loaded.file === null ? {} : { file: loaded.file }),
+      problems: problems.map(problemText),
+      effective: effectiveConfigText(loaded),
+    },
+    maintenance: { mode: loaded.config.session.maintenance.mode, decisions: [...inside.decisions] },
+  };
+  if (options.json === true) printJson(terminal, payload);
+  else printDoctor(terminal, payload, options);
+  return payload.ok;
+}
+
+interface Inside {
+  readonly findings: readonly CheckFinding[];
+  readonly decisions: readonly MaintenanceDecisionPayload[];
+}
+
+async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: DoctorOptions): Promise<Inside> {
+  const root = loaded.config.store.path;
+  const fix = options.fix === true;
+  const findings: CheckFinding[] = [];
+  let isOpening = true;
+  const report = (found: Recovery) => void (isOpening && findings.push(findingOf(found)));
+  const store = await openFolder({ root, report, verify: fix }).catch((error: unknown) => {
+    if (!(error instanceof SkeinError)) throw error;
+    return error;
+  });
+  if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
+  isOpening = false; // what a check does, its findings tell
+  try {
+    const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
+    findings.push(...found);
+    const users = options.user === undefined ? usersOf(root) : [options.user];
+    const decisions = planMaintenance({
+      ...(await collectMaintained(store.sessions, users)),
+      rules: loaded.config.session.maintenance,
+      now: terminal.now(),
+      hasOpenRun: () => false,
+    });
+    return { findings, decisions: decisions.map(decisionPayload) };
+  } finally {
+    await store.close();
+  }
+}
+
+function decisionPayload({
+  userId,
+  key,
+  sessionId,
+  action,
+  rule,
+  why,
+}: ReturnType<typeof planMaintenance>[number]): MaintenanceDecisionPayload {
+  return present({ userId, key, sessionId, action, rule, why });
+}
+
+/** What opening a folder does by itself, whoever opens it, and what it cannot do. */
+function findingOf({ kind, file, note }: Recovery): CheckFinding {
+  const what = note.charAt(0).toUpperCase() + note.slice(1);
+  const isDone = kind !== "not_taken_in" && kind !== "not_indexed";
+  const remedy = isDone ? "Opening the folder did so" : "It was left as it is; look at the file";
+  const area = kind === "set_aside" || kind === "rebuilt" ? "databases" : "logs";
+  return { area, severity: "warning", file, what, remedy, fixable: isDone, fixed: isDone };
+}
+
+function notOpened(root: string, error: SkeinError): CheckFinding {
+  const what = error.message.slice(0, -error.remedy.length).trim();
+  const rest = { remedy: error.remedy, fixable: false, fixed: false };
+  return { area: "databases", severity: "error", file: root, what, ...rest };
+}

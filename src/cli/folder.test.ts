@@ -1,0 +1,186 @@
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { family, run } from "../../test/support/cli.ts";
+import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
+
+let home = "";
+let seeded = "";
+let dir = "";
+let count = 0;
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "skein-cli-folder-"));
+  seeded = join(home, "seeded");
+  await seedFolder(seeded);
+});
+beforeEach(() => {
+  dir = join(home, `copy-${count++}`);
+  cpSync(seeded, dir, { recursive: true });
+});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+const skein = (...args: string[]) => run([...args, "--dir", dir], { now: () => seedNow });
+const json = async (...args: string[]) => JSON.parse((await skein(...args, "--json")).out);
+/** The session ids of a list, in its order. */
+const ids = (list: { sessions: { sessionId: string }[] }) => list.sessions.map(({ sessionId }) => sessionId);
+
+describe("references", () => {
+  test.each([
+    ["agent:main:session:trip", "trip"],
+    ["session:trip", "trip"],
+    ["trip", "trip"],
+    ["TRIP", "trip"],
+    ["holiday", "trip"],
+    ["tri", "trip"],
+    ["main", "home"],
+    ["cron:daily", "daily"],
+    ["reports", "daily"],
+    ["subagent:gardens", "01-gardens"],
+    ["agent:main:subagent:trip:gardens", "01-gardens"],
+    ["01-g", "01-gardens"],
+    ["agent:research:main", "lab"],
+  ])("[CLI14] %s is the session %s", async (ref, sessionId) => {
+    expect((await json("sessions", "show", ref)).sessionId).toBe(sessionId);
+  });
+
+  test("[CLI14] main and labels are those of --agent", async () => {
+    expect((await json("sessions", "show", "main", "--agent", "research")).sessionId).toBe("lab");
+    expect((await json("sessions", "show", "holiday", "--agent", "research")).code).toBe("not_found");
+    expect((await json("sessions", "show", "main", "--agent", "Some One")).code).toBe("invalid_agent_id");
+  });
+
+  test("[CLI14] a beginning that several ids have is ambiguous", async () => {
+    expect(await json("sessions", "show", "01-")).toMatchObject({ code: "ambiguous" });
+  });
+
+  test("[CLI14] with a slash or .jsonl it is a file, whatever the folder has", async () => {
+    const file = join(dir, "agents/main/sessions/trip.jsonl");
+    expect((await json("sessions", "show", file)).sessionId).toBe("trip");
+    expect((await json("sessions", "show", "trip.jsonl")).error).toContain("File not found");
+  });
+
+  test("[CLI14] an entry is named by its id or by a unique ending", async () => {
+    const whole = await json("sessions", "show", "trip");
+    const [, second] = whole.messages;
+    for (const name of [second.id, second.id.slice(-8), `…${second.id.slice(-8)}`]) {
+      expect((await json("sessions", "show", "trip", "--before", name)).messages).toHaveLength(1);
+    }
+    expect((await json("sessions", "show", "trip", "--before", "zzzzzzzz")).code).toBe("not_found");
+  });
+});
+
+describe("what is not there", () => {
+  test("[CLI15] a session: where was looked, and what to type next", async () => {
+    const { err, exit } = await run(["sessions", "show", "nobody", "--dir", dir, "--user", "alice"]);
+    expect(exit).toBe(1);
+    expect(err).toBe(
+      `error: Session not found: "nobody". Looked in ${dir} as agent main of user alice; see skein sessions ls --dir ${dir} --user alice.\n`,
+    );
+  });
+
+  test("[CLI15] a session in the trash: how to get it back", async () => {
+    const { err } = await skein("sessions", "show", "old-trip");
+    expect(err).toContain(`It is in the trash: skein sessions restore old-trip --dir ${dir}.`);
+    const again = await run(["sessions", "restore", "old-trip", "--dir", dir]);
+    expect(again.exit).toBe(0);
+  });
+
+  const readers = [
+    ["sessions", "ls"],
+    ["sessions", "show", "trip"],
+    ["sessions", "tree", "trip"],
+    ["sessions", "search", "x"],
+    ["sessions", "rename", "trip", "x"],
+    ["sessions", "rm", "trip"],
+    ["sessions", "restore", "trip"],
+    ["sessions", "redact", "trip", "x", "--yes"],
+    ["sessions", "repair", "trip"],
+    ["sessions", "reset", "trip"],
+    ["sessions", "fork", "trip"],
+    ["sessions", "archive", "trip"],
+    ["sessions", "compact", "trip", "--summary", "x", "--keep-from", "y"],
+    ["context", "trip"],
+    ["users", "rm", "alice", "--yes"],
+  ];
+  test.each(readers.map((args) => [args]))("[CLI16] %j begins no folder", async (args) => {
+    const missing = join(home, "missing");
+    const { err, exit } = await run([...args, "--dir", missing]);
+    expect(exit).toBe(1);
+    expect(err).toContain(`skein sessions new --dir ${missing}`);
+    expect(existsSync(missing)).toBe(false);
+    const other = join(home, "other");
+    mkdirSync(join(other, "agents"), { recursive: true });
+    writeFileSync(join(other, "agents/notes.txt"), "mine");
+    expect((await run([...args, "--dir", other])).exit).toBe(1);
+    expect(readdirSync(other)).toEqual(["agents"]);
+  });
+
+  test("[CLI16] new begins one", async () => {
+    const fresh = join(home, "fresh/deeper");
+    const made = await run(["sessions", "new", "first", "--dir", fresh]);
+    expect(made).toMatchObject({ exit: 0, err: "" });
+    expect(ids(JSON.parse((await run(["sessions", "ls", "--dir", fresh, "--json"])).out))).toEqual(["first"]);
+    rmSync(join(fresh, "work.db"));
+    expect((await run(["sessions", "show", "first", "--dir", fresh])).exit).toBe(0);
+  });
+});
+
+describe("options for every command", () => {
+  test("[CLI17] stand before or after the command", async () => {
+    const orders = [
+      ["--dir", dir, "--user", "alice", "--json", "sessions", "ls"],
+      ["sessions", "--dir", dir, "--user", "alice", "ls", "--json"],
+      ["sessions", "ls", "--json", "--user", "alice", "--dir", dir],
+    ];
+    const printed = await Promise.all(orders.map((args) => run(args)));
+    expect(new Set(printed.map(({ out }) => out)).size).toBe(1);
+    expect(ids(JSON.parse(printed[0]?.out ?? ""))).toEqual(["trip"]);
+  });
+
+  test("[CLI17] the folder: --dir, then SKEIN_DIR, then .skein at home; relative ones from where the user stands", async () => {
+    const shows = async (args: string[], more: Parameters<typeof run>[1]) => (await run(args, more)).exit;
+    const show = ["sessions", "show", "holiday"];
+    expect(await shows(show, { env: { SKEIN_DIR: dir } })).toBe(0);
+    expect(await shows(show, { env: { SKEIN_DIR: "seeded" }, cwd: home })).toBe(0);
+    expect(await shows([...show, "--dir", "seeded"], { env: { SKEIN_DIR: "/nowhere" }, cwd: home })).toBe(0);
+    const user = join(home, "user");
+    cpSync(seeded, join(user, ".skein"), { recursive: true });
+    expect(await shows(show, { home: user })).toBe(0);
+    expect(await shows(show, { env: { SKEIN_DIR: "" }, home: user })).toBe(0);
+    expect(await shows(show, {})).toBe(1);
+  });
+
+  test("[CLI18] two users never meet", async () => {
+    const alice = (...args: string[]) => json(...args, "--user", "alice");
+    expect(ids(await alice("sessions", "ls"))).toEqual(["trip"]);
+    expect((await alice("sessions", "show", "trip")).messages).toHaveLength(4);
+    expect((await alice("sessions", "show", "holiday")).code).toBe("not_found");
+    expect((await alice("sessions", "restore", "old-trip")).code).toBe("not_found");
+    expect((await alice("sessions", "ls", "--trash")).count).toBe(0);
+    const { hits } = await alice("sessions", "search", "Kyoto");
+    expect(new Set(hits.map(({ sessionId }: { sessionId: string }) => sessionId))).toEqual(new Set(["trip"]));
+    await alice("sessions", "rename", "trip", "holiday");
+    await alice("sessions", "rm", "trip");
+    expect((await json("sessions", "show", "holiday")).messages.length).toBeGreaterThan(4);
+    await json("users", "rm", "alice", "--yes");
+    expect((await json("sessions", "show", "holiday")).sessionId).toBe("trip");
+    expect((await alice("sessions", "ls", "--trash")).count).toBe(0);
+    expect((await json("sessions", "ls", "--user", "")).code).toBe("invalid_user_id");
+  });
+});
+
+describe("the same as of a file", () => {
+  test.each([["sessions", "tree"], ["sessions", "show"], ["context"]])(
+    "[CLI12] %s %s of a reference prints the session as of its file",
+    async (...words) => {
+      const command = words.filter((word) => word !== undefined);
+      const ours = await skein(...command, "trip");
+      const file = await run([...command, join(family, "main.jsonl")]);
+      expect(ours.exit).toBe(0);
+      // The heading names the session, and the store adds nothing that people are shown.
+      expect(ours.out.split("\n").slice(1)).toEqual(file.out.split("\n").slice(1));
+    },
+  );
+});

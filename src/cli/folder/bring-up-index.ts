@@ -1,0 +1,27 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { withProgress } from "../output/progress.ts";
+import type { Terminal } from "../output/terminal.ts";
+import type { Folder } from "./with-folder.ts";
+
+/** A list spends so long on catching up; one that is back sooner could do no more. */
+const fullRoundMs = 150;
+
+/**
+ * A command answers once: it waits until the index has everything, where a server would say that it is behind. By
+ * rounds, so that a signal is heard in between.
+ */
+export async function bringUpIndex(terminal: Terminal, { store, scope }: Folder): Promise<void> {
+  await withProgress(terminal, "Indexing", async (update) => {
+    let before = Number.POSITIVE_INFINITY;
+    for (let total = 0; ; ) {
+      const began = performance.now();
+      const { behind } = await store.sessions.list(scope, { limit: 1 });
+      total = Math.max(total, behind);
+      if (total > 0) update(total - behind, total);
+      const isStuck = behind >= before && performance.now() - began < fullRoundMs;
+      if (behind === 0 || isStuck) return;
+      before = behind;
+      await nextTurn();
+    }
+  });
+}

@@ -1,0 +1,54 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import type { Folder } from "./with-folder.ts";
+
+const shortestEnding = 4;
+const chunk = 1000;
+const mostCandidates = 5;
+
+/** The entry that a text means: the one with this id, or the only one whose id ends so, as the tree prints it. */
+export function entryIdAmong(ids: Iterable<string>, text: string): string | null {
+  const ending = text.replace(/^…/, "");
+  const found: string[] = [];
+  for (const id of ids) {
+    if (id === text) return id;
+    if (ending.length >= shortestEnding && id.endsWith(ending)) found.push(id);
+  }
+  if (found.length > 1) {
+    const candidates = found.slice(0, mostCandidates).join(", ");
+    throw new SkeinError("ambiguous", { name: text, what: "entry", candidates });
+  }
+  return found[0] ?? null;
+}
+
+/** The same for a session in a store. A whole id is asked for; only an ending has the session read through. */
+export async function findEntryId(folder: Folder, record: SessionRecord, text: string): Promise<string> {
+  if (await hasEntry(folder, record, text)) return text;
+  const ids: string[] = [];
+  for await (const id of entryIds(folder, record)) ids.push(id);
+  const found = entryIdAmong(ids, text);
+  if (found !== null) return found;
+  const advice = "Take an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
+  throw new SkeinError("not_found", { what: "Entry", name: text, advice });
+}
+
+async function hasEntry(folder: Folder, { sessionId }: SessionRecord, id: string): Promise<boolean> {
+  const { store, scope } = folder;
+  try {
+    return (await store.sessions.page(scope, sessionId, { along: "all", after: id, limit: 1 })) !== null;
+  } catch (error) {
+    if (error instanceof SkeinError && error.code === "not_found") return false;
+    throw error;
+  }
+}
+
+async function* entryIds({ store, scope }: Folder, { sessionId }: SessionRecord): AsyncGenerator<string> {
+  let before: string | undefined;
+  for (;;) {
+    const bounds = before === undefined ? {} : { before };
+    const page = await store.sessions.page(scope, sessionId, { along: "all", ...bounds, limit: chunk });
+    for (const { id } of page?.entries ?? []) yield id;
+    before = page?.entries[0]?.id;
+    if (page?.hasEarlier !== true || before === undefined) return;
+  }
+}

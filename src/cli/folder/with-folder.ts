@@ -1,0 +1,81 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { FilesStore } from "../../compose.ts";
+import { holdsSessions, openFolder } from "../../compose.ts";
+import type { Config } from "../../config/sections/all.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { parseAgentId } from "../../core/names.ts";
+import type { Asker } from "../../core/references.ts";
+import { escapeToLine } from "../../core/text.ts";
+import type { Scope } from "../../store/contract.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { paint } from "../output/terminal.ts";
+import { loadSettings } from "./load-settings.ts";
+
+/** An open folder of sessions, and on whose behalf it is looked at. */
+export interface Folder {
+  readonly store: FilesStore;
+  /** The user's sessions; those of one agent alone where `--agent` says so. */
+  readonly scope: Scope;
+  readonly asker: Asker;
+  readonly config: Config;
+  /** A command for the user to type next, about this same folder. */
+  toType(...words: readonly string[]): string;
+}
+
+/** What to do where no sessions are: refuse, begin a folder, or try it out in one that is gone afterwards. */
+export type WhenMissing = "refuse" | "create" | "scratch";
+
+export const defaultAgent = "main";
+
+/**
+ * Opens the folder, does something with it, and closes it however that ends. A folder that holds no sessions is begun
+ * only by what creates some.
+ */
+export async function withFolder<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  use: (folder: Folder) => Promise<T>,
+  whenMissing: WhenMissing = "refuse",
+): Promise<T> {
+  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const { config } = await loadSettings(terminal, options);
+  const isThere = holdsSessions(config.store.path);
+  if (!isThere && whenMissing === "refuse")
+    throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
+  const scratch = !isThere && whenMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
+  const root = scratch ?? config.store.path;
+  const store = await openFolder({
+    root,
+    durability: config.durability,
+    lockTimeoutMs: config.lock.timeoutMs,
+    report: ({ file, note }) => tell(terminal, options, `${file}: ${note}`),
+  });
+  try {
+    const scope = {
+      ...(options.user === undefined ? {} : { userId: options.user }),
+      ...(options.agent === undefined ? {} : { agentId }),
+    };
+    const toType = (...words: readonly string[]) => commandLine(terminal, options, words);
+    return await use({ store, scope, asker: { agentId, scope: config.session.scope }, config, toType });
+  } finally {
+    await store.close();
+    if (scratch !== null) rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function nothingThere(root: string, toBegin: string): SkeinError {
+  return new SkeinError("not_found", {
+    what: "Folder of sessions",
+    name: root,
+    advice: `Name another with --dir, or begin one there: ${toBegin}`,
+  });
+}
+
+/** What opening had to put right is told, but not among what the command prints. */
+function tell(terminal: Terminal, { json }: GlobalOptions, note: string): void {
+  if (json !== true) terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(note)}\n`);
+}

@@ -1,0 +1,54 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Command } from "commander";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { family, run } from "../../test/support/cli.ts";
+import { seedFolder } from "../../test/support/cli-folder.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { createProgram } from "./program.ts";
+
+let home = "";
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "skein-cli-help-"));
+  await seedFolder(join(home, "seeded"));
+});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** The names that lead to a command and to each below it. */
+function paths(command: Command, path: readonly string[] = []): string[][] {
+  return [[...path], ...command.commands.flatMap((child) => paths(child, [...path, child.name()]))];
+}
+
+/** Words as a shell reads them; only double quotes are used. */
+function words(line: string): string[] {
+  return [...line.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2] ?? "");
+}
+
+describe("help", () => {
+  const all = paths(createProgram({} as Terminal, "0"));
+
+  test.each(all.map((path) => [path]))("[CLI7] %j has examples that work as they stand", async (path) => {
+    const { out, exit } = await run([...path, "--help"]);
+    expect(exit).toBe(0);
+    const shown = [...out.matchAll(/^ {2}\$ skein (.+)$/gm)].map((match) => words(match[1] as string));
+    expect(shown.length).toBeGreaterThan(0);
+    for (const [index, args] of shown.entries()) {
+      const folder = join(home, [...path, index].join("-"));
+      cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });
+      cpSync(join(family, "main.jsonl"), join(folder, "trip.jsonl"));
+      cpSync(family, join(folder, "transcripts"), { recursive: true });
+      const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
+      expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
+    }
+  });
+
+  test("[CLI17] tells of the options that every command has", async () => {
+    for (const path of all) {
+      const { out } = await run([...path, "--help"]);
+      for (const option of ["--dir", "--config", "--user", "--agent", "--json"])
+        expect(out).toContain(option);
+    }
+  });
+});

@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
+import { importClaudeCode } from "../../interchange/import-claude-code.ts";
+import { importCodex } from "../../interchange/import-codex.ts";
+import { importPi } from "../../interchange/import-pi.ts";
+import { importSession } from "../../interchange/import-session.ts";
+import type { ImportedSession } from "../../interchange/imported.ts";
+import { recognise } from "../../interchange/recognise.ts";
+import type { FoundSource } from "./find-sources.ts";
+
+/** Programs that sessions can be imported from, as `--from` names them. */
+export const programs = ["pi", "openclaw", "claude-code", "codex"] as const;
+export type Program = (typeof programs)[number];
+
+const readers = {
+  pi: importPi,
+  openclaw: importPi,
+  "claude-code": importClaudeCode,
+  codex: importCodex,
+} as const satisfies Record<Program, unknown>;
+
+/**
+ * Reads one transcript. `null`: it was found in a folder, and is of another program than the one that is wanted. A file
+ * that the user names is read as the user says it is.
+ */
+export function readSource({ file, isNamed }: FoundSource, from: Program | null): ImportedSession | null {
+  const bytes = readFileSync(file);
+  const options = { file: basename(file) };
+  if (from !== null && isNamed) return orNothing(file, readers[from](bytes, options));
+  if (from !== null && !isOf(from, recognise(bytes))) return null;
+  const imported = importSession(bytes, options);
+  if (imported === null) throw noSession(file, "it is of no program that is known");
+  return orNothing(file, imported);
+}
+
+function isOf(program: Program, source: ReturnType<typeof recognise>): boolean {
+  const known = program === "openclaw" ? "pi" : program;
+  return source === known || (source === "skein" && known === "pi");
+}
+
+/** A session in which nothing was understood is none. */
+function orNothing(file: string, imported: ImportedSession): ImportedSession {
+  if (imported.tree.size > 0) return imported;
+  throw noSession(file, "nothing in it is an entry");
+}
+
+function noSession(file: string, problem: string): SkeinError {
+  return new SkeinError("not_a_session", { file, problem });
+}

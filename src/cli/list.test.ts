@@ -1,0 +1,156 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Check } from "typebox/value";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { run } from "../../test/support/cli.ts";
+import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
+import { openFolder } from "../compose.ts";
+import { SearchSchema, SessionListSchema, TrashListSchema } from "../protocol/session-list.ts";
+import type { Terminal } from "./output/terminal.ts";
+
+let dir = "";
+
+beforeAll(async () => {
+  dir = mkdtempSync(join(tmpdir(), "skein-cli-list-"));
+  await seedFolder(dir);
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+const skein = (args: string[], more: Partial<Terminal> = {}) =>
+  run([...args, "--dir", dir], { now: () => seedNow, ...more });
+const list = async (...args: string[]) =>
+  JSON.parse((await skein(["sessions", "ls", ...args, "--json"])).out);
+const ids = ({ sessions }: { sessions: { sessionId: string }[] }) =>
+  sessions.map(({ sessionId }) => sessionId);
+
+describe("sessions ls", () => {
+  test("[CLI19] the table", async () => {
+    const { out, err, exit } = await skein(["sessions", "ls"]);
+    expect({ err, exit }).toEqual({ err: "", exit: 0 });
+    await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-ls.txt");
+    const narrow = await skein(["sessions", "ls"], { columns: 60 });
+    await expect(narrow.out).toMatchFileSnapshot("../../test/golden/cli/folder-ls-narrow.txt");
+  });
+
+  test("[CLI20] rows have canonical keys, children, and no nulls", async () => {
+    const payload = await list();
+    expect(Check(SessionListSchema, payload)).toBe(true);
+    expect(payload.path).toBe(dir);
+    const trip = payload.sessions.find(({ sessionId }: { sessionId: string }) => sessionId === "trip");
+    expect(trip).toMatchObject({
+      key: "agent:main:session:trip",
+      label: "holiday",
+      displayName: "Three days in Kyoto",
+      model: "anthropic/claude-sonnet-4-5",
+      transcriptPath: join(dir, "agents/main/sessions/trip.jsonl"),
+    });
+    expect(trip.childSessions.toSorted()).toEqual([
+      "agent:main:subagent:trip:food",
+      "agent:main:subagent:trip:gardens",
+    ]);
+    expect(JSON.stringify(payload)).not.toContain("null");
+  });
+
+  test("[CLI20] filters", async () => {
+    expect(ids(await list("--kinds", "MAIN, cron")).toSorted()).toEqual(["daily", "home", "lab"]);
+    expect(ids(await list("--kinds", "")).length).toBe(6);
+    expect(ids(await list("--label", "holiday"))).toEqual(["trip"]);
+    expect(ids(await list("--search", "KYOTO"))).toEqual(["trip"]);
+    expect(ids(await list("--agent", "research"))).toEqual(["lab"]);
+    expect(ids(await list("--active", "5"))).toEqual([]);
+    expect(ids(await list("--active", "999999")).length).toBe(6);
+    expect(ids(await list("--archived"))).toEqual([]);
+  });
+
+  test("[CLI20] pages reach every session once", async () => {
+    const seen: string[] = [];
+    for (let cursor: string | undefined, more = true; more; ) {
+      const page = await list("--limit", "2", ...(cursor === undefined ? [] : ["--cursor", cursor]));
+      seen.push(...ids(page));
+      cursor = page.nextCursor;
+      more = cursor !== undefined;
+    }
+    expect(seen).toHaveLength(6);
+    expect(new Set(seen).size).toBe(6);
+    const { out } = await skein(["sessions", "ls", "--limit", "2"]);
+    expect(out).toMatch(/\nmore: --cursor \S+\n$/);
+  });
+
+  test.each([
+    [["--kinds", "main,bot"], "main, group, cron, hook, node, other"],
+    [["--cursor", "nonsense"], "nextCursor"],
+    [["--limit", "0"], "whole number"],
+    [["--trash", "--label", "x"], "--label"],
+  ])("[CLI2] [CLI3] %j is misuse, told with what can be typed", async (args, text) => {
+    const { err, exit } = await skein(["sessions", "ls", ...args]);
+    expect(err).toContain(text);
+    expect(err.trimEnd()).not.toContain("\n");
+    expect(exit).toBe(2);
+  });
+
+  test("[CLI19] an empty list says so", async () => {
+    expect((await skein(["sessions", "ls", "--search", "nothing"])).out).toBe("no sessions like that\n");
+    expect((await skein(["sessions", "ls", "--user", "nobody"])).out).toBe("no sessions\n");
+    expect((await skein(["sessions", "ls", "--trash", "--user", "nobody"])).out).toBe("the trash is empty\n");
+  });
+
+  test("[CLI20] the trash", async () => {
+    const payload = await list("--trash");
+    expect(Check(TrashListSchema, payload)).toBe(true);
+    expect(payload.sessions).toMatchObject([
+      { key: "agent:main:session:old-trip", sessionId: "old-trip", label: "last year" },
+    ]);
+    const { out } = await skein(["sessions", "ls", "--trash"]);
+    expect(out).toMatch(/^SESSION ID.*REMOVED\nold-trip +session:old-trip +other +last year/);
+  });
+
+  test("[CLI5] [CLI19] a hostile label is shown, not obeyed", async () => {
+    const other = mkdtempSync(join(tmpdir(), "skein-cli-hostile-"));
+    try {
+      const store = await openFolder({ root: other });
+      const meta = { label: "\u001b[2J\nowned\u202e", displayName: "x".repeat(5000) };
+      await store.sessions.create({}, { key: "agent:main:session:h", cwd: "/", meta });
+      await store.close();
+      const { out } = await run(["sessions", "ls", "--dir", other]);
+      expect(out.split("\n")).toHaveLength(3);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
+      expect(out).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
+    } finally {
+      rmSync(other, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("sessions search", () => {
+  const search = async (...args: string[]) =>
+    JSON.parse((await skein(["sessions", "search", ...args, "--json"])).out);
+
+  test("[CLI20] finds, filters, and fits its schema", async () => {
+    const found = await search("gardens");
+    expect(Check(SearchSchema, found)).toBe(true);
+    expect(found.count).toBeGreaterThan(1);
+    const hits = async (...args: string[]) => (await search("gardens", ...args)).hits;
+    for (const hit of await hits("--session", "holiday")) expect(hit.sessionId).toBe("trip");
+    for (const hit of await hits("--role", "assistant")) expect(hit.role).toBe("assistant");
+    for (const hit of await hits("--agent", "research")) expect(hit.sessionId).toBe("lab");
+    expect(await hits("--limit", "1")).toHaveLength(1);
+    expect(await hits("--since", "1d")).toEqual([]);
+    expect((await hits("--since", "3d")).length).toBe(found.count);
+    expect(await hits("--until", "2026-01-01")).toEqual([]);
+    expect((await search("gardens", "--session", "nobody")).code).toBe("not_found");
+  });
+
+  test("[CLI19] the hits", async () => {
+    const { out } = await skein(["sessions", "search", "counter"]);
+    await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-search.txt");
+    expect((await skein(["sessions", "search", "zeppelin"])).out).toBe("nothing found\n");
+  });
+
+  test.each([[["  "]], [["x", "--since", "yesterday"]], [["x", "--limit", "none"]], [[]]])(
+    "[CLI2] %j is misuse",
+    async (args) => {
+      expect((await skein(["sessions", "search", ...args])).exit).toBe(2);
+    },
+  );
+});

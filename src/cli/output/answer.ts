@@ -1,0 +1,31 @@
+import type { GlobalOptions } from "./global-options.ts";
+import type { Terminal } from "./terminal.ts";
+import { oneLine, pad, paint, printJson } from "./terminal.ts";
+
+/** A sentence, or a title and what stands behind it. */
+export type AnswerLine = string | readonly [title: string, value: string];
+
+/** Values that are to be copied are not cut at the terminal's edge. */
+const longest = 2000;
+
+/** What a command that changed something says: its payload, or a few lines for people. */
+export function answer(
+  terminal: Terminal,
+  { json }: GlobalOptions,
+  payload: object,
+  lines: readonly AnswerLine[],
+): void {
+  if (json === true) {
+    printJson(terminal, payload);
+    return;
+  }
+  const titles = lines.flatMap((line) => (typeof line === "string" ? [] : [line[0]]));
+  const width = Math.max(0, ...titles.map((title) => title.length));
+  for (const line of lines) {
+    const text =
+      typeof line === "string"
+        ? oneLine(line, longest)
+        : `  ${paint(terminal, "dim", pad(line[0], width))}  ${oneLine(line[1], longest)}`;
+    terminal.out(`${text}\n`);
+  }
+}

@@ -1,0 +1,169 @@
+import fc from "fast-check";
+import stringWidth from "string-width";
+import { describe, expect, test } from "vitest";
+import { shownAge, shownBytes, shownCost, shownCount } from "./amounts.ts";
+import { confirm } from "./confirm.ts";
+import { commandLine } from "./global-options.ts";
+import { progressBar, withProgress } from "./progress.ts";
+import { printTable } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+import { timeOf } from "./times.ts";
+
+function fake(more: Partial<Terminal> = {}) {
+  const printed = { out: "", err: "" };
+  const terminal: Terminal = {
+    out: (text) => {
+      printed.out += text;
+    },
+    err: (text) => {
+      printed.err += text;
+    },
+    color: { out: false, err: false },
+    columns: 40,
+    cwd: "/",
+    command: "skein",
+    env: {},
+    home: "/nobody",
+    now: () => 0,
+    ask: null,
+    redraws: false,
+    ...more,
+  };
+  return { terminal, printed };
+}
+
+describe("tables", () => {
+  const columns = [
+    { title: "NAME", text: ([name]: string[]) => name ?? "", least: 6 },
+    { title: "EMPTY", text: () => "" },
+    { title: "SIZE", text: ([, size]: string[]) => size ?? "", align: "right" as const },
+  ];
+
+  test("[CLI19] columns are aligned, and one without contents is left out", () => {
+    const { terminal, printed } = fake();
+    printTable(terminal, columns, [
+      ["a", "1"],
+      ["longer", "1000"],
+      ["西阵", "20"],
+    ]);
+    expect(printed.out).toBe("NAME    SIZE\na          1\nlonger  1000\n西阵      20\n");
+  });
+
+  test("[CLI19] no line is wider than the terminal, whatever is in it", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(fc.string({ unit: "grapheme", maxLength: 80 }), fc.string({ maxLength: 12 })), {
+          minLength: 1,
+          maxLength: 6,
+        }),
+        fc.integer({ min: 3, max: 120 }),
+        (rows, width) => {
+          const { terminal, printed } = fake({ columns: width });
+          printTable(terminal, columns, rows);
+          const lines = printed.out.split("\n").slice(0, -1);
+          expect(lines).toHaveLength(rows.length + 1);
+          for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(width);
+        },
+      ),
+    );
+  });
+
+  test("[CLI19] [CLI5] text that would control the terminal is shown, not obeyed", () => {
+    const { terminal, printed } = fake();
+    printTable(terminal, columns, [["\u001b[2J\nx", "\u0007"]]);
+    expect(printed.out).not.toContain("\u001b");
+    expect(printed.out.split("\n")).toHaveLength(3);
+  });
+});
+
+describe("amounts", () => {
+  test.each([
+    [0, "0 B"],
+    [1023, "1023 B"],
+    [1024, "1.0 KB"],
+    [1024 * 1023.99, "1.0 MB"],
+    [150 * 1024 * 1024, "150 MB"],
+  ])("[CLI19] %d bytes are %s", (bytes, text) => expect(shownBytes(bytes)).toBe(text));
+
+  test("[CLI19] counts, costs and ages", () => {
+    expect([999, 1000, 12_345, 3_400_000].map(shownCount)).toEqual(["999", "1.0k", "12.3k", "3.4M"]);
+    expect([null, 0, 0.001, 1.234].map(shownCost)).toEqual(["?", "", "<$0.01", "$1.23"]);
+    const minute = 60_000;
+    expect([-5, 0, minute, 90 * minute, 50 * 60 * minute].map(shownAge)).toEqual([
+      "now",
+      "now",
+      "1m",
+      "1h",
+      "2d",
+    ]);
+  });
+
+  test("[CLI14] a time is a date, or a span back from now", () => {
+    expect(timeOf("2026-03-01T00:00:00Z", 0)).toBe(Date.UTC(2026, 2, 1));
+    expect(timeOf("90m", 100 * 60_000)).toBe(10 * 60_000);
+    for (const text of ["yesterday", "5", "7y", "2026-99-99", ""]) {
+      expect(() => timeOf(text, 0)).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
+    }
+  });
+});
+
+describe("asking", () => {
+  test("[CLI21] without a user it is refused, with the way out", async () => {
+    await expect(confirm(fake().terminal, "Sure?", {})).rejects.toThrow("--yes");
+    await expect(confirm(fake().terminal, "Sure?", { yes: true })).resolves.toBeUndefined();
+  });
+
+  test("[CLI21] only a yes goes on", async () => {
+    const asked: string[] = [];
+    const answering = (answer: string) =>
+      fake({
+        ask: async (question) => {
+          asked.push(question);
+          return answer;
+        },
+      }).terminal;
+    for (const yes of ["y", "YES", " y "]) await confirm(answering(yes), "Sure?", {});
+    for (const no of ["", "n", "yesterday"]) {
+      await expect(confirm(answering(no), "Sure?\u001b[2J", {})).rejects.toMatchObject({
+        code: "invalid_arguments",
+      });
+    }
+    expect(asked[0]).toBe("Sure? [y/N] ");
+    expect(asked.at(-1)).not.toContain("\u001b");
+  });
+});
+
+describe("progress", () => {
+  test("[CLI24] is drawn on stderr, over itself, and is gone at the end", async () => {
+    const { terminal, printed } = fake({ redraws: true });
+    await withProgress(terminal, "Copying", async (update) => {
+      update(0, 4);
+      update(2, 4);
+      update(2, 4);
+    });
+    expect(printed.out).toBe("");
+    expect(printed.err.split("\r\u001b[K")).toEqual([
+      "",
+      "Copying ░░░░░░░░░░░░░░░░░░░░░░░░ 0 of 4",
+      "Copying ████████████░░░░░░░░░░░░ 2 of 4",
+      "",
+    ]);
+  });
+
+  test("[CLI24] is not drawn where a line cannot be drawn over", () => {
+    const { terminal, printed } = fake();
+    progressBar(terminal, "Copying").update(1, 2);
+    expect(printed).toEqual({ out: "", err: "" });
+  });
+});
+
+describe("what to type next", () => {
+  test("[CLI15] has the folder, user and agent of the call, quoted for a shell", () => {
+    const { terminal } = fake();
+    const options = { dir: "/my files", user: "o'neil", agent: "main", json: true };
+    expect(commandLine(terminal, options, ["sessions", "show", "trip"])).toBe(
+      "skein sessions show trip --dir '/my files' --user 'o'\\''neil' --agent main",
+    );
+    expect(commandLine(terminal, {}, ["sessions", "ls"])).toBe("skein sessions ls");
+  });
+});

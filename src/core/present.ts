@@ -1,0 +1,15 @@
+type IsSure<Value> = null extends Value ? false : undefined extends Value ? false : true;
+
+/** The fields of `T`, those that may be `undefined` or `null` optional. */
+export type Present<T> = {
+  [Field in keyof T as IsSure<T[Field]> extends true ? Field : never]: T[Field];
+} & {
+  [Field in keyof T as IsSure<T[Field]> extends true ? never : Field]?: NonNullable<T[Field]>;
+};
+
+/** The same object without what is `undefined` or `null`: in what we answer, absence is absence. */
+export function present<T extends object>(fields: T): Present<T> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  ) as Present<T>;
+}

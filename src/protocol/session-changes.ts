@@ -1,0 +1,72 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import { KindSchema } from "./session-list.ts";
+
+/** What methods that change a session answer. */
+
+const strict = { additionalProperties: false };
+const named = { key: Type.String(), sessionId: Type.String() };
+
+/** `sessions.create`, `sessions.rename`, `sessions.archive`, `sessions.restore`: the session as it is afterwards. */
+export const SessionStateSchema = Type.Object(
+  {
+    ...named,
+    kind: KindSchema,
+    /** For `ifVersion`. */
+    version: Type.Integer(),
+    label: Type.Optional(Type.String()),
+    displayName: Type.Optional(Type.String()),
+    archived: Type.Optional(Type.Boolean()),
+    cwd: Type.String(),
+    createdAt: Type.Integer(),
+    updatedAt: Type.Integer(),
+  },
+  strict,
+);
+export type SessionStatePayload = Static<typeof SessionStateSchema>;
+
+/** `sessions.fork`: the new session, and what it was made from. */
+export const ForkedSchema = Type.Object(
+  {
+    ...SessionStateSchema.properties,
+    forkedFrom: Type.Object(
+      /** `null`: from before the root. */
+      { ...named, entryId: Type.Union([Type.String(), Type.Null()]) },
+      strict,
+    ),
+  },
+  strict,
+);
+export type ForkedPayload = Static<typeof ForkedSchema>;
+
+/** `sessions.reset`: the new session under the old key, and where the old one is. */
+export const ResetSchema = Type.Object({ ...named, previous: Type.Object(named, strict) }, strict);
+export type ResetPayload = Static<typeof ResetSchema>;
+
+/** `sessions.delete`: in the trash, or with `purge` gone for good. */
+export const DeletedSchema = Type.Object({ ...named, state: Type.Enum(["trashed", "purged"]) }, strict);
+export type DeletedPayload = Static<typeof DeletedSchema>;
+
+/** `sessions.compact`: the entry that was written. */
+export const CompactedSchema = Type.Object(
+  { ...named, entryId: Type.String(), firstKeptEntryId: Type.String(), tokensBefore: Type.Integer() },
+  strict,
+);
+export type CompactedPayload = Static<typeof CompactedSchema>;
+
+/** `sessions.redact`: where tombstones stand now, and which summaries may repeat what is gone. */
+export const RedactedSchema = Type.Object(
+  {
+    ...named,
+    sessions: Type.Array(
+      Type.Object({ sessionId: Type.String(), entryIds: Type.Array(Type.String()) }, strict),
+    ),
+    mayRepeat: Type.Array(Type.Object({ sessionId: Type.String(), entryId: Type.String() }, strict)),
+  },
+  strict,
+);
+export type RedactedPayload = Static<typeof RedactedSchema>;
+
+/** `users.remove`, `users rm`. */
+export const UserRemovedSchema = Type.Object({ userId: Type.String(), sessions: Type.Integer() }, strict);
+export type UserRemovedPayload = Static<typeof UserRemovedSchema>;

@@ -1,0 +1,68 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+
+/** What looking after a folder answers. */
+
+const strict = { additionalProperties: false };
+
+/** `backup`. */
+export const BackupSchema = Type.Object(
+  { folder: Type.String(), files: Type.Integer(), bytes: Type.Integer() },
+  strict,
+);
+export type BackupPayload = Static<typeof BackupSchema>;
+
+/** Something that a look at the files found. */
+export const FindingSchema = Type.Object(
+  {
+    area: Type.String(),
+    severity: Type.Enum(["note", "warning", "error"]),
+    file: Type.String(),
+    what: Type.String(),
+    remedy: Type.String(),
+    fixable: Type.Boolean(),
+    fixed: Type.Boolean(),
+  },
+  strict,
+);
+export type FindingPayload = Static<typeof FindingSchema>;
+
+/** What maintenance would do to a session, and why. */
+export const MaintenanceDecisionSchema = Type.Object(
+  {
+    userId: Type.Optional(Type.String()),
+    key: Type.String(),
+    sessionId: Type.String(),
+    action: Type.Enum(["archive", "trash", "purge"]),
+    rule: Type.String(),
+    why: Type.String(),
+  },
+  strict,
+);
+export type MaintenanceDecisionPayload = Static<typeof MaintenanceDecisionSchema>;
+
+/** `doctor`. */
+export const DoctorSchema = Type.Object(
+  {
+    /** No error remains. */
+    ok: Type.Boolean(),
+    node: Type.Object({ version: Type.String(), needed: Type.String(), ok: Type.Boolean() }, strict),
+    folder: Type.Object({ path: Type.String(), from: Type.String(), exists: Type.Boolean() }, strict),
+    findings: Type.Array(FindingSchema),
+    configuration: Type.Object(
+      {
+        file: Type.Optional(Type.String()),
+        problems: Type.Array(Type.String()),
+        /** YAML, with where each value comes from behind it, and without secrets. */
+        effective: Type.String(),
+      },
+      strict,
+    ),
+    maintenance: Type.Object(
+      { mode: Type.Enum(["warn", "enforce"]), decisions: Type.Array(MaintenanceDecisionSchema) },
+      strict,
+    ),
+  },
+  strict,
+);
+export type DoctorPayload = Static<typeof DoctorSchema>;

@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { SessionTree } from "../core/tree.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import type { HistoryRange } from "./history.ts";
+import { historyOf } from "./history.ts";
+import { readHistory } from "./history-pages.ts";
+
+/** Entry by entry: said, kept to ourselves, or bookkeeping. */
+const parts = fc.array(fc.constantFrom("said", "hidden", "label", "model", "back"), { maxLength: 40 });
+
+function treeOf(kinds: readonly string[]): SessionTree {
+  let count = 0;
+  const tree = SessionTree.create({ cwd: "/w", id: "s" }, { newId: () => `e${count++}` });
+  for (const kind of kinds) {
+    const first = tree.path()[0];
+    if (kind === "said") tree.append({ type: "message", message: { role: "user", content: "x" } });
+    else if (kind === "hidden")
+      tree.append({ type: "custom_message", customType: "c", content: "y", display: false });
+    else if (kind === "model") tree.append({ type: "model_change", provider: "p", modelId: "m" });
+    else if (first !== undefined && kind === "label")
+      tree.append({ type: "label", targetId: first.id, label: "z" });
+    else if (first !== undefined) tree.branch(first.id);
+  }
+  return tree;
+}
+
+describe("history, page by page", () => {
+  test("[CLI9] a page read from a store is the page of the tree", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        parts,
+        fc.nat(45),
+        fc.nat(45),
+        fc.integer({ min: 1, max: 9 }),
+        async (kinds, a, b, limit) => {
+          const tree = treeOf(kinds);
+          const store = createMemoryStore();
+          const { key } = await store.sessions.adopt(
+            {},
+            { key: "agent:main:session:s", sessionId: "s", cwd: "/w" },
+            tree,
+          );
+          const path = tree.path();
+          const ranges: HistoryRange[] = [
+            { limit },
+            ...(path[a] === undefined
+              ? []
+              : [
+                  { limit, before: path[a].id },
+                  { limit, after: path[a].id },
+                ]),
+            ...(path[a] === undefined || path[b] === undefined
+              ? []
+              : [{ limit, after: path[a].id, before: path[b].id }]),
+          ];
+          for (const range of ranges) {
+            const page = await readHistory(store.sessions, {}, { key, sessionId: "s" }, range);
+            expect(page).toEqual({ ...historyOf(tree, range), sessionKey: key });
+          }
+        },
+      ),
+    );
+  });
+
+  test("[CLI9] a page of a long session reads a few pages, not the session", async () => {
+    const store = createMemoryStore();
+    const names = { key: "agent:main:session:s", sessionId: "s" };
+    await store.sessions.adopt(
+      {},
+      { ...names, cwd: "/w" },
+      treeOf(Array.from({ length: 3000 }, () => "said")),
+    );
+    let read = 0;
+    const counting = new Proxy(store.sessions, {
+      get: (target, name) =>
+        name === "page"
+          ? (...args: Parameters<typeof target.page>) => {
+              read += args[2].limit;
+              return target.page(...args);
+            }
+          : Reflect.get(target, name),
+    });
+    const page = await readHistory(counting, {}, names, { limit: 20, before: "e1500" });
+    expect(page.messages).toHaveLength(20);
+    expect(read).toBeLessThan(1000);
+  });
+
+  test("[CLI9] ids and sessions that are not there are not found", async () => {
+    const store = createMemoryStore();
+    const names = { key: "agent:main:session:s", sessionId: "s" };
+    const asked = (range: HistoryRange) => readHistory(store.sessions, {}, names, range);
+    await expect(asked({})).rejects.toMatchObject({ code: "not_found" });
+    await store.sessions.adopt({}, { ...names, cwd: "/w" }, treeOf(["said"]));
+    await expect(asked({ before: "nope" })).rejects.toMatchObject({ code: "not_found" });
+  });
+});

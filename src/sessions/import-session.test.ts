@@ -1,0 +1,107 @@
+import { describe, expect, test } from "vitest";
+import { SessionTree } from "../core/tree.ts";
+import type { ImportedSession } from "../interchange/imported.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import type { ImportWish } from "./import-session.ts";
+import { SessionImporter } from "./import-session.ts";
+
+function source(sessionId: string, more: Partial<ImportedSession> = {}, count = 1): ImportedSession {
+  const tree = SessionTree.create({ cwd: "/w", id: "s" });
+  for (let i = 0; i < count; i++) tree.append({ type: "message", message: { role: "user", content: "x" } });
+  return { source: "codex", sessionId, cwd: "/w", startedAt: 0, name: null, tree, notKept: [], ...more };
+}
+
+function importing(dryRun = false) {
+  const { sessions } = createMemoryStore();
+  const importer = () => new SessionImporter(sessions, {}, { agentId: "main", dryRun });
+  return { sessions, importer };
+}
+
+describe("importing", () => {
+  test("[CLI26] a session gets a key by its id, and remembers where it came from", async () => {
+    const { sessions, importer } = importing();
+    expect(await importer().import(source("one", {}, 3))).toEqual({
+      imported: { key: "agent:main:session:one", sessionId: "one", entries: 3, notKept: [] },
+    });
+    const record = await sessions.get({}, "one");
+    expect(record?.meta.importedFrom).toEqual({ source: "codex", sessionId: "one", entries: 3 });
+  });
+
+  test("[CLI26] what was imported before is skipped, with whether it has changed", async () => {
+    const { importer } = importing();
+    await importer().import(source("one"));
+    const skipped = { key: "agent:main:session:one", sessionId: "one" };
+    expect(await importer().import(source("one"))).toEqual({
+      skipped: { ...skipped, why: "imported before" },
+    });
+    expect(await importer().import(source("one", {}, 2))).toEqual({
+      skipped: { ...skipped, why: "imported before, and changed since" },
+    });
+  });
+
+  test("[CLI26] in one run, too", async () => {
+    for (const dryRun of [false, true]) {
+      const once = importing(dryRun).importer();
+      await once.import(source("one"));
+      expect(await once.import(source("one"))).toMatchObject({ skipped: { why: "named twice" } });
+      expect(await once.import(source("one", { source: "pi" }))).toMatchObject({
+        skipped: { why: "another file has the same session id" },
+      });
+    }
+  });
+
+  test("[CLI26] what is in the trash stays there", async () => {
+    const { sessions, importer } = importing();
+    await importer().import(source("one"));
+    await sessions.remove({}, "one");
+    expect(await importer().import(source("one"))).toMatchObject({ skipped: { why: "in the trash" } });
+  });
+
+  test("[CLI26] an id that a session of another origin has is a conflict", async () => {
+    const { sessions, importer } = importing();
+    await sessions.create({}, { key: "agent:main:main", sessionId: "one", cwd: "/w" });
+    await expect(importer().import(source("one"))).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("[CLI26] a key or label that is taken costs the key or label, and that is told", async () => {
+    const { sessions, importer } = importing();
+    const wish: ImportWish = {
+      key: "agent:main:main",
+      sessionId: "one",
+      meta: { label: "l", channel: "irc" },
+    };
+    await sessions.create({}, { key: "agent:main:main", cwd: "/w", meta: { label: "l" } });
+    expect(await importer().import(source("one"), wish)).toEqual({
+      imported: {
+        key: "agent:main:session:one",
+        sessionId: "one",
+        entries: 1,
+        notKept: [
+          { what: "The key was left out: another session has it.", count: 1, example: "agent:main:main" },
+          { what: "The label was left out: another session has it.", count: 1, example: "l" },
+        ],
+      },
+    });
+    expect((await sessions.get({}, "one"))?.meta).toMatchObject({ channel: "irc" });
+  });
+
+  test.each([
+    [{ key: "agent:research:cron:daily" }, "agent:research:cron:daily"],
+    [{ key: "global" }, "agent:main:session:one"],
+    [{ key: "not a key" }, "agent:main:session:one"],
+    [{ agentId: "research" }, "agent:research:session:one"],
+  ])("[CLI26] with %j its key is %s", async (wish, key) => {
+    const outcome = await importing().importer().import(source("one"), wish);
+    expect(outcome).toMatchObject({ imported: { key } });
+  });
+
+  test("[CLI26] a dry run changes nothing, and says what would be", async () => {
+    const { sessions, importer } = importing(true);
+    const run = importer();
+    const wish = { key: "agent:main:main", meta: { label: "l" } };
+    expect(await run.import(source("one"), wish)).toMatchObject({ imported: { key: "agent:main:main" } });
+    const second = await run.import(source("two"), wish);
+    expect(second).toMatchObject({ imported: { key: "agent:main:session:two", notKept: [{}, {}] } });
+    expect((await sessions.list({}, {})).sessions).toEqual([]);
+  });
+});

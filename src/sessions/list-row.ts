@@ -1,0 +1,80 @@
+import type { ParsedKey } from "../core/keys.ts";
+import { parseKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import type { SessionRow, TrashRow } from "../protocol/session-list.ts";
+import type { ListedSession, SessionMeta, TrashedSession } from "../store/contract.ts";
+
+/** What a list's row says beside what the store's record does. */
+export interface RowExtras {
+  readonly transcriptPath?: string;
+  readonly childSessions?: readonly string[];
+}
+
+/** A session as `sessions.list` shows it. Pure: the same row wherever it is asked for. */
+export function listRow(session: ListedSession, extras: RowExtras = {}): SessionRow {
+  const { key, kind, sessionId, updatedAt, meta, name, userId, digest } = session;
+  const { delivery } = meta;
+  const children = extras.childSessions ?? [];
+  return present({
+    key,
+    kind,
+    channel: channelOf(parseKey(key), meta),
+    label: meta.label,
+    displayName: meta.displayName ?? name,
+    deliveryContext:
+      delivery === undefined
+        ? undefined
+        : present({ channel: delivery.channel, to: delivery.to, accountId: delivery.accountId }),
+    updatedAt,
+    sessionId,
+    model: modelOf(session),
+    contextTokens: digest.contextTokens,
+    totalTokens: digest.totalTokens,
+    estimatedCostUsd: digest.costUsd,
+    childSessions: children.length === 0 ? undefined : [...children],
+    spawnedBy: meta.spawnedBy,
+    thinkingLevel: meta.thinkingLevel ?? digest.thinkingLevel,
+    verboseLevel: meta.verboseLevel,
+    systemSent: flag(meta.systemSent),
+    abortedLastRun: flag(meta.abortedLastRun),
+    sendPolicy: meta.sendPolicy,
+    lastChannel: delivery?.channel ?? text(meta.lastChannel),
+    lastTo: delivery?.to ?? text(meta.lastTo),
+    lastAccountId: delivery?.accountId ?? text(meta.lastAccountId),
+    userId,
+    transcriptPath: extras.transcriptPath,
+  });
+}
+
+/** A session in the trash as `sessions.list` shows it. */
+export function trashRow({
+  key,
+  kind,
+  sessionId,
+  label,
+  removedAt,
+  bytes,
+  userId,
+}: TrashedSession): TrashRow {
+  return present({ key, kind, sessionId, label, removedAt, bytes, userId });
+}
+
+/** The model that was chosen for the session, else the one that answered last. */
+export function modelOf({ meta, digest }: ListedSession): string | null {
+  if (meta.model !== undefined) return meta.model;
+  return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
+}
+
+function channelOf(key: ParsedKey, meta: SessionMeta): string {
+  if (key.form === "cron" || key.form === "hook" || key.form === "node") return "internal";
+  const named = key.form === "direct" || key.form === "group" ? key.channel : undefined;
+  return meta.channel ?? meta.delivery?.channel ?? text(meta.lastChannel) ?? named ?? "unknown";
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function flag(value: unknown): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { openFolder } from "../../src/compose.ts";
+import { parseSession } from "../../src/core/parse-session.ts";
+import { SessionTree } from "../../src/core/tree.ts";
+import type { SessionMeta, Store } from "../../src/store/contract.ts";
+import { family } from "./cli.ts";
+
+/** When the seeded folder is looked at: two days and a bit after the family talked. */
+export const seedNow = Date.UTC(2026, 9, 6, 12);
+
+export function familyTree(member: string): SessionTree {
+  return SessionTree.from(parseSession(readFileSync(join(family, `${member}.jsonl`))));
+}
+
+/** A folder with the sample family, a trashed session, another agent, and a second user with a session of the same name. */
+export async function seedFolder(root: string): Promise<void> {
+  const store = await openFolder({ root, durability: "os" });
+  try {
+    await seed(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function seed({ sessions }: Store): Promise<void> {
+  const adopt = (key: string, sessionId: string, member: string, meta: SessionMeta = {}, userId?: string) =>
+    sessions.adopt(
+      userId === undefined ? {} : { userId },
+      { key, sessionId, cwd: "/home/ann/trip", meta },
+      familyTree(member),
+    );
+  const trip = "agent:main:session:trip";
+  await adopt(trip, "trip", "main", { label: "holiday" });
+  await adopt("agent:main:subagent:trip:gardens", "01-gardens", "gardens", { spawnedBy: trip });
+  await adopt("agent:main:subagent:trip:food", "01-food", "food", { spawnedBy: trip });
+  await adopt("agent:main:main", "home", "food");
+  await adopt("agent:main:cron:daily", "daily", "food", { label: "reports" });
+  await adopt("agent:research:main", "lab", "gardens");
+  await adopt("agent:main:session:old-trip", "old-trip", "food", { label: "last year" });
+  await sessions.remove({}, "old-trip");
+  await adopt(trip, "trip", "gardens", { label: "hers" }, "alice");
+}
