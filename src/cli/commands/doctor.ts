@@ -7,8 +7,8 @@ import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
-import { collectMaintained } from "../../sessions/collect-maintained.ts";
 import { planMaintenance } from "../../sessions/maintenance.ts";
+import { maintenanceInput } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
 import { printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -70,12 +70,9 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
     const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
     findings.push(...found);
     const users = options.user === undefined ? usersOf(root) : [options.user];
-    const decisions = planMaintenance({
-      ...(await collectMaintained(store.sessions, users)),
-      rules: loaded.config.session.maintenance,
-      now: terminal.now(),
-      hasOpenRun: () => false,
-    });
+    const rules = loaded.config.session.maintenance;
+    const work = { store, users, rules, now: terminal.now(), hasOpenRun: () => false };
+    const decisions = planMaintenance(await maintenanceInput(work));
     return { findings, decisions: decisions.map(decisionPayload) };
   } finally {
     await store.close();

@@ -21,9 +21,9 @@ export async function removeUserCommand(
       advice: "Leave --user and --agent out",
     });
   }
-  await withFolder(terminal, { ...options, user: userId }, async ({ store, scope }) => {
+  await withFolder(terminal, { ...options, user: userId }, async ({ store }) => {
     await confirm(terminal, `Delete everything of user ${userId} for good?`, options);
-    const { sessions } = await store.sessions.purgeUser(scope);
+    const { sessions } = await store.purgeUser(userId);
     const payload: UserRemovedPayload = { userId, sessions };
     answer(terminal, options, payload, [
       `user ${userId} is gone for good, with ${counted(sessions, "session")}`,
