@@ -34,9 +34,8 @@ export async function runMaintenance(work: MaintenanceWork): Promise<Maintenance
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
   if (mode === "warn") return { mode, decisions, done };
-  const seen = new Map(input.sessions.map((session) => [session.uid, session]));
   for (const decision of decisions) {
-    if (await carryOut(work, decision, seen).catch(unlessChanged)) done.push(decision);
+    if (await carryOut(work, decision, input).catch(unlessChanged)) done.push(decision);
   }
   return { mode, decisions, done };
 }
@@ -65,14 +64,20 @@ export async function maintenanceInput({
 async function carryOut(
   { store }: MaintenanceWork,
   { uid, userId, sessionId, action }: MaintenanceDecision,
-  seen: ReadonlyMap<string, MaintainedSession>,
+  { sessions, trashed }: Pick<MaintenanceInput, "sessions" | "trashed">,
 ): Promise<boolean> {
   const scope = scopeOf(userId);
-  if (action === "purge") return store.sessions.purge(scope, sessionId);
+  if (action === "purge") {
+    const removedAt = trashed.find((each) => each.uid === uid)?.removedAt;
+    return removedAt !== undefined && store.sessions.purge(scope, sessionId, { ifRemovedAt: removedAt });
+  }
+  const updatedAt = sessions.find((each) => each.uid === uid)?.updatedAt;
   const now = await store.sessions.get(scope, sessionId);
-  if (now === null || now.uid !== uid || now.updatedAt !== seen.get(uid)?.updatedAt) return false;
-  if (action === "trash") return store.sessions.remove(scope, sessionId);
-  await store.sessions.patch(scope, sessionId, { archived: true }, { ifVersion: now.version });
+  if (now === null || now.uid !== uid || updatedAt === undefined) return false;
+  // Looked at again where nobody else can write: whoever uses a session keeps it.
+  const unused = { ifUpdatedAt: updatedAt };
+  if (action === "trash") return store.sessions.remove(scope, sessionId, unused);
+  await store.sessions.patch(scope, sessionId, { archived: true }, { ...unused, ifVersion: now.version });
   return true;
 }
 

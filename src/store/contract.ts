@@ -364,12 +364,12 @@ export interface SessionStore {
   /** All that a lookup finds, archived ones too; `resolveReference` asks in order. */
   find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]>;
   list(scope: Scope, query: SessionQuery): Promise<SessionPage>;
-  /** `conflict` when `ifVersion` is not the version now, or the label is taken. */
+  /** `conflict` when `ifVersion` or `ifUpdatedAt` is not what it is now, or the label is taken. */
   patch(
     scope: Scope,
     sessionId: string,
     changes: MetaPatch,
-    options?: { ifVersion?: number },
+    options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
   /** All or nothing, in order. Acknowledged is kept. */
   append(
@@ -383,17 +383,20 @@ export interface SessionStore {
   /** A new session with the path to an entry. */
   fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
   context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;
+  /** One entry, on whatever branch; `null`: there is none of this id. */
+  entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null>;
   page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null>;
   /** A hint that a session will be wanted soon. Does nothing that anybody could see. */
   prewarm(scope: Scope, sessionId: string): Promise<void>;
-  /** Into the trash: in no list, lookup or search, its key and label free again. `false`: was not there. */
-  remove(scope: Scope, sessionId: string): Promise<boolean>;
+  /** Into the trash: in no list, lookup or search, its key and label free again. `false`: was not there. `conflict` when it was used
+   * since `ifUpdatedAt`. */
+  remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean>;
   /** Back out of the trash; `conflict` when its key or label has been taken since. */
   restore(scope: Scope, sessionId: string): Promise<SessionRecord>;
   /** What is in the trash, the last removed first. */
   trashed(scope: Scope): Promise<readonly TrashedSession[]>;
   /** Out of the trash for good, with its state; its session id is free again. `false`: was not in the trash. */
-  purge(scope: Scope, sessionId: string): Promise<boolean>;
+  purge(scope: Scope, sessionId: string, options?: { ifRemovedAt?: number }): Promise<boolean>;
   /** A new session with the entries of a tree that was made elsewhere, under their ids. */
   adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord>;
   /**

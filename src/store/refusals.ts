@@ -1,4 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
+import type { SessionRecord } from "./contract.ts";
 
 /** What every store says in the same words. */
 
@@ -14,6 +15,17 @@ export function taken(
   cause?: unknown,
 ): never {
   throw new SkeinError("conflict", { problem: `The ${what} "${name}" is taken` }, { cause });
+}
+
+/** Refuses what was decided for a session that nobody had used since. */
+export function checkUnused({ sessionId, updatedAt }: SessionRecord, expected: number | undefined): void {
+  if (expected === undefined || expected === updatedAt) return;
+  throw new SkeinError("conflict", { problem: `Session ${sessionId} was used meanwhile` });
+}
+
+export function checkStillRemoved(removedAt: number, expected: number | undefined): void {
+  if (expected === undefined || expected === removedAt) return;
+  throw new SkeinError("conflict", { problem: "The session was taken out of the trash meanwhile" });
 }
 
 /** Refuses a change that was decided by a version that is no longer. */

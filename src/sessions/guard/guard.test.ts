@@ -69,6 +69,18 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant"]);
   });
 
+  test("[GRD7] an id that was delivered long ago changes nothing, not even an open call", async () => {
+    const { store, say } = await guarded();
+    await say(user("first"), { id: "delivery-1" });
+    for (let index = 0; index < 205; index++) await say(user(`more ${index}`));
+    await say(calling(call("c1")));
+    expect((await say(user("first"), { id: "delivery-1" })).entries.map(({ id }) => id)).toEqual([
+      "delivery-1",
+    ]);
+    expect((await say(result("c1"))).refused).toBeNull();
+    expect((await transcript(store)).filter((each) => each.includes("error"))).toEqual([]);
+  });
+
   test("[GRD8] new input brings an archived session back; an answer does not", async () => {
     const { store, say } = await guarded();
     await store.sessions.patch(scope, "s", { archived: true });

@@ -124,8 +124,8 @@ async function decideAndAppend(
     const page = await lastTurn(store, scope, sessionId);
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
-    const known = page.entries.find((entry) => entry.id === options.id);
-    if (known !== undefined) return { entries: [known], notes: [], refused: null };
+    const known = options.id === undefined ? null : await store.sessions.entry(scope, sessionId, options.id);
+    if (known !== null) return { entries: [known], notes: [], refused: null };
     const decision = decide(page.entries);
     if ("refused" in decision) return { entries: [], notes: [], refused: decision.refused };
     const fence = options.fence === undefined ? {} : { fence: options.fence };

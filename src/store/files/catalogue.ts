@@ -11,11 +11,12 @@ import { IndexFeed } from "./index-feed.ts";
 import type { IndexService } from "./index-service.ts";
 import type { SessionPaths } from "./layout.ts";
 import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
+import { FileClosed } from "./log-file.ts";
 import { Moves } from "./moves.ts";
 import { OpenFiles } from "./open-files.ts";
 import type { Recovery } from "./recover.ts";
-import type { EntryLookup, SessionFileSettings } from "./session-file.ts";
-import { FileClosed, SessionFile } from "./session-file.ts";
+import type { EntryLookup, FileOwner, SessionFileSettings } from "./session-file.ts";
+import { SessionFile } from "./session-file.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
@@ -95,7 +96,14 @@ export class SessionCatalogue {
   create<T>(row: SessionRow, tree: SessionTree, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     Object.assign(tree.header, headerOf(row));
     const make = () =>
-      SessionFile.create(this.pathsOf(row), this.#lockOf(row), tree, this.#lookup(row.uid), this.settings);
+      SessionFile.create(
+        this.pathsOf(row),
+        this.#lockOf(row),
+        tree,
+        this.#ownerOf(row),
+        this.#lookup(row.uid),
+        this.settings,
+      );
     return this.#open.using(row.uid, make, act);
   }
 
@@ -103,22 +111,25 @@ export class SessionCatalogue {
    * Marked first, moved then, both under the lock: a crash in between is finished at the next start. `false`: somebody
    * else here is at it.
    */
-  async trash(row: SessionRow): Promise<boolean> {
+  async trash(row: SessionRow, check: (file: SessionFile) => void): Promise<boolean> {
     const known = this.#trashing.get(row.uid);
     if (known !== undefined) {
       await known;
       return false;
     }
-    const trashing = this.#moveToTrash(row).finally(() => this.#trashing.delete(row.uid));
+    const trashing = this.#moveToTrash(row, check).finally(() => this.#trashing.delete(row.uid));
     this.#trashing.set(row.uid, trashing);
     await trashing;
     return true;
   }
 
-  async #moveToTrash(row: SessionRow): Promise<void> {
+  async #moveToTrash(row: SessionRow, check: (file: SessionFile) => void): Promise<void> {
     const target = trashedPaths(this.settings.root, row.uid, row.sessionId);
     await this.using(row, (file) =>
-      file.moveTo(target, () => this.work.move(row.uid, "live", "trashed", this.now())),
+      file.moveTo(target, () => {
+        check(file);
+        this.work.move(row.uid, "live", "trashed", this.now());
+      }),
     );
     this.#open.drop(row.uid);
     await this.feed.service.remove(row.uid);
@@ -131,7 +142,16 @@ export class SessionCatalogue {
 
   /** Tells logs of changes that were decided in `work.db` and cut off by a crash. */
   async finishTodos(): Promise<void> {
-    for (const row of this.work.withTodo()) await this.finishTodo(row);
+    for (const row of this.work.withTodo()) {
+      // One session that is locked or lost must not keep the others from being opened.
+      await this.finishTodo(row).catch((error: unknown) =>
+        this.settings.report({
+          kind: "not_taken_in",
+          file: this.pathsOf(row).log,
+          note: `its log was not told of its new key: ${(error as Error).message}`,
+        }),
+      );
+    }
   }
 
   async finishTodo(row: SessionRow): Promise<VersionedMeta> {
@@ -168,9 +188,22 @@ export class SessionCatalogue {
   async #openFiles(row: SessionRow): Promise<SessionFile> {
     const first = row.state === "pending" ? headerOf(row) : null;
     const lookup = this.#lookup(row.uid);
-    const file = await SessionFile.open(this.pathsOf(row), this.#lockOf(row), first, lookup, this.settings);
+    const owner = this.#ownerOf(row);
+    const lock = this.#lockOf(row);
+    const file = await SessionFile.open(this.pathsOf(row), lock, first, owner, lookup, this.settings);
     if (row.state === "pending") this.work.made(row.uid);
     return file;
+  }
+
+  #ownerOf({ uid, state }: SessionRow): FileOwner {
+    return {
+      uid,
+      isWanted: () => {
+        const now = this.work.byUid(uid);
+        // The claim of a fork may have been given back for dead; it is taken again once the files are made.
+        return now === null ? state === "forking" : now.state !== "trashed";
+      },
+    };
   }
 
   #lockOf(row: SessionRow): WriteLock {

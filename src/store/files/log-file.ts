@@ -115,14 +115,17 @@ export class LogFile {
   /** Another process may have put another file under our name. `true`: it has, and that one is open now. */
   followName(): boolean {
     const named = this.#disk.stat(this.#path);
-    if (named === null) throw failed(this.#path, "it was deleted while in use", "Restore it from a backup");
+    if (named === null) throw new FileClosed();
     return this.follow(named);
   }
 
   follow({ identity }: DiskStat): boolean {
     if (identity === this.#identity) return false;
-    this.#file.close();
+    const old = this.#file;
     this.#file = this.#disk.open(this.#path);
+    // Whoever put it there synced all that was in the old one; a sync of that may still be under way.
+    this.#unsynced = null;
+    void this.#sync.idle().then(() => old.close());
     this.#identity = this.#file.stat().identity;
     this.#ownEnd = -1;
     return true;
@@ -155,6 +158,11 @@ export class LogFile {
       return false;
     }
   }
+}
+
+/** The files were put away meanwhile: whoever meets it looks the session up again. */
+export class FileClosed extends Error {
+  override readonly name = "FileClosed";
 }
 
 const retryAdvice = "Try again with the same id";

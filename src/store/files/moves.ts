@@ -68,14 +68,14 @@ export class Moves {
     const { disk, root } = this.#settings;
     for (const row of [...this.#work.inState("trashed"), ...this.#work.inState("forking")]) {
       const paths = sessionPaths(root, row, row.sessionId);
-      const isLeft = disk.stat(paths.log) !== null;
-      if (row.state === "trashed" && !isLeft) continue;
+      const isLeft = () => [paths.log, paths.working].some((path) => disk.stat(path) !== null);
+      if (row.state === "trashed" && !isLeft()) continue;
       // Whoever has the lock is at it.
       await this.underLock(row, 0, async () => {
         const { state, createdAt } = this.#work.byUid(row.uid) ?? { state: null, createdAt: now };
-        if (state === "trashed" && isLeft)
+        if (state === "trashed" && isLeft())
           await moveSession(disk, paths, trashedPaths(root, row.uid, row.sessionId));
-        if (state === "forking" && now - createdAt > forkingMs) this.#endFork(row, isLeft);
+        if (state === "forking" && now - createdAt > forkingMs) this.#endFork(row, isLeft());
       }).catch(unlessLocked);
     }
   }
@@ -88,7 +88,7 @@ export class Moves {
     try {
       await act();
     } finally {
-      lock.release();
+      lock.releaseSoon();
     }
   }
 

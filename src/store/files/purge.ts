@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
@@ -6,7 +5,7 @@ import type { Redaction } from "../contract.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
-import { readWhole, removeTreeDurably, replaceWhole } from "./disk-files.ts";
+import { readWhole, replaceWhole } from "./disk-files.ts";
 import { copiesBeside } from "./folders.ts";
 import { blobsFolder, sessionPaths } from "./layout.ts";
 import type { SessionRow } from "./work-db.ts";
@@ -109,31 +108,4 @@ async function dropBlobs(
   const used = index.blobsIn(row.home, row.agentId);
   for (const sha256 of blobsInTrash(root, disk)) used.add(sha256);
   for (const sha256 of named) if (!used.has(sha256)) disk.unlink(join(blobsFolder(root, row), sha256));
-}
-
-/** Everything of a user. Sessions are in the trash first, so that nobody begins anything with them. */
-export async function purgeUser(
-  catalogue: SessionCatalogue,
-  userId: string,
-  home: string,
-): Promise<SessionRow[]> {
-  const { work, settings, feed, moves } = catalogue;
-  const rows = work.ofUser(userId);
-  for (const row of rows) {
-    if (row.state === "trashed") continue;
-    catalogue.drop(row);
-    await moves.underLock(row, undefined, async () =>
-      work.move(row.uid, row.state, "trashed", catalogue.now()),
-    );
-    await feed.service.remove(row.uid);
-  }
-  const { disk, root } = settings;
-  for (const row of rows) await moves.removeFiles(row);
-  const isTheirs = home !== "" && work.othersIn(home, userId) === 0;
-  if (isTheirs) await removeTreeDurably(disk, join(root, home));
-  const name = createHash("sha256").update(userId).digest("hex");
-  const uids = rows.map(({ uid }) => uid);
-  work.forget(uids, { what: "user", name, at: catalogue.now() });
-  await feed.service.scrub([]);
-  return rows;
 }

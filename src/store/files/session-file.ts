@@ -17,7 +17,7 @@ import type { Disk, DiskFile } from "./disk.ts";
 import { makeFolderDurably, readWhole, replaceWhole, writeBeside } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
-import { failed, LogFile } from "./log-file.ts";
+import { FileClosed, failed, LogFile } from "./log-file.ts";
 import type { TailIndex } from "./log-tail.ts";
 import { readTail } from "./log-tail.ts";
 import { WorkingFile } from "./working-file.ts";
@@ -42,6 +42,13 @@ export interface SessionFileSettings {
 export interface EntryLookup extends TailIndex {
   /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
   has(entryId: string, amongFirst: number): boolean | null;
+}
+
+/** Whose files they are. */
+export interface FileOwner {
+  readonly uid: string;
+  /** Asked under the lock: whether the session is there, or about to be. */
+  isWanted(): boolean;
 }
 
 export interface WriteOptions {
@@ -104,19 +111,26 @@ export class SessionFile {
     paths: SessionPaths,
     lock: WriteLock,
     first: SessionHeader | null,
+    owner: FileOwner,
     lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     const { disk } = settings;
     const there = disk.stat(paths.log);
     if (there === null || there.size === 0) {
-      await begin(paths, lock, first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`), settings);
+      const bytes = first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`);
+      await begin(paths, lock, bytes, owner, settings);
     }
     const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    const file = new SessionFile(paths, lock, handle, lookup, settings);
-    if (!file.#working.isInLine() || file.#isUncut()) await file.#bringInLine();
-    return file;
+    try {
+      const file = new SessionFile(paths, lock, handle, lookup, settings);
+      if (!file.#working.isInLine() || file.#isUncut()) await file.#bringInLine();
+      return file;
+    } catch (error) {
+      handle.close();
+      throw error;
+    }
   }
 
   /** A new session with these entries already in it. */
@@ -124,16 +138,13 @@ export class SessionFile {
     paths: SessionPaths,
     lock: WriteLock,
     tree: SessionTree,
+    owner: FileOwner,
     lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
-    await begin(
-      paths,
-      lock,
-      Buffer.concat([...tree.encodeLines()].map((line) => Buffer.from(line))),
-      settings,
-    );
-    return SessionFile.open(paths, lock, null, lookup, settings);
+    const lines = [...tree.encodeLines()].map((line) => Buffer.from(line));
+    await begin(paths, lock, Buffer.concat(lines), owner, settings);
+    return SessionFile.open(paths, lock, null, owner, lookup, settings);
   }
 
   /** At least what the model is concerned with, what other processes have written since included. */
@@ -157,6 +168,15 @@ export class SessionFile {
     this.#refresh();
     this.#widen();
     return this.#tree;
+  }
+
+  /** One entry, wherever it stands; `null`: there is none of this id. */
+  entry(id: string): Entry | null {
+    this.#refresh();
+    const known = this.#tree.entry(id);
+    if (known !== null || !this.#mayBeLeftOut(id)) return known;
+    this.#widen();
+    return this.#tree.entry(id);
   }
 
   /** What a model is concerned with; of a long log, no more is read than the budget asks for. */
@@ -277,6 +297,7 @@ export class SessionFile {
       if (this.#isMoved) throw new FileClosed();
       await this.#lock.hold(() => this.#readIn());
       try {
+        // What waits for its sync is in the bytes that are read, and is synced with them.
         const bytes = make(this.#log.read(0, this.#log.size));
         if (bytes === null) return;
         const wasLog = this.#working.isLog();
@@ -325,11 +346,16 @@ export class SessionFile {
     try {
       await this.#mutex.run(async () => {
         await this.#lock.hold(() => this.#readIn(), 0);
-        if (this.#isUncut()) await this.#cut();
+        try {
+          if (this.#isUncut()) await this.#cut();
+        } finally {
+          this.#lock.letGo();
+        }
       });
-      this.#lock.letGo();
     } catch (error) {
-      if (!(error instanceof SkeinError) || error.code !== "locked") throw error;
+      if (error instanceof FileClosed) throw error;
+      if (error instanceof SkeinError && error.code === "locked") return;
+      this.#find("working_set_behind", `the working set could not be made: ${(error as Error).message}`);
     }
   }
 
@@ -390,7 +416,7 @@ export class SessionFile {
         throw error;
       }
     }
-    if (recut) await this.#mutex.run(() => this.#cut());
+    if (recut) await this.#mutex.run(async () => void (this.#isMoved || (await this.#cut())));
     else this.#follow(mark);
   }
 
@@ -420,9 +446,14 @@ export class SessionFile {
 
   /** A new working set from the log, put in place whole. */
   async #cut(): Promise<void> {
-    this.#widen();
-    const text = cutWorkingSet(this.#tree, this.#size, this.#meta);
-    await this.#working.replace(text, this.#size, this.#settings.newId());
+    for (;;) {
+      this.#widen();
+      const text = cutWorkingSet(this.#tree, this.#size, this.#meta);
+      const late = await this.#working.replace(text, this.#size, this.#settings.newId());
+      const taken = late === null ? null : this.#takeIn(late);
+      if (taken === null) return;
+      await this.#log.kept(taken);
+    }
   }
 
   /** Lines that somebody else (pi, OpenClaw) appended to the working set go into the log, as they are. */
@@ -521,37 +552,62 @@ export class SessionFile {
   }
 }
 
-/** The files were put away meanwhile: whoever meets it looks the session up again. */
-export class FileClosed extends Error {
-  override readonly name = "FileClosed";
-}
-
 function isMeta(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.meta";
 }
 
-/** Makes log and working set of a new session, durably. `bytes` null: it was written before, and its log must be there. */
+/**
+ * Makes log and working set of a new session. What lies under its name and is another's is left alone. `bytes` null: it
+ * was written before, and its log must be there.
+ */
 async function begin(
   paths: SessionPaths,
   lock: WriteLock,
   bytes: Uint8Array | null,
+  owner: FileOwner,
   settings: SessionFileSettings,
 ): Promise<void> {
-  const { disk, newId } = settings;
+  const { disk } = settings;
   await makeFolderDurably(disk, paths.folder);
   await lock.acquire();
   try {
+    // Somebody else may have put it into the trash while we waited.
+    if (!owner.isWanted()) throw new FileClosed();
+    if (bytes !== null) refuseAnothers(paths, disk, owner.uid);
     const there = disk.stat(paths.log);
     if (there !== null && there.size > 0) return;
     if (await keepWorkingSet(paths, disk)) return;
     if (bytes === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    const isDurable = settings.durability === "full";
-    disk.rename(await writeBeside(disk, paths.log, bytes, newId(), isDurable), paths.log);
+    await writeFirst(paths, bytes, settings);
+  } finally {
+    lock.releaseSoon();
+  }
+}
+
+/** A failed beginning leaves nothing behind that another one would take for its own. */
+async function writeFirst(
+  paths: SessionPaths,
+  bytes: Uint8Array,
+  { disk, durability, newId }: SessionFileSettings,
+): Promise<void> {
+  const isDurable = durability === "full";
+  const temporary = await writeBeside(disk, paths.log, bytes, newId(), isDurable);
+  try {
+    disk.rename(temporary, paths.log);
     disk.unlink(paths.working);
     disk.link(paths.log, paths.working);
     if (isDurable) await disk.syncFolder(paths.folder);
-  } finally {
-    lock.release();
+  } catch (error) {
+    for (const path of [temporary, paths.working, paths.log]) disk.unlink(path);
+    throw error;
+  }
+}
+
+function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
+  for (const path of [paths.log, paths.working]) {
+    const bytes = readWhole(disk, path);
+    if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;
+    throw new SkeinError("conflict", { problem: `The file ${path} is another session's` });
   }
 }
 
@@ -572,12 +628,11 @@ async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean>
   return true;
 }
 
-/** Log first: a session without its log would be made anew. */
+/** Log first: a session without its log would be made anew. A log that is there already is not overwritten. */
 export async function moveSession(disk: Disk, from: SessionPaths, to: SessionPaths): Promise<void> {
   await makeFolderDurably(disk, to.folder);
-  for (const name of ["log", "working"] as const) {
-    if (disk.stat(from[name]) !== null) disk.rename(from[name], to[name]);
-  }
+  if (disk.stat(from.log) !== null && disk.stat(to.log) === null) disk.rename(from.log, to.log);
+  if (disk.stat(from.working) !== null) disk.rename(from.working, to.working);
   await disk.syncFolder(to.folder);
   await disk.syncFolder(from.folder);
 }

@@ -1,4 +1,5 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
@@ -30,14 +31,15 @@ import { entryLimit, sessionLimit } from "../limits.ts";
 import { decodeCursor, listPage } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
-import { checkVersion, noSuchSession } from "../refusals.ts";
+import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
 import { listSessions } from "./index-query.ts";
 import type { Namespace } from "./layout.ts";
 import { homeOf } from "./layout.ts";
-import { purgeUser, redactEntries } from "./purge.ts";
+import { redactEntries } from "./purge.ts";
+import { purgeUser } from "./purge-user.ts";
 import type { SessionFile } from "./session-file.ts";
 import { recordOf } from "./session-record.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
@@ -100,11 +102,11 @@ export class FileSessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     changes: MetaPatch,
-    options: { ifVersion?: number } = {},
+    options: { ifVersion?: number; ifUpdatedAt?: number } = {},
   ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
     return this.#catalogue.using(row, async (file) => {
-      const plan = await this.#patch(row, file, changes, options.ifVersion);
+      const plan = await this.#patch(row, file, changes, options);
       if (plan.nodes.length === 0) return recordOf(row, file);
       return this.#announce("patched", row, file);
     });
@@ -170,14 +172,30 @@ export class FileSessions implements SessionStore {
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalogue;
-    const plan = planReset(await this.#record(row), options);
-    const fresh = await this.#rowFor(scope, plan.fresh, "pending");
-    work.reset(row.uid, plan.changes, fresh);
+    const made = await this.#rowFor(scope, planReset(await this.#record(row), options).fresh, "pending");
+    const fresh = await this.#catalogue.using(row, async (file) => {
+      // Decided under the lock, by the metadata as it then is; once `work.db` has it, it has happened.
+      let decided: SessionRow | null = null;
+      const writing = file.write((tree) => {
+        const { fresh: init, changes } = planReset(recordOf(row, file), options);
+        const meta = firstMeta(init.meta);
+        const begun = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
+        work.reset(row.uid, changes, begun);
+        decided = begun;
+        return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
+      }, this.#catalogue.marking(row));
+      await writing.then(
+        () => work.todoDone(row.uid),
+        (error: unknown) => {
+          if (decided === null) throw error;
+        },
+      );
+      return decided ?? made;
+    });
     const moved = work.byUid(row.uid) ?? row;
-    await this.#catalogue.finishTodo(moved);
     const old = await this.#catalogue.using(moved, (file) => this.#announce("patched", moved, file));
-    const made = await this.#catalogue.using(fresh, (file) => this.#announce("created", fresh, file));
-    return { old, fresh: made };
+    const begun = await this.#catalogue.using(fresh, (file) => this.#announce("created", fresh, file));
+    return { old, fresh: begun };
   }
 
   async context(
@@ -204,11 +222,18 @@ export class FileSessions implements SessionStore {
     });
   }
 
-  async remove(scope: Scope, sessionId: string): Promise<boolean> {
+  async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
+    const row = this.#row(scope, sessionId);
+    if (row === null) return null;
+    return this.#catalogue.using(row, (file) => file.entry(entryId));
+  }
+
+  async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
     const row = this.#row(scope, sessionId);
     if (row === null) return false;
     const record = await this.#record(row);
-    if (!(await this.#catalogue.trash(row))) return false;
+    const check = (file: SessionFile) => checkUnused(recordOf(row, file), options.ifUpdatedAt);
+    if (!(await this.#catalogue.trash(row, check))) return false;
     this.#feed.publish({ type: "removed", session: record });
     return true;
   }
@@ -228,9 +253,10 @@ export class FileSessions implements SessionStore {
       .sort((a, b) => b.removedAt - a.removedAt);
   }
 
-  async purge(scope: Scope, sessionId: string): Promise<boolean> {
+  async purge(scope: Scope, sessionId: string, options: { ifRemovedAt?: number } = {}): Promise<boolean> {
     const row = this.#trashedRow(scope, sessionId);
     if (row === null) return false;
+    checkStillRemoved(row.removedAt ?? 0, options.ifRemovedAt);
     const session = this.#trashedOf(row);
     await this.#catalogue.moves.purge(row, { what: "session", name: row.uid, at: this.#catalogue.now() });
     this.#feed.publish({ type: "purged", session });
@@ -329,11 +355,17 @@ export class FileSessions implements SessionStore {
     }
   }
 
-  async #patch(row: SessionRow, file: SessionFile, changes: MetaPatch, ifVersion?: number): Promise<Plan> {
+  async #patch(
+    row: SessionRow,
+    file: SessionFile,
+    changes: MetaPatch,
+    options: { ifVersion?: number; ifUpdatedAt?: number },
+  ): Promise<Plan> {
     const { work } = this.#catalogue;
     const writing = file.write((tree) => {
       const { meta, version } = file.meta;
-      checkVersion(version, ifVersion);
+      checkVersion(version, options.ifVersion);
+      checkUnused(recordOf(row, file), options.ifUpdatedAt);
       const next = applyPatch(meta, changes);
       if (next === meta) return tree.plan([]);
       if (next.label !== meta.label) work.claimLabel(row.uid, next.label ?? null);

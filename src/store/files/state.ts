@@ -82,7 +82,7 @@ export class FileState implements StateStore {
       try {
         return await act(this.#row(scope, sessionId));
       } finally {
-        lock.release();
+        lock.releaseSoon();
       }
     });
   }

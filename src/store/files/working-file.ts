@@ -92,13 +92,20 @@ export class WorkingFile {
     }
   }
 
-  /** Puts another one in its place, whole and durable. */
-  async replace(text: string, logSize: number, token: string): Promise<void> {
+  /**
+   * Puts another one in its place, whole and durable. What somebody else has added to the old one until then comes back:
+   * it is nowhere else.
+   */
+  async replace(text: string, logSize: number, token: string): Promise<Uint8Array | null> {
     await replaceWhole(this.#disk, this.#path, Buffer.from(text), token);
+    const size = this.#file?.size() ?? 0;
+    const late =
+      this.#file !== null && size > this.#end ? this.#file.read(this.#end, size - this.#end) : null;
     this.#drop();
     this.#file = this.#disk.openExisting(this.#path);
     this.#followed = logSize;
     this.#end = Buffer.byteLength(text);
+    return late;
   }
 
   close(): void {

@@ -36,6 +36,8 @@ const mostTurns = 25;
 /** Another machine's lock that nobody has touched for so long is stale. */
 const foreignStaleMs = 30 * 60 * 1000;
 const touchEveryMs = 10_000;
+const retryReleaseMs = 1000;
+const mostReleases = 600;
 /** Stands for a lock file that says nothing. */
 const unreadable: LockHolder = { pid: 0, started: null, host: "", bootId: null, token: "", createdAt: 0 };
 
@@ -59,15 +61,16 @@ export class WriteLock {
 
   /** Waits for the lock; `locked`, with who has it, when that takes too long. */
   async acquire(timeoutMs = this.#settings.timeoutMs): Promise<void> {
-    const { clock, sleep } = this.#settings;
-    const until = clock.now() + timeoutMs;
+    const { sleep } = this.#settings;
+    // Not by the clock, which somebody may set back.
+    const until = performance.now() + timeoutMs;
     // Whoever we made room for comes first: it only looks now and then.
     for (let turns = mostTurns; this.#yielded && turns > 0 && this.isWanted(); turns--) {
       await sleep(shortestWait);
     }
     this.#yielded = false;
     for (let wait = shortestWait; !this.#tryAcquire(); wait = Math.min(2 * wait, longestWait)) {
-      const left = until - clock.now();
+      const left = until - performance.now();
       if (left <= 0) throw this.#giveUp();
       this.#leaveMark();
       await sleep(Math.min(wait, left));
@@ -103,6 +106,21 @@ export class WriteLock {
     const isRemoved = this.state() === "stale" && this.#tryAcquire();
     if (isRemoved) this.release();
     return isRemoved;
+  }
+
+  /** Gives it back; where the disk does not let us now, a little later. */
+  releaseSoon(tries = mostReleases): void {
+    try {
+      this.release();
+    } catch (error) {
+      if (tries === 0) throw error;
+      setTimeout(() => this.#releaseLater(tries - 1), retryReleaseMs).unref();
+    }
+  }
+
+  /** At the exit of the process at the latest. */
+  #releaseLater(tries: number): void {
+    if (this.isHeld && tries > 0) this.releaseSoon(tries);
   }
 
   #tryAcquire(): boolean {
@@ -141,7 +159,8 @@ export class WriteLock {
         { cause: error },
       );
     } finally {
-      disk.unlink(temporary);
+      // A second name of the lock that stays is in nobody's way.
+      quietly(() => disk.unlink(temporary));
     }
     return this.#hold(token);
   }
@@ -161,7 +180,7 @@ export class WriteLock {
 
   #hold(token: string): boolean {
     this.#token = token;
-    this.#settings.disk.unlink(this.#markPath);
+    quietly(() => this.#settings.disk.unlink(this.#markPath));
     this.#touching = setInterval(() => this.#touch(), touchEveryMs).unref();
     held.add(this);
     return true;
@@ -249,14 +268,19 @@ process.on("exit", () => {
   for (const lock of held) isReleased(lock);
 });
 
-/** `false`: its disk does not let us; others take over the lock of a dead process anyway. */
-function isReleased(lock: WriteLock): boolean {
+/** Tries something that may just as well not be done. */
+function quietly(act: () => unknown): boolean {
   try {
-    lock.release();
+    act();
     return true;
   } catch {
     return false;
   }
+}
+
+/** `false`: its disk does not let us; others take over the lock of a dead process anyway. */
+function isReleased(lock: WriteLock): boolean {
+  return quietly(() => lock.release());
 }
 
 let identity: Pick<LockHolder, "pid" | "started" | "host" | "bootId"> | undefined;

@@ -37,7 +37,7 @@ import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
-import { checkVersion, noSuchSession } from "../refusals.ts";
+import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
@@ -93,10 +93,11 @@ export class MemorySessions implements SessionStore {
     scope: Scope,
     sessionId: string,
     changes: MetaPatch,
-    options: { ifVersion?: number } = {},
+    options: { ifVersion?: number; ifUpdatedAt?: number } = {},
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
     checkVersion(session.version, options.ifVersion);
+    checkUnused(recordOf(session), options.ifUpdatedAt);
     const meta = applyPatch(session.meta, changes);
     if (meta === session.meta) return recordOf(session);
     this.#table.claim({ ...session, ...labelOf(meta) }, session);
@@ -158,9 +159,14 @@ export class MemorySessions implements SessionStore {
     // Everything is at hand.
   }
 
-  async remove(scope: Scope, sessionId: string): Promise<boolean> {
+  async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
+    return this.#table.get(scope, sessionId)?.tree.entry(entryId) ?? null;
+  }
+
+  async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return false;
+    checkUnused(recordOf(session), options.ifUpdatedAt);
     session.removedAt = this.#clock.now();
     this.#feed.publish({ type: "removed", session: recordOf(session) });
     return true;
@@ -179,9 +185,10 @@ export class MemorySessions implements SessionStore {
     return [...this.#table.inTrash(scope)].map(trashedOf).sort((a, b) => b.removedAt - a.removedAt);
   }
 
-  async purge(scope: Scope, sessionId: string): Promise<boolean> {
+  async purge(scope: Scope, sessionId: string, options: { ifRemovedAt?: number } = {}): Promise<boolean> {
     const session = this.#table.trashed(scope, sessionId);
     if (session === null) return false;
+    checkStillRemoved(session.removedAt ?? 0, options.ifRemovedAt);
     this.#forget(session);
     return true;
   }

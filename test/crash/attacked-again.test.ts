@@ -1,0 +1,254 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { append, create, ids, said } from "../../src/conformance/expect.ts";
+import type { Scope } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { SimStore } from "../support/sim-store.ts";
+
+const alice: Scope = { userId: "alice", agentId: "main" };
+const scope: Scope = { agentId: "main" };
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), "skein-again-"));
+  folders.push(made);
+  return made;
+}
+
+const compaction = (id: string, firstKeptEntryId: string) => ({
+  id,
+  draft: { type: "compaction" as const, summary: "S", firstKeptEntryId, tokensBefore: 1 },
+});
+
+describe("attacks that hold no more", () => {
+  test("[ST19] an append that waited for its sync over a redaction is not cut off by a later failure", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, alice, "s");
+    await append(store, alice, "s", "a", "secret", "b");
+    await Promise.all([append(store, alice, "s", "x"), store.sessions.redact(alice, "s", ["secret"])]);
+    let failed = false;
+    sim.disk.fault = (op, path) => {
+      if (op !== "sync" || !path.endsWith(".log.jsonl") || failed) return null;
+      failed = true;
+      return { error: "EIO" };
+    };
+    await expect(append(store, alice, "s", "y")).rejects.toMatchObject({ code: "write_failed" });
+    expect(await ids(store, alice, "s")).toEqual(["a", "secret", "b", "x"]);
+    await sim.dispose();
+  });
+
+  test("[ST19] a session that was trashed while another store was about to make its files stays as it was", async () => {
+    const root = folder();
+    const one = await openFilesStore({ root });
+    const two = await openFilesStore({ root });
+    await create(one, alice, "s");
+    await append(one, alice, "s", "kept");
+    const results = await Promise.allSettled([
+      one.sessions.remove(alice, "s"),
+      append(two, alice, "s", "late"),
+      append(two, alice, "s", "later"),
+    ]);
+    for (const each of results) {
+      if (each.status === "rejected") expect(each.reason).toMatchObject({ code: "not_found" });
+    }
+    await one.close();
+    await two.close();
+    const again = await openFilesStore({ root });
+    await again.sessions.restore(alice, "s");
+    expect(await ids(again, alice, "s")).toContain("kept");
+    await again.close();
+  });
+
+  test("[ST2] what lies under a new session's name and is another's is neither taken over nor touched", async () => {
+    const root = folder();
+    const sessions = join(root, "agents", "main", "sessions");
+    const store = await openFilesStore({ root });
+    await create(store, scope, "first");
+    mkdirSync(sessions, { recursive: true });
+    const theirs = `${JSON.stringify({ type: "session", version: 3, id: "x", cwd: "/theirs" })}\n`;
+    writeFileSync(join(sessions, "x.jsonl"), theirs);
+    await expect(create(store, scope, "x")).rejects.toMatchObject({ code: "conflict" });
+    expect(readFileSync(join(sessions, "x.jsonl"), "utf8")).toBe(theirs);
+    expect((await store.sessions.get(scope, "x"))?.cwd).toBe("/theirs");
+    await store.close();
+  });
+
+  test("[ST11] a fork that failed once can be made again, from another entry", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, alice, "s");
+    await append(store, alice, "s", "a", "b", "c");
+    const fork = (at: string) =>
+      store.sessions.fork(alice, "s", at, { key: "agent:main:session:f", sessionId: "f", cwd: "/w" });
+    sim.disk.fault = (op, path) => (op === "link" && path.endsWith("f.jsonl") ? { error: "EIO" } : null);
+    await expect(fork("c")).rejects.toMatchObject({ code: "write_failed" });
+    sim.disk.fault = () => null;
+    await fork("a");
+    expect(await ids(store, alice, "f")).toEqual(["a"]);
+    await sim.dispose();
+  });
+
+  test("[FS8] what another program adds to the working set in the middle of our burst survives the next cut", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    await create(store, scope, "s");
+    await append(store, scope, "s", "a", "b");
+    await store.sessions.append(scope, "s", [compaction("k1", "b")]);
+    const theirs = { type: "message", id: "pi", parentId: "k1", timestamp: "2026-01-01T00:00:00.000Z" };
+    const message = { role: "user", content: "from pi", timestamp: 1 };
+    const path = join(root, "agents", "main", "sessions", "s.jsonl");
+    appendFileSync(path, `${JSON.stringify({ ...theirs, message })}\n`);
+    await store.sessions.append(scope, "s", [compaction("k2", "k1")]);
+    expect(await ids(store, scope, "s")).toContain("pi");
+    await store.close();
+  });
+
+  test("[ST15] a compaction at the same time as a removal leaves nothing behind where the session was", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    for (let round = 0; round < 5; round++) {
+      const name = `s${round}`;
+      await create(store, scope, name);
+      await append(store, scope, name, "a", "b");
+      await Promise.allSettled([
+        store.sessions.append(scope, name, [compaction("k", "b")]),
+        store.sessions.remove(scope, name),
+      ]);
+      expect(existsSync(join(root, "agents", "main", "sessions", `${name}.jsonl`))).toBe(false);
+    }
+    await store.close();
+  });
+
+  test("[ST25] a label that was given at the same time as a reset is with one of the two, and found", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root });
+    for (let round = 0; round < 5; round++) {
+      await create(store, scope, `s${round}`);
+      await Promise.allSettled([
+        store.sessions.patch(scope, `s${round}`, { label: `l${round}` }),
+        store.sessions.reset(scope, `s${round}`),
+      ]);
+      const found = await store.sessions.find(scope, { by: "label", label: `l${round}`, agentId: "main" });
+      expect(found).toHaveLength(1);
+      expect(found[0]?.meta.label).toBe(`l${round}`);
+    }
+    await store.close();
+  });
+
+  test("[FS12] an unlink that fails does not lock a session for good", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, alice, "s");
+    let faults = 3;
+    sim.disk.fault = (op, path) =>
+      op === "unlink" && path.includes(".lock") && faults-- > 0 ? { error: "EIO" } : null;
+    await append(store, alice, "s", "a").catch(() => undefined);
+    await append(store, alice, "s", "b").catch(() => undefined);
+    sim.disk.fault = () => null;
+    await append(store, alice, "s", "c");
+    expect(await ids(store, alice, "s")).toContain("c");
+    await sim.dispose();
+  });
+
+  test("[FS12] a clock that is set back does not prolong the wait for a lock", async () => {
+    const root = folder();
+    const holder = await openFilesStore({ root });
+    await create(holder, scope, "s");
+    let time = Date.now();
+    const clock = { now: () => (time -= 3_600_000) };
+    const waiting = await openFilesStore({ root, clock, lockTimeoutMs: 100 });
+    const lock = join(root, "agents", "main", "sessions", "s.jsonl.lock");
+    const self = { pid: process.ppid, host: "elsewhere", token: "t", createdAt: Date.now() };
+    writeFileSync(lock, JSON.stringify(self));
+    await expect(append(waiting, scope, "s", "a")).rejects.toMatchObject({ code: "locked" });
+    rmSync(lock);
+    await waiting.close();
+    await holder.close();
+  });
+
+  test("[FS7] a full disk while a working set is cut at open costs neither the session nor its lock", async () => {
+    const sim = new SimStore();
+    const store = await sim.open();
+    await create(store, alice, "s");
+    await append(store, alice, "s", "a", "b");
+    await store.sessions.append(alice, "s", [compaction("k", "b")]);
+    await store.close();
+    sim.disk.unlink("/store/users/alice/agents/main/sessions/s.jsonl");
+    const again = await sim.open();
+    sim.disk.fault = (op, path) => (op === "write" && path.endsWith(".tmp") ? { error: "ENOSPC" } : null);
+    expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "b"]);
+    sim.disk.fault = () => null;
+    await append(again, alice, "s", "c");
+    expect((await again.sessions.context(alice, "s"))?.entryIds).toEqual(["k", "b", "c"]);
+    await sim.dispose();
+  });
+
+  test("[ST29] a user whose folder has another user's inside is removed alone", async () => {
+    const root = folder();
+    const namespace = ({ userId }: { userId?: string }) =>
+      userId === undefined ? [] : userId === "acme" ? ["acme"] : ["acme", userId];
+    const store = await openFilesStore({ root, namespace });
+    const [acme, bob] = [
+      { userId: "acme", agentId: "main" },
+      { userId: "bob", agentId: "main" },
+    ];
+    for (const each of [acme, bob]) {
+      await create(store, each, "s");
+      await append(store, each, "s", "word");
+    }
+    await store.purgeUser("acme");
+    expect(await ids(store, bob, "s")).toEqual(["word"]);
+    expect(existsSync(join(root, "acme", "agents"))).toBe(false);
+    await store.close();
+  });
+
+  test("[ST29] a session made while its user is removed is there, or was never acknowledged", async () => {
+    const root = folder();
+    const store = await openFilesStore({ root, durability: "os" });
+    for (let round = 0; round < 5; round++) {
+      await create(store, alice, `old${round}`);
+      const purging = store.purgeUser("alice");
+      const made = await create(store, alice, `new${round}`).catch(() => null);
+      await purging;
+      const found = await store.sessions.get(alice, `new${round}`);
+      if (found !== null) expect(await ids(store, alice, `new${round}`)).toEqual([]);
+      expect(made === null || found !== null || (await store.sessions.trashed(alice)).length === 0).toBe(
+        true,
+      );
+    }
+    await store.close();
+  });
+
+  test("[MNT7] a session that is used between the decision and the act is kept", async () => {
+    const store = await openFilesStore({ root: folder() });
+    await create(store, alice, "s");
+    const { updatedAt } = (await store.sessions.get(alice, "s")) ?? { updatedAt: 0 };
+    await new Promise((resolve) => setImmediate(resolve));
+    await store.sessions.append(alice, "s", [{ draft: said("still here") }]);
+    const now = (await store.sessions.get(alice, "s"))?.updatedAt;
+    const stale = { ifUpdatedAt: updatedAt === now ? updatedAt - 1 : updatedAt };
+    await expect(store.sessions.remove(alice, "s", stale)).rejects.toMatchObject({ code: "conflict" });
+    await expect(store.sessions.patch(alice, "s", { archived: true }, stale)).rejects.toMatchObject({
+      code: "conflict",
+    });
+    await store.sessions.remove(alice, "s");
+    await expect(store.sessions.purge(alice, "s", { ifRemovedAt: 1 })).rejects.toMatchObject({
+      code: "conflict",
+    });
+    await store.close();
+  });
+});
