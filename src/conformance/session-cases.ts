@@ -232,6 +232,12 @@ export const sessionCases: readonly CaseTemplate[] = [
       assert.equal(await store.sessions.get(alice, "none"), null);
       assert.equal(await store.sessions.context(alice, "none"), null);
       assert.equal(await store.sessions.page(alice, "none", { along: "branch", limit: 5 }), null);
+      assert.equal(await store.sessions.entry(alice, "none", "x"), null);
+      await create(store, alice, "some");
+      await append(store, alice, "some", "one", "two");
+      assert.equal((await store.sessions.entry(alice, "some", "one"))?.id, "one");
+      assert.equal(await store.sessions.entry(alice, "some", "three"), null);
+      assert.equal(await store.sessions.entry(bob, "some", "one"), null);
       await refused("not_found", () => append(store, alice, "none", "x"));
       await refused("not_found", () => store.sessions.patch(alice, "none", { model: "x" }));
       await refused("not_found", () => store.sessions.branch(alice, "none", null));
@@ -239,7 +245,7 @@ export const sessionCases: readonly CaseTemplate[] = [
       await refused("not_found", () =>
         store.sessions.fork(alice, "none", null, { key: "agent:main:main", cwd: "/w" }),
       );
-      assert.deepEqual(await listed(store, alice), []);
+      assert.deepEqual(await listed(store, alice), ["some"]);
     },
   },
   {

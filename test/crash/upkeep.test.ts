@@ -270,6 +270,15 @@ describe("a check", () => {
     await create(again, ann, "t");
     expect(existsSync(join(root, "users", "ann", "agents", "main", "sessions", "t.log.jsonl"))).toBe(true);
     await again.close();
+    const shared = await openFilesStore({ root: folder(), namespace: () => ["team"] });
+    await create(shared, ann, "s");
+    await expect(create(shared, { userId: "bob", agentId: "main" }, "t")).rejects.toMatchObject({
+      code: "conflict",
+    });
+    await expect(shared.blobs.put({ userId: "bob", agentId: "main" }, Buffer.from("b"))).rejects.toThrow(
+      "two users",
+    );
+    await shared.close();
     const bad = await openFilesStore({ root: folder(), namespace: () => ["agents"] });
     await expect(create(bad, ann, "s")).rejects.toThrow("namespace");
     await bad.close();

@@ -6,14 +6,14 @@ import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
 import { agentsIn, trashIn } from "./folders.ts";
 import type { IndexDb } from "./index-db.ts";
-import type { Namespace } from "./layout.ts";
-import { blobsFolder, homeOf } from "./layout.ts";
+import type { HomeFor } from "./layout.ts";
+import { blobsFolder } from "./layout.ts";
 
 export interface BlobParts {
   readonly root: string;
   readonly disk: Disk;
   readonly clock: Clock;
-  readonly namespace: Namespace;
+  readonly homeFor: HomeFor;
   newToken(): string;
 }
 
@@ -43,7 +43,7 @@ export class FileBlobs implements BlobStore {
   }
 
   #path({ userId }: Scope, agentId: string, sha256: string): string {
-    const home = homeOf(this.#parts.namespace, userId ?? null);
+    const home = this.#parts.homeFor(userId ?? null);
     return join(blobsFolder(this.#parts.root, { home, agentId }), sha256);
   }
 }

@@ -35,6 +35,9 @@ export const workingEnding = ".jsonl";
  */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
+/** The folder of a user, from the root on; refuses one that is another user's. */
+export type HomeFor = (userId: string | null) => string;
+
 export function homeOf(namespace: Namespace, userId: string | null): string {
   return checkNamespace(namespace(userId === null ? {} : { userId })).join("/");
 }

@@ -36,8 +36,7 @@ import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
 import { listSessions } from "./index-query.ts";
-import type { Namespace } from "./layout.ts";
-import { homeOf } from "./layout.ts";
+import type { HomeFor } from "./layout.ts";
 import { redactEntries } from "./purge.ts";
 import { purgeUser } from "./purge-user.ts";
 import type { SessionFile } from "./session-file.ts";
@@ -57,14 +56,14 @@ export class FileSessions implements SessionStore {
   readonly #catalogue: SessionCatalogue;
   readonly #feed: ChangeFeed;
 
-  readonly #namespace: Namespace;
+  readonly #homeFor: HomeFor;
   readonly #adoptByName: AdoptByName;
   readonly #warmed = new Map<string, number>();
 
-  constructor(catalogue: SessionCatalogue, feed: ChangeFeed, namespace: Namespace, adoptByName: AdoptByName) {
+  constructor(catalogue: SessionCatalogue, feed: ChangeFeed, homeFor: HomeFor, adoptByName: AdoptByName) {
     this.#catalogue = catalogue;
     this.#feed = feed;
-    this.#namespace = namespace;
+    this.#homeFor = homeFor;
     this.#adoptByName = adoptByName;
   }
 
@@ -274,7 +273,7 @@ export class FileSessions implements SessionStore {
 
   /** Everything of a user, for good; state and blobs go with the folder. */
   async purgeUser(userId: string): Promise<{ sessions: number }> {
-    const rows = await purgeUser(this.#catalogue, userId, homeOf(this.#namespace, userId));
+    const rows = await purgeUser(this.#catalogue, userId, this.#homeFor(userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
     return { sessions: rows.length };
   }
@@ -310,7 +309,7 @@ export class FileSessions implements SessionStore {
     const sessionId = init.sessionId === undefined ? this.#catalogue.newId() : parseSessionId(init.sessionId);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
-    const home = homeOf(this.#namespace, userId);
+    const home = this.#homeFor(userId);
     await this.#catalogue.knowUser(home, userId);
     const { createdAt = this.#catalogue.now(), ...parent } = begun;
     return {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
@@ -18,7 +19,7 @@ import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
-import { indexDbName, workDbName } from "./layout.ts";
+import { homeOf, indexDbName, workDbName } from "./layout.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
 import { openOrSetAside } from "./recover.ts";
@@ -114,13 +115,18 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   await catalogue.moves.finish(clock.now());
   await catalogue.finishTodos();
   const watch = new ChangeFeed();
+  const homeFor = (userId: string | null) => {
+    const home = homeOf(namespace, userId);
+    if (namespace === defaultNamespace || work.othersIn(home, userId) === 0) return home;
+    throw new SkeinError("conflict", { problem: `The namespace gives two users the folder "${home}"` });
+  };
   const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
-  const sessions = new FileSessions(catalogue, watch, namespace, adoptByName);
+  const sessions = new FileSessions(catalogue, watch, homeFor, adoptByName);
   const store = scoped({
     sessions,
     search: new FileSearch(catalogue),
     state: new FileState(root, work, lock),
-    blobs: new FileBlobs({ root, disk, clock, namespace, newToken: newId }),
+    blobs: new FileBlobs({ root, disk, clock, homeFor, newToken: newId }),
     watch,
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalogue.close(),
