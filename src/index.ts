@@ -8,10 +8,11 @@ export {
 export type { Diagnostic } from "./core/diagnostics.ts";
 export { type CorruptLine, type Entry, isCorrupt, type SessionHeader } from "./core/entries.ts";
 export { type ErrorCode, SkeinError } from "./core/errors.ts";
-export { formatKey, type ParsedKey, parseKey } from "./core/keys.ts";
+export type { IdSource } from "./core/ids.ts";
+export { formatKey, type ParsedKey, parseKey, type SessionKind } from "./core/keys.ts";
 export type { Message } from "./core/messages.ts";
 export { parseAgentId, parseSessionId } from "./core/names.ts";
 export { type ParsedSession, parseSession } from "./core/parse-session.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
-export { type AppendOptions, SessionTree, type TreeOptions } from "./core/tree.ts";
+export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";

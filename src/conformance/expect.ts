@@ -11,10 +11,12 @@ export const alice: Scope = { userId: "alice", agentId: "main" };
 export const bob: Scope = { userId: "bob", agentId: "main" };
 export const nobody: Scope = { agentId: "main" };
 
-export async function refused(code: ErrorCode, act: () => Promise<unknown>): Promise<void> {
+/** `names`: what the message must say, so that whoever reads it knows which of several things it was. */
+export async function refused(code: ErrorCode, act: () => Promise<unknown>, names = ""): Promise<void> {
   await assert.rejects(act, (error) => {
     assert.ok(error instanceof SkeinError, `expected a SkeinError ${code}, got ${String(error)}`);
     assert.equal(error.code, code);
+    assert.ok(error.message.includes(names), `"${error.message}" does not name ${names}`);
     return true;
   });
 }

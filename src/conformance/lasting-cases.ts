@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { parseSession } from "../core/parse-session.ts";
 import { SessionTree } from "../core/tree.ts";
 import { alice, answered, append, bob, create, ids, listed, nobody, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
@@ -15,6 +16,13 @@ export const lastingCases: readonly CaseTemplate[] = [
         thinkingLevel: "high",
       });
       await append(store, alice, "trip", "before");
+      await refused("invalid_session_id", () => store.sessions.reset(alice, "trip", { sessionId: "../x" }));
+      await refused("conflict", () => store.sessions.reset(alice, "trip", { sessionId: "TRIP" }));
+      assert.equal(
+        (await store.sessions.get(alice, "trip"))?.key,
+        old.key,
+        "what is refused changes nothing",
+      );
       const done = await store.sessions.reset(alice, "trip", { sessionId: "trip2" });
       assert.equal(done.old.key, "agent:main:reset:trip");
       assert.equal(done.old.uid, old.uid);
@@ -63,6 +71,11 @@ export const lastingCases: readonly CaseTemplate[] = [
       assert.equal(tree.size, 5, "the tree is the caller's own");
       await refused("conflict", () => store.sessions.adopt(alice, init, tree));
       assert.deepEqual(await listed(store, bob), []);
+      const timeless = SessionTree.from(
+        parseSession(Buffer.from('{"type":"session","version":3,"id":"x"}\n')),
+      );
+      const now = await store.sessions.adopt(alice, { key: "agent:main:main", cwd: "/w" }, timeless);
+      assert.ok(now.createdAt > made.createdAt, "one that does not say when it began begins now");
     },
   },
   {
@@ -105,6 +118,8 @@ export const lastingCases: readonly CaseTemplate[] = [
       assert.deepEqual((await store.search.search(alice, { text: "topsecret" })).hits, []);
       assert.equal((await store.search.search(bob, { text: "topsecret" })).hits.length, 1);
       assert.deepEqual((await store.sessions.redact(alice, "s", ["topsecret"])).sessions, []);
+      const again = await store.sessions.redact(alice, "f", ["plain"]);
+      assert.equal(again.sessions[0]?.sessionId, "f", "the session itself comes first");
       await refused("not_found", () => store.sessions.redact(alice, "s", ["no-such-entry"]));
       await append(store, alice, "s", "and on");
     },
@@ -142,11 +157,12 @@ export const lastingCases: readonly CaseTemplate[] = [
       }
       await create(store, alice, "t");
       await store.sessions.remove(alice, "t");
+      await store.sessions.create({ userId: "alice" }, { key: "agent:other:main", cwd: "/w" });
       const bytes = new Uint8Array([1, 2, 3]);
       const sha256 = await store.blobs.put(alice, bytes);
       await store.blobs.put(bob, bytes);
-      assert.deepEqual(await store.sessions.purgeUser(alice), { sessions: 2 });
-      assert.deepEqual(await listed(store, alice), []);
+      assert.deepEqual(await store.purgeUser("alice"), { sessions: 3 });
+      assert.deepEqual(await listed(store, { userId: "alice" }), []);
       assert.deepEqual(await store.sessions.trashed(alice), []);
       assert.deepEqual((await store.search.search(alice, { text: "word" })).hits, []);
       assert.equal(await store.blobs.get(alice, sha256), null);
@@ -155,7 +171,7 @@ export const lastingCases: readonly CaseTemplate[] = [
         assert.deepEqual(await ids(store, scope, "s"), ["word"]);
         assert.equal((await store.state.get(scope, "s", "k"))?.value, 1);
       }
-      await refused("invalid_arguments", () => store.sessions.purgeUser(nobody));
+      await refused("invalid_user_id", () => store.purgeUser(""));
       await create(store, alice, "s");
       assert.equal(await store.state.get(alice, "s", "k"), null);
     },

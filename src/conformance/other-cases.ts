@@ -61,7 +61,7 @@ export const otherCases: readonly CaseTemplate[] = [
       const found = async (query = {}) =>
         (await store.search.search(alice, { text: "needle", ...query })).hits;
       assert.deepEqual((await found()).map((hit) => hit.entryId).toSorted(), ["r", "u"]);
-      const [hit] = await found({ sessionId: "s" });
+      const [hit] = await found({ sessionId: "S" });
       assert.deepEqual(
         { ...hit, time: 0 },
         {

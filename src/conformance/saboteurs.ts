@@ -308,13 +308,13 @@ export const saboteurs: readonly Saboteur[] = [
   {
     name: "purging a user takes everybody",
     breaks: "ST29",
-    wrap: (store) =>
-      withSessions(store, (sessions) => ({
-        purgeUser: async (scope) => {
-          await sessions.purgeUser({ userId: "bob" });
-          return sessions.purgeUser(scope);
-        },
-      })),
+    wrap: (store) => ({
+      ...store,
+      purgeUser: async (userId) => {
+        await store.purgeUser("bob");
+        return store.purgeUser(userId);
+      },
+    }),
   },
   {
     name: "an adopted session gets new ids",

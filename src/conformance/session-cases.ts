@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { buildContext } from "../core/context.ts";
+import type { SessionMeta } from "../store/contract.ts";
 import {
   alice,
   allEntries,
@@ -47,9 +48,16 @@ export const sessionCases: readonly CaseTemplate[] = [
     async run({ store }) {
       await create(store, alice, "trip", { label: "holiday" });
       const key = "agent:main:session:trip";
-      await refused("conflict", () => store.sessions.create(alice, { key, sessionId: "other", cwd: "/w" }));
-      await refused("conflict", () => create(store, alice, "TRIP"));
-      await refused("conflict", () => create(store, alice, "second", { label: "holiday" }));
+      const again = (init: { key: string; sessionId: string; meta?: SessionMeta }) => () =>
+        store.sessions.create(alice, { cwd: "/w", ...init });
+      const free = "agent:main:session:free";
+      await refused("conflict", again({ key, sessionId: "other" }), key);
+      await refused("conflict", again({ key: free, sessionId: "TRIP" }), "TRIP");
+      await refused(
+        "conflict",
+        again({ key: free, sessionId: "other", meta: { label: "holiday" } }),
+        "holiday",
+      );
       assert.deepEqual(await listed(store, alice), ["trip"]);
       await store.sessions.create(
         { userId: "alice" },
@@ -211,7 +219,7 @@ export const sessionCases: readonly CaseTemplate[] = [
       });
       await refused("conflict", () => store.sessions.restore(alice, "trip"));
       await store.sessions.remove(alice, other.sessionId);
-      const back = await store.sessions.restore(alice, "trip");
+      const back = await store.sessions.restore(alice, "TRIP");
       assert.equal(back.meta.label, "holiday");
       assert.deepEqual(await ids(store, alice, "trip"), ["kept words"]);
       assert.equal((await store.search.search(alice, { text: "words" })).hits.length, 1);

@@ -1,7 +1,15 @@
 import { SkeinError } from "./errors.ts";
 import { agentIdForm, readAgentId, sessionIdProblem } from "./names.ts";
 
-/** What a session is for, as lists show and filter it. */
+/**
+ * What a session is for, as lists show and filter it.
+ *
+ * @example
+ * ```ts
+ * import type { SessionKind } from "skein";
+ * const unattended: SessionKind[] = ["cron", "hook"];
+ * ```
+ */
 export type SessionKind = "main" | "group" | "cron" | "hook" | "node" | "other";
 
 /** A key taken apart, by what the text means. Ids in it are decoded. */
@@ -110,6 +118,12 @@ export function formatKey(key: ParsedKey): string {
     throw new SkeinError("invalid_key", { key: text, problem, expected: `parts of form "${key.form}"` });
   }
   return text;
+}
+
+/** The spawn id of a sub-agent's key; `null` for any other key, that of a thread of it too. */
+export function spawnIdOf(text: string): string | null {
+  const key = parseKey(text);
+  return key.form === "subagent" && key.thread === undefined ? key.spawnId : null;
 }
 
 /** The kind of a session, from its parsed key alone; a thread has the kind of what it hangs on. */

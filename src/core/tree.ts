@@ -39,13 +39,13 @@ export interface TreeOptions {
  *
  * @example
  * ```ts
- * import { type AppendOptions, SessionTree } from "skein";
+ * import { type TreeAppendOptions, SessionTree } from "skein";
  * const tree = SessionTree.create({ cwd: "/home/ann" });
- * const once: AppendOptions = { id: "delivery-17", expectedLeafId: tree.leafId };
+ * const once: TreeAppendOptions = { id: "delivery-17", expectedLeafId: tree.leafId };
  * tree.append({ type: "message", message: { role: "user", content: "Hello" } }, once);
  * ```
  */
-export interface AppendOptions {
+export interface TreeAppendOptions {
   /** The entry's own id. The same id with the same content again changes nothing. */
   readonly id?: string;
   /** Refused with `conflict` unless this is the leaf now; `null` is before the root. */
@@ -186,7 +186,7 @@ export class SessionTree {
   }
 
   /** Adds an entry behind the tip. */
-  append(draft: EntryDraft, options: AppendOptions = {}): Entry {
+  append(draft: EntryDraft, options: TreeAppendOptions = {}): Entry {
     const item = options.id === undefined ? { draft } : { draft, id: options.id };
     const plan = this.plan([item], options.expectedLeafId);
     this.commit(plan);

@@ -1,9 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Entry } from "../core/entries.ts";
-import { SessionTree } from "../core/tree.ts";
 import type { ResetRule, ResetRules } from "./decide-reset.ts";
-import { decideReset, lastRealInput } from "./decide-reset.ts";
+import { decideReset } from "./decide-reset.ts";
 import { lastDayBreak } from "./local-day.ts";
 
 const none: ResetRule = { mode: "none", atHour: 4, minutes: 60 };
@@ -144,53 +142,4 @@ describe("daily", () => {
     }
     return found;
   }
-});
-
-describe("what counts as input", () => {
-  const said = (provenance: object | undefined, timestamp?: number): Entry => {
-    const tree = SessionTree.create({ cwd: "/" }, { clock: { now: () => noon } });
-    const message = {
-      role: "user" as const,
-      content: "x",
-      ...(timestamp === undefined ? {} : { timestamp }),
-    };
-    return tree.append({
-      type: "message",
-      message: (provenance === undefined ? message : { ...message, provenance }) as typeof message,
-    });
-  };
-  const other: Entry = { type: "session_info", id: "i", parentId: null, timestamp: "x", name: "n" };
-
-  test.each([
-    ["nothing", [], null],
-    [
-      "nothing by people",
-      [said({ kind: "inter_session" }, 5), said({ kind: "internal_system" }, 4), other],
-      null,
-    ],
-    ["a person's, without provenance", [other, said(undefined, 3)], 3],
-    [
-      "a person's, by provenance",
-      [said({ kind: "inter_session" }, 5), said({ kind: "external_user" }, 2)],
-      2,
-    ],
-    ["of a kind that nobody knows", [said({ kind: "scheduled" }, 5)], null],
-    ["the newest", [said(undefined, 9), said(undefined, 3)], 9],
-  ])("[RST4] %s", (_, entries, expected) => {
-    expect(lastRealInput(entries)).toBe(expected);
-  });
-
-  test("[RST4] a message without a time has that of its entry; one without any is passed over", () => {
-    const entry = said(undefined, 3) as Extract<Entry, { type: "message" }>;
-    const { timestamp: _, ...timeless } = entry.message as {
-      timestamp?: number;
-      role: "user";
-      content: string;
-    };
-    const iso = new Date(noon).toISOString();
-    expect(lastRealInput([{ ...entry, message: timeless, timestamp: iso }])).toBe(noon);
-    expect(lastRealInput([{ ...entry, message: timeless, timestamp: "no time" }, said(undefined, 3)])).toBe(
-      3,
-    );
-  });
 });

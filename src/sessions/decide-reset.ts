@@ -1,5 +1,4 @@
 import type { Config } from "../config/sections/all.ts";
-import type { Entry } from "../core/entries.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { countInWords, timeInWords } from "./in-words.ts";
 import { lastDayBreak } from "./local-day.ts";
@@ -12,7 +11,7 @@ export interface ResetQuestion {
   readonly kind: SessionKind;
   /** `null`: the session is on none. */
   readonly channel: string | null;
-  /** When somebody last said something; `null`: nobody has. See {@link lastRealInput}. */
+  /** When a person last said something, by the session's digest; `null`: nobody has. */
   readonly lastInputAt: number | null;
   readonly now: number;
   /** Of the hour in `daily`; left out: this machine's. */
@@ -37,18 +36,6 @@ export function decideReset(question: ResetQuestion): ResetDecision {
     general: "all sessions",
   };
   return { reset, rule: of, why: `${why} (rule of ${whose[of]}).` };
-}
-
-/** When a person last said something; messages of other sessions and of the system do not count. */
-export function lastRealInput(newestFirst: Iterable<Entry>): number | null {
-  for (const entry of newestFirst) {
-    if (entry.type !== "message" || entry.message.role !== "user") continue;
-    const { provenance, timestamp } = entry.message;
-    if (provenance !== undefined && provenance.kind !== "external_user") continue;
-    const time = timestamp ?? Date.parse(entry.timestamp);
-    if (Number.isFinite(time)) return time;
-  }
-  return null;
 }
 
 function ruleFor({ rules, kind, channel }: ResetQuestion): { of: ResetDecision["rule"]; rule: ResetRule } {

@@ -1,5 +1,6 @@
+import type { TrashedSession } from "../store/contract.ts";
 import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
-import type { MaintainedSession, MaintenanceInput, MaintenanceRule, TrashedSession } from "./maintenance.ts";
+import type { MaintainedSession, MaintenanceInput, MaintenanceRule } from "./maintenance.ts";
 import { diskUse, planMaintenance, protectionOf } from "./maintenance.ts";
 
 /** What maintenance means for one session: a line for each rule, whether it applies, when, and if not, why not. */
@@ -8,12 +9,11 @@ export function explainMaintenance(
   input: MaintenanceInput,
 ): string {
   const decision = planMaintenance(input).find(({ uid }) => uid === session.uid);
-  const isTrashed = input.trashed.some(({ uid }) => uid === session.uid);
   const lines = {
-    pruneAfter: pruning(session, input, isTrashed),
-    maxSessions: counting(session, input, isTrashed),
-    maxDiskBytes: weighing(session, input, isTrashed),
-    trashAfter: isTrashed ? emptying(session as TrashedSession, input) : "it is not in the trash",
+    pruneAfter: pruning(session, input),
+    maxSessions: counting(session, input),
+    maxDiskBytes: weighing(session, input),
+    trashAfter: isTrashed(session) ? emptying(session, input) : "it is not in the trash",
   } satisfies Record<MaintenanceRule, string>;
   const does = input.rules.mode === "enforce" ? "" : " (mode is warn: it is only said, not done)";
   const now =
@@ -21,10 +21,14 @@ export function explainMaintenance(
   return [`now: ${now}`, ...Object.entries(lines).map(([rule, text]) => `${rule}: ${text}`)].join("\n");
 }
 
-function pruning(session: MaintainedSession, input: MaintenanceInput, isTrashed: boolean): string {
+function isTrashed(session: MaintainedSession | TrashedSession): session is TrashedSession {
+  return "removedAt" in session;
+}
+
+function pruning(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const { pruneAfter } = input.rules;
   if (pruneAfter === null) return "no limit is set";
-  if (isTrashed) return "it is in the trash already";
+  if (isTrashed(session)) return "it is in the trash already";
   const protection = protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection}`;
   const idle = input.now - session.updatedAt;
@@ -35,10 +39,10 @@ function pruning(session: MaintainedSession, input: MaintenanceInput, isTrashed:
     : `would go to the trash in ${timeInWords(left, Math.ceil)} (${figures})`;
 }
 
-function counting(session: MaintainedSession, input: MaintenanceInput, isTrashed: boolean): string {
+function counting(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const { maxSessions } = input.rules;
   if (maxSessions === null) return "no limit is set";
-  if (isTrashed) return "it is in the trash, and does not count";
+  if (isTrashed(session)) return "it is in the trash, and does not count";
   if (session.archived) return "it is archived, and does not count";
   const ofUser = input.sessions.filter(({ userId, archived }) => userId === session.userId && !archived);
   const figures = `${countInWords(ofUser.length, "session")} of this user, ${maxSessions.toLocaleString("en-US")} at the most`;
@@ -48,11 +52,11 @@ function counting(session: MaintainedSession, input: MaintenanceInput, isTrashed
   return `${ofUser.length > maxSessions ? "exceeded" : "not reached"}: ${figures}; ${countInWords(newer, "session")} newer than this one`;
 }
 
-function weighing(session: MaintainedSession, input: MaintenanceInput, isTrashed: boolean): string {
+function weighing(session: MaintainedSession | TrashedSession, input: MaintenanceInput): string {
   const use = diskUse(input);
   if (use === null) return "no limit is set";
   const figures = `${bytesInWords(use.bytes)} are used of ${bytesInWords(use.limit)}, ${bytesInWords(session.bytes)} by this one`;
-  const protection = isTrashed ? null : protectionOf(session, input);
+  const protection = isTrashed(session) ? null : protectionOf(session, input);
   if (protection !== null) return `does not apply: ${protection} (${figures})`;
   if (use.bytes <= use.limit) return `not reached: ${figures}`;
   return `exceeded: ${figures}; room is made down to ${bytesInWords(use.target)}`;

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultConfig } from "../config/load.ts";
+import type { TrashedSession } from "../store/contract.ts";
 import { explainMaintenance } from "./explain-maintenance.ts";
-import type { MaintainedSession, MaintenanceInput, MaintenanceRules, TrashedSession } from "./maintenance.ts";
+import type { MaintainedSession, MaintenanceInput, MaintenanceRules } from "./maintenance.ts";
 import { planMaintenance } from "./maintenance.ts";
 
 const day = 86_400_000;
@@ -24,10 +25,15 @@ function session(daysAgo: number, fields: Partial<MaintainedSession> = {}): Main
   const updatedAt = now - daysAgo * day;
   return { uid: sessionId, userId: null, sessionId, key, updatedAt, archived: false, bytes: 100, ...fields };
 }
-const trash = (daysAgo: number, fields: Partial<MaintainedSession> = {}): TrashedSession => ({
-  ...session(daysAgo + 10, fields),
-  removedAt: now - daysAgo * day,
-});
+/** The same in the trash. */
+function removed(
+  { uid, userId, sessionId, key, bytes }: MaintainedSession,
+  removedAt: number,
+): TrashedSession {
+  return { uid, userId, agentId: "main", key, kind: "other", sessionId, label: null, removedAt, bytes };
+}
+const trash = (daysAgo: number, fields: Partial<MaintainedSession> = {}): TrashedSession =>
+  removed(session(daysAgo + 10, fields), now - daysAgo * day);
 
 function input(
   rules: Partial<MaintenanceRules>,
@@ -150,10 +156,7 @@ const anyInput = fc
     });
     return {
       sessions: sessions.map((each, index) => named(each, `s${index}`)),
-      trashed: trashed.map(([each, days], index) => ({
-        ...named(each, `t${index}`),
-        removedAt: now - days * day,
-      })),
+      trashed: trashed.map(([each, days], index) => removed(named(each, `t${index}`), now - days * day)),
       rules: {
         ...rules,
         mode: "enforce",
@@ -168,9 +171,9 @@ const anyInput = fc
 /** The store after a plan has been carried out. */
 function carriedOut(before: MaintenanceInput): MaintenanceInput {
   const actions = new Map(planMaintenance(before).map(({ uid, action }) => [uid, action]));
-  const is = (action: string) => (each: MaintainedSession) => actions.get(each.uid) === action;
-  const not = (action: string) => (each: MaintainedSession) => actions.get(each.uid) !== action;
-  const moved = before.sessions.filter(is("trash")).map((each) => ({ ...each, removedAt: before.now }));
+  const is = (action: string) => (each: { uid: string }) => actions.get(each.uid) === action;
+  const not = (action: string) => (each: { uid: string }) => actions.get(each.uid) !== action;
+  const moved = before.sessions.filter(is("trash")).map((each) => removed(each, before.now));
   return {
     ...before,
     sessions: before.sessions

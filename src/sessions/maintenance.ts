@@ -1,25 +1,18 @@
 import type { Config } from "../config/sections/all.ts";
 import { readKey } from "../core/keys.ts";
+import type { TrashedSession } from "../store/contract.ts";
 import { bytesInWords, countInWords, timeInWords } from "./in-words.ts";
 
 /** What happens to old sessions. Everything is decided here, by figures alone; others do it. */
 
 export type MaintenanceRules = Config["session"]["maintenance"];
 
-export interface MaintainedSession {
-  readonly uid: string;
-  readonly userId: string | null;
-  readonly sessionId: string;
-  readonly key: string;
+/** A session that is not in the trash, as far as the rules look at it. */
+export interface MaintainedSession
+  extends Pick<TrashedSession, "uid" | "userId" | "sessionId" | "key" | "bytes"> {
   /** The last conversation. */
   readonly updatedAt: number;
   readonly archived: boolean;
-  /** Of all its files. */
-  readonly bytes: number;
-}
-
-export interface TrashedSession extends MaintainedSession {
-  readonly removedAt: number;
 }
 
 export interface MaintenanceInput {
@@ -51,8 +44,7 @@ export interface MaintenanceDecision {
  */
 export function planMaintenance(input: MaintenanceInput): MaintenanceDecision[] {
   const plan = new Map<string, MaintenanceDecision>();
-  const add = (session: MaintainedSession, rest: Pick<MaintenanceDecision, "action" | "rule" | "why">) => {
-    const { uid, userId, sessionId, key } = session;
+  const add: Add = ({ uid, userId, sessionId, key }, rest) => {
     plan.set(uid, { uid, userId, sessionId, key, ...rest });
   };
   const ordered: MaintenanceInput = {
@@ -77,7 +69,10 @@ export function protectionOf(session: MaintainedSession, input: MaintenanceInput
 }
 
 type Plan = ReadonlyMap<string, MaintenanceDecision>;
-type Add = (session: MaintainedSession, rest: Pick<MaintenanceDecision, "action" | "rule" | "why">) => void;
+type Add = (
+  session: MaintainedSession | TrashedSession,
+  rest: Pick<MaintenanceDecision, "action" | "rule" | "why">,
+) => void;
 
 function emptyTrash({ trashed, rules: { trashAfter }, now }: MaintenanceInput, add: Add): void {
   if (trashAfter === null) return;
@@ -109,7 +104,7 @@ export function diskUse({ sessions, trashed, rules }: MaintenanceInput) {
 function makeRoom(input: MaintenanceInput, plan: Plan, add: Add): void {
   const use = diskUse(input);
   if (use === null) return;
-  const planned = (action: MaintenanceAction, all: readonly MaintainedSession[]) =>
+  const planned = (action: MaintenanceAction, all: MaintenanceInput["sessions" | "trashed"]) =>
     sumOfBytes(all.filter(({ uid }) => plan.get(uid)?.action === action));
   let bytes = use.bytes - planned("purge", input.trashed);
   if (bytes <= use.limit) return;
@@ -152,7 +147,7 @@ function isArchived({ archived }: MaintainedSession): boolean {
   return archived;
 }
 
-function sumOfBytes(sessions: readonly MaintainedSession[]): number {
+function sumOfBytes(sessions: readonly { readonly bytes: number }[]): number {
   return sessions.reduce((sum, { bytes }) => sum + bytes, 0);
 }
 

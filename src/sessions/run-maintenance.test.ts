@@ -77,4 +77,28 @@ describe("maintenance", () => {
     expect(await listed(store, ann)).toEqual(["home", "new"]);
     expect((await store.sessions.get(ann, "old"))?.meta.archived).toBe(true);
   });
+
+  test("[MNT7] a session that changes at the last moment is left alone, and the others are not", async () => {
+    const { store, now } = await prepared();
+    const { sessions } = store;
+    const racing = new Proxy(sessions, {
+      get: (target, name) =>
+        name !== "patch"
+          ? Reflect.get(target, name)
+          : async (...args: Parameters<typeof sessions.patch>) => {
+              if (args[1] === "old") await sessions.patch(ann, "old", { displayName: "kept" });
+              return sessions.patch(...args);
+            },
+    });
+    const { decisions, done } = await runMaintenance({
+      store: { sessions: racing },
+      users: ["ann"],
+      now: now(),
+      hasOpenRun: () => false,
+      rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 1 }),
+    });
+    expect(decisions.map(({ sessionId }) => sessionId)).toEqual(["old", "new"]);
+    expect(done.map(({ sessionId }) => sessionId)).toEqual(["new"]);
+    expect((await sessions.get(ann, "old"))?.meta).toEqual({ displayName: "kept" });
+  });
 });

@@ -1,3 +1,4 @@
+import { SkeinError } from "../core/errors.ts";
 import type { ListedSession, Scope, Store } from "../store/contract.ts";
 import type {
   MaintainedSession,
@@ -34,7 +35,9 @@ export async function runMaintenance(work: MaintenanceWork): Promise<Maintenance
   const done: MaintenanceDecision[] = [];
   if (mode === "warn") return { mode, decisions, done };
   const seen = new Map(input.sessions.map((session) => [session.uid, session]));
-  for (const decision of decisions) if (await carryOut(work, decision, seen)) done.push(decision);
+  for (const decision of decisions) {
+    if (await carryOut(work, decision, seen).catch(unlessChanged)) done.push(decision);
+  }
   return { mode, decisions, done };
 }
 
@@ -53,9 +56,7 @@ export async function maintenanceInput({
     for (const archived of [false, true]) {
       for await (const session of allSessions(store, scope, archived)) sessions.push(maintained(session));
     }
-    for (const each of await store.sessions.trashed(scope)) {
-      trashed.push({ ...each, updatedAt: each.removedAt, archived: false });
-    }
+    trashed.push(...(await store.sessions.trashed(scope)));
   }
   return { sessions, trashed, rules, now, hasOpenRun };
 }
@@ -73,6 +74,12 @@ async function carryOut(
   if (action === "trash") return store.sessions.remove(scope, sessionId);
   await store.sessions.patch(scope, sessionId, { archived: true }, { ifVersion: now.version });
   return true;
+}
+
+/** Somebody came first, between our look and our act: that is a change too, and no reason to leave off. */
+function unlessChanged(error: unknown): false {
+  if (error instanceof SkeinError && ["conflict", "not_found"].includes(error.code)) return false;
+  throw error;
 }
 
 async function* allSessions(

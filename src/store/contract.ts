@@ -22,6 +22,11 @@ export interface Store {
   readonly state: StateStore;
   readonly blobs: BlobStore;
   readonly watch: WatchStore;
+  /**
+   * Everything of a user, for good: the sessions of every agent, trash, state, blobs. No scope, so that neither the
+   * unnamed user nor one agent's part can be meant by leaving something out.
+   */
+  purgeUser(userId: string): Promise<{ readonly sessions: number }>;
   /** Everything acknowledged is kept; what is under way is finished first. */
   close(): Promise<void>;
 }
@@ -196,7 +201,7 @@ export interface TrashedSession {
  * ```
  */
 export interface Redaction {
-  /** Entries that are tombstones now, by session: this one, and those that had a copy. */
+  /** Entries that are tombstones now, by session: this one first, then those that had a copy. */
   readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
   /** Summaries that were made of what is gone, and may repeat it. */
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
@@ -277,6 +282,15 @@ export interface AppendItem {
   readonly id?: string;
 }
 
+/**
+ * On what condition something is appended.
+ *
+ * @example
+ * ```ts
+ * import type { AppendOptions } from "skein/store";
+ * const onlyHere: AppendOptions = { expectedLeafId: "delivery-16" };
+ * ```
+ */
 export interface AppendOptions {
   /** `conflict` unless this is the leaf now; `null` is before the root. */
   readonly expectedLeafId?: string | null;
@@ -396,8 +410,6 @@ export interface SessionStore {
    * pairing stay, what was said is gone for good. The one thing that rewrites a session.
    */
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
-  /** Everything of a user, for good: sessions, trash, state, blobs. The unnamed user is refused. */
-  purgeUser(scope: Scope): Promise<{ readonly sessions: number }>;
 }
 
 /**

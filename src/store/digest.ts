@@ -63,7 +63,7 @@ function lineBytes(line: string): number {
 }
 
 /** Whether a person said it: not another session, not the system. */
-export function isRealInput({ provenance }: UserMessage): boolean {
+function isRealInput({ provenance }: UserMessage): boolean {
   return provenance === undefined || provenance.kind === "external_user";
 }
 
@@ -72,7 +72,7 @@ function withInput(digest: SessionDigest, message: UserMessage, time: number): S
   return {
     ...digest,
     ...(text === null ? {} : { summary: text }),
-    ...(isRealInput(message) ? { lastInputAt: time } : {}),
+    ...(time > 0 && isRealInput(message) ? { lastInputAt: time } : {}),
   };
 }
 

@@ -1,13 +1,11 @@
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { EntryPage, EntryRange } from "./contract.ts";
-import { limitOf } from "./listing.ts";
-
-export const mostEntries = 1000;
+import { entryLimit } from "./limits.ts";
 
 /** A page of a list of entries: with `after` the oldest behind it, else the newest. */
 export function pageOf(entries: readonly Entry[], leafId: string | null, range: EntryRange): EntryPage {
-  const limit = limitOf(range.limit, mostEntries);
+  const limit = entryLimit(range.limit);
   const from = range.after === undefined ? 0 : placeOf(entries, range.after) + 1;
   const to = range.before === undefined ? entries.length : placeOf(entries, range.before);
   const end = range.after === undefined ? to : Math.min(to, from + limit);

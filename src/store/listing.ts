@@ -1,5 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
-import type { SessionQuery, SessionRecord } from "./contract.ts";
+import type { ListedSession, SessionPage, SessionQuery, SessionRecord } from "./contract.ts";
 
 /** How sessions are filtered, ordered and paged, the same in every store. */
 
@@ -9,18 +9,11 @@ export interface ListPlace {
   readonly uid: string;
 }
 
-const defaultLimit = 100;
-const mostSessions = 1000;
-
-export function limitOf(limit: number | undefined, most = mostSessions, fallback = defaultLimit): number {
-  if (limit === undefined) return fallback;
-  if (!Number.isInteger(limit) || limit < 1) {
-    throw new SkeinError("invalid_arguments", {
-      problem: `The limit ${limit} is not a whole number from 1 up`,
-      advice: `Use 1 to ${most}`,
-    });
-  }
-  return Math.min(limit, most);
+/** A page from all that was found behind the page before, in order: at least one more than the limit, if there are. */
+export function listPage(found: readonly ListedSession[], limit: number, behind: number): SessionPage {
+  const last = found[limit - 1];
+  const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
+  return { sessions: found.slice(0, limit), nextCursor, behind };
 }
 
 export function encodeCursor({ updatedAt, uid }: ListPlace): string {
@@ -54,13 +47,13 @@ export function matchesQuery(record: SessionRecord, query: SessionQuery): boolea
   if (query.label !== undefined && meta.label !== query.label) return false;
   if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
   if (query.spawnedBy !== undefined && meta.spawnedBy !== query.spawnedBy) return false;
-  return query.text === undefined || hasText(record, query.text);
+  return query.text === undefined || namesOf(record).includes(query.text.toLowerCase());
 }
 
-function hasText(record: SessionRecord, text: string): boolean {
-  const { key, sessionId, name, meta } = record;
-  const wanted = text.toLowerCase();
-  return [key, sessionId, name, meta.label, meta.displayName].some((each) =>
-    each?.toLowerCase().includes(wanted),
-  );
+/** All that a session is called, one a line: what a query's text is looked for in, both lowered. */
+export function namesOf({ key, sessionId, name, meta }: SessionRecord): string {
+  return [key, sessionId, name, meta.label, meta.displayName]
+    .filter((each) => each !== undefined && each !== null)
+    .join("\n")
+    .toLowerCase();
 }

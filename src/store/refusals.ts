@@ -1,5 +1,4 @@
 import { SkeinError } from "../core/errors.ts";
-import type { Scope } from "./contract.ts";
 
 /** What every store says in the same words. */
 
@@ -8,17 +7,17 @@ export function noSuchSession(sessionId: string): never {
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 
+/** What only one session of a user can have, and another one has. */
+export function taken(
+  what: "session key" | "session id" | "label" | "uid",
+  name: string,
+  cause?: unknown,
+): never {
+  throw new SkeinError("conflict", { problem: `The ${what} "${name}" is taken` }, { cause });
+}
+
 /** Refuses a change that was decided by a version that is no longer. */
 export function checkVersion(actual: number, expected: number | undefined): void {
   if (expected === undefined || expected === actual) return;
   throw new SkeinError("conflict", { problem: `The session has version ${actual}, not ${expected}` });
-}
-
-/** The user of a scope; what is done for good is not done to the unnamed one by leaving a name out. */
-export function namedUser({ userId }: Scope): string {
-  if (userId !== undefined) return userId;
-  throw new SkeinError("invalid_arguments", {
-    problem: "Only a named user can be removed",
-    advice: "Name one in the scope",
-  });
 }

@@ -10,7 +10,11 @@ export function scoped(store: Store): Store {
     search: checking(store.search),
     state: checking(store.state),
     blobs: checking(store.blobs),
-    watch: checking(store.watch),
+    watch: checking(store.watch, throwing),
+    purgeUser: async (userId) => {
+      checkScope({ userId });
+      return store.purgeUser(userId);
+    },
     close: () => store.close(),
   };
 }
@@ -37,8 +41,14 @@ function checkScope({ userId, agentId }: Scope): void {
   if (agentId !== undefined) rightAgents.add(agentId);
 }
 
-/** Every method of a port takes the scope first. Asynchronous ones refuse by rejecting. */
-function checking<P extends object>(port: P): P {
+/** A method that answers later refuses later too. */
+const rejecting = (error: unknown): unknown => Promise.reject(error);
+const throwing = (error: unknown): never => {
+  throw error;
+};
+
+/** Every method of a port takes the scope first. */
+function checking<P extends object>(port: P, refuse: (error: unknown) => unknown = rejecting): P {
   const made = new Map<string | symbol, unknown>();
   return new Proxy(port, {
     get(target, name) {
@@ -50,8 +60,7 @@ function checking<P extends object>(port: P): P {
         try {
           checkScope(scope);
         } catch (error) {
-          if (name === "subscribe") throw error;
-          return Promise.reject(error);
+          return refuse(error);
         }
         return Reflect.apply(method, target, [scope, ...rest]);
       };

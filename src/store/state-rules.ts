@@ -13,7 +13,13 @@ export function checkStateKey(key: string): void {
   });
 }
 
-export function versionConflict(key: string, actual: number | null, expected: number | null): SkeinError {
+/** The version that a set makes; `conflict` where it was decided by one that is no longer. `null` is absent. */
+export function nextVersion(
+  key: string,
+  actual: number | null,
+  { ifVersion }: { readonly ifVersion?: number | null },
+): number {
+  if (ifVersion === undefined || ifVersion === actual) return (actual ?? 0) + 1;
   const say = (version: number | null) => (version === null ? "absent" : `version ${version}`);
-  return new SkeinError("conflict", { problem: `State "${key}" is ${say(actual)}, not ${say(expected)}` });
+  throw new SkeinError("conflict", { problem: `State "${key}" is ${say(actual)}, not ${say(ifVersion)}` });
 }

@@ -31,7 +31,6 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "resolveReference",
     ],
     types: [
-      "AppendOptions",
       "Asker",
       "Clock",
       "ContextMessage",
@@ -41,6 +40,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "Entry",
       "EntryDraft",
       "ErrorCode",
+      "IdSource",
       "Lookup",
       "Message",
       "MessageDraft",
@@ -48,6 +48,8 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "ParsedSession",
       "SessionContext",
       "SessionHeader",
+      "SessionKind",
+      "TreeAppendOptions",
       "TreeOptions",
     ],
   },
@@ -97,7 +99,17 @@ const surfaces: Readonly<Record<string, Surface>> = {
     types: ["Case", "Saboteur", "StoreHarness", "StoreUnderTest"],
   },
 };
-const publicNames = Object.values(surfaces).flatMap(({ values, types }) => [...values, ...types]);
+const publicNames = Object.values(surfaces).flatMap(({ file, values, types }) =>
+  [...values, ...types].map((name) => ({ file, name })),
+);
+
+/** The file that an entry of the package has a name from: another one may have the same name for something else. */
+function homeOf(file: string, name: string): string {
+  for (const [, names = "", path = ""] of read(file).matchAll(/\{([^}]*)\} from "\.\/(.+?)"/g)) {
+    if (new RegExp(`\\b${name}\\b`).test(names)) return `src/${path}`;
+  }
+  throw new Error(`${file} exports no ${name}`);
+}
 
 describe("the public surface", () => {
   test.each(Object.values(surfaces))(
@@ -116,14 +128,18 @@ describe("the public surface", () => {
     expect(Object.keys(manifest.exports)).toEqual([...Object.keys(surfaces), "./package.json"]);
   });
 
-  test.each(publicNames)("[HSE4] %s has a doc comment with an example", (name) => {
+  test("[HSE4] no two entries of the package have one name for different things", () => {
+    const homes = Map.groupBy(publicNames, ({ name }) => name);
+    for (const places of homes.values()) {
+      expect(new Set(places.map(({ file, name }) => homeOf(file, name))).size).toBe(1);
+    }
+  });
+
+  test.each(publicNames)("[HSE4] $name of $file has a doc comment with an example", ({ file, name }) => {
     const pattern = new RegExp(
       `/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\nexport (?:async )?(?:function|class|const|interface|type) ${name}\\b`,
     );
-    const comment = sourceFiles()
-      .map((file) => pattern.exec(file.text)?.[1])
-      .find((each) => each !== undefined);
-    expect(comment).toMatch(/@example\n \* ```ts\n/);
+    expect(pattern.exec(read(homeOf(file, name)))?.[1]).toMatch(/@example\n \* ```ts\n/);
   });
 
   test("[HSE5] code in README, docs and doc comments compiles", () => {

@@ -83,10 +83,33 @@ describe("files of other programs", () => {
         const context = await store.sessions.context(scope, sessionId);
         expect(context?.messages).toEqual(tree.context().messages);
         expect(await ids(store, scope, sessionId)).toEqual(Array.from(tree.entries(), ({ id }) => id));
-        expect(readFileSync(join(sessions, `${name}.orig`)).equals(bytes)).toBe(true);
+        expect(readFileSync(join(sessions, `${sessionId}.jsonl.orig`)).equals(bytes)).toBe(true);
       }
       await store.close();
     }
+  });
+
+  test("[FS23] what is redacted or purged is gone from the original too, whatever that was called", async () => {
+    const tree = SessionTree.create({ cwd: "/", id: "theirs" });
+    tree.append({ type: "message", message: { role: "user", content: "topsecret" } }, { id: "x" });
+    tree.append({ type: "message", message: { role: "user", content: "the rest" } }, { id: "y" });
+    const { root, sessions } = foreignRoot({ "by-another-name.jsonl": tree.encode() });
+    const { store } = await opened(root);
+    const original = () => readFileSync(join(sessions, "theirs.jsonl.orig"), "utf8");
+    await store.sessions.redact(scope, "theirs", ["x"]);
+    expect(original()).not.toContain("topsecret");
+    await store.sessions.create(scope, { key: "agent:main:main", sessionId: "other", cwd: "/" });
+    await store.sessions.fork(scope, "theirs", "y", {
+      key: "agent:main:session:f",
+      sessionId: "f",
+      cwd: "/",
+    });
+    await store.sessions.remove(scope, "theirs");
+    await store.sessions.redact(scope, "f", ["y"]);
+    expect(original()).not.toContain("the rest");
+    await store.sessions.purge(scope, "theirs");
+    expect(readdirSync(sessions).filter((name) => name.startsWith("theirs"))).toEqual([]);
+    await store.close();
   });
 
   test("[FS20] one with a compaction gets a cut working set at once", async () => {

@@ -69,10 +69,13 @@ describe("attacks that hold no more", () => {
     for (const name of ["bad.log.jsonl", "bad.jsonl"]) unlinkSync(join(sessionsOf(root), name));
     mkdirSync(join(sessionsOf(root), "bad.log.jsonl"));
     const reported: string[] = [];
-    const again = await openFilesStore({ root, report: ({ kind }) => reported.push(kind) });
+    const again = await openFilesStore({
+      root,
+      report: ({ kind, file }) => reported.push(`${kind} ${file}`),
+    });
     await again.sessions.list(scope, {});
     const page = await again.sessions.list(scope, {});
-    expect(reported).toEqual(["not_indexed"]);
+    expect(reported).toEqual([`not_indexed ${join(sessionsOf(root), "bad.log.jsonl")}`]);
     expect(page.sessions.map((each) => each.sessionId)).toEqual(["good"]);
     expect(page.behind).toBe(1);
     await again.close();

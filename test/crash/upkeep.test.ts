@@ -115,7 +115,7 @@ describe("what is gone", () => {
       await append(store, scope, "s", `words of ${scope.userId}`);
     }
     await store.upkeep.bringUpIndex();
-    await store.sessions.purgeUser(zoe);
+    await store.purgeUser(zoe.userId);
     await store.close();
     expect(filesUnder(root).filter(([, text]) => text.includes("zoe-of-nowhere"))).toEqual([]);
     expect(filesUnder(root).some(([, text]) => text.includes("words of ann"))).toBe(true);

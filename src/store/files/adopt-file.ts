@@ -19,8 +19,8 @@ import type { SessionRow } from "./work-db.ts";
 
 /**
  * A session file that somebody else (pi, OpenClaw) put into one of our folders becomes one of ours: its log is made from
- * it, under the same entry ids, and the file itself is kept as `<file>.orig`. Done again after a crash it comes to the
- * same. Damage is not copied: the original has it.
+ * it, under the same entry ids, and the file itself is kept as `<sessionId>.jsonl.orig`. Done again after a crash it
+ * comes to the same. Damage is not copied: the original has it.
  */
 export async function adoptFile(
   parts: RebuildParts,
@@ -45,6 +45,8 @@ export async function adoptFile(
   if (sessionId === undefined) return refuse("its id cannot be the name of a session");
   const paths = sessionPaths(root, agent, sessionId);
   if (disk.stat(paths.log) !== null) return refuse(`session ${sessionId} is there already`);
+  const original = `${paths.working}.orig`;
+  if (disk.stat(original) !== null) return refuse(`${basename(original)} is there already`);
   const row = claimWhatIsFree(parts, rowFor(parts, agent, tree, sessionId), path);
   if (row === null) return null;
   await makeFolderDurably(disk, folder);
@@ -56,7 +58,7 @@ export async function adoptFile(
     Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line))),
     newId(),
   );
-  disk.rename(path, `${path}.orig`);
+  disk.rename(path, original);
   if (disk.link(paths.log, paths.working)) await disk.syncFolder(folder);
   const damaged = session.diagnostics.filter(({ code }) => code === "corrupt_line").length;
   const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;

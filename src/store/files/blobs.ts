@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import { SkeinError } from "../../core/errors.ts";
+import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import type { BlobStore, Scope } from "../contract.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
@@ -27,14 +26,8 @@ export class FileBlobs implements BlobStore {
   }
 
   async put(scope: Scope, bytes: Uint8Array): Promise<string> {
-    const sha256 = createHash("sha256").update(bytes).digest("hex");
-    const path = this.#path(scope, sha256);
-    if (path === null) {
-      throw new SkeinError("invalid_arguments", {
-        problem: "A blob belongs to an agent",
-        advice: "Name one in the scope",
-      });
-    }
+    const sha256 = hashOf(bytes);
+    const path = this.#path(scope, agentOfBlob(scope), sha256);
     const { disk, clock, newToken } = this.#parts;
     // Written anew it counts as new: whoever sweeps gives it a day until something refers to it.
     if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newToken());
@@ -43,13 +36,13 @@ export class FileBlobs implements BlobStore {
   }
 
   async get(scope: Scope, sha256: string): Promise<Uint8Array | null> {
-    const path = /^[0-9a-f]{64}$/.test(sha256) ? this.#path(scope, sha256) : null;
-    const bytes = path === null ? null : readWhole(this.#parts.disk, path);
+    const { agentId } = scope;
+    if (agentId === undefined || !/^[0-9a-f]{64}$/.test(sha256)) return null;
+    const bytes = readWhole(this.#parts.disk, this.#path(scope, agentId, sha256));
     return bytes === null ? null : new Uint8Array(bytes);
   }
 
-  #path({ userId, agentId }: Scope, sha256: string): string | null {
-    if (agentId === undefined) return null;
+  #path({ userId }: Scope, agentId: string, sha256: string): string {
     const home = homeOf(this.#parts.namespace, userId ?? null);
     return join(blobsFolder(this.#parts.root, { home, agentId }), sha256);
   }

@@ -6,7 +6,7 @@ import { adoptFile } from "./adopt-file.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole } from "./disk-files.ts";
 import { agentsIn, sessionsIn } from "./folders.ts";
-import { sessionPaths, sessionsFolder } from "./layout.ts";
+import { indexDbName, sessionPaths, sessionsFolder, workDbName } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
 import { claimLog } from "./rebuild.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
@@ -21,7 +21,7 @@ import { lockState, removeIfStale } from "./write-lock.ts";
  * ```
  */
 export interface CheckFinding {
-  readonly area: "databases" | "logs" | "index" | "locks" | "blobs" | "leftovers" | "disk";
+  readonly area: "databases" | "logs" | "index" | "locks" | "leftovers" | "disk";
   /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
   readonly severity: "note" | "warning" | "error";
   readonly file: string;
@@ -78,11 +78,11 @@ function tell(
 function checkDatabases(parts: CheckParts): void {
   const { catalogue, databases, claims } = parts;
   for (const [name, held] of [
-    ["work.db", catalogue.work.problem()],
-    ["index.db", catalogue.index.db.problem()],
+    [workDbName, catalogue.work.problem()],
+    [indexDbName, catalogue.index.db.problem()],
   ] as const) {
     if (held === null) continue;
-    const remedy = "It is set aside and made anew from the logs when `skein doctor --fix` opens the folder";
+    const remedy = "Move it away while no process has the folder open; it is made anew from the logs";
     const what = `The database is damaged: ${held}`;
     tell(parts, { area: "databases", severity: "error", file: join(databases, name), what, remedy }, null);
   }
@@ -179,7 +179,7 @@ function checkLogs(parts: CheckParts): void {
 async function checkIndex(parts: CheckParts): Promise<void> {
   const { catalogue, databases, fix, progress } = parts;
   const { disk } = catalogue.settings;
-  const file = join(databases, "index.db");
+  const file = join(databases, indexDbName);
   const marked = new Set(catalogue.work.dirty());
   const behind = catalogue.work.live().filter((row) => {
     const log = disk.stat(catalogue.pathsOf(row).log);

@@ -4,13 +4,14 @@ import { userIdOfSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole } from "./disk-files.ts";
-import type { AgentPlace } from "./layout.ts";
+import type { AgentPlace, SessionPaths } from "./layout.ts";
 import { logEnding, sessionsFolder, trashName, workingEnding } from "./layout.ts";
 
 /** What lies in the folders, for those who cannot ask the databases. */
 
 /** Homes are no deeper than this. */
 const deepestHome = 8;
+const copyEnding = /^(\.orig|\.bak-\d+-\d+)$/;
 
 /** The folder of an agent that has sessions, and whose it is as far as the folder's name says. */
 export interface FoundAgent extends AgentPlace {
@@ -47,6 +48,16 @@ export function sessionsIn(
     .filter((name) => name.endsWith(workingEnding) && !name.endsWith(logEnding))
     .filter((name) => !known.has(name.slice(0, -workingEnding.length)));
   return { logs, foreign };
+}
+
+/** Copies of a session that lie beside its files: the original of an adopted one, and what repairs kept. */
+export function copiesBeside({ folder, log, working }: SessionPaths, disk: Disk): string[] {
+  return disk
+    .list(folder)
+    .map((name) => join(folder, name))
+    .filter((path) =>
+      [log, working].some((own) => path.startsWith(own) && copyEnding.test(path.slice(own.length))),
+    );
 }
 
 /** What is in the trash: a folder for each uid, a log in it. */

@@ -1,5 +1,6 @@
 import type { SessionHeader } from "../../core/entries.ts";
 import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
+import { namesOf } from "../listing.ts";
 import { Database } from "./database.ts";
 import { scopeWord } from "./index-words.ts";
 
@@ -226,12 +227,8 @@ export class IndexDb {
   }
 
   putSession(record: ListedSession, home: string, known: Known): void {
-    const { uid, userId, agentId, kind, meta, updatedAt, key, sessionId, name } = record;
+    const { uid, userId, agentId, kind, meta, updatedAt, key } = record;
     const special = key === "global" || key === "unknown" ? key : null;
-    const names = [key, sessionId, name, meta.label, meta.displayName]
-      .filter((each) => each !== undefined && each !== null)
-      .join("\n")
-      .toLowerCase();
     this.db.run(
       "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       uid,
@@ -243,7 +240,7 @@ export class IndexDb {
       meta.archived === true ? 1 : 0,
       meta.spawnedBy ?? null,
       updatedAt,
-      names,
+      namesOf(record),
       home,
       JSON.stringify(record),
       known.logBytes,

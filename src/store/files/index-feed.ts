@@ -1,4 +1,6 @@
 import type { IndexService } from "./index-service.ts";
+import type { UnreadLog } from "./indexer.ts";
+import { indexDbName } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { WorkDb } from "./work-db.ts";
 
@@ -47,7 +49,7 @@ export class IndexFeed {
   async catchUp(): Promise<number> {
     if (!this.#work.isBehind()) return 0;
     const { behind, problems } = await this.service.catchUp(catchUpMs);
-    for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
+    for (const each of problems) this.#reportOnce(each);
     this.#tidyLater();
     return behind;
   }
@@ -58,7 +60,7 @@ export class IndexFeed {
     for (let left = total, fruitless = 0; ; ) {
       const { behind, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
-      for (const { uid, problem } of problems) this.#reportOnce(uid, problem);
+      for (const each of problems) this.#reportOnce(each);
       fruitless = behind < left ? 0 : fruitless + 1;
       left = behind;
       if (behind !== problems.length && fruitless < mostFruitless) continue;
@@ -98,13 +100,12 @@ export class IndexFeed {
   #inBackground(act: () => Promise<unknown>): void {
     this.#underWay = this.#underWay
       .then(act)
-      .catch((error: unknown) => this.#reportOnce("index", String(error)));
+      .catch((error: unknown) => this.#reportOnce({ file: indexDbName, problem: String(error) }));
   }
 
-  #reportOnce(uid: string, problem: string): void {
-    if (this.#reported.has(uid)) return;
-    this.#reported.add(uid);
-    const note = `the session cannot be listed or searched: ${problem}`;
-    this.#report({ kind: "not_indexed", file: uid, note });
+  #reportOnce({ file, problem }: UnreadLog): void {
+    if (this.#reported.has(file)) return;
+    this.#reported.add(file);
+    this.#report({ kind: "not_indexed", file, note: `it cannot be listed or searched: ${problem}` });
   }
 }

@@ -6,7 +6,7 @@ import type { Disk, DiskFile } from "./disk.ts";
 import type { Folded, FoldSite } from "./fold.ts";
 import { emptyFold, foldOn } from "./fold.ts";
 import type { Fold, IndexDb, Known } from "./index-db.ts";
-import { sessionPaths } from "./layout.ts";
+import { indexDbName, sessionPaths } from "./layout.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
@@ -17,8 +17,13 @@ const longestTurnMs = 20;
 export interface CaughtUp {
   /** How many marked sessions the index is still behind for. */
   readonly behind: number;
-  /** Sessions whose log cannot be read, with why. */
-  readonly problems: readonly { readonly uid: string; readonly problem: string }[];
+  /** Logs that cannot be read, with why. */
+  readonly problems: readonly UnreadLog[];
+}
+
+export interface UnreadLog {
+  readonly file: string;
+  readonly problem: string;
 }
 
 /** Brings the index up with the logs, reading only what is new in them. */
@@ -41,7 +46,7 @@ export class Indexer {
   /** Takes in what is marked until a time (of `performance.now()`); `taken` hears of each session that is done. */
   catchUp(until: number, taken: (row: SessionRow | null) => void = () => undefined): CaughtUp {
     const marked = this.#work.dirty();
-    const problems: { uid: string; problem: string }[] = [];
+    const problems: UnreadLog[] = [];
     let done = 0;
     for (let next = 0; next < marked.length && performance.now() <= until; ) {
       // Small sessions share a transaction; nobody else is kept from the index for long.
@@ -51,7 +56,7 @@ export class Indexer {
           const uid = marked[next++] as string;
           const problem = this.#tryBringUp(uid, until, taken);
           if (problem === null) done += 1;
-          else if (problem !== "") problems.push({ uid, problem });
+          else if (problem !== "") problems.push({ file: this.#fileOf(uid), problem });
         } while (next < marked.length && performance.now() <= pause);
       });
     }
@@ -180,6 +185,11 @@ export class Indexer {
       idAt: (position) => this.#index.idAt(uid, position),
       state: (id) => this.#index.state(uid, id),
     };
+  }
+
+  #fileOf(uid: string): string {
+    const row = this.#work.byUid(uid);
+    return row === null ? indexDbName : this.#logOf(row);
   }
 
   #logOf(row: SessionRow): string {

@@ -1,5 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { makeFolderDurably, removeTreeDurably } from "./disk-files.ts";
+import { copiesBeside } from "./folders.ts";
 import { attachmentsFolder, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
 import type { SessionFileSettings } from "./session-file.ts";
 import { moveSession } from "./session-file.ts";
@@ -50,9 +51,9 @@ export class Moves {
   /** All files of a session that is in the trash, or was to go there. */
   async removeFiles(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;
-    const { log, working, folder } = sessionPaths(root, row, row.sessionId);
-    const isLeft = [log, working].map((path) => disk.unlink(path)).includes(true);
-    if (isLeft) await disk.syncFolder(folder);
+    const paths = sessionPaths(root, row, row.sessionId);
+    const left = [paths.log, paths.working, ...copiesBeside(paths, disk)];
+    if (left.map((path) => disk.unlink(path)).includes(true)) await disk.syncFolder(paths.folder);
     for (const path of [
       trashedPaths(root, row.uid, row.sessionId).folder,
       stateFolder(root, row, row.sessionId),

@@ -7,7 +7,8 @@ import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole, removeTreeDurably, replaceWhole } from "./disk-files.ts";
-import { blobsFolder } from "./layout.ts";
+import { copiesBeside } from "./folders.ts";
+import { blobsFolder, sessionPaths } from "./layout.ts";
 import type { SessionRow } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
@@ -87,14 +88,10 @@ async function redactTrashed(catalogue: SessionCatalogue, row: SessionRow, wante
   return tree === null ? null : { tree: tree as SessionTree, entryIds };
 }
 
-/** Originals and backups that lie beside a session. */
+/** Copies stay in the folder where the session was live, whether it is in the trash or not. */
 async function redactBeside(catalogue: SessionCatalogue, row: SessionRow, wanted: Lines): Promise<void> {
-  const { disk, newId } = catalogue.settings;
-  const { folder, working } = catalogue.pathsOf(row);
-  const names = disk.list(folder).filter((name) => /\.orig$|\.bak-\d+-\d+$/.test(name));
-  for (const name of names) {
-    const path = join(folder, name);
-    if (!path.startsWith(working.slice(0, -".jsonl".length)) && !name.includes(row.sessionId)) continue;
+  const { disk, newId, root } = catalogue.settings;
+  for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
     const made = withTombstones(readWhole(disk, path) ?? new Uint8Array(0), wanted, catalogue.now());
     if (made !== null) await replaceWhole(disk, path, made.bytes, newId());
   }

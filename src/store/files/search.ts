@@ -1,6 +1,6 @@
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
-import { limitOf } from "../listing.ts";
+import { hitLimit } from "../limits.ts";
 import { termsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
@@ -8,8 +8,6 @@ import { entryAt } from "./index-pages.ts";
 import type { FoundEntry } from "./index-query.ts";
 import { wordSearch } from "./index-query.ts";
 import { isThere } from "./work-db.ts";
-
-const mostHits = 50;
 
 /** Search by the index; the text of a hit comes from its log. */
 export class FileSearch implements SearchStore {
@@ -20,7 +18,7 @@ export class FileSearch implements SearchStore {
   }
 
   async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
-    const limit = limitOf(query.limit, mostHits, 10);
+    const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
     const session =
       query.sessionId === undefined ? null : this.#catalogue.work.byId(scope.userId ?? null, query.sessionId);

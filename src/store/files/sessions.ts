@@ -1,6 +1,6 @@
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { kindOf, parseKey } from "../../core/keys.ts";
+import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
@@ -18,19 +18,19 @@ import type {
   Redaction,
   Scope,
   SessionInit,
-  SessionMeta,
   SessionPage,
   SessionQuery,
   SessionRecord,
   SessionStore,
   TrashedSession,
 } from "../contract.ts";
-import { mostEntries, pageOf } from "../entry-page.ts";
+import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
-import { decodeCursor, encodeCursor, limitOf } from "../listing.ts";
+import { entryLimit, sessionLimit } from "../limits.ts";
+import { decodeCursor, listPage } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
-import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
-import { resetKey } from "../reset-key.ts";
+import { planReset } from "../plan-reset.ts";
+import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
@@ -90,13 +90,10 @@ export class FileSessions implements SessionStore {
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
-    const limit = limitOf(query.limit);
+    const limit = sessionLimit(query.limit);
     const place = decodeCursor(query.cursor);
     const behind = await this.#catalogue.feed.catchUp();
-    const found = listSessions(this.#catalogue.index, scope, query, limit + 1, place);
-    const last = found[limit - 1];
-    const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
-    return { sessions: found.slice(0, limit), nextCursor, behind };
+    return listPage(listSessions(this.#catalogue.index, scope, query, limit + 1, place), limit, behind);
   }
 
   async patch(
@@ -173,11 +170,9 @@ export class FileSessions implements SessionStore {
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalogue;
-    const { meta, cwd } = await this.#record(row);
-    const key = resetKey(row.key, row.agentId, row.sessionId);
-    const init = { key: row.key, cwd, meta: withoutField(meta, "archived"), ...options };
-    const fresh = await this.#rowFor(scope, init, "pending");
-    work.reset(row.uid, { key, ...(row.label === null ? {} : { label: null }) }, fresh);
+    const plan = planReset(await this.#record(row), options);
+    const fresh = await this.#rowFor(scope, plan.fresh, "pending");
+    work.reset(row.uid, plan.changes, fresh);
     const moved = work.byUid(row.uid) ?? row;
     await this.#catalogue.finishTodo(moved);
     const old = await this.#catalogue.using(moved, (file) => this.#announce("patched", moved, file));
@@ -197,7 +192,7 @@ export class FileSessions implements SessionStore {
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    const limited = { ...range, limit: limitOf(range.limit, mostEntries) };
+    const limited = { ...range, limit: entryLimit(range.limit) };
     return this.#catalogue.using(row, async (file) => {
       const recent = recentPage(file.recent, limited);
       if (recent !== null) return recent;
@@ -251,12 +246,9 @@ export class FileSessions implements SessionStore {
     return redaction;
   }
 
-  async purgeUser(scope: Scope): Promise<{ sessions: number }> {
-    const rows = await purgeUser(
-      this.#catalogue,
-      namedUser(scope),
-      homeOf(this.#namespace, namedUser(scope)),
-    );
+  /** Everything of a user, for good; state and blobs go with the folder. */
+  async purgeUser(userId: string): Promise<{ sessions: number }> {
+    const rows = await purgeUser(this.#catalogue, userId, homeOf(this.#namespace, userId));
     for (const row of rows) this.#feed.publish({ type: "purged", session: this.#trashedOf(row) });
     return { sessions: rows.length };
   }
@@ -315,7 +307,7 @@ export class FileSessions implements SessionStore {
   async #grown(row: SessionRow, tree: SessionTree): Promise<SessionRecord> {
     return this.#orRelease(row, () =>
       this.#catalogue.create(row, tree, (file) => {
-        this.#catalogue.work.move(row.uid, "forking", "live");
+        this.#catalogue.work.finishFork(row);
         return this.#announce("created", row, file);
       }),
     );
@@ -400,7 +392,7 @@ export class FileSessions implements SessionStore {
       case "label":
         return one(work.byLabel(userId, lookup.agentId, lookup.label));
       case "spawnId":
-        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => isSpawn(key, lookup.spawnId));
+        return work.bySpawnId(userId, lookup.spawnId).filter(({ key }) => spawnIdOf(key) === lookup.spawnId);
       case "prefix":
         return work.byIdPrefix(userId, lookup.prefix);
     }
@@ -437,13 +429,4 @@ function idsAskedFor({ draft, id }: AppendItem): string[] {
   const target =
     draft?.type === "label" ? draft.targetId : draft?.type === "compaction" ? draft.firstKeptEntryId : null;
   return [id, target].filter((each) => typeof each === "string");
-}
-
-function withoutField(meta: SessionMeta, field: string): SessionMeta {
-  return Object.fromEntries(Object.entries(meta).filter(([name]) => name !== field)) as SessionMeta;
-}
-
-function isSpawn(key: string, spawnId: string): boolean {
-  const parsed = parseKey(key);
-  return parsed.form === "subagent" && parsed.thread === undefined && parsed.spawnId === spawnId;
 }

@@ -6,7 +6,7 @@ import { isRecord } from "../../core/shape.ts";
 import { inScope } from "../changes.ts";
 import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
 import { noSuchSession } from "../refusals.ts";
-import { checkStateKey, versionConflict } from "../state-rules.ts";
+import { checkStateKey, nextVersion } from "../state-rules.ts";
 import type { Disk } from "./disk.ts";
 import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
 import { stateFolder } from "./layout.ts";
@@ -48,11 +48,7 @@ export class FileState implements StateStore {
     return this.#alone(scope, sessionId, key, async (row) => {
       checkStateKey(key);
       if (row === null) return noSuchSession(sessionId);
-      const version = this.#read(row, key)?.version ?? null;
-      if (options.ifVersion !== undefined && options.ifVersion !== version) {
-        throw versionConflict(key, version, options.ifVersion);
-      }
-      const next = (version ?? 0) + 1;
+      const next = nextVersion(key, this.#read(row, key)?.version ?? null, options);
       const bytes = Buffer.from(`{"version":${next},"value":${text}}\n`);
       await replaceWhole(this.#disk, this.#path(row, key), bytes, this.#newToken());
       return next;

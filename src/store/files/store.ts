@@ -115,12 +115,14 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   await catalogue.finishTodos();
   const watch = new ChangeFeed();
   const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
+  const sessions = new FileSessions(catalogue, watch, namespace, adoptByName);
   const store = scoped({
-    sessions: new FileSessions(catalogue, watch, namespace, adoptByName),
+    sessions,
     search: new FileSearch(catalogue),
     state: new FileState(root, work, lock),
     blobs: new FileBlobs({ root, disk, clock, namespace, newToken: newId }),
     watch,
+    purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalogue.close(),
   });
   return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases) };

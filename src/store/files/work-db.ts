@@ -2,6 +2,7 @@ import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
+import { taken } from "../refusals.ts";
 import { Database } from "./database.ts";
 
 /**
@@ -88,7 +89,9 @@ export class WorkDb {
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow): void {
     this.#claiming([uid, fresh.uid], () => {
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
-      const { changes } = this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key);
+      const { changes } = orTaken(change, () =>
+        this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
+      );
       if (Number(changes) === 0) {
         throw new SkeinError("conflict", {
           problem: `The session with the key ${fresh.key} is another one now`,
@@ -108,7 +111,8 @@ export class WorkDb {
   }
 
   claimLabel(uid: string, label: string | null): void {
-    this.#claiming([uid], () => this.#db.run("UPDATE sessions SET label = ? WHERE uid = ?", label, uid));
+    const sql = "UPDATE sessions SET label = ? WHERE uid = ?";
+    this.#claiming([uid], () => orTaken({ label }, () => this.#db.run(sql, label, uid)));
   }
 
   /**
@@ -117,7 +121,15 @@ export class WorkDb {
    */
   move(uid: string, from: SessionState, to: SessionState, time: number | null = null): void {
     const sql = "UPDATE sessions SET state = ?, removed_at = ? WHERE uid = ? AND state = ?";
-    this.#claiming([uid], () => this.#db.run(sql, to, time, uid, from));
+    this.#claiming([uid], () => orTaken(this.byUid(uid) ?? {}, () => this.#db.run(sql, to, time, uid, from)));
+  }
+
+  /** Its files are made. Where somebody took us for dead and gave its names back, they are taken again. */
+  finishFork(row: SessionRow): void {
+    this.exclusively(() => {
+      if (this.byUid(row.uid) === null) this.claim({ ...row, state: "live" });
+      else this.move(row.uid, "forking", "live");
+    });
   }
 
   /** Its files are made. Not synced: one that is still pending after a power cut finds them there. */
@@ -312,21 +324,10 @@ export class WorkDb {
 
   #insert(row: SessionRow): void {
     const { uid, userId, agentId, key, sessionId, label, createdAt, state, home, first } = row;
-    this.#db.run(
-      `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      uid,
-      userId ?? "",
-      agentId,
-      key,
-      sessionId,
-      label,
-      createdAt,
-      state,
-      home,
-      JSON.stringify(first),
-      row.removedAt,
-      row.todo === null ? null : JSON.stringify(row.todo),
-    );
+    const values = [uid, userId ?? "", agentId, key, sessionId, label, createdAt, state, home];
+    const todo = row.todo === null ? null : JSON.stringify(row.todo);
+    const sql = `INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+    orTaken(row, () => this.#db.run(sql, ...values, JSON.stringify(first), row.removedAt, todo));
   }
 
   #one(where: string, ...values: string[]): SessionRow | null {
@@ -343,21 +344,24 @@ export class WorkDb {
   /** Changes what is taken, and marks the session for the index, in one transaction. */
   #claiming(uids: readonly string[], act: () => unknown): void {
     this.#rows.clear();
-    try {
-      this.exclusively(() => {
-        act();
-        for (const uid of uids) this.markDirty(uid);
-      });
-    } catch (error) {
-      const taken = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
-      if (taken === undefined) throw error;
-      const what = { key: "session key", session_id: "session id", label: "label" }[taken] ?? "uid";
-      throw new SkeinError(
-        "conflict",
-        { problem: `The ${what} is taken by another session` },
-        { cause: error },
-      );
-    }
+    this.exclusively(() => {
+      act();
+      for (const uid of uids) this.markDirty(uid);
+    });
+  }
+}
+
+/** Makes a change; where a name is another session's, `conflict` says which. */
+function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknown }, change: () => T): T {
+  try {
+    return change();
+  } catch (error) {
+    const column = /UNIQUE constraint failed: .*sessions\.(\w+)$/.exec((error as Error).message)?.[1];
+    if (column === "key") return taken("session key", names.key ?? "", error);
+    if (column === "session_id") return taken("session id", names.sessionId ?? "", error);
+    if (column === "label") return taken("label", String(names.label), error);
+    if (column === "uid") return taken("uid", names.uid ?? "", error);
+    throw error;
   }
 }
 

@@ -1,12 +1,11 @@
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
-import { limitOf } from "../listing.ts";
+import { hitLimit } from "../limits.ts";
 import type { SearchTerm } from "../search-words.ts";
 import { termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
-
-const mostHits = 50;
+import { hasId } from "./session-table.ts";
 
 /** Search by reading everything: right, and quick enough for what fits in memory. */
 export class MemorySearch implements SearchStore {
@@ -17,11 +16,11 @@ export class MemorySearch implements SearchStore {
   }
 
   async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
-    const limit = limitOf(query.limit, mostHits, 10);
+    const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
     if (terms.length === 0) return { hits: [], behind: 0 };
     const found = [...this.#table.in(scope)]
-      .filter((session) => query.sessionId === undefined || session.tree.header.id === query.sessionId)
+      .filter((session) => query.sessionId === undefined || hasId(session, query.sessionId))
       .flatMap((session) => hitsIn(session, query, terms));
     found.sort((a, b) => b.score - a.score || b.hit.time - a.hit.time);
     return { hits: found.slice(0, limit).map(({ hit }) => hit), behind: 0 };

@@ -1,5 +1,4 @@
-import { SkeinError } from "../../core/errors.ts";
-import { kindOf, parseKey } from "../../core/keys.ts";
+import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import { inScope } from "../changes.ts";
@@ -11,7 +10,7 @@ import type {
   SessionRecord,
   TrashedSession,
 } from "../contract.ts";
-import { noSuchSession } from "../refusals.ts";
+import { noSuchSession, taken } from "../refusals.ts";
 
 /** A session as the memory store holds it. */
 export interface HeldSession {
@@ -45,8 +44,7 @@ export class SessionTable {
   }
 
   get(scope: Scope, sessionId: string): HeldSession | null {
-    const wanted = sessionId.toLowerCase();
-    for (const session of this.in(scope)) if (session.tree.header.id.toLowerCase() === wanted) return session;
+    for (const session of this.in(scope)) if (hasId(session, sessionId)) return session;
     return null;
   }
 
@@ -55,10 +53,7 @@ export class SessionTable {
   }
 
   trashed(scope: Scope, sessionId: string): HeldSession | null {
-    for (const session of this.#sessions.values()) {
-      if (session.removedAt !== null && inScope(scope, session) && session.tree.header.id === sessionId)
-        return session;
-    }
+    for (const session of this.inTrash(scope)) if (hasId(session, sessionId)) return session;
     return null;
   }
 
@@ -89,7 +84,7 @@ export class SessionTable {
   ): void {
     for (const other of this.#sessions.values()) {
       if (other === self || other.userId !== claim.userId) continue;
-      if (claim.sessionId?.toLowerCase() === other.tree.header.id.toLowerCase())
+      if (claim.sessionId !== undefined && hasId(other, claim.sessionId))
         taken("session id", claim.sessionId);
       if (other.removedAt !== null) continue;
       if (other.key === claim.key) taken("session key", claim.key);
@@ -139,20 +134,19 @@ export function trashedOf(session: HeldSession): TrashedSession {
   };
 }
 
-function taken(what: string, name: string): never {
-  throw new SkeinError("conflict", { problem: `The ${what} "${name}" is taken` });
+/** Session ids are the same without regard to case: they are file names. */
+export function hasId({ tree }: HeldSession, sessionId: string): boolean {
+  return tree.header.id.toLowerCase() === sessionId.toLowerCase();
 }
 
 function matches(session: HeldSession, lookup: Lookup): boolean {
   switch (lookup.by) {
     case "key":
       return session.key === lookup.key;
-    case "spawnId": {
-      const key = parseKey(session.key);
-      return key.form === "subagent" && key.thread === undefined && key.spawnId === lookup.spawnId;
-    }
+    case "spawnId":
+      return spawnIdOf(session.key) === lookup.spawnId;
     case "sessionId":
-      return session.tree.header.id.toLowerCase() === lookup.sessionId.toLowerCase();
+      return hasId(session, lookup.sessionId);
     case "label":
       return session.meta.label === lookup.label && session.agentId === lookup.agentId;
     case "prefix":

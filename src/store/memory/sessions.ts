@@ -32,20 +32,15 @@ import type {
 import { countedWith, digestOfTree, emptyDigest } from "../digest.ts";
 import { pageOf } from "../entry-page.ts";
 import { placeOfKey } from "../key-place.ts";
-import { compareInList, decodeCursor, encodeCursor, limitOf, matchesQuery } from "../listing.ts";
+import { sessionLimit } from "../limits.ts";
+import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
+import { planReset } from "../plan-reset.ts";
 import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
-import { checkVersion, namedUser, noSuchSession } from "../refusals.ts";
-import { resetKey } from "../reset-key.ts";
+import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
-
-/** What belongs to sessions and users beside their entries. */
-export interface MemoryRest {
-  forgetSession(uid: string): void;
-  forgetUser(userId: string): void;
-}
 
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
@@ -53,11 +48,17 @@ export class MemorySessions implements SessionStore {
   readonly #feed: ChangeFeed;
   readonly #clock: Clock;
   readonly #newId: IdSource;
-  readonly #rest: MemoryRest;
+  readonly #forgetState: (uid: string) => void;
 
-  constructor(table: SessionTable, feed: ChangeFeed, clock: Clock, newId: IdSource, rest: MemoryRest) {
+  constructor(
+    table: SessionTable,
+    feed: ChangeFeed,
+    clock: Clock,
+    newId: IdSource,
+    forgetState: (uid: string) => void,
+  ) {
     this.#table = table;
-    this.#rest = rest;
+    this.#forgetState = forgetState;
     this.#feed = feed;
     this.#clock = clock;
     this.#newId = newId;
@@ -78,16 +79,14 @@ export class MemorySessions implements SessionStore {
   }
 
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
-    const limit = limitOf(query.limit);
+    const limit = sessionLimit(query.limit);
     const behindPlace = decodeCursor(query.cursor);
     const found = [...this.#table.in(scope)]
       .map(listedOf)
       .filter((record) => matchesQuery(record, query))
       .filter((record) => behindPlace === null || compareInList(record, behindPlace) > 0)
       .sort(compareInList);
-    const last = found[limit - 1];
-    const nextCursor = found.length > limit && last !== undefined ? encodeCursor(last) : null;
-    return { sessions: found.slice(0, limit), nextCursor, behind: 0 };
+    return listPage(found, limit, 0);
   }
 
   async patch(
@@ -187,12 +186,11 @@ export class MemorySessions implements SessionStore {
     return true;
   }
 
-  async purgeUser(scope: Scope): Promise<{ sessions: number }> {
-    const userId = namedUser(scope);
+  /** All sessions of a user, for good. How many they were. */
+  forgetUser(userId: string): number {
     const sessions = this.#table.ofUser(userId);
     for (const session of sessions) this.#forget(session);
-    this.#rest.forgetUser(userId);
-    return { sessions: sessions.length };
+    return sessions.length;
   }
 
   async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
@@ -206,18 +204,15 @@ export class MemorySessions implements SessionStore {
     options: { sessionId?: string } = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const session = this.#table.require(scope, sessionId);
-    const { key, userId, agentId, meta } = session;
-    const resetTo = resetKey(key, agentId, session.tree.header.id);
-    this.#table.claim({ userId, agentId, key: resetTo, ...options });
-    this.#patch(session, without(meta, "label"), {
-      key: resetTo,
-      ...(meta.label === undefined ? {} : { label: null }),
-    });
-    session.key = resetTo;
+    const { changes, fresh } = planReset(recordOf(session), options);
+    const { userId, agentId } = session;
+    this.#table.claim({ userId, agentId, key: changes.key, ...options });
+    const { label: _label, ...kept } = session.meta;
+    this.#patch(session, kept as SessionMeta, changes);
+    session.key = changes.key;
     const old = recordOf(session);
     this.#feed.publish({ type: "patched", session: old });
-    const init = { key, cwd: session.tree.header.cwd ?? "", meta: without(meta, "archived"), ...options };
-    return { old, fresh: await this.create(scope, init) };
+    return { old, fresh: await this.create(scope, fresh) };
   }
 
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
@@ -225,7 +220,7 @@ export class MemorySessions implements SessionStore {
     checkRedactable(source.tree, entryIds);
     const wanted = linesOf(Buffer.from(source.tree.encode()), new Set(entryIds));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
-    for (const session of this.#table.ofUser(source.userId)) {
+    for (const session of new Set([source, ...this.#table.ofUser(source.userId)])) {
       const found = withTombstones(Buffer.from(session.tree.encode()), wanted, this.#clock.now());
       if (found === null) continue;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
@@ -242,7 +237,7 @@ export class MemorySessions implements SessionStore {
 
   #forget(session: HeldSession): void {
     this.#table.forget(session);
-    this.#rest.forgetSession(session.uid);
+    this.#forgetState(session.uid);
     this.#feed.publish({ type: "purged", session: trashedOf(session) });
   }
 
@@ -268,7 +263,8 @@ export class MemorySessions implements SessionStore {
     const id = init.sessionId === undefined ? {} : { sessionId: init.sessionId };
     this.#table.claim({ userId, agentId, key, ...id, ...labelOf(meta) });
     const tree = grow();
-    const createdAt = Date.parse(tree.header.timestamp ?? "");
+    const { timestamp } = tree.header;
+    const createdAt = timestamp === undefined ? this.#clock.now() : Date.parse(timestamp) || 0;
     const uid = this.#newId();
     const session: HeldSession = {
       uid,
@@ -305,10 +301,6 @@ function lastSaid(entries: Iterable<Entry>): number {
   let time = 0;
   for (const entry of entries) if (!isBookkeeping(entry)) time = Date.parse(entry.timestamp) || time;
   return time;
-}
-
-function without(meta: SessionMeta, field: string): SessionMeta {
-  return Object.fromEntries(Object.entries(meta).filter(([name]) => name !== field)) as SessionMeta;
 }
 
 function labelOf(meta: { readonly label?: string }): { label?: string } {

@@ -1,13 +1,12 @@
-import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
-import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
-import { checkStateKey, versionConflict } from "../state-rules.ts";
+import { checkStateKey, nextVersion } from "../state-rules.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
 import { MemorySessions } from "./sessions.ts";
@@ -18,20 +17,19 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   const watch = new ChangeFeed();
   const clock = options.clock ?? systemClock;
   const values: StateValues = new Map();
-  const blobs = new Map<string, Uint8Array>();
-  const rest = {
-    forgetSession: (uid: string) => void values.delete(uid),
-    forgetUser: (userId: string) => {
-      const of = JSON.stringify([userId]).slice(0, -1);
-      for (const place of blobs.keys()) if (place.startsWith(`${of},`)) blobs.delete(place);
-    },
-  };
+  const blobs: Blobs = new Map();
+  const newId = options.newId ?? createIdSource(clock);
+  const sessions = new MemorySessions(table, watch, clock, newId, (uid) => void values.delete(uid));
   return scoped({
-    sessions: new MemorySessions(table, watch, clock, options.newId ?? createIdSource(clock), rest),
+    sessions,
     search: new MemorySearch(table),
     state: memoryState(table, values),
     blobs: memoryBlobs(blobs),
     watch,
+    purgeUser: async (userId) => {
+      blobs.delete(userId);
+      return { sessions: sessions.forgetUser(userId) };
+    },
     close: async () => undefined,
   });
 }
@@ -52,13 +50,10 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
       checkStateKey(key);
       const { uid } = table.require(scope, sessionId);
       const ofSession = values.get(uid) ?? new Map();
-      const version: number | null = ofSession.get(key)?.version ?? null;
-      if (setOptions.ifVersion !== undefined && setOptions.ifVersion !== version) {
-        throw versionConflict(key, version, setOptions.ifVersion);
-      }
-      ofSession.set(key, { text: JSON.stringify(value), version: (version ?? 0) + 1 });
+      const version = nextVersion(key, ofSession.get(key)?.version ?? null, setOptions);
+      ofSession.set(key, { text: JSON.stringify(value), version });
       values.set(uid, ofSession);
-      return (version ?? 0) + 1;
+      return version;
     },
     async delete(scope, sessionId, key) {
       return of(scope, sessionId)?.delete(key) ?? false;
@@ -69,24 +64,21 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
   };
 }
 
+/** By user, then by agent and hash. */
+type Blobs = Map<string | null, Map<string, Uint8Array>>;
+
 /** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
-function memoryBlobs(blobs: Map<string, Uint8Array>): BlobStore {
-  const place = ({ userId, agentId }: Scope, sha256: string) =>
-    JSON.stringify([userId ?? null, agentId ?? null, sha256]);
+function memoryBlobs(blobs: Blobs): BlobStore {
+  const place = (agentId: string | undefined, sha256: string) => `${agentId}/${sha256}`;
   return {
     async put(scope, bytes) {
-      if (scope.agentId === undefined) {
-        throw new SkeinError("invalid_arguments", {
-          problem: "A blob belongs to an agent",
-          advice: "Name one in the scope",
-        });
-      }
-      const sha256 = createHash("sha256").update(bytes).digest("hex");
-      blobs.set(place(scope, sha256), Uint8Array.from(bytes));
+      const sha256 = hashOf(bytes);
+      const ofUser = blobs.get(scope.userId ?? null) ?? new Map();
+      blobs.set(scope.userId ?? null, ofUser.set(place(agentOfBlob(scope), sha256), Uint8Array.from(bytes)));
       return sha256;
     },
     async get(scope, sha256) {
-      const bytes = blobs.get(place(scope, sha256));
+      const bytes = blobs.get(scope.userId ?? null)?.get(place(scope.agentId, sha256));
       return bytes === undefined ? null : Uint8Array.from(bytes);
     },
   };

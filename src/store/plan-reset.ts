@@ -1,0 +1,31 @@
+import { SkeinError } from "../core/errors.ts";
+import { formatKey, parseKey } from "../core/keys.ts";
+import { parseSessionId } from "../core/names.ts";
+import type { MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contract.ts";
+
+/** What a reset comes to, the same in every store. */
+export interface ResetPlan {
+  /** Of the old session: it gives up its key and its label. */
+  readonly changes: MetaPatch & { readonly key: string };
+  /** The new one has both, and all other metadata but that it was archived. */
+  readonly fresh: SessionInit;
+}
+
+/** Refuses a session that was reset before, and a new id that is none: both while nothing has changed. */
+export function planReset(
+  { key, agentId, sessionId, cwd, meta }: SessionRecord,
+  options: { readonly sessionId?: string },
+): ResetPlan {
+  if (parseKey(key).form === "reset") {
+    throw new SkeinError("conflict", { problem: `Session ${sessionId} was reset before` });
+  }
+  if (options.sessionId !== undefined) parseSessionId(options.sessionId);
+  const { archived: _archived, ...kept } = meta;
+  return {
+    changes: {
+      key: formatKey({ form: "reset", agentId, sessionId }),
+      ...(meta.label === undefined ? {} : { label: null }),
+    },
+    fresh: { key, cwd, meta: kept as SessionMeta, ...options },
+  };
+}
