@@ -3,7 +3,7 @@ import { makeFolderDurably, removeTreeDurably } from "./disk-files.ts";
 import { copiesBeside } from "./folders.ts";
 import { attachmentsFolder, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
 import type { SessionFileSettings } from "./session-file.ts";
-import { moveSession } from "./session-file.ts";
+import { moveSession } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";

@@ -14,12 +14,14 @@ import type { VersionedMeta } from "../session-meta.ts";
 import { metaOf } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { makeFolderDurably, readWhole, replaceWhole, writeBeside } from "./disk-files.ts";
+import { replaceWhole } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { FileClosed, failed, LogFile } from "./log-file.ts";
 import type { TailIndex } from "./log-tail.ts";
 import { readTail } from "./log-tail.ts";
+import type { FileOwner } from "./session-files.ts";
+import { beginFiles, moveSession } from "./session-files.ts";
 import { WorkingFile } from "./working-file.ts";
 import type { LeftOut } from "./working-set.ts";
 import { cutWorkingSet, lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
@@ -42,13 +44,6 @@ export interface SessionFileSettings {
 export interface EntryLookup extends TailIndex {
   /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
   has(entryId: string, amongFirst: number): boolean | null;
-}
-
-/** Whose files they are. */
-export interface FileOwner {
-  readonly uid: string;
-  /** Asked under the lock: whether the session is there, or about to be. */
-  isWanted(): boolean;
 }
 
 export interface WriteOptions {
@@ -119,7 +114,7 @@ export class SessionFile {
     const there = disk.stat(paths.log);
     if (there === null || there.size === 0) {
       const bytes = first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`);
-      await begin(paths, lock, bytes, owner, settings);
+      await beginFiles(paths, lock, bytes, owner, settings);
     }
     const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
@@ -143,7 +138,7 @@ export class SessionFile {
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     const lines = [...tree.encodeLines()].map((line) => Buffer.from(line));
-    await begin(paths, lock, Buffer.concat(lines), owner, settings);
+    await beginFiles(paths, lock, Buffer.concat(lines), owner, settings);
     return SessionFile.open(paths, lock, null, owner, lookup, settings);
   }
 
@@ -554,90 +549,6 @@ export class SessionFile {
 
 function isMeta(entry: Entry): boolean {
   return entry.type === "custom" && entry.customType === "skein.meta";
-}
-
-/**
- * Makes log and working set of a new session. What lies under its name and is another's is left alone. `bytes` null: it
- * was written before, and its log must be there.
- */
-async function begin(
-  paths: SessionPaths,
-  lock: WriteLock,
-  bytes: Uint8Array | null,
-  owner: FileOwner,
-  settings: SessionFileSettings,
-): Promise<void> {
-  const { disk } = settings;
-  await makeFolderDurably(disk, paths.folder);
-  await lock.acquire();
-  try {
-    // Somebody else may have put it into the trash while we waited.
-    if (!owner.isWanted()) throw new FileClosed();
-    if (bytes !== null) refuseAnothers(paths, disk, owner.uid);
-    const there = disk.stat(paths.log);
-    if (there !== null && there.size > 0) return;
-    if (await keepWorkingSet(paths, disk)) return;
-    if (bytes === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
-    await writeFirst(paths, bytes, settings);
-  } finally {
-    lock.releaseSoon();
-  }
-}
-
-/** A failed beginning leaves nothing behind that another one would take for its own. */
-async function writeFirst(
-  paths: SessionPaths,
-  bytes: Uint8Array,
-  { disk, durability, newId }: SessionFileSettings,
-): Promise<void> {
-  const isDurable = durability === "full";
-  const temporary = await writeBeside(disk, paths.log, bytes, newId(), isDurable);
-  try {
-    disk.rename(temporary, paths.log);
-    disk.unlink(paths.working);
-    disk.link(paths.log, paths.working);
-    if (isDurable) await disk.syncFolder(paths.folder);
-  } catch (error) {
-    for (const path of [temporary, paths.working, paths.log]) disk.unlink(path);
-    throw error;
-  }
-}
-
-function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
-  for (const path of [paths.log, paths.working]) {
-    const bytes = readWhole(disk, path);
-    if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;
-    throw new SkeinError("conflict", {
-      problem: `The file ${path} is another session's`,
-      advice: "Choose another session id, or open that session by its id, which takes the file in",
-    });
-  }
-}
-
-/** Where the log is gone and its second name is not, that is the log. A cut working set is not all there was. */
-async function keepWorkingSet(paths: SessionPaths, disk: Disk): Promise<boolean> {
-  const bytes = readWhole(disk, paths.working);
-  if (bytes === null || bytes.length === 0) return false;
-  if (leftOutOf(parseSession(bytes).header) !== null) {
-    throw failed(
-      paths.log,
-      "it is gone, and the working set has only a part of it",
-      "Restore it from a backup",
-    );
-  }
-  disk.unlink(paths.log);
-  disk.link(paths.working, paths.log);
-  await disk.syncFolder(paths.folder);
-  return true;
-}
-
-/** Log first: a session without its log would be made anew. A log that is there already is not overwritten. */
-export async function moveSession(disk: Disk, from: SessionPaths, to: SessionPaths): Promise<void> {
-  await makeFolderDurably(disk, to.folder);
-  if (disk.stat(from.log) !== null && disk.stat(to.log) === null) disk.rename(from.log, to.log);
-  if (disk.stat(from.working) !== null) disk.rename(from.working, to.working);
-  await disk.syncFolder(to.folder);
-  await disk.syncFolder(from.folder);
 }
 
 function idOf(paths: SessionPaths): string {
