@@ -1,49 +1,32 @@
 import { dirname } from "node:path";
-import type { Clock } from "../../core/clock.ts";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Diagnostic, DiagnosticCode } from "../../core/diagnostics.ts";
 import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { encodeEntry, isCorrupt } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { IdSource } from "../../core/ids.ts";
 import { Mutex } from "../../core/mutex.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
-import { SessionTree } from "../../core/tree.ts";
+import type { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
-import { metaOf } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { replaceWhole } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
 import { FileClosed, failed, LogFile } from "./log-file.ts";
-import type { TailIndex } from "./log-tail.ts";
-import { readTail } from "./log-tail.ts";
 import type { FileOwner } from "./session-files.ts";
 import { beginFiles, moveSession } from "./session-files.ts";
+import type { EntryLookup, ViewSettings } from "./session-view.ts";
+import { SessionView } from "./session-view.ts";
 import { WorkingFile } from "./working-file.ts";
-import type { LeftOut } from "./working-set.ts";
-import { cutWorkingSet, lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
+import { cutWorkingSet } from "./working-set.ts";
 import type { WriteLock } from "./write-lock.ts";
 
-/** Read beyond a budget, so that it is full before the tail ends. */
-const roomBytes = 64 * 1024;
-
-export interface SessionFileSettings {
+export interface SessionFileSettings extends ViewSettings {
   readonly disk: Disk;
-  readonly clock: Clock;
-  readonly newId: IdSource;
   /** `full`: on the disk before it is acknowledged. `os`: with the kernel. */
   readonly durability: "full" | "os";
-  /** How much of a long log is read to be ready to append. */
-  readonly tailBytes: number;
-}
-
-/** What a session's file asks of the index. */
-export interface EntryLookup extends TailIndex {
-  /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
-  has(entryId: string, amongFirst: number): boolean | null;
 }
 
 export interface WriteOptions {
@@ -62,10 +45,10 @@ export interface WriteOptions {
 export class SessionFile {
   readonly #paths: SessionPaths;
   readonly #settings: SessionFileSettings;
-  readonly #lookup: EntryLookup;
   readonly #lock: BurstLock;
   readonly #log: LogFile;
   readonly #working: WorkingFile;
+  readonly #view: SessionView;
   readonly #mutex = new Mutex();
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #findings: Diagnostic[] = [];
@@ -75,15 +58,6 @@ export class SessionFile {
   #settling: Promise<unknown> | null = null;
   /** Nothing has been written since the lock was taken. */
   #isFirst = true;
-  /** As far as the log is in the tree. */
-  #size = 0;
-  /** From the working set, or from the whole log. */
-  #tree!: SessionTree;
-  /** Where the tree leaves off the log's beginning; `null`: it is whole. */
-  #left: LeftOut | null = null;
-  /** The tree is the last part of a log that was never compacted, of so many bytes. */
-  #tailBytes: number | null = null;
-  #meta!: VersionedMeta;
 
   private constructor(
     paths: SessionPaths,
@@ -94,11 +68,10 @@ export class SessionFile {
   ) {
     this.#paths = paths;
     this.#settings = settings;
-    this.#lookup = lookup;
     this.#lock = new BurstLock(lock, (note) => this.#find("lock_kept", note));
     this.#log = new LogFile(paths.log, settings.disk, log, (note) => this.#find("not_cut_back", note));
     this.#working = new WorkingFile(paths.working, settings.disk, this.#log);
-    this.#reload();
+    this.#view = new SessionView(idOf(paths), this.#log, this.#working, lookup, settings);
   }
 
   /** Opens a session's files; `first` is what those begin with that were never written. */
@@ -145,7 +118,7 @@ export class SessionFile {
   /** At least what the model is concerned with, what other processes have written since included. */
   get recent(): SessionTree {
     this.#refresh();
-    return this.#tree;
+    return this.#view.tree;
   }
 
   /** Whether this process has the write lock, for a burst at least. */
@@ -155,42 +128,26 @@ export class SessionFile {
 
   /** Where the conversation stood after our last write. */
   get leafId(): string | null {
-    return this.#tree.leafId;
+    return this.#view.tree.leafId;
   }
 
   /** Everything in the log. */
   get whole(): SessionTree {
     this.#refresh();
-    this.#widen();
-    return this.#tree;
+    this.#view.widen();
+    return this.#view.tree;
   }
 
   /** One entry, wherever it stands; `null`: there is none of this id. */
   entry(id: string): Entry | null {
     this.#refresh();
-    const known = this.#tree.entry(id);
-    if (known !== null || !this.#mayBeLeftOut(id)) return known;
-    this.#widen();
-    return this.#tree.entry(id);
+    return this.#view.entry(id);
   }
 
   /** What a model is concerned with; of a long log, no more is read than the budget asks for. */
   context(options: ContextOptions): SessionContext {
     this.#refresh();
-    const { byteBudget } = options;
-    if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
-      if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.#widen();
-    }
-    let context = this.#tree.context(undefined, options);
-    // The tail was all in, and there is more before it.
-    if (
-      this.#tailBytes !== null &&
-      context.cut === null &&
-      typeof this.#tree.header.skein?.base === "string"
-    ) {
-      this.#widen();
-      context = this.#tree.context(undefined, options);
-    }
+    const context = this.#view.context(options);
     return { ...context, diagnostics: [...context.diagnostics, ...this.#findings] };
   }
 
@@ -200,25 +157,24 @@ export class SessionFile {
   }
 
   /** Bytes of the log, as far as it is read. */
-  readLog(offset: number, length = this.#size - offset): Uint8Array {
+  readLog(offset: number, length = this.#view.size - offset): Uint8Array {
     return this.#log.read(offset, length);
   }
 
   get meta(): VersionedMeta {
     this.#refresh();
-    return this.#meta;
+    return this.#view.meta;
   }
 
   /** As far as the log is read; an index that knows this much is up to date. */
   get size(): number {
-    return this.#size;
+    return this.#view.size;
   }
 
   /** When something was said last, on whatever branch; `null`: nothing yet. */
   get saidAt(): number | null {
     this.#refresh();
-    const behind = lastSaid(this.#tree, this.#left?.ownEntries ?? 0);
-    return behind ?? (this.#left === null ? null : saidAtOf(this.#tree.header));
+    return this.#view.saidAt;
   }
 
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */
@@ -301,9 +257,9 @@ export class SessionFile {
         this.#log.followName();
         if (wasLog && disk.link(this.#paths.log, this.#paths.working)) {
           await disk.syncFolder(this.#paths.folder);
-          this.#reload();
+          this.#view.reload();
         } else {
-          this.#reload();
+          this.#view.reload();
           await this.#cut();
         }
       } finally {
@@ -356,8 +312,8 @@ export class SessionFile {
 
   /** An adopted or forked session, or one that another program compacted, whose working set is still everything. */
   #isUncut(): boolean {
-    if (this.#left !== null || !this.#working.isLog()) return false;
-    return this.#tree.path().some((entry) => entry.type === "compaction");
+    if (!this.#view.isWhole || !this.#working.isLog()) return false;
+    return this.#view.tree.path().some((entry) => entry.type === "compaction");
   }
 
   #planAndAppend(
@@ -365,10 +321,10 @@ export class SessionFile {
     options: WriteOptions,
   ): { plan: Plan; mark: LogMark | null; recut: boolean } {
     this.#takeBack();
-    if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId: this.#tree.header.id });
-    if (options.needs?.some((id) => this.#mayBeLeftOut(id))) this.#widen();
-    const tip = this.#tree.tipId;
-    const plan = make(this.#tree);
+    if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId: this.#view.tree.header.id });
+    if (options.needs?.some((id) => this.#view.mayLeaveOut(id))) this.#view.widen();
+    const tip = this.#view.tree.tipId;
+    const plan = make(this.#view.tree);
     const first = plan.nodes[0];
     if (first === undefined) return { plan, mark: null, recut: false };
     options.before?.(this.#isFirst);
@@ -382,22 +338,20 @@ export class SessionFile {
 
   /** Puts a plan's lines at the end of the log, and the plan into the tree. */
   #append(plan: Plan): LogMark {
-    const mark = this.#log.append(this.#size, plan.lines);
+    const mark = this.#log.append(this.#view.size, plan.lines);
     if (mark.end === mark.start + mark.bytes) {
-      this.#tree.commit(plan);
-      this.#size = mark.end;
-      if (plan.nodes.some(({ entry }) => isMeta(entry))) this.#meta = this.#readMeta();
+      this.#view.commit(plan, mark.end);
       return mark;
     }
     // Somebody else wrote at the same time, perhaps half a line that ours went into: what is not there is written again.
-    this.#reload();
-    this.#widen();
+    this.#view.reload();
+    this.#view.widen();
     const lost = plan.lines.filter(
-      (_, index) => this.#tree.entry(plan.nodes[index]?.entry.id ?? "") === null,
+      (_, index) => this.#view.tree.entry(plan.nodes[index]?.entry.id ?? "") === null,
     );
     if (lost.length === 0) return mark;
-    const again = this.#log.append(this.#size, lost);
-    this.#reload();
+    const again = this.#log.append(this.#view.size, lost);
+    this.#view.reload();
     return again;
   }
 
@@ -423,28 +377,28 @@ export class SessionFile {
   }
 
   #takeBack(): void {
-    if (this.#log.takeBack()) this.#reload();
+    if (this.#log.takeBack()) this.#view.reload();
   }
 
   /** What others have written while we did not have the lock. */
   async #readIn(): Promise<void> {
     this.#isFirst = true;
-    if (this.#log.followName() || this.#log.size !== this.#size) this.#reload();
-    if (this.#working.isUntouched(this.#size)) return;
-    this.#widen();
+    if (this.#log.followName() || this.#log.size !== this.#view.size) this.#view.reload();
+    if (this.#working.isUntouched(this.#view.size)) return;
+    this.#view.widen();
     const bytes = this.#working.readWhole();
     const taken = bytes === null ? null : this.#takeIn(bytes);
     // The working set may be the only other copy, and is about to be replaced.
     if (taken !== null) await this.#log.kept(taken);
-    if (this.#adopt(bytes) === null && !this.#working.isLog()) await this.#cut();
+    if (this.#working.adopt(bytes, this.#settings) === null && !this.#working.isLog()) await this.#cut();
   }
 
   /** A new working set from the log, put in place whole. */
   async #cut(): Promise<void> {
     for (;;) {
-      this.#widen();
-      const text = cutWorkingSet(this.#tree, this.#size, this.#meta);
-      const late = await this.#working.replace(text, this.#size, this.#settings.newId());
+      this.#view.widen();
+      const text = cutWorkingSet(this.#view.tree, this.#view.size, this.#view.meta);
+      const late = await this.#working.replace(text, this.#view.size, this.#settings.newId());
       const taken = late === null ? null : this.#takeIn(late);
       if (taken === null) return;
       await this.#log.kept(taken);
@@ -454,16 +408,16 @@ export class SessionFile {
   /** Lines that somebody else (pi, OpenClaw) appended to the working set go into the log, as they are. */
   #takeIn(bytes: Uint8Array): LogMark | null {
     const found = parseSession(bytes).lines.filter((line): line is Entry => !isCorrupt(line));
-    const foreign = found.filter((entry) => this.#tree.entry(entry.id) === null);
+    const foreign = found.filter((entry) => this.#view.tree.entry(entry.id) === null);
     if (foreign.length === 0) return null;
-    const ours = this.#tree.tipId;
-    const mark = this.#log.append(this.#size, foreign.map(encodeEntry));
-    this.#reload();
+    const ours = this.#view.tree.tipId;
+    const mark = this.#log.append(this.#view.size, foreign.map(encodeEntry));
+    this.#view.reload();
     const note = `${foreign.length} entries that another program wrote to the working set were taken in`;
     this.#find("taken_in", note, foreign[0]?.id);
     // Theirs goes on from ours, or ours went on without them: then it stays the branch to go on with.
-    const goesOn = ours === null || this.#tree.path().some((entry) => entry.id === ours);
-    return goesOn ? mark : this.#append(this.#tree.planBranch(ours));
+    const goesOn = ours === null || this.#view.tree.path().some((entry) => entry.id === ours);
+    return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
   /** While we write ourselves, nobody else does. */
@@ -471,84 +425,12 @@ export class SessionFile {
     if (this.#lock.isInUse) return;
     const named = this.#settings.disk.stat(this.#paths.log);
     if (named === null) return; // on its way into the trash: whoever writes is told
-    if (this.#log.follow(named) || named.size !== this.#size) this.#reload();
-  }
-
-  #reload(): void {
-    this.#tree = this.#load();
-    this.#meta = this.#readMeta();
-  }
-
-  /** The working set, where it is a file of its own that is in line with the log; else the log. */
-  #load(): SessionTree {
-    const isLog = this.#working.isLog();
-    if (isLog && this.#readTail(this.#settings.tailBytes)) return this.#tree;
-    const tree = isLog ? null : this.#adopt(this.#working.readWhole());
-    const left = leftOutOf(tree?.header ?? null);
-    if (tree === null || left === null) return this.#readLog();
-    this.#left = left;
-    this.#tailBytes = null;
-    this.#size = this.#log.size;
-    return tree;
-  }
-
-  /** The last part of the log alone; `false`: the index does not say enough of the rest. */
-  #readTail(bytes: number): boolean {
-    const { clock, newId } = this.#settings;
-    const { size, identity } = this.#log.stat();
-    const source = { size, identity, read: (at: number, length: number) => this.#log.read(at, length) };
-    const session = readTail(source, this.#lookup, bytes);
-    const left = leftOutOf(session?.header ?? null);
-    if (session === null || left === null) return false;
-    const tree = SessionTree.from(session, { clock, newId });
-    // Nothing but bookkeeping: what was said last stands before it.
-    if (tree.leafId === null && typeof tree.header.skein?.base === "string") return false;
-    this.#tree = tree;
-    this.#left = left;
-    this.#tailBytes = bytes;
-    this.#size = size;
-    this.#meta = this.#readMeta();
-    return true;
-  }
-
-  #adopt(bytes: Uint8Array | null): SessionTree | null {
-    const { clock, newId } = this.#settings;
-    return this.#working.adopt(bytes, { clock, newId });
-  }
-
-  /** A cut working set's header has the metadata as it was then; only what came behind the cut is new. */
-  #readMeta(): VersionedMeta {
-    return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
-  }
-
-  #readLog(): SessionTree {
-    const { clock, newId } = this.#settings;
-    const bytes = this.#log.read(0, this.#log.size);
-    this.#size = bytes.length;
-    this.#left = null;
-    this.#tailBytes = null;
-    return SessionTree.from(parseSession(bytes), { clock, newId, lostHeader: { id: idOf(this.#paths) } });
-  }
-
-  /** From the working set to the whole log. */
-  #widen(): void {
-    if (this.#left === null) return;
-    this.#tree = this.#readLog();
-    this.#meta = this.#readMeta();
-  }
-
-  #mayBeLeftOut(id: string): boolean {
-    if (this.#left === null || this.#tree.entry(id) !== null) return false;
-    return this.#lookup.has(id, this.#left.entries) !== false;
+    if (this.#log.follow(named) || named.size !== this.#view.size) this.#view.reload();
   }
 
   #find(code: DiagnosticCode, note: string, entryId?: string): void {
     this.#findings.push({ code, note, ...(entryId === undefined ? {} : { entryId }) });
   }
-}
-
-function isMeta(entry: Entry): boolean {
-  return entry.type === "custom" && entry.customType === "skein.meta";
 }
 
 function idOf(paths: SessionPaths): string {

@@ -1,0 +1,184 @@
+import type { Clock } from "../../core/clock.ts";
+import type { ContextOptions, SessionContext } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
+import type { IdSource } from "../../core/ids.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import type { Plan } from "../../core/plan.ts";
+import { SessionTree } from "../../core/tree.ts";
+import type { VersionedMeta } from "../session-meta.ts";
+import { metaOf } from "../session-meta.ts";
+import type { LogFile } from "./log-file.ts";
+import type { TailIndex } from "./log-tail.ts";
+import { readTail } from "./log-tail.ts";
+import type { WorkingFile } from "./working-file.ts";
+import type { LeftOut } from "./working-set.ts";
+import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
+
+/** What a session's file asks of the index. */
+export interface EntryLookup extends TailIndex {
+  /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
+  has(entryId: string, amongFirst: number): boolean | null;
+}
+
+export interface ViewSettings {
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  /** How much of a long log is read to be ready to append. */
+  readonly tailBytes: number;
+}
+
+/** Read beyond a budget, so that it is full before the tail ends. */
+const roomBytes = 64 * 1024;
+
+/**
+ * What of a session is in memory: what its working set has, or the last part of a long log, or everything. It grows when
+ * somebody asks for what is left out, and never shrinks but by being read anew.
+ */
+export class SessionView {
+  readonly #sessionId: string;
+  readonly #log: LogFile;
+  readonly #working: WorkingFile;
+  readonly #lookup: EntryLookup;
+  readonly #settings: ViewSettings;
+  /** As far as the log is in the tree. */
+  #size = 0;
+  #tree!: SessionTree;
+  #meta!: VersionedMeta;
+  /** Where the tree leaves off the log's beginning; `null`: it is whole. */
+  #left: LeftOut | null = null;
+  /** The tree is the last part of a log that was never compacted, of so many bytes. */
+  #tailBytes: number | null = null;
+
+  constructor(
+    sessionId: string,
+    log: LogFile,
+    working: WorkingFile,
+    lookup: EntryLookup,
+    settings: ViewSettings,
+  ) {
+    this.#sessionId = sessionId;
+    this.#log = log;
+    this.#working = working;
+    this.#lookup = lookup;
+    this.#settings = settings;
+    this.reload();
+  }
+
+  get tree(): SessionTree {
+    return this.#tree;
+  }
+
+  get meta(): VersionedMeta {
+    return this.#meta;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get isWhole(): boolean {
+    return this.#left === null;
+  }
+
+  /** When something was said last, on whatever branch; `null`: nothing yet. */
+  get saidAt(): number | null {
+    const behind = lastSaid(this.#tree, this.#left?.ownEntries ?? 0);
+    return behind ?? (this.#left === null ? null : saidAtOf(this.#tree.header));
+  }
+
+  /** One entry, wherever it stands; `null`: there is none of this id. */
+  entry(id: string): Entry | null {
+    if (this.mayLeaveOut(id)) this.widen();
+    return this.#tree.entry(id);
+  }
+
+  /** What a model is concerned with; of a long log, no more is read than the budget asks for. */
+  context(options: ContextOptions): SessionContext {
+    const { byteBudget } = options;
+    if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
+      if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.widen();
+    }
+    const context = this.#tree.context(undefined, options);
+    const isMore = this.#tailBytes !== null && typeof this.#tree.header.skein?.base === "string";
+    if (!isMore || context.cut !== null) return context;
+    // The tail was all in, and there is more before it.
+    this.widen();
+    return this.#tree.context(undefined, options);
+  }
+
+  /** Whether an entry may stand where nothing has been read. */
+  mayLeaveOut(id: string): boolean {
+    if (this.#left === null || this.#tree.entry(id) !== null) return false;
+    return this.#lookup.has(id, this.#left.entries) !== false;
+  }
+
+  /** Takes in what was written, up to a size of the log. */
+  commit(plan: Plan, size: number): void {
+    this.#tree.commit(plan);
+    this.#size = size;
+    if (plan.nodes.some(({ entry }) => isMeta(entry))) this.#meta = this.#readMeta();
+  }
+
+  /** As the files are now. */
+  reload(): void {
+    this.#tree = this.#load();
+    this.#meta = this.#readMeta();
+  }
+
+  /** Everything in the log. */
+  widen(): void {
+    if (this.#left === null) return;
+    this.#tree = this.#readLog();
+    this.#meta = this.#readMeta();
+  }
+
+  /** The working set, where it is a file of its own that is in line with the log; else the log. */
+  #load(): SessionTree {
+    const isLog = this.#working.isLog();
+    if (isLog && this.#readTail(this.#settings.tailBytes)) return this.#tree;
+    const tree = isLog ? null : this.#working.adopt(this.#working.readWhole(), this.#settings);
+    const left = leftOutOf(tree?.header ?? null);
+    if (tree === null || left === null) return this.#readLog();
+    this.#left = left;
+    this.#tailBytes = null;
+    this.#size = this.#log.size;
+    return tree;
+  }
+
+  /** The last part of the log alone; `false`: the index does not say enough of the rest. */
+  #readTail(bytes: number): boolean {
+    const { clock, newId } = this.#settings;
+    const { size, identity } = this.#log.stat();
+    const source = { size, identity, read: (at: number, length: number) => this.#log.read(at, length) };
+    const session = readTail(source, this.#lookup, bytes);
+    const left = leftOutOf(session?.header ?? null);
+    if (session === null || left === null) return false;
+    const tree = SessionTree.from(session, { clock, newId });
+    // Nothing but bookkeeping: what was said last stands before it.
+    if (tree.leafId === null && typeof tree.header.skein?.base === "string") return false;
+    this.#tree = tree;
+    this.#left = left;
+    this.#tailBytes = bytes;
+    this.#size = size;
+    this.#meta = this.#readMeta();
+    return true;
+  }
+
+  /** A cut working set's header has the metadata as it was then; only what came behind the cut is new. */
+  #readMeta(): VersionedMeta {
+    return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
+  }
+
+  #readLog(): SessionTree {
+    const { clock, newId } = this.#settings;
+    const bytes = this.#log.read(0, this.#log.size);
+    this.#size = bytes.length;
+    this.#left = null;
+    this.#tailBytes = null;
+    return SessionTree.from(parseSession(bytes), { clock, newId, lostHeader: { id: this.#sessionId } });
+  }
+}
+
+function isMeta(entry: Entry): boolean {
+  return entry.type === "custom" && entry.customType === "skein.meta";
+}
