@@ -36,7 +36,7 @@ import { sessionLimit } from "../limits.ts";
 import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
-import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
+import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
 import { checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
@@ -218,10 +218,11 @@ export class MemorySessions implements SessionStore {
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     const source = this.#table.require(scope, sessionId);
     checkRedactable(source.tree, entryIds);
-    const wanted = linesOf(Buffer.from(source.tree.encode()), new Set(entryIds));
+    const sought = soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
     for (const session of new Set([source, ...this.#table.ofUser(source.userId)])) {
-      const found = withTombstones(Buffer.from(session.tree.encode()), wanted, this.#clock.now());
+      const bytes = Buffer.from(session.tree.encode());
+      const found = withTombstones(bytes, sought, this.#clock.now(), session === source);
       if (found === null) continue;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
       session.digest = digestOfTree(session.tree, session.createdAt);
