@@ -104,6 +104,10 @@ export const otherCases: readonly CaseTemplate[] = [
       await refused("not_found", () => store.state.set(alice, "none", "tools", 1));
       await refused("not_found", () => store.state.set(bob, "s", "tools", 1));
       await refused("invalid_arguments", () => store.state.set(alice, "s", "../x", 1));
+      for (const value of [undefined, () => 1, 1n, { deep: Number.NaN }]) {
+        await refused("invalid_arguments", () => store.state.set(alice, "s", "tools", value as never));
+      }
+      assert.deepEqual(await store.state.get(alice, "s", "tools"), { value: null, version: 2 });
     },
   },
   {

@@ -94,6 +94,9 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
+    // Of a log's last part alone, the name as it was where that begins.
+    const { tailOf, tailName } = header.skein ?? {};
+    if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
     for (const node of linked.nodes) this.#settle(node);
   }
 

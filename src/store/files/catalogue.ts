@@ -187,7 +187,7 @@ export class SessionCatalogue {
         return place !== null && place.position < amongFirst;
       },
       known: () => index.known(uid),
-      offsetOf: (entryId) => index.place(uid, entryId)?.offset ?? null,
+      placeOf: (entryId) => index.place(uid, entryId),
       stateBehind: (entryId) => {
         const placed = index.placed(uid, entryId);
         return placed === null ? null : JSON.parse(index.state(uid, placed.state));

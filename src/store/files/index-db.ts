@@ -179,6 +179,13 @@ export class IndexDb {
     return row === undefined ? null : String(row.entry_id);
   }
 
+  /** The position of an entry's parent; `null`: it is a root. `undefined`: there is no such entry. */
+  parentAt(uid: string, position: number): number | null | undefined {
+    const sql = "SELECT parent FROM entries INDEXED BY entries_position WHERE uid = ? AND position = ?";
+    const row = this.db.sql(sql).get(uid, position);
+    return row === undefined ? undefined : row.parent === null ? null : Number(row.parent);
+  }
+
   /** What held behind an entry, interned. */
   state(uid: string, id: number): string {
     const row = this.db.sql("SELECT value FROM states WHERE uid = ? AND id = ?").get(uid, id);

@@ -7,6 +7,7 @@ import { IndexInPlace } from "./index-in-place.ts";
 import type { IndexService } from "./index-service.ts";
 import { serviceCalls } from "./index-service.ts";
 import type { Answer, ThreadPlaces } from "./index-thread.ts";
+import { problemOf } from "./index-thread.ts";
 import { indexDbName, workDbName } from "./layout.ts";
 import { WorkDb } from "./work-db.ts";
 
@@ -43,6 +44,6 @@ async function answer({
     }
     return { id, result };
   } catch (error) {
-    return { id, problem: (error as Error).message };
+    return { id, problem: problemOf(error) };
   }
 }

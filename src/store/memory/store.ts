@@ -6,7 +6,7 @@ import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
-import { checkStateKey, nextVersion } from "../state-rules.ts";
+import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
 import { MemorySessions } from "./sessions.ts";
@@ -48,10 +48,11 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
     },
     async set(scope, sessionId, key, value, setOptions = {}) {
       checkStateKey(key);
+      const text = stateText(key, value);
       const { uid } = table.require(scope, sessionId);
       const ofSession = values.get(uid) ?? new Map();
       const version = nextVersion(key, ofSession.get(key)?.version ?? null, setOptions);
-      ofSession.set(key, { text: JSON.stringify(value), version });
+      ofSession.set(key, { text, version });
       values.set(uid, ofSession);
       return version;
     },
