@@ -147,6 +147,15 @@ export const otherCases: readonly CaseTemplate[] = [
         await store.blobs.get(alice, await store.blobs.put(alice, new Uint8Array(0))),
         new Uint8Array(0),
       );
+      await create(store, alice, "s");
+      const blob = { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
+      const content = [{ type: "text", text: "cut", skein: { blob } }];
+      const draft = { type: "message", message: { role: "user", content } } as EntryDraft;
+      await store.sessions.append(alice, "s", [{ draft, id: "e" }]);
+      const fork = { key: "agent:other:session:f", sessionId: "f", cwd: "/w" };
+      await store.sessions.fork({ userId: "alice" }, "s", "e", fork);
+      assert.deepEqual(await store.blobs.get({ userId: "alice", agentId: "other" }, sha256), bytes);
+      assert.equal(await store.blobs.get({ userId: "bob", agentId: "other" }, sha256), null);
     },
   },
   {

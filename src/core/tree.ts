@@ -94,7 +94,7 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
-    // Of a log's last part alone, the name as it was where that begins.
+    // A log's last part alone: its name may have been given before it.
     const { tailOf, tailName } = header.skein ?? {};
     if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
     for (const node of linked.nodes) this.#settle(node);

@@ -169,6 +169,8 @@ export class SessionCatalogue {
     const first = row.state === "pending" ? headerOf(row) : null;
     const lookup = this.#lookup(row.uid);
     const file = await SessionFile.open(this.pathsOf(row), this.#lockOf(row), first, lookup, this.settings);
+    const known = this.index.knownBytes(row.uid);
+    if (known !== null && (known.logBytes !== file.size || known.identity !== file.identity)) lookup.grew();
     if (row.state === "pending") this.work.made(row.uid);
     return file;
   }
@@ -187,6 +189,7 @@ export class SessionCatalogue {
         return place !== null && place.position < amongFirst;
       },
       known: () => index.known(uid),
+      grew: () => this.feed.mark(uid, true),
       placeOf: (entryId) => index.place(uid, entryId),
       stateBehind: (entryId) => {
         const placed = index.placed(uid, entryId);

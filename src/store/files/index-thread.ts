@@ -3,7 +3,7 @@ import type { ErrorCode, ErrorDetails } from "../../core/errors.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { IndexInPlace } from "./index-in-place.ts";
 import type { FoundEntry, WordSearch } from "./index-query.ts";
-import type { IndexService } from "./index-service.ts";
+import type { IndexService, ServiceCall } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
@@ -60,6 +60,11 @@ export class IndexThread implements IndexService {
   constructor(places: ThreadPlaces, inPlace: IndexInPlace) {
     this.#places = places;
     this.#inPlace = inPlace;
+  }
+
+  /** The other thread looks for itself. */
+  follow(): void {
+    this.#inPlace.follow();
   }
 
   async catchUp(forMs: number): Promise<CaughtUp> {
@@ -123,7 +128,7 @@ export class IndexThread implements IndexService {
     await worker.terminate();
   }
 
-  #call(name: keyof IndexService, ...args: unknown[]): Promise<unknown> {
+  #call(name: ServiceCall, ...args: unknown[]): Promise<unknown> {
     const worker = this.#start();
     this.#calls += 1;
     const id = this.#calls;

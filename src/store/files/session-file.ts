@@ -42,6 +42,8 @@ export interface SessionFileSettings {
 export interface EntryLookup extends TailIndex {
   /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
   has(entryId: string, amongFirst: number): boolean | null;
+  /** Somebody else, who may know nothing of the index, has written to the log. */
+  grew(): void;
 }
 
 export interface WriteOptions {
@@ -408,7 +410,7 @@ export class SessionFile {
   /** What others have written while we did not have the lock. */
   async #readIn(): Promise<void> {
     this.#isFirst = true;
-    if (this.#log.followName() || this.#log.size !== this.#size) this.#reload();
+    if (this.#log.followName() || this.#log.size !== this.#size) this.#reloadGrown();
     if (this.#working.isUntouched(this.#size)) return;
     this.#widen();
     const bytes = this.#working.readWhole();
@@ -430,6 +432,7 @@ export class SessionFile {
     const found = parseSession(bytes).lines.filter((line): line is Entry => !isCorrupt(line));
     const foreign = found.filter((entry) => this.#tree.entry(entry.id) === null);
     if (foreign.length === 0) return null;
+    this.#lookup.grew();
     const ours = this.#tree.tipId;
     const mark = this.#log.append(this.#size, foreign.map(encodeEntry));
     this.#reload();
@@ -445,7 +448,12 @@ export class SessionFile {
     if (this.#lock.isInUse) return;
     const named = this.#settings.disk.stat(this.#paths.log);
     if (named === null) return; // on its way into the trash: whoever writes is told
-    if (this.#log.follow(named) || named.size !== this.#size) this.#reload();
+    if (this.#log.follow(named) || named.size !== this.#size) this.#reloadGrown();
+  }
+
+  #reloadGrown(): void {
+    this.#lookup.grew();
+    this.#reload();
   }
 
   #reload(): void {

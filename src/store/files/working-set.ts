@@ -114,8 +114,9 @@ function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string
   }
   const lines = [...(inserted.get(-1) ?? [])];
   for (const [place, entry] of kept.entries()) lines.push(entry, ...(inserted.get(place) ?? []));
-  // Where a `leaf` line of pi's harness moved the tip to an older name, it has to do so here too.
-  if (end?.type === "leaf" && inserted.has(kept.length - 1)) lines.push({ ...end, parentId: base });
+  // Where a `leaf` line of pi's harness moved the tip to where another line has the last word, it has to do so here too.
+  const isMoved = inserted.has(kept.length - 1) || kept.at(-1)?.type === "leaf";
+  if (end?.type === "leaf" && isMoved && !kept.includes(end)) lines.push({ ...end, parentId: base });
   return lines;
 }
 

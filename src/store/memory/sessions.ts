@@ -11,6 +11,7 @@ import type { Lookup } from "../../core/references.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
 import { adoptedTree } from "../adopted.ts";
+import { blobsOf } from "../blob-refs.ts";
 import type { ChangeFeed } from "../changes.ts";
 import type {
   Appended,
@@ -42,6 +43,13 @@ import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
 
+/** A blob that an agent has, another agent of the same user has too. */
+export type ShareBlob = (
+  from: { readonly userId: string | null; readonly agentId: string },
+  agentId: string,
+  sha256: string,
+) => void;
+
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
   readonly #table: SessionTable;
@@ -49,6 +57,7 @@ export class MemorySessions implements SessionStore {
   readonly #clock: Clock;
   readonly #newId: IdSource;
   readonly #forgetState: (uid: string) => void;
+  readonly #shareBlob: ShareBlob;
 
   constructor(
     table: SessionTable,
@@ -56,9 +65,11 @@ export class MemorySessions implements SessionStore {
     clock: Clock,
     newId: IdSource,
     forgetState: (uid: string) => void,
+    shareBlob: ShareBlob,
   ) {
     this.#table = table;
     this.#forgetState = forgetState;
+    this.#shareBlob = shareBlob;
     this.#feed = feed;
     this.#clock = clock;
     this.#newId = newId;
@@ -132,10 +143,15 @@ export class MemorySessions implements SessionStore {
     entryId: string | null,
     init: SessionInit,
   ): Promise<SessionRecord> {
-    const { tree } = this.#table.require(scope, sessionId);
-    if (entryId !== null) tree.path(entryId);
+    const source = this.#table.require(scope, sessionId);
+    if (entryId !== null) source.tree.path(entryId);
     const id = init.sessionId === undefined ? {} : { id: init.sessionId };
-    return this.#add(scope, init, () => tree.fork(entryId, { cwd: init.cwd, ...id }));
+    return this.#add(scope, init, () => {
+      const tree = source.tree.fork(entryId, { cwd: init.cwd, ...id });
+      const { agentId } = placeOfKey(scope, init.key);
+      for (const sha256 of [...tree.entries()].flatMap(blobsOf)) this.#shareBlob(source, agentId, sha256);
+      return tree;
+    });
   }
 
   async context(
