@@ -188,6 +188,18 @@ export const entryCases: readonly CaseTemplate[] = [
       await refused("not_found", () =>
         store.sessions.page(alice, "s", { along: "branch", before: "e22", limit: 5 }),
       );
+      await store.sessions.branch(alice, "s", null);
+      await append(store, alice, "s", "g1", "g2", "g3");
+      for (const limit of [1, 3, 100]) {
+        const page = await store.sessions.page(alice, "s", { along: "branch", before: "g3", limit });
+        assert.equal(page?.hasEarlier, page?.entries[0]?.parentId !== null, `before g3, ${limit} at once`);
+        assert.equal(page?.entries.at(-1)?.id, "g2");
+      }
+      for (const range of [{ after: "f" }, { before: "f" }, { after: "e0", before: "g2" }]) {
+        await refused("not_found", () =>
+          store.sessions.page(alice, "s", { along: "branch", limit: 3, ...range }),
+        );
+      }
 
       async function walkBack(along: EntryRange["along"]): Promise<string[]> {
         const found: string[] = [];

@@ -104,6 +104,10 @@ export const otherCases: readonly CaseTemplate[] = [
       await refused("not_found", () => store.state.set(alice, "none", "tools", 1));
       await refused("not_found", () => store.state.set(bob, "s", "tools", 1));
       await refused("invalid_arguments", () => store.state.set(alice, "s", "../x", 1));
+      for (const value of [undefined, () => 1, 1n, { deep: Number.NaN }]) {
+        await refused("invalid_arguments", () => store.state.set(alice, "s", "tools", value as never));
+      }
+      assert.deepEqual(await store.state.get(alice, "s", "tools"), { value: null, version: 2 });
     },
   },
   {
@@ -143,6 +147,15 @@ export const otherCases: readonly CaseTemplate[] = [
         await store.blobs.get(alice, await store.blobs.put(alice, new Uint8Array(0))),
         new Uint8Array(0),
       );
+      await create(store, alice, "s");
+      const blob = { sha256, bytes: bytes.length, mimeType: "text/plain", was: "text" };
+      const content = [{ type: "text", text: "cut", skein: { blob } }];
+      const draft = { type: "message", message: { role: "user", content } } as EntryDraft;
+      await store.sessions.append(alice, "s", [{ draft, id: "e" }]);
+      const fork = { key: "agent:other:session:f", sessionId: "f", cwd: "/w" };
+      await store.sessions.fork({ userId: "alice" }, "s", "e", fork);
+      assert.deepEqual(await store.blobs.get({ userId: "alice", agentId: "other" }, sha256), bytes);
+      assert.equal(await store.blobs.get({ userId: "bob", agentId: "other" }, sha256), null);
     },
   },
   {

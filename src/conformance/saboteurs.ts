@@ -1,4 +1,4 @@
-import type { SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import type { EntryPage, SessionRecord, SessionStore, Store } from "../store/contract.ts";
 
 /**
  * A store broken on purpose. A kit that lets it pass is no kit.
@@ -288,13 +288,21 @@ export const saboteurs: readonly Saboteur[] = [
   {
     name: "redaction leaves the forks alone",
     breaks: "ST27",
-    wrap: (store) =>
-      withSessions(store, (sessions) => ({
+    wrap: (store) => {
+      const kept = new Map<string, EntryPage | null>();
+      return withSessions(store, (sessions) => ({
         redact: async (scope, sessionId, entryIds) => {
-          const done = await sessions.redact(scope, sessionId, entryIds);
-          return { ...done, sessions: done.sessions.filter((each) => each.sessionId === sessionId) };
+          for (const other of (await sessions.list(scope, {})).sessions) {
+            if (other.sessionId === sessionId) continue;
+            const page = await sessions.page(scope, other.sessionId, { along: "all", limit: 1000 });
+            kept.set(other.sessionId, page);
+          }
+          return sessions.redact(scope, sessionId, entryIds);
         },
-      })),
+        page: async (scope, sessionId, range) =>
+          kept.get(sessionId) ?? (await sessions.page(scope, sessionId, range)),
+      }));
+    },
   },
   {
     name: "purging only hides",

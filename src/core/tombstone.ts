@@ -7,6 +7,9 @@ import { isRecord } from "./shape.ts";
 
 export const redactedText = "[redacted]";
 
+/** What is left of a damaged line that held such an entry, or a part of it: a damaged line. */
+export const redactedDamage = '{"redacted":true,"note":"a damaged line that held a redacted entry"';
+
 type Line = Readonly<Record<string, unknown>>;
 
 const placeFields = ["type", "id", "parentId", "timestamp"];
@@ -14,7 +17,7 @@ const placeFields = ["type", "id", "parentId", "timestamp"];
 const structure: Readonly<Record<string, readonly string[]>> = {
   model_change: ["provider", "modelId"],
   thinking_level_change: ["thinkingLevel"],
-  compaction: ["firstKeptEntryId", "tokensBefore"],
+  compaction: ["firstKeptEntryId", "firstKeptEntryIndex", "tokensBefore"],
   branch_summary: ["fromId"],
   custom: ["customType"],
   custom_message: ["customType", "display"],

@@ -94,6 +94,9 @@ export class SessionTree {
     this.#diagnostics = linked.diagnostics;
     this.#clock = options.clock ?? systemClock;
     this.#newId = options.newId ?? systemIds;
+    // A log's last part alone: its name may have been given before it.
+    const { tailOf, tailName } = header.skein ?? {};
+    if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
     for (const node of linked.nodes) this.#settle(node);
   }
 

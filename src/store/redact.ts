@@ -1,14 +1,30 @@
+import type { Entry } from "../core/entries.ts";
+import { isCorrupt, lineOf } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import { stringifyJson } from "../core/json.ts";
+import type { RawLine } from "../core/lines.ts";
 import { splitLines } from "../core/lines.ts";
 import { sameJson } from "../core/link.ts";
+import { parseSession } from "../core/parse-session.ts";
 import { isRecord } from "../core/shape.ts";
-import { isTombstone, tombstoneOf } from "../core/tombstone.ts";
+import { isTombstone, redactedDamage, tombstoneOf } from "../core/tombstone.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { Redaction } from "./contract.ts";
+import { entryText } from "./entry-text.ts";
 
 /** Redaction of a session's lines: pure, the same in every store. */
 
 type Line = Readonly<Record<string, unknown>>;
+
+/** What is to be gone: entries by their ids, and every line that says what they said. */
+export interface Sought {
+  readonly ids: ReadonlySet<string>;
+  readonly lines: readonly Line[];
+}
+
+/** So much of a text tells a torn line of it from others. */
+const tellingLength = 24;
+const leastTelling = 8;
 
 /** Refuses ids that are not of the session, and entries that hold nothing that was said. */
 export function checkRedactable(tree: SessionTree, entryIds: readonly string[]): void {
@@ -22,35 +38,73 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
   }
 }
 
-/** The lines of entries as they stand, by id; tombstones and damaged lines are not among them. */
-export function linesOf(bytes: Uint8Array, ids: ReadonlySet<string>): Map<string, Line> {
-  const found = new Map<string, Line>();
+/** The lines of a session's entries as they stand; tombstones are not among them. An id without a line is an error. */
+export function soughtIn(bytes: Uint8Array, ids: ReadonlySet<string>): Sought {
+  const found = new Set<string>();
+  const lines: Line[] = [];
   for (const { text } of splitLines(bytes)) {
-    const line = idIn(text, ids);
-    if (line !== null && !isTombstone(line)) found.set(String(line.id), line);
+    const line = mayHave(text, ids) ? lineIn(text) : null;
+    if (line === null || typeof line.id !== "string" || !ids.has(line.id)) continue;
+    found.add(line.id);
+    if (!isTombstone(line)) lines.push(line);
   }
-  return found;
+  for (const id of ids) {
+    if (found.has(id)) continue;
+    throw new SkeinError("internal", {
+      problem: `the line of entry ${id}, which is to be redacted, was not found`,
+    });
+  }
+  return { ids, lines };
 }
 
-/** The same session with tombstones for these entries; all other bytes stay. `null`: it has none of them. */
+/**
+ * The same session with tombstones for these entries; all other bytes stay. `null`: it has none of them. In the session
+ * itself (`isItself`) every line of such an id is one of them; elsewhere only a line that says the same.
+ */
 export function withTombstones(
   bytes: Uint8Array,
-  wanted: ReadonlyMap<string, Line>,
+  sought: Sought,
   time: number,
+  isItself: boolean,
 ): { bytes: Uint8Array; entryIds: readonly string[] } | null {
-  const ids = new Set(wanted.keys());
-  const entryIds: string[] = [];
+  const isSought = seeker(sought, isItself);
+  const entryIds = new Set<string>();
   const pieces: Uint8Array[] = [];
   let copied = 0;
-  for (const { text, offset, length } of splitLines(bytes)) {
-    const line = idIn(text, ids);
-    if (line === null || !isCopy(line, wanted.get(String(line.id)))) continue;
-    entryIds.push(String(line.id));
-    pieces.push(bytes.subarray(copied, offset), Buffer.from(JSON.stringify(tombstoneOf(line, time))));
-    copied = offset + length;
+  for (const raw of splitLines(bytes)) {
+    const line = lineIn(raw.text);
+    if (!isSought(raw, line, bytes)) continue;
+    if (typeof line?.id === "string") entryIds.add(line.id);
+    const left = line === null ? redactedDamage : stringifyJson(tombstoneOf(line, time));
+    pieces.push(bytes.subarray(copied, raw.offset), Buffer.from(left));
+    copied = raw.offset + raw.length;
   }
-  if (entryIds.length === 0) return null;
-  return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds };
+  if (copied === 0) return null;
+  return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds: [...entryIds] };
+}
+
+type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
+
+function seeker({ ids, lines }: Sought, isItself: boolean): Seeker {
+  const said = lines.map(contentOf);
+  const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
+  const beginnings = lines.map(beginningOf).filter((text) => text !== null);
+  const isCopy = (line: Line) => {
+    const content = contentOf(line);
+    return said.some((each) => sameJson(content, each));
+  };
+  return (raw, line, bytes) => {
+    if (line === null) {
+      const text =
+        raw.text ?? Buffer.from(bytes.subarray(raw.offset, raw.offset + raw.length)).toString("utf8");
+      const isNamed = isItself && tokens.some((token) => text.includes(token));
+      return isNamed || beginnings.some((beginning) => text.includes(beginning));
+    }
+    if (line.type === "session" || isTombstone(line)) return false;
+    // Version 1 has no ids: there a line is what it says.
+    if ((line.id ?? null) === null) return isCopy(line);
+    return typeof line.id === "string" && ids.has(line.id) && (isItself || isCopy(line));
+  };
 }
 
 /** Summaries behind an entry that is gone, on any branch: they may repeat it. */
@@ -78,20 +132,38 @@ export function redactionOf(
   };
 }
 
-/** A fork has the same entry under the same id; an entry of another session that only shares the id is not ours. */
-function isCopy(line: Line, original: Line | undefined): boolean {
-  if (original === undefined || isTombstone(line)) return false;
-  return sameJson({ ...line, parentId: null }, { ...original, parentId: null });
+/** What a line says as it is read, whatever version it was written in, without its place in the tree. */
+function contentOf(line: Line): Line {
+  const entry = entryIn(line);
+  const { id: _id, parentId: _parent, ...said } = entry === null ? line : lineOf(entry);
+  const { firstKeptEntryId: _kept, firstKeptEntryIndex: _index, ...content } = said as Line;
+  return content;
 }
 
-function idIn(text: string | null, ids: ReadonlySet<string>): Line | null {
-  if (text === null || ![...ids].some((id) => text.includes(id))) return null;
+/** How what was said begins, as it stands in a line; `null`: too short to tell it from others. */
+function beginningOf(line: Line): string | null {
+  const entry = entryIn(line);
+  const [first = ""] = (entry === null ? "" : (entryText(entry)?.text ?? "")).split("\n");
+  return first.length < leastTelling ? null : JSON.stringify(first.slice(0, tellingLength)).slice(1, -1);
+}
+
+function entryIn(line: Line): Entry | null {
+  const [entry] = parseSession(stringifyJson(line)).lines;
+  return entry === undefined || isCorrupt(entry) ? null : entry;
+}
+
+/** Whether a line is worth parsing: an id may stand in it as it is, or with escapes. */
+function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
+  if (text === null) return false;
+  return [...ids].some((id) => text.includes(id)) || /"id"\s*:\s*"[^"\\]*\\/.test(text);
+}
+
+/** The object that a line holds; `null`: it is damaged. */
+function lineIn(text: string | null): Line | null {
   try {
-    const line: unknown = JSON.parse(text);
-    return isRecord(line) && typeof line.id === "string" && ids.has(line.id) && line.type !== "session"
-      ? line
-      : null;
+    const line: unknown = text === null ? null : JSON.parse(text);
+    return isRecord(line) ? line : null;
   } catch {
-    return null; // damaged: it is no entry
+    return null;
   }
 }

@@ -13,6 +13,24 @@ export function checkStateKey(key: string): void {
   });
 }
 
+/** The text of a value; what JSON has no words for is refused, since nobody could read it back. */
+export function stateText(key: string, value: unknown): string {
+  let problem = "it is not JSON";
+  try {
+    const text = JSON.stringify(value, (_, each: unknown) => {
+      if (typeof each !== "number" || Number.isFinite(each)) return each;
+      throw new TypeError(`${each} is not JSON`);
+    });
+    if (text !== undefined) return text;
+  } catch (error) {
+    problem = String((error as Error).message).split("\n")[0] ?? problem;
+  }
+  throw new SkeinError("invalid_arguments", {
+    problem: `State "${key}" cannot hold this value: ${problem}`,
+    advice: "Set a JSON value, or delete the state",
+  });
+}
+
 /** The version that a set makes; `conflict` where it was decided by one that is no longer. `null` is absent. */
 export function nextVersion(
   key: string,

@@ -1,12 +1,14 @@
 import { join } from "node:path";
 import type { Clock } from "../../core/clock.ts";
+import type { SessionTree } from "../../core/tree.ts";
+import { blobsOf } from "../blob-refs.ts";
 import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import type { BlobStore, Scope } from "../contract.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
 import { agentsIn, trashIn } from "./folders.ts";
 import type { IndexDb } from "./index-db.ts";
-import type { HomeFor } from "./layout.ts";
+import type { AgentPlace, HomeFor } from "./layout.ts";
 import { blobsFolder } from "./layout.ts";
 
 export interface BlobParts {
@@ -37,7 +39,7 @@ export class FileBlobs implements BlobStore {
 
   async get(scope: Scope, sha256: string): Promise<Uint8Array | null> {
     const { agentId } = scope;
-    if (agentId === undefined || !/^[0-9a-f]{64}$/.test(sha256)) return null;
+    if (agentId === undefined || !isHash(sha256)) return null;
     const bytes = readWhole(this.#parts.disk, this.#path(scope, agentId, sha256));
     return bytes === null ? null : new Uint8Array(bytes);
   }
@@ -46,6 +48,28 @@ export class FileBlobs implements BlobStore {
     const home = this.#parts.homeFor(userId ?? null);
     return join(blobsFolder(this.#parts.root, { home, agentId }), sha256);
   }
+}
+
+/** For a fork into another agent's folder: what its entries refer to goes along, and is there before they are. */
+export async function copyBlobs(
+  { root, disk, clock, newId }: { root: string; disk: Disk; clock: Clock; newId: () => string },
+  from: AgentPlace,
+  to: AgentPlace,
+  tree: SessionTree,
+): Promise<void> {
+  const [source, target] = [blobsFolder(root, from), blobsFolder(root, to)];
+  if (source === target) return;
+  for (const sha256 of new Set([...tree.entries()].flatMap(blobsOf))) {
+    const bytes = isHash(sha256) ? readWhole(disk, join(source, sha256)) : null;
+    const path = join(target, sha256);
+    if (bytes === null) continue;
+    if (disk.stat(path) === null) await replaceWhole(disk, path, bytes, newId());
+    else disk.touch(path, clock.now());
+  }
+}
+
+function isHash(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
 }
 
 /** Blobs that sessions in the trash refer to. */

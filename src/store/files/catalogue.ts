@@ -193,6 +193,8 @@ export class SessionCatalogue {
     const owner = this.#ownerOf(row);
     const lock = this.#lockOf(row);
     const file = await SessionFile.open(this.pathsOf(row), lock, first, owner, lookup, this.settings);
+    const known = this.index.knownBytes(row.uid);
+    if (known !== null && (known.logBytes !== file.size || known.identity !== file.identity)) lookup.grew();
     if (row.state === "pending") this.work.made(row.uid);
     return file;
   }
@@ -222,7 +224,8 @@ export class SessionCatalogue {
         return place !== null && place.position < amongFirst;
       },
       known: () => index.known(uid),
-      offsetOf: (entryId) => index.place(uid, entryId)?.offset ?? null,
+      grew: () => this.feed.mark(uid, true),
+      placeOf: (entryId) => index.place(uid, entryId),
       stateBehind: (entryId) => {
         const placed = index.placed(uid, entryId);
         return placed === null ? null : JSON.parse(index.state(uid, placed.state));

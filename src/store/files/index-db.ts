@@ -1,3 +1,4 @@
+import { statSync } from "node:fs";
 import type { SessionHeader } from "../../core/entries.ts";
 import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
 import { namesOf } from "../listing.ts";
@@ -9,6 +10,7 @@ import { scopeWord } from "./index-words.ts";
  * synced, so a session stays marked in `work.db` until a checkpoint has brought it to the disk.
  */
 
+const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
 const migrations = [
   `CREATE TABLE sessions (
      uid TEXT PRIMARY KEY,
@@ -63,6 +65,7 @@ const migrations = [
    CREATE VIRTUAL TABLE words USING fts5(
      scope, body, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
    );`,
+  "CREATE TABLE identity (value TEXT NOT NULL) STRICT; INSERT INTO identity VALUES (hex(randomblob(16)));",
 ];
 
 /** A session as far as the index has read its log. Everything to go on from there without reading it again. */
@@ -121,15 +124,33 @@ export interface IndexedEntry extends IndexedPlace {
 }
 
 export class IndexDb {
-  readonly db: Database;
+  readonly #path: string;
+  #db: Database;
+  #file: string | null;
 
   constructor(path: string, verify = false) {
-    this.db = new Database(
-      path,
-      "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
-      migrations,
-      verify,
-    );
+    this.#path = path;
+    this.#db = new Database(path, pragmas, migrations, verify);
+    this.#file = fileAt(path);
+  }
+
+  get db(): Database {
+    return this.#db;
+  }
+
+  /** Random, made with it: another index under the same name knows other sessions. */
+  get identity(): string {
+    return String(this.db.sql("SELECT value FROM identity").get()?.value);
+  }
+
+  /** Opens what is under its name now, made anew where there is nothing. `false`: it is the same file. */
+  followName(): boolean {
+    if (fileAt(this.#path) === this.#file && this.#file !== null) return false;
+    const made = new Database(this.#path, pragmas, migrations);
+    this.#db.close();
+    this.#db = made;
+    this.#file = fileAt(this.#path);
+    return true;
   }
 
   /** All of it or nothing; nobody else changes the index meanwhile. */
@@ -177,6 +198,13 @@ export class IndexDb {
     const sql = "SELECT entry_id FROM entries INDEXED BY entries_position WHERE uid = ? AND position = ?";
     const row = this.db.sql(sql).get(uid, position);
     return row === undefined ? null : String(row.entry_id);
+  }
+
+  /** The position of an entry's parent; `null`: it is a root. `undefined`: there is no such entry. */
+  parentAt(uid: string, position: number): number | null | undefined {
+    const sql = "SELECT parent FROM entries INDEXED BY entries_position WHERE uid = ? AND position = ?";
+    const row = this.db.sql(sql).get(uid, position);
+    return row === undefined ? undefined : row.parent === null ? null : Number(row.parent);
   }
 
   /** What held behind an entry, interned. */
@@ -312,6 +340,12 @@ export class IndexDb {
   close(): void {
     this.db.close();
   }
+}
+
+/** Which file is under a name; `null`: none. */
+function fileAt(path: string): string | null {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 }
 
 function placeOf(row: Record<string, unknown>): IndexedPlace {

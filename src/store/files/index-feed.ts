@@ -47,6 +47,7 @@ export class IndexFeed {
 
   /** Brings the index up for a while; how many sessions it is then still behind for. */
   async catchUp(): Promise<number> {
+    this.service.follow();
     if (!this.#work.isBehind()) return 0;
     const { behind, problems } = await this.service.catchUp(catchUpMs);
     for (const each of problems) this.#reportOnce(each);
@@ -56,6 +57,7 @@ export class IndexFeed {
 
   /** Everything that is marked, however long it takes. How many sessions could not be taken in. */
   async bringUpAll(progress: (done: number, total: number) => void = () => undefined): Promise<number> {
+    this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {
       const { behind, problems } = await this.service.catchUp(catchUpMs);

@@ -36,25 +36,35 @@ export class IndexInPlace implements IndexService {
     this.#listings = new Listings(index, disk, root, parts.newToken);
   }
 
+  follow(): void {
+    const { work, index } = this.#parts;
+    if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
+  }
+
   async catchUp(forMs: number): Promise<CaughtUp> {
+    this.follow();
     return this.#indexer.catchUp(performance.now() + forMs, (row) => {
       if (row !== null) this.#listings.touch(row);
     });
   }
 
   async bringUp(uid: string): Promise<void> {
+    this.follow();
     this.#indexer.bringUp(uid);
   }
 
   async search(search: WordSearch): Promise<readonly FoundEntry[]> {
+    this.follow();
     return searchWords(this.#parts.index, search);
   }
 
   async remove(uid: string): Promise<void> {
+    this.follow();
     this.#parts.index.remove(uid);
   }
 
   async scrub(places: readonly AgentPlace[]): Promise<void> {
+    this.follow();
     this.#parts.index.scrub();
     for (const place of places) this.#listings.touch(place);
     await this.#listings.write(true);
@@ -65,6 +75,7 @@ export class IndexInPlace implements IndexService {
    * only where nobody has it.
    */
   async settle(): Promise<void> {
+    this.follow();
     const { work, index } = this.#parts;
     if (!work.isBehind() || !index.checkpoint()) return;
     const settled = work.dirty().filter((uid) => this.#indexer.isUpToDate(uid));

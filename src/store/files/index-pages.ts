@@ -5,10 +5,13 @@ import type { EntryPage, EntryRange } from "../contract.ts";
 import type { IndexDb, IndexedPlace } from "./index-db.ts";
 import type { SessionFile } from "./session-file.ts";
 
-/** One entry, read where it stands. */
-export function entryAt(file: SessionFile, { offset, length }: IndexedPlace): Entry | null {
-  const [line] = parseSession(file.readLog(offset, length)).lines;
-  return line === undefined || isCorrupt(line) ? null : line;
+/** One entry, read where it stands; where the log is no longer what the index knows, by its id. */
+export function entryAt(file: SessionFile, id: string, place: IndexedPlace | null): Entry | null {
+  // Another process may have put another file under the name: asking for the tree opens that one.
+  const { recent } = file;
+  const [line] = place === null ? [] : parseSession(file.readLog(place.offset, place.length)).lines;
+  if (line !== undefined && !isCorrupt(line) && line.id === id) return line;
+  return recent.entry(id) ?? file.whole.entry(id);
 }
 
 /**
@@ -28,20 +31,25 @@ export function pageByIndex(
   const first = range.along === "all" ? 0 : fold.chain.position;
   if (range.along === "branch" && (fold.isOdd || fold.tip?.position !== fold.last?.position)) return null;
   const entries = fold.digest.entries;
+  // Nothing stands before a chain that begins at a root.
+  const isWhole = range.along === "all" || index.parentAt(uid, first) === null;
   const positionOf = (id: string | undefined, without: number) =>
     id === undefined ? without : (index.place(uid, id)?.position ?? null);
   const after = positionOf(range.after, -1);
   const before = positionOf(range.before, entries);
   if (after === null || before === null) return null;
-  const from = range.after === undefined ? Math.max(after + 1, before - range.limit) : after + 1;
+  // What stands before the chain may be on the branch or not.
+  if (before < first || (range.after !== undefined && after < first)) return null;
+  const lowest = isWhole ? first : 0;
+  const from = range.after === undefined ? Math.max(lowest, before - range.limit) : after + 1;
   const to = range.after === undefined ? before : Math.min(before, from + range.limit);
-  if (from < first || before < first) return null;
+  if (from < first) return null;
   const found = readTogether(file, index.places(uid, from, Math.max(from, to)));
   if (found === null) return null;
   const some = found.length > 0;
   return {
     entries: found,
-    hasEarlier: some && from > 0,
+    hasEarlier: some && (from > first || !isWhole),
     hasLater: some && to < entries,
     leafId: fold.leafId,
   };

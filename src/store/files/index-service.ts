@@ -7,6 +7,8 @@ import type { AgentPlace } from "./layout.ts";
  * a short-lived process.
  */
 export interface IndexService {
+  /** Before the marks are looked at: an index that was deleted or replaced is opened anew, and everything marked. */
+  follow(): void;
   /** Takes in what is marked, for so long at the most. */
   catchUp(forMs: number): Promise<CaughtUp>;
   /** One session, however long it takes; so many bytes of its log are not known yet. */
@@ -39,3 +41,5 @@ export const serviceCalls = [
   "finish",
   "close",
 ] as const satisfies readonly (keyof IndexService)[];
+
+export type ServiceCall = (typeof serviceCalls)[number];

@@ -1,7 +1,9 @@
 import { Worker } from "node:worker_threads";
+import type { ErrorCode, ErrorDetails } from "../../core/errors.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { IndexInPlace } from "./index-in-place.ts";
 import type { FoundEntry, WordSearch } from "./index-query.ts";
-import type { IndexService } from "./index-service.ts";
+import type { IndexService, ServiceCall } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
@@ -13,7 +15,27 @@ const quickRows = 1000;
 export interface Answer {
   readonly id: number;
   readonly result?: unknown;
-  readonly problem?: string;
+  readonly problem?: Problem;
+}
+
+/** An error on its way from thread to thread: without this, all that is left of one of ours is its message. */
+export interface Problem {
+  readonly message: string;
+  readonly code?: string;
+  readonly details?: Readonly<Record<string, string | number>>;
+}
+
+export function problemOf(error: unknown): Problem {
+  const { message } = error as Error;
+  if (error instanceof SkeinError) return { message, code: error.code, details: error.details };
+  const { code } = error as NodeJS.ErrnoException;
+  return typeof code === "string" ? { message, code } : { message };
+}
+
+export function errorOf({ message, code, details }: Problem): Error {
+  if (code === undefined) return new Error(message);
+  if (details === undefined) return Object.assign(new Error(message), { code });
+  return new SkeinError(code as ErrorCode, details as ErrorDetails<ErrorCode>);
 }
 
 export interface ThreadPlaces {
@@ -38,6 +60,11 @@ export class IndexThread implements IndexService {
   constructor(places: ThreadPlaces, inPlace: IndexInPlace) {
     this.#places = places;
     this.#inPlace = inPlace;
+  }
+
+  /** The other thread looks for itself. */
+  follow(): void {
+    this.#inPlace.follow();
   }
 
   async catchUp(forMs: number): Promise<CaughtUp> {
@@ -101,7 +128,7 @@ export class IndexThread implements IndexService {
     await worker.terminate();
   }
 
-  #call(name: keyof IndexService, ...args: unknown[]): Promise<unknown> {
+  #call(name: ServiceCall, ...args: unknown[]): Promise<unknown> {
     const worker = this.#start();
     this.#calls += 1;
     const id = this.#calls;
@@ -122,7 +149,7 @@ export class IndexThread implements IndexService {
     });
     worker.on("message", (answer: Answer) => this.#answered(answer));
     worker.on("error", (error: Error) => this.#broken(worker, error));
-    worker.on("exit", () => this.#broken(worker, new Error("the index thread ended")));
+    worker.on("exit", () => this.#broken(worker, null));
     this.#worker = worker;
     return worker;
   }
@@ -132,12 +159,14 @@ export class IndexThread implements IndexService {
     this.#waiting.delete(id);
     if (this.#waiting.size === 0) this.#worker?.unref();
     if (problem === undefined) waiting?.resolve(result);
-    else waiting?.reject(new Error(problem));
+    else waiting?.reject(errorOf(problem));
   }
 
   /** Whoever waits is told; the next call begins another thread. */
-  #broken(worker: Worker, error: Error): void {
+  #broken(worker: Worker, cause: Error | null): void {
     if (this.#worker !== worker) return;
+    const problem = `the index thread ended${cause === null ? "" : ` (${cause.message})`}`;
+    const error = new SkeinError("internal", { problem }, cause === null ? {} : { cause });
     this.#worker = null;
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();

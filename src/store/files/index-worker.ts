@@ -4,9 +4,10 @@ import { createIdSource } from "../../core/ids.ts";
 import { realDisk } from "./disk.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
-import type { IndexService } from "./index-service.ts";
+import type { ServiceCall } from "./index-service.ts";
 import { serviceCalls } from "./index-service.ts";
 import type { Answer, ThreadPlaces } from "./index-thread.ts";
+import { problemOf } from "./index-thread.ts";
 import { indexDbName, workDbName } from "./layout.ts";
 import { WorkDb } from "./work-db.ts";
 
@@ -15,12 +16,13 @@ import { WorkDb } from "./work-db.ts";
 const { root, databases } = workerData as ThreadPlaces;
 const work = new WorkDb(join(databases, workDbName));
 const index = new IndexDb(join(databases, indexDbName));
+work.knowIndex(index.identity, index.isEmpty());
 const chunkBytes = 4 * 1024 * 1024;
 const newToken = createIdSource();
 const service = new IndexInPlace({ work, index, disk: realDisk, root, chunkBytes, newToken });
 
 let queue = Promise.resolve();
-parentPort?.on("message", (call: { id: number; name: keyof IndexService; args: unknown[] }) => {
+parentPort?.on("message", (call: { id: number; name: ServiceCall; args: unknown[] }) => {
   queue = queue.then(async () => parentPort?.postMessage(await answer(call)));
 });
 
@@ -30,7 +32,7 @@ async function answer({
   args,
 }: {
   id: number;
-  name: keyof IndexService;
+  name: ServiceCall;
   args: unknown[];
 }): Promise<Answer> {
   try {
@@ -43,6 +45,6 @@ async function answer({
     }
     return { id, result };
   } catch (error) {
-    return { id, problem: (error as Error).message };
+    return { id, problem: problemOf(error) };
   }
 }

@@ -1,6 +1,6 @@
 import type { ContextState } from "../../core/context.ts";
 import { initialState } from "../../core/context.ts";
-import type { Entry, SessionHeader } from "../../core/entries.ts";
+import type { SessionHeader } from "../../core/entries.ts";
 import { isCorrupt } from "../../core/entries.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
 import { parseSession } from "../../core/parse-session.ts";
@@ -20,8 +20,8 @@ export interface TailSource {
 /** What the tail asks of the index. */
 export interface TailIndex {
   known(): Known | null;
-  /** Where an entry begins in the log; `null`: not known. */
-  offsetOf(entryId: string): number | null;
+  /** Where an entry stands in the log; `null`: not known. */
+  placeOf(entryId: string): { readonly position: number; readonly offset: number } | null;
   /** What held behind an entry; `null`: not known. */
   stateBehind(entryId: string): ContextState | null;
 }
@@ -38,11 +38,11 @@ export function readTail(log: TailSource, index: TailIndex, bytesWanted: number)
   const from = Math.max(Math.min(wanted, logBytes), fold.chain.offset);
   const found = wholeFrom(log, from, from === fold.chain.offset);
   const session = parseSession(found.bytes);
-  const base = baseOf(session, found.offset, index);
+  const base = baseOf(session, found.offset, logBytes, index);
   if (base === undefined || fold.header === null) return null;
   const state = base === null ? initialState : index.stateBehind(base);
   if (state === null) return null;
-  const before = session.places.filter(({ offset }) => found.offset + offset < logBytes).length;
+  const before = knownLines(session, found.offset, logBytes);
   return withNotes(session, fold.header, known, { base, before, state });
 }
 
@@ -58,19 +58,45 @@ function wholeFrom(log: TailSource, from: number, isBegin: boolean): { bytes: Ui
   return { bytes: bytes.subarray(skip), offset: from + skip };
 }
 
-/** The parent that the tail leaves out; `undefined`: something in it hangs elsewhere, is damaged, or is not as known. */
-function baseOf(session: ParsedSession, offset: number, index: TailIndex): string | null | undefined {
+/** How many of the tail's lines the index has read. */
+function knownLines({ places }: ParsedSession, offset: number, logBytes: number): number {
+  return places.filter((place) => offset + place.offset < logBytes).length;
+}
+
+/**
+ * The parent that the tail leaves out; `undefined`: something in it hangs elsewhere, is damaged, is not as known, or has
+ * the id of an entry before it.
+ */
+function baseOf(
+  session: ParsedSession,
+  offset: number,
+  logBytes: number,
+  index: TailIndex,
+): string | null | undefined {
   const [first] = session.lines;
-  const [place] = session.places;
-  if (first === undefined || isCorrupt(first) || place === undefined) return undefined;
-  if (index.offsetOf(first.id) !== offset + place.offset) return undefined;
+  if (first === undefined || isCorrupt(first)) return undefined;
   const seen = new Set<string | null>([first.parentId]);
-  for (const line of session.lines) {
+  const known = knownLines(session, offset, logBytes);
+  if (!isAsKnown(session, offset, known, index)) return undefined;
+  for (const [place, line] of session.lines.entries()) {
     if (isCorrupt(line) || line.type === "compaction" || line.type === "leaf") return undefined;
-    if (!seen.has(line.parentId)) return undefined;
+    if (!seen.has(line.parentId) || seen.has(line.id)) return undefined;
+    if (place >= known && index.placeOf(line.id) !== null) return undefined;
     seen.add(line.id);
   }
   return first.parentId;
+}
+
+/** Whether the index has each of the first so many lines where it stands: a repeated one has no position of its own. */
+function isAsKnown(session: ParsedSession, offset: number, known: number, index: TailIndex): boolean {
+  const positionOf = (at: number) => {
+    const [line, place] = [session.lines[at], session.places[at]];
+    if (line === undefined || place === undefined || isCorrupt(line)) return null;
+    const found = index.placeOf(line.id);
+    return found?.offset === offset + place.offset ? found.position : null;
+  };
+  const [first, last] = [positionOf(0), positionOf(known - 1)];
+  return first !== null && last !== null && last - first === known - 1;
 }
 
 function withNotes(
@@ -80,10 +106,6 @@ function withNotes(
   tail: { base: string | null; before: number; state: ContextState },
 ): ParsedSession {
   const { base, before, state } = tail;
-  const name: Entry[] =
-    fold.name === null
-      ? []
-      : [{ type: "session_info", id: "skein.name", parentId: base, timestamp: "", name: fold.name }];
   const { model, thinkingLevel, system } = state;
   const skein = {
     ...own.skein,
@@ -91,12 +113,13 @@ function withNotes(
     version: fold.version,
     base,
     entries: fold.digest.entries,
-    ownEntries: name.length + before,
+    ownEntries: before,
     saidAt: fold.saidAt || null,
     model,
     thinkingLevel,
     ...(system === null ? {} : { system }),
     tailOf: logBytes,
+    tailName: fold.name,
   };
-  return { ...session, header: { ...own, skein }, lines: [...name, ...session.lines], diagnostics: [] };
+  return { ...session, header: { ...own, skein }, diagnostics: [] };
 }

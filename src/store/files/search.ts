@@ -34,8 +34,10 @@ export class FileSearch implements SearchStore {
   async #hit({ uid, entryId, role, time }: FoundEntry, text: string): Promise<SearchHit | null> {
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || !isThere(row)) return null;
-    const place = this.#catalogue.index.place(uid, entryId);
-    const entry = place === null ? null : await this.#catalogue.using(row, (file) => entryAt(file, place));
+    const { index } = this.#catalogue;
+    const entry = await this.#catalogue.using(row, (file) =>
+      entryAt(file, entryId, index.place(uid, entryId)),
+    );
     const said = entry === null ? null : entryText(entry);
     if (said === null) return null;
     return {

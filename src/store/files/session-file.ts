@@ -48,6 +48,7 @@ export class SessionFile {
   readonly #lock: BurstLock;
   readonly #log: LogFile;
   readonly #working: WorkingFile;
+  readonly #lookup: EntryLookup;
   readonly #view: SessionView;
   readonly #mutex = new Mutex();
   readonly #underWay = new Set<Promise<unknown>>();
@@ -71,6 +72,7 @@ export class SessionFile {
     this.#lock = new BurstLock(lock, (note) => this.#find("lock_kept", note));
     this.#log = new LogFile(paths.log, settings.disk, log, (note) => this.#find("not_cut_back", note));
     this.#working = new WorkingFile(paths.working, settings.disk, this.#log);
+    this.#lookup = lookup;
     this.#view = new SessionView(idOf(paths), this.#log, this.#working, lookup, settings);
   }
 
@@ -383,7 +385,7 @@ export class SessionFile {
   /** What others have written while we did not have the lock. */
   async #readIn(): Promise<void> {
     this.#isFirst = true;
-    if (this.#log.followName() || this.#log.size !== this.#view.size) this.#view.reload();
+    if (this.#log.followName() || this.#log.size !== this.#view.size) this.#reloadGrown();
     if (this.#working.isUntouched(this.#view.size)) return;
     this.#view.widen();
     const bytes = this.#working.readWhole();
@@ -410,6 +412,7 @@ export class SessionFile {
     const found = parseSession(bytes).lines.filter((line): line is Entry => !isCorrupt(line));
     const foreign = found.filter((entry) => this.#view.tree.entry(entry.id) === null);
     if (foreign.length === 0) return null;
+    this.#lookup.grew();
     const ours = this.#view.tree.tipId;
     const mark = this.#log.append(this.#view.size, foreign.map(encodeEntry));
     this.#view.reload();
@@ -425,7 +428,12 @@ export class SessionFile {
     if (this.#lock.isInUse) return;
     const named = this.#settings.disk.stat(this.#paths.log);
     if (named === null) return; // on its way into the trash: whoever writes is told
-    if (this.#log.follow(named) || named.size !== this.#view.size) this.#view.reload();
+    if (this.#log.follow(named) || named.size !== this.#view.size) this.#reloadGrown();
+  }
+
+  #reloadGrown(): void {
+    this.#lookup.grew();
+    this.#view.reload();
   }
 
   #find(code: DiagnosticCode, note: string, entryId?: string): void {

@@ -18,6 +18,8 @@ import { lastSaid, leftOutOf, saidAtOf } from "./working-set.ts";
 export interface EntryLookup extends TailIndex {
   /** Whether an entry stands among the first so many of the log; `null`: the index does not know that many. */
   has(entryId: string, amongFirst: number): boolean | null;
+  /** Somebody else, who may know nothing of the index, has written to the log. */
+  grew(): void;
 }
 
 export interface ViewSettings {

@@ -33,12 +33,13 @@ import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
+import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
 import { listSessions } from "./index-query.ts";
 import type { HomeFor } from "./layout.ts";
-import { redactEntries } from "./purge.ts";
 import { purgeUser } from "./purge-user.ts";
+import { redactEntries } from "./redact-copies.ts";
 import type { SessionFile } from "./session-file.ts";
 import { recordOf } from "./session-record.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
@@ -149,7 +150,9 @@ export class FileSessions implements SessionStore {
       if (entryId !== null) source.whole.path(entryId);
       const parentSession = this.#catalogue.pathsOf(from).working;
       const row = await this.#accept(scope, init, "forking", { parentSession });
-      return this.#grown(row, source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd }));
+      const tree = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
+      await this.#orRelease(row, () => copyBlobs(this.#catalogue.settings, from, row, tree));
+      return this.#grown(row, tree);
     });
   }
 

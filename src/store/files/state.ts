@@ -6,7 +6,7 @@ import { isRecord } from "../../core/shape.ts";
 import { inScope } from "../changes.ts";
 import type { Json, Scope, StateStore, StateValue } from "../contract.ts";
 import { noSuchSession } from "../refusals.ts";
-import { checkStateKey, nextVersion } from "../state-rules.ts";
+import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
 import type { Disk } from "./disk.ts";
 import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
 import { stateFolder } from "./layout.ts";
@@ -44,9 +44,9 @@ export class FileState implements StateStore {
     value: Json,
     options: { ifVersion?: number | null } = {},
   ): Promise<number> {
-    const text = JSON.stringify(value);
     return this.#alone(scope, sessionId, key, async (row) => {
       checkStateKey(key);
+      const text = stateText(key, value);
       if (row === null) return noSuchSession(sessionId);
       const next = nextVersion(key, this.#read(row, key)?.version ?? null, options);
       const bytes = Buffer.from(`{"version":${next},"value":${text}}\n`);

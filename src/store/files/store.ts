@@ -104,7 +104,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     await adoptAll(claims);
     work.begin(clock.now());
   }
-  if (index.isEmpty()) work.markAllDirty();
+  work.knowIndex(index.identity, index.isEmpty());
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
   const isThreaded = disk === realDisk && options.index !== "in place";
   const service = isThreaded ? new IndexThread({ root, databases }, inPlace) : inPlace;

@@ -259,6 +259,16 @@ export class WorkDb {
     this.#db.run("INSERT OR IGNORE INTO facts (name, value) VALUES ('begun', ?)", String(time));
   }
 
+  /** Whose marks these are: for an index that has none of them, or is another one, everything is marked. */
+  knowIndex(identity: string, isEmpty: boolean): void {
+    const known = this.#db.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
+    if (known === identity && !isEmpty) return;
+    this.exclusively(() => {
+      this.markAllDirty();
+      this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('index', ?)", identity);
+    });
+  }
+
   /** For an index that has to be made anew. */
   markAllDirty(): void {
     this.#db.run("INSERT OR IGNORE INTO dirty (uid) SELECT uid FROM sessions");

@@ -26,17 +26,17 @@ export interface LeftOut {
   readonly ownEntries: number;
 }
 
-/** The lines of a cut working set: name and live labels, then the path from the first kept entry on. */
+/**
+ * The lines of a cut working set: name and live labels, then the path from the first kept entry on. The last of several
+ * wins, as in the log: a name that stands elsewhere comes behind an older one that the path has.
+ */
 export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: VersionedMeta): string {
   const path = tree.path();
   const from = firstKept(path);
   const kept = path.slice(from);
   const base = path[from - 1]?.id ?? null;
-  const shown = new Set(kept);
-  const prelude = bookkeepingOf(tree)
-    .filter((entry) => !shown.has(entry))
-    .map((entry): Entry => ({ ...entry, parentId: base }));
-  const body = [...prelude, ...kept].map((entry) => `${encodeEntry(entry)}\n`).join("");
+  const lines = withBookkeeping(kept, tree, base);
+  const body = lines.map((entry) => `${encodeEntry(entry)}\n`).join("");
   const before = tree.context(base);
   const skein = {
     ...tree.header.skein,
@@ -48,7 +48,7 @@ export function cutWorkingSet(tree: SessionTree, logBytes: number, meta: Version
     ownBytes: Buffer.byteLength(body),
     entries: tree.size,
     saidAt: lastSaid(tree, 0),
-    ownEntries: prelude.length + kept.length,
+    ownEntries: lines.length,
     model: before.model,
     thinkingLevel: before.thinkingLevel,
     ...(before.system === null ? {} : { system: before.system }),
@@ -90,12 +90,39 @@ function firstKept(path: readonly Entry[]): number {
   return kept === -1 || kept > last ? last : kept;
 }
 
-/** The entries that set the name and the labels that are live now. */
-function bookkeepingOf(tree: SessionTree): Entry[] {
+/** What an entry sets, the name or a label; `null`: it is no such entry. */
+function setBy(entry: Entry): string | null {
+  if (entry.type === "session_info") return "name";
+  return entry.type === "label" ? `label ${entry.targetId}` : null;
+}
+
+/** The kept entries, with the last ones of the log that set the name and each label where they have the last word. */
+function withBookkeeping(kept: readonly Entry[], tree: SessionTree, base: string | null): Entry[] {
   const last = new Map<string, Entry>();
+  let end: Entry | null = null;
   for (const entry of tree.entries()) {
-    if (entry.type === "session_info") last.set("name", entry);
-    else if (entry.type === "label") last.set(`label ${entry.targetId}`, entry);
+    const what = setBy(entry);
+    if (what !== null) last.set(what, entry);
+    end = entry;
   }
-  return [...last.values()].filter((entry) => (entry.type === "label" ? entry.label : tree.name !== null));
+  const lastKept = new Map(kept.map((entry, place) => [setBy(entry), place]));
+  const inserted = new Map<number, Entry[]>();
+  for (const [what, entry] of last) {
+    const place = lastKept.get(what) ?? -1;
+    if (kept[place] === entry || (place === -1 && !isSetting(entry))) continue;
+    inserted.set(place, [...(inserted.get(place) ?? []), { ...entry, parentId: base }]);
+  }
+  const lines = [...(inserted.get(-1) ?? [])];
+  for (const [place, entry] of kept.entries()) lines.push(entry, ...(inserted.get(place) ?? []));
+  // Where a `leaf` line of pi's harness moved the tip to where another line has the last word, it has to do so here too.
+  const isMoved = inserted.has(kept.length - 1) || kept.at(-1)?.type === "leaf";
+  if (end?.type === "leaf" && isMoved && !kept.includes(end)) lines.push({ ...end, parentId: base });
+  return lines;
+}
+
+/** Whether it gives a name or a label, and does not take one away. */
+function isSetting(entry: Entry): boolean {
+  return entry.type === "label"
+    ? Boolean(entry.label)
+    : entry.type === "session_info" && Boolean(entry.name?.trim());
 }

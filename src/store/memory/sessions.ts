@@ -11,6 +11,7 @@ import type { Lookup } from "../../core/references.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
 import { adoptedTree } from "../adopted.ts";
+import { blobsOf } from "../blob-refs.ts";
 import type { ChangeFeed } from "../changes.ts";
 import type {
   Appended,
@@ -36,11 +37,18 @@ import { sessionLimit } from "../limits.ts";
 import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
-import { checkRedactable, linesOf, redactionOf, withTombstones } from "../redact.ts";
+import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
+
+/** A blob that an agent has, another agent of the same user has too. */
+export type ShareBlob = (
+  from: { readonly userId: string | null; readonly agentId: string },
+  agentId: string,
+  sha256: string,
+) => void;
 
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
@@ -49,6 +57,7 @@ export class MemorySessions implements SessionStore {
   readonly #clock: Clock;
   readonly #newId: IdSource;
   readonly #forgetState: (uid: string) => void;
+  readonly #shareBlob: ShareBlob;
 
   constructor(
     table: SessionTable,
@@ -56,9 +65,11 @@ export class MemorySessions implements SessionStore {
     clock: Clock,
     newId: IdSource,
     forgetState: (uid: string) => void,
+    shareBlob: ShareBlob,
   ) {
     this.#table = table;
     this.#forgetState = forgetState;
+    this.#shareBlob = shareBlob;
     this.#feed = feed;
     this.#clock = clock;
     this.#newId = newId;
@@ -133,10 +144,15 @@ export class MemorySessions implements SessionStore {
     entryId: string | null,
     init: SessionInit,
   ): Promise<SessionRecord> {
-    const { tree } = this.#table.require(scope, sessionId);
-    if (entryId !== null) tree.path(entryId);
+    const source = this.#table.require(scope, sessionId);
+    if (entryId !== null) source.tree.path(entryId);
     const id = init.sessionId === undefined ? {} : { id: init.sessionId };
-    return this.#add(scope, init, () => tree.fork(entryId, { cwd: init.cwd, ...id }));
+    return this.#add(scope, init, () => {
+      const tree = source.tree.fork(entryId, { cwd: init.cwd, ...id });
+      const { agentId } = placeOfKey(scope, init.key);
+      for (const sha256 of [...tree.entries()].flatMap(blobsOf)) this.#shareBlob(source, agentId, sha256);
+      return tree;
+    });
   }
 
   async context(
@@ -225,10 +241,11 @@ export class MemorySessions implements SessionStore {
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     const source = this.#table.require(scope, sessionId);
     checkRedactable(source.tree, entryIds);
-    const wanted = linesOf(Buffer.from(source.tree.encode()), new Set(entryIds));
+    const sought = soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
     for (const session of new Set([source, ...this.#table.ofUser(source.userId)])) {
-      const found = withTombstones(Buffer.from(session.tree.encode()), wanted, this.#clock.now());
+      const bytes = Buffer.from(session.tree.encode());
+      const found = withTombstones(bytes, sought, this.#clock.now(), session === source);
       if (found === null) continue;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
       session.digest = digestOfTree(session.tree, session.createdAt);

@@ -6,9 +6,10 @@ import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
-import { checkStateKey, nextVersion } from "../state-rules.ts";
+import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
+import type { ShareBlob } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
 /** A store that lives as long as the process. The others are measured by what it does. */
@@ -19,7 +20,13 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
   const values: StateValues = new Map();
   const blobs: Blobs = new Map();
   const newId = options.newId ?? createIdSource(clock);
-  const sessions = new MemorySessions(table, watch, clock, newId, (uid) => void values.delete(uid));
+  const forgetState = (uid: string) => void values.delete(uid);
+  const shareBlob: ShareBlob = ({ userId, agentId }, to, sha256) => {
+    const ofUser = blobs.get(userId);
+    const bytes = ofUser?.get(blobPlace(agentId, sha256));
+    if (bytes !== undefined) ofUser?.set(blobPlace(to, sha256), bytes);
+  };
+  const sessions = new MemorySessions(table, watch, clock, newId, forgetState, shareBlob);
   return scoped({
     sessions,
     search: new MemorySearch(table),
@@ -48,10 +55,11 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
     },
     async set(scope, sessionId, key, value, setOptions = {}) {
       checkStateKey(key);
+      const text = stateText(key, value);
       const { uid } = table.require(scope, sessionId);
       const ofSession = values.get(uid) ?? new Map();
       const version = nextVersion(key, ofSession.get(key)?.version ?? null, setOptions);
-      ofSession.set(key, { text: JSON.stringify(value), version });
+      ofSession.set(key, { text, version });
       values.set(uid, ofSession);
       return version;
     },
@@ -67,18 +75,24 @@ function memoryState(table: SessionTable, values: StateValues): StateStore {
 /** By user, then by agent and hash. */
 type Blobs = Map<string | null, Map<string, Uint8Array>>;
 
+function blobPlace(agentId: string | undefined, sha256: string): string {
+  return `${agentId}/${sha256}`;
+}
+
 /** Blobs belong to a user's agent: the same bytes of two users are two blobs, so that neither can probe the other's. */
 function memoryBlobs(blobs: Blobs): BlobStore {
-  const place = (agentId: string | undefined, sha256: string) => `${agentId}/${sha256}`;
   return {
     async put(scope, bytes) {
       const sha256 = hashOf(bytes);
       const ofUser = blobs.get(scope.userId ?? null) ?? new Map();
-      blobs.set(scope.userId ?? null, ofUser.set(place(agentOfBlob(scope), sha256), Uint8Array.from(bytes)));
+      blobs.set(
+        scope.userId ?? null,
+        ofUser.set(blobPlace(agentOfBlob(scope), sha256), Uint8Array.from(bytes)),
+      );
       return sha256;
     },
     async get(scope, sha256) {
-      const bytes = blobs.get(scope.userId ?? null)?.get(place(scope.agentId, sha256));
+      const bytes = blobs.get(scope.userId ?? null)?.get(blobPlace(scope.agentId, sha256));
       return bytes === undefined ? null : Uint8Array.from(bytes);
     },
   };

@@ -1,0 +1,206 @@
+import { join } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import { SessionTree } from "../../core/tree.ts";
+import type { Redaction } from "../contract.ts";
+import type { Sought } from "../redact.ts";
+import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
+import { blobsInTrash, hashesIn } from "./blobs.ts";
+import type { SessionCatalogue } from "./catalogue.ts";
+import { readWhole, replaceWhole } from "./disk-files.ts";
+import { copiesBeside } from "./folders.ts";
+import { blobsFolder, sessionPaths } from "./layout.ts";
+import type { SessionRow } from "./work-db.ts";
+import { isThere } from "./work-db.ts";
+
+/** Entries made tombstones wherever they were copied to, also while that is done. */
+
+interface Done {
+  readonly row: SessionRow;
+  readonly tree: SessionTree;
+  readonly entryIds: readonly string[];
+}
+
+const none = new Uint8Array(0);
+/** How often a fork that is under way is looked at, and for how long. */
+const pollMs = 20;
+const mostPolls = 500;
+
+/**
+ * The session itself comes last: until then it says what is to be looked for, and the command can be given again.
+ * Behind it, whatever was copied or brought back meanwhile.
+ */
+export async function redactEntries(
+  catalogue: SessionCatalogue,
+  row: SessionRow,
+  entryIds: readonly string[],
+): Promise<{ redaction: Redaction; changed: SessionRow[] }> {
+  const sought = await catalogue.using(row, (file) => {
+    checkRedactable(file.whole, entryIds);
+    return soughtIn(file.readLog(0), new Set(entryIds));
+  });
+  const pass = new Pass(catalogue, row, sought);
+  await pass.overCopies();
+  await pass.redact(row);
+  await pass.overCopies();
+  await dropBlobs(catalogue, [row, ...pass.done.map((each) => each.row)], sought);
+  const changed = pass.done.map((each) => each.row).filter(isThere);
+  if (pass.done.length > 0) await catalogue.feed.service.scrub(changed);
+  const told = pass.done.filter((each) => each.entryIds.length > 0);
+  const itself = told.filter((each) => each.row.uid === row.uid);
+  return { redaction: redactionOf([...itself, ...told.filter((each) => !itself.includes(each))]), changed };
+}
+
+/** One redaction on its way through a user's sessions. */
+class Pass {
+  readonly done: Done[] = [];
+  readonly #catalogue: SessionCatalogue;
+  readonly #row: SessionRow;
+  readonly #sought: Sought;
+  /** By uid and state: one that was restored or removed meanwhile is looked at again. */
+  readonly #seen = new Set<string>();
+
+  constructor(catalogue: SessionCatalogue, row: SessionRow, sought: Sought) {
+    this.#catalogue = catalogue;
+    this.#row = row;
+    this.#sought = sought;
+  }
+
+  /** Until there is no copy that has not been looked at. */
+  async overCopies(): Promise<void> {
+    for (;;) {
+      const rows = (await this.#copies()).filter((each) => !this.#seen.has(placeName(each)));
+      if (rows.length === 0) return;
+      for (const each of rows) await this.redact(each);
+    }
+  }
+
+  async redact(row: SessionRow): Promise<void> {
+    this.#seen.add(placeName(row));
+    const isItself = row.uid === this.#row.uid;
+    const found = isThere(row) ? await this.#live(row, isItself) : await this.#trashed(row, isItself);
+    await this.#beside(row, isItself);
+    if (found !== null) this.done.push({ row, ...found });
+  }
+
+  /**
+   * The user's other sessions that have an entry of one of these ids, or that the index cannot say it of, and all of the
+   * user's trash. Waits for forks: they may have been taken from what the session was.
+   */
+  async #copies(): Promise<SessionRow[]> {
+    const { feed, index, work } = this.#catalogue;
+    for (let polls = 0; ; polls++) {
+      await feed.bringUpAll();
+      const uids = new Set([...this.#sought.ids].flatMap((id) => index.withEntry(id)));
+      for (const uid of work.dirty()) uids.add(uid);
+      const rows = work
+        .ofUser(this.#row.userId)
+        .filter((each) => each.uid !== this.#row.uid || !isThere(each));
+      const forking = rows.find((each) => each.state === "forking");
+      if (forking === undefined) {
+        return rows.filter((each) => each.state === "trashed" || uids.has(each.uid));
+      }
+      await this.#waitFor(forking, polls);
+    }
+  }
+
+  async #waitFor(forking: SessionRow, polls: number): Promise<void> {
+    const { moves, settings } = this.#catalogue;
+    // One that nobody is at any more is ended.
+    if (polls === mostPolls) await moves.finish(this.#catalogue.now());
+    if (polls > mostPolls) {
+      const { log: file } = this.#catalogue.pathsOf(forking);
+      throw new SkeinError("locked", { file, holder: "a fork that is under way" });
+    }
+    await settings.lock.sleep(pollMs);
+  }
+
+  async #live(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
+    const { settings, work } = this.#catalogue;
+    const paths = this.#catalogue.pathsOf(row);
+    const isGone = [paths.log, paths.working].every((path) => settings.disk.stat(path) === null);
+    // A session that was never written, or whose files are lost, has no copy; others have to be opened.
+    if (!isItself && isGone) return null;
+    try {
+      const found = await this.#catalogue.using(row, async (file) => {
+        let entryIds: readonly string[] | null = null;
+        await file.rewrite((bytes) => {
+          const made = withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself);
+          if (made === null) return null;
+          entryIds = made.entryIds;
+          work.markDirty(row.uid);
+          return made.bytes;
+        });
+        return entryIds === null ? null : { tree: file.whole, entryIds };
+      });
+      if (found !== null) await this.#catalogue.using(row, (file) => this.#catalogue.bringUp(row, file));
+      return found;
+    } catch (error) {
+      const now = work.byUid(row.uid);
+      const isAway = now === null || !isThere(now);
+      if (isAway && error instanceof SkeinError && error.code === "not_found") return null; // looked at there
+      throw error;
+    }
+  }
+
+  /** A removal that was cut off has left its files in both places. Working sets are made anew from the log. */
+  async #trashed(row: SessionRow, isItself: boolean): Promise<Omit<Done, "row"> | null> {
+    const { disk, newId, root } = this.#catalogue.settings;
+    const places = [this.#catalogue.pathsOf(row), sessionPaths(root, row, row.sessionId)];
+    let found: Omit<Done, "row"> | null = null;
+    await this.#catalogue.moves.underLock(row, undefined, async () => {
+      if (this.#catalogue.work.byUid(row.uid)?.state !== "trashed") return; // restored: looked at there
+      for (const { log, working } of places) {
+        const made = this.#made(log, isItself);
+        if (disk.stat(log) === null ? this.#made(working, isItself) !== null : made !== null)
+          disk.unlink(working);
+        if (made === null) continue;
+        await replaceWhole(disk, log, made.bytes, newId());
+        found = { tree: SessionTree.from(parseSession(made.bytes)), entryIds: made.entryIds };
+      }
+    });
+    return found;
+  }
+
+  /** Copies stay in the folder where the session was live, whether it is in the trash or not. */
+  async #beside(row: SessionRow, isItself: boolean): Promise<void> {
+    const { disk, newId, root } = this.#catalogue.settings;
+    for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
+      const made = this.#made(path, isItself);
+      if (made !== null) await replaceWhole(disk, path, made.bytes, newId());
+    }
+  }
+
+  #made(path: string, isItself: boolean): ReturnType<typeof withTombstones> {
+    const bytes = readWhole(this.#catalogue.settings.disk, path) ?? none;
+    return withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself);
+  }
+}
+
+function placeName({ uid, state }: SessionRow): string {
+  return `${uid} ${state === "trashed" ? state : "there"}`;
+}
+
+/** Blobs of what is gone that nothing else refers to, in the folders of all agents that had it. */
+async function dropBlobs(
+  catalogue: SessionCatalogue,
+  rows: readonly SessionRow[],
+  { lines }: Sought,
+): Promise<void> {
+  const named = new Set(lines.flatMap((line) => hashesIn(JSON.stringify(line))));
+  if (named.size === 0) return;
+  const { disk, root } = catalogue.settings;
+  await catalogue.feed.bringUpAll();
+  // What the index is not sure of is read.
+  const unsure = catalogue.work.dirty().flatMap((uid) => catalogue.work.byUid(uid) ?? []);
+  const inTrash = blobsInTrash(root, disk);
+  const places = new Map(rows.map((row) => [JSON.stringify([row.home, row.agentId]), row]));
+  for (const place of places.values()) {
+    const here = unsure.filter((each) => each.home === place.home && each.agentId === place.agentId);
+    const read = here.flatMap((each) =>
+      hashesIn(Buffer.from(readWhole(disk, catalogue.pathsOf(each).log) ?? none).toString("utf8")),
+    );
+    const used = new Set([...catalogue.index.blobsIn(place.home, place.agentId), ...inTrash, ...read]);
+    for (const sha256 of named) if (!used.has(sha256)) disk.unlink(join(blobsFolder(root, place), sha256));
+  }
+}
