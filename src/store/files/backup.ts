@@ -5,7 +5,8 @@ import type { Progress } from "./check.ts";
 import type { Disk } from "./disk.ts";
 import { appendWhole, makeFolderDurably } from "./disk-files.ts";
 import { agentsIn, trashIn } from "./folders.ts";
-import { agentFolder, logEnding, userFile, workDbName } from "./layout.ts";
+import { userFile } from "./home-owner.ts";
+import { agentFolder, logEnding, workDbName } from "./layout.ts";
 
 /** What is copied of a file: as much as was there when the backup began. */
 interface Copied {
@@ -70,8 +71,7 @@ function filesIn(root: string, disk: Disk): Copied[] {
     for (const part of ["context", "attachments", "blobs"]) takeAll(disk, join(folder, part), take);
   }
   for (const home of homes) {
-    const user = userFile(root, home);
-    if (user !== null) take(user);
+    take(userFile(root, home));
   }
   for (const { path } of trashIn(root, disk)) take(path);
   return found;
