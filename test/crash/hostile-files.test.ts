@@ -404,4 +404,41 @@ describe("a check and a backup while others are at it", () => {
     rmSync(lock);
     await store.close();
   });
+
+  test("[FS25] what is moved, replaced or redacted while it is copied is whole in the copy", async () => {
+    const root = folder();
+    const { store } = await opened(root);
+    for (const name of ["a", "b", "c", "d"]) {
+      await create(store, scope, name);
+      await append(store, scope, name, `in ${name}`);
+    }
+    await store.sessions.remove(scope, "d");
+    await store.state.set(scope, "c", "mod", 1);
+    await append(store, scope, "c", "short", "the last that was acknowledged");
+    const before = await ids(store, scope, "c");
+    const target = join(folder(), "copy");
+    const jobs: Promise<unknown>[] = [];
+    await store.upkeep.backup(target, (done) => {
+      if (done > 0 || jobs.length > 0) return;
+      jobs.push(
+        store.sessions.remove(scope, "b"),
+        store.sessions.restore(scope, "d"),
+        store.state.set(scope, "c", "mod", { much: "a value that is longer than before" }),
+        store.sessions.redact(scope, "c", [before[1] ?? ""]),
+      );
+    });
+    await Promise.all(jobs);
+    await store.close();
+    const copy = await opened(target);
+    expect(await ids(copy.store, scope, "b")).toHaveLength(1);
+    expect(await ids(copy.store, scope, "c")).toEqual(before);
+    expect([1, { much: "a value that is longer than before" }]).toContainEqual(
+      (await copy.store.state.get(scope, "c", "mod"))?.value,
+    );
+    expect((await copy.store.sessions.restore(scope, "d")).sessionId).toBe("d");
+    expect(await ids(copy.store, scope, "d")).toHaveLength(1);
+    const found = await copy.store.upkeep.check({ fix: false });
+    expect(found.filter(({ area }) => area === "logs")).toEqual([]);
+    await copy.store.close();
+  });
 });
