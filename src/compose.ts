@@ -103,7 +103,7 @@ export function holdsSessions(root: string): boolean {
 /** Whose sessions are in a folder, by its own folders; the unnamed user is `null`. */
 export function usersOf(root: string): (string | null)[] {
   const homes = new Map([...agentsIn(root, realDisk)].map(({ home, userId }) => [home, userId]));
-  return [...homes].filter(([home, userId]) => home === "" || userId !== null).map(([, userId]) => userId);
+  return [...new Set(homes.values())].filter((userId) => userId !== undefined);
 }
 
 type Placed = Pick<SessionRecord, "userId" | "agentId" | "sessionId">;

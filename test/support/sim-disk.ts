@@ -96,6 +96,15 @@ export class SimDisk implements Disk {
     return inode === undefined ? null : statOf(inode);
   }
 
+  openToRead(path: string): DiskFile | null {
+    return this.openExisting(path);
+  }
+
+  kind(path: string): "file" | "folder" | null {
+    this.alive();
+    return this.#names.has(path) ? "file" : this.#folders.has(path) ? "folder" : null;
+  }
+
   isFolder(path: string): boolean {
     this.alive();
     return this.#folders.has(path);

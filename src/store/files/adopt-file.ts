@@ -1,73 +1,184 @@
 import { basename, join } from "node:path";
-import { readKey } from "../../core/keys.ts";
-import { sessionIdProblem } from "../../core/names.ts";
+import { parseKey } from "../../core/keys.ts";
+import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { isRecord } from "../../core/shape.ts";
 import { SessionTree } from "../../core/tree.ts";
 import { adoptedTree } from "../adopted.ts";
 import type { Scope } from "../contract.ts";
-import { makeFolderDurably, readWhole, replaceWhole } from "./disk-files.ts";
+import { readOwn, replaceWhole } from "./disk-files.ts";
 import type { FoundAgent } from "./folders.ts";
-import { agentsIn, sessionsIn } from "./folders.ts";
+import { agentsIn, namesIn, sessionsIn } from "./folders.ts";
+import { ownerOf } from "./home-owner.ts";
 import { homeOf, sessionPaths, sessionsFolder } from "./layout.ts";
 import { listingName } from "./listings.ts";
 import type { RebuildParts } from "./rebuild.ts";
-import { claimWhatIsFree } from "./rebuild.ts";
+import { claimWhatIsFree, keyOf, userFrom } from "./rebuild.ts";
 import { foreignness, idFromName } from "./repair.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow } from "./work-db.ts";
+import { WriteLock } from "./write-lock.ts";
 
 /**
  * A session file that somebody else (pi, OpenClaw) put into one of our folders becomes one of ours: its log is made from
- * it, under the same entry ids, and the file itself is kept as `<sessionId>.jsonl.orig`. Done again after a crash it
- * comes to the same. Damage is not copied: the original has it.
+ * it, under the same entry ids, and the file itself is kept as `<sessionId>.jsonl.orig`. Nobody sees the session before
+ * all of it is there; cut off anywhere, it is done again, or finished at the next start. Damage is not copied: the
+ * original has it. `null`: it was not taken in, and why is reported.
  */
 export async function adoptFile(
   parts: RebuildParts,
   agent: FoundAgent,
   name: string,
 ): Promise<SessionRow | null> {
-  const { root, disk, report, newId } = parts;
-  const folder = sessionsFolder(root, agent);
-  const path = join(folder, name);
+  const { root, report } = parts;
+  const path = join(sessionsFolder(root, agent), name);
   const refuse = (note: string) => {
     report({ kind: "not_taken_in", file: path, note });
     return null;
   };
-  const bytes = readWhole(disk, path);
+  const file = lookAt(parts, agent, name);
+  if (file === null) return null;
+  if ("problem" in file) return refuse(file.problem);
+  const lock = new WriteLock(sessionPaths(root, agent, file.sessionId).lock, parts.lock);
+  try {
+    await lock.acquire();
+    const done = await adoptUnderLock(parts, file);
+    return "problem" in done ? refuse(done.problem) : done.row;
+  } catch (error) {
+    // A disk that is full, or a lock that is held, is no reason not to open all the rest.
+    return refuse((error as Error).message);
+  } finally {
+    lock.release();
+  }
+}
+
+/** Whether a file can be taken in, and as what; `null`: there is no such file. */
+export function lookAt(
+  parts: RebuildParts,
+  agent: FoundAgent,
+  name: string,
+): ForeignFile | { readonly problem: string } | null {
+  const path = join(sessionsFolder(parts.root, agent), name);
+  const read = readForeign(parts, path);
+  if (read === null || "problem" in read) return read;
+  const whose = userFrom(read.tree.header, agent.userId);
+  if ("problem" in whose) return whose;
+  return { agent: { ...agent, userId: whose.userId }, path, sessionId: read.sessionId };
+}
+
+interface ForeignFile {
+  readonly agent: FoundAgent & { readonly userId: string | null };
+  readonly path: string;
+  readonly sessionId: string;
+}
+
+interface ForeignSession {
+  readonly tree: SessionTree;
+  readonly sessionId: string;
+  readonly size: number;
+  readonly damaged: number;
+}
+
+/** `null`: there is no such file. */
+function readForeign({ disk }: RebuildParts, path: string): ForeignSession | { problem: string } | null {
+  const bytes = readOwn(disk, path);
   if (bytes === null) return null;
   const session = parseSession(bytes);
   const problem = foreignness(session);
-  if (problem !== null) return refuse(problem);
-  if (session.readOnly) return refuse(`its version ${session.version} is newer than ours`);
+  if (problem !== null) return { problem };
+  if (session.readOnly) return { problem: `its version ${session.version} is newer than ours` };
   const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
   const sessionId = [tree.header.id, idFromName(path)].find((id) => sessionIdProblem(id) === null);
-  if (sessionId === undefined) return refuse("its id cannot be the name of a session");
+  if (sessionId === undefined) return { problem: "its id cannot be the name of a session" };
+  const damaged = session.diagnostics.filter(({ code }) => code === "corrupt_line").length;
+  return { tree, sessionId, size: bytes.length, damaged };
+}
+
+async function adoptUnderLock(
+  parts: RebuildParts,
+  file: ForeignFile,
+): Promise<{ row: SessionRow | null } | { problem: string }> {
+  const { root, disk, work } = parts;
+  const { agent, path, sessionId } = file;
   const paths = sessionPaths(root, agent, sessionId);
-  if (disk.stat(paths.log) !== null) return refuse(`session ${sessionId} is there already`);
+  const known = work.inFolder(agent.home, agent.agentId, sessionId);
+  const read = readForeign(parts, path);
+  // Somebody else has done it while we waited.
+  if (read === null) return { row: known?.state === "live" ? known : null };
+  if ("problem" in read) return read;
   const original = `${paths.working}.orig`;
-  if (disk.stat(original) !== null) return refuse(`${basename(original)} is there already`);
-  const row = claimWhatIsFree(parts, rowFor(parts, agent, tree, sessionId), path);
-  if (row === null) return null;
-  await makeFolderDurably(disk, folder);
+  const wanted = rowFor(parts, agent, read.tree, sessionId);
+  if (known !== null && !isOf(known, wanted, read.tree))
+    return { problem: `session ${sessionId} is there already` };
+  if (known !== null && isWritten(parts, file, read.tree)) {
+    if (disk.kind(original) === null) disk.rename(path, original);
+    return { row: known };
+  }
+  for (const taken of [paths.log, original, paths.working]) {
+    if (taken === path || disk.kind(taken) === null) continue;
+    return { problem: `${basename(taken)} is there already` };
+  }
+  const row = known ?? claimWhatIsFree(parts, wanted, path);
+  if (row === null) return { row: null };
+  try {
+    await writeLog(parts, file, row, read.tree);
+  } catch (error) {
+    work.release(row.uid);
+    throw error;
+  }
+  const { damaged } = await putAside(parts, file, row, read, original);
+  if (disk.link(paths.log, paths.working)) await disk.syncFolder(paths.folder);
+  const live: SessionRow = { ...row, state: "live" };
+  work.finishFork(live);
+  const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
+  const note = `it is session ${row.key} now, the original is beside it${loss}`;
+  parts.report({ kind: "adopted", file: path, note });
+  return { row: live };
+}
+
+/** Whether a row was claimed for this very file, by an adoption that was cut off; its own working set is none. */
+function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
+  const isSame = known.createdAt === wanted.createdAt && known.first.cwd === wanted.first.cwd;
+  const isTheirs = known.userId === wanted.userId && header.skein?.uid !== known.uid;
+  return isSame && isTheirs && (known.state === "forking" || known.state === "live");
+}
+
+/** Whether the log has all that the file says, and only the file is left to be put aside. */
+function isWritten({ root, disk }: RebuildParts, file: ForeignFile, tree: SessionTree): boolean {
+  const bytes = readOwn(disk, sessionPaths(root, file.agent, file.sessionId).log);
+  if (bytes === null) return false;
+  const log = SessionTree.from(parseSession(bytes), { lostHeader: { id: file.sessionId } });
+  return [...tree.entries()].every(({ id }) => log.entry(id) !== null);
+}
+
+async function writeLog(
+  parts: RebuildParts,
+  { agent, sessionId }: ForeignFile,
+  row: SessionRow,
+  tree: SessionTree,
+): Promise<void> {
   const whole = adoptedTree(tree, { id: sessionId, cwd: tree.header.cwd ?? "" }, {});
   Object.assign(whole.header, headerOf(row));
-  await replaceWhole(
-    disk,
-    paths.log,
-    Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line))),
-    newId(),
-  );
-  disk.rename(path, original);
-  if (disk.link(paths.log, paths.working)) await disk.syncFolder(folder);
-  const damaged = session.diagnostics.filter(({ code }) => code === "corrupt_line").length;
-  const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
-  report({
-    kind: "adopted",
-    file: path,
-    note: `it is session ${row.key} now, the original is beside it${loss}`,
-  });
-  return row;
+  const bytes = Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line)));
+  await replaceWhole(parts.disk, sessionPaths(parts.root, agent, sessionId).log, bytes, parts.newId());
+}
+
+/** Whoever had the file open may have gone on writing until it was put aside: the log gets that too. */
+async function putAside(
+  parts: RebuildParts,
+  file: ForeignFile,
+  row: SessionRow,
+  first: ForeignSession,
+  original: string,
+): Promise<ForeignSession> {
+  parts.disk.rename(file.path, original);
+  let last = first;
+  for (;;) {
+    const now = readForeign(parts, original);
+    if (now === null || "problem" in now || now.size === last.size) return last;
+    await writeLog(parts, file, row, now.tree);
+    last = now;
+  }
 }
 
 /** Every file of another program in our folders. */
@@ -88,15 +199,15 @@ export async function adoptNamed(
   sessionId: string,
 ): Promise<SessionRow | null> {
   const { root, disk, namespace } = parts;
-  const userId = scope.userId ?? null;
-  const home = homeOf(namespace, userId);
-  const agents = scope.agentId === undefined ? disk.list(join(root, home, "agents")) : [scope.agentId];
-  for (const agentId of agents) {
-    const agent = { home, agentId, userId };
+  const home = homeOf(namespace, scope.userId ?? null);
+  const owner = ownerOf(root, home, disk);
+  const agents = scope.agentId === undefined ? namesIn(disk, join(root, home, "agents")) : [scope.agentId];
+  for (const agentId of agents.filter((each) => readAgentId(each) === each)) {
+    const agent = { home, agentId, userId: owner };
     const { log, working } = sessionPaths(root, agent, sessionId);
-    if (disk.stat(log) !== null || disk.stat(working) === null) continue;
+    if (disk.kind(log) !== null || disk.kind(working) !== "file") continue;
     const row = await adoptFile(parts, agent, basename(working));
-    if (row?.sessionId === sessionId) return row;
+    if (row?.sessionId === sessionId && row.userId === (scope.userId ?? null)) return row;
   }
   return null;
 }
@@ -104,10 +215,15 @@ export async function adoptNamed(
 /** A listing of another program is not to be overwritten by ours. */
 function keepForeignListing({ root, disk }: RebuildParts, agent: FoundAgent): void {
   const path = join(sessionsFolder(root, agent), listingName);
-  if (disk.stat(path) !== null && disk.stat(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);
+  if (disk.kind(path) === "file" && disk.kind(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);
 }
 
-function rowFor(parts: RebuildParts, agent: FoundAgent, tree: SessionTree, sessionId: string): SessionRow {
+function rowFor(
+  parts: RebuildParts,
+  agent: ForeignFile["agent"],
+  tree: SessionTree,
+  sessionId: string,
+): SessionRow {
   const { userId, agentId, home } = agent;
   const { timestamp, cwd = "", parentSession } = tree.header;
   const parent = parentSession === undefined ? {} : { parentSession };
@@ -120,7 +236,7 @@ function rowFor(parts: RebuildParts, agent: FoundAgent, tree: SessionTree, sessi
     key: listedKey(parts, agent, tree.header.id) ?? `agent:${agentId}:session:${sessionId}`,
     label: null,
     createdAt: Date.parse(timestamp ?? "") || 0,
-    state: "live",
+    state: "forking",
     first: { cwd, meta: {}, ...parent },
     removedAt: null,
     todo: null,
@@ -131,15 +247,15 @@ function rowFor(parts: RebuildParts, agent: FoundAgent, tree: SessionTree, sessi
 function listedKey({ root, disk }: RebuildParts, agent: FoundAgent, sessionId: string): string | null {
   const folder = sessionsFolder(root, agent);
   const bytes =
-    readWhole(disk, join(folder, `${listingName}.orig`)) ?? readWhole(disk, join(folder, listingName));
+    readOwn(disk, join(folder, `${listingName}.orig`)) ?? readOwn(disk, join(folder, listingName));
   if (bytes === null) return null;
   try {
     const rows: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
     const found = isRecord(rows) ? Object.entries(rows) : [];
     for (const [key, row] of found) {
       if (!isRecord(row) || row.sessionId !== sessionId) continue;
-      const parsed = readKey(key);
-      if ("agentId" in parsed && parsed.agentId === agent.agentId) return key;
+      const own = keyOf(key, agent.agentId);
+      if (own !== null && "agentId" in parseKey(own)) return own;
     }
   } catch {
     return null; // another program's file, and damaged: it says nothing

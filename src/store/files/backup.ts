@@ -2,22 +2,27 @@ import { dirname, join, relative } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { Progress } from "./check.ts";
-import type { Disk } from "./disk.ts";
+import type { Disk, DiskFile } from "./disk.ts";
 import { appendWhole, makeFolderDurably } from "./disk-files.ts";
-import { agentsIn, trashIn } from "./folders.ts";
-import { agentFolder, logEnding, userFile, workDbName } from "./layout.ts";
+import { agentsIn, namesIn, sessionsIn, trashIn } from "./folders.ts";
+import { userFile } from "./home-owner.ts";
+import { agentFolder, sessionPaths, trashedPaths, workDbName } from "./layout.ts";
 
-/** What is copied of a file: as much as was there when the backup began. */
-interface Copied {
+/** A file as it was when the backup began. */
+interface Listed {
   readonly path: string;
   readonly size: number;
+  readonly identity: string;
+  /** Of a log: where else it is when it was moved to the trash meanwhile, or out of it. `null`: it is no log. */
+  readonly elsewhere: readonly string[] | null;
 }
 
 const chunkBytes = 1024 * 1024;
 
 /**
  * A copy of everything that cannot be made anew, as it is at one moment: while nobody can write to `work.db`, it is
- * copied and the size of every log is noted; then the logs are copied up to those sizes. The copy is a root of its own.
+ * copied and the size of every log is noted; then the logs are copied up to those sizes, wherever they are by then.
+ * State and blobs are copied whole. Links are left out. The copy is a root of its own.
  */
 export async function backupFiles(
   catalogue: SessionCatalogue,
@@ -30,20 +35,24 @@ export async function backupFiles(
   await makeFolderDurably(disk, folder);
   const files = catalogue.work.exclusively(() => {
     catalogue.work.copyTo(join(databases, workDbName), join(folder, workDbName));
-    return filesIn(root, disk);
+    return filesIn(catalogue);
   });
   let bytes = 0;
+  let count = 1;
   for (const [index, file] of files.entries()) {
     progress(index, files.length);
-    bytes += await copyFile(disk, file, join(folder, relative(root, file.path)));
+    const copied = await copyFile(disk, file, join(folder, relative(root, file.path)));
+    if (copied === null) continue;
+    bytes += copied;
+    count += 1;
   }
   progress(files.length, files.length);
-  return { files: files.length + 1, bytes };
+  return { files: count, bytes };
 }
 
 function checkTarget(disk: Disk, root: string, folder: string): void {
   const inside = relative(root, folder);
-  const isInside = inside === "" || (!inside.startsWith("..") && !inside.startsWith("/"));
+  const isInside = inside === "" || (!/^\.\.(\/|$)/.test(inside) && !inside.startsWith("/"));
   const problem = isInside
     ? `The backup folder ${folder} is inside of what is to be copied`
     : disk.list(folder).length > 0
@@ -54,52 +63,91 @@ function checkTarget(disk: Disk, root: string, folder: string): void {
 }
 
 /** Logs, state, blobs, attachments, the trash. Working sets, listings and the index are made from these. */
-function filesIn(root: string, disk: Disk): Copied[] {
-  const found: Copied[] = [];
-  const take = (path: string) => {
-    const stat = disk.stat(path);
-    if (stat !== null) found.push({ path, size: stat.size });
+function filesIn(catalogue: SessionCatalogue): Listed[] {
+  const { disk, root } = catalogue.settings;
+  const found = new Map<string, Listed>();
+  const take = (path: string, elsewhere: readonly string[] | null = null) => {
+    const stat = disk.kind(path) === "file" ? disk.stat(path) : null;
+    if (stat !== null) found.set(path, { path, size: stat.size, identity: stat.identity, elsewhere });
   };
+  const takeTrash = () => {
+    for (const { uid, sessionId, path } of trashIn(root, disk)) {
+      const row = catalogue.work.byUid(uid);
+      take(path, row === null ? [] : [sessionPaths(root, row, sessionId).log]);
+    }
+  };
+  // Twice, for files are moved while we look: into the trash behind us, or out of it.
+  takeTrash();
   const homes = new Set<string>();
   for (const agent of agentsIn(root, disk)) {
     homes.add(agent.home);
-    const folder = agentFolder(root, agent);
-    for (const name of disk.list(join(folder, "sessions"))) {
-      if (name.endsWith(logEnding) && !name.startsWith(".")) take(join(folder, "sessions", name));
+    for (const sessionId of sessionsIn(root, agent, disk).logs) {
+      const row = catalogue.work.inFolder(agent.home, agent.agentId, sessionId);
+      const away = row === null ? [] : [trashedPaths(root, row.uid, sessionId).log];
+      take(sessionPaths(root, agent, sessionId).log, away);
     }
-    for (const part of ["context", "attachments", "blobs"]) takeAll(disk, join(folder, part), take);
+    for (const part of ["context", "attachments", "blobs"])
+      takeAll(disk, join(agentFolder(root, agent), part), take);
   }
-  for (const home of homes) {
-    const user = userFile(root, home);
-    if (user !== null) take(user);
-  }
-  for (const { path } of trashIn(root, disk)) take(path);
-  return found;
+  for (const home of homes) take(userFile(root, home));
+  takeTrash();
+  return [...found.values()];
 }
 
 function takeAll(disk: Disk, folder: string, take: (path: string) => void): void {
-  for (const name of disk.list(folder)) {
+  for (const name of namesIn(disk, folder)) {
     if (name.startsWith(".")) continue;
     const path = join(folder, name);
-    if (disk.isFolder(path)) takeAll(disk, path, take);
+    if (disk.kind(path) === "folder") takeAll(disk, path, take);
     else take(path);
   }
 }
 
-async function copyFile(disk: Disk, { path, size }: Copied, target: string): Promise<number> {
-  const from = disk.openExisting(path);
-  if (from === null) return 0; // taken away meanwhile, on purpose
-  await makeFolderDurably(disk, dirname(target));
-  const to = disk.create(target);
+/** How many bytes; `null`: it was taken away meanwhile, on purpose. */
+async function copyFile(disk: Disk, listed: Listed, target: string): Promise<number | null> {
+  const from = openListed(disk, listed);
+  if (from === null) return null;
+  let copied = 0;
   try {
-    for (let at = 0; at < size; at += chunkBytes) {
-      appendWhole(to, from.read(at, Math.min(chunkBytes, size - at)));
+    const size = sizeOf(from, listed);
+    await makeFolderDurably(disk, dirname(target));
+    const to = disk.create(target);
+    try {
+      while (copied < size) {
+        const bytes = from.read(copied, Math.min(chunkBytes, size - copied));
+        if (bytes.length === 0) break;
+        appendWhole(to, bytes);
+        copied += bytes.length;
+      }
+      await to.sync();
+    } finally {
+      to.close();
     }
-    await to.sync();
   } finally {
     from.close();
-    to.close();
   }
   await disk.syncFolder(dirname(target));
-  return size;
+  return copied;
+}
+
+/** A log as far as it was; one that was written anew since, all of it, for its parts are at other places now. */
+function sizeOf(file: DiskFile, { size, identity, elsewhere }: Listed): number {
+  const now = file.stat();
+  return elsewhere !== null && now.identity === identity ? Math.min(size, now.size) : now.size;
+}
+
+/** The file that was listed, wherever it is now; else whatever has taken its place. */
+function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile | null {
+  const places = [path, ...(elsewhere ?? [])];
+  // Again, for it may move from one place to the other while we look.
+  const looks = [...places, ...places];
+  for (const isSame of [true, false]) {
+    for (const place of looks) {
+      const file = disk.kind(place) === "file" ? disk.openToRead(place) : null;
+      if (file === null) continue;
+      if (!isSame || file.stat().identity === identity) return file;
+      file.close();
+    }
+  }
+  return null;
 }

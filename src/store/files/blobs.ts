@@ -6,7 +6,7 @@ import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import type { BlobStore, Scope } from "../contract.ts";
 import type { Disk } from "./disk.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
-import { agentsIn, trashIn } from "./folders.ts";
+import { agentsIn, namesIn, trashIn } from "./folders.ts";
 import type { IndexDb } from "./index-db.ts";
 import type { AgentPlace, HomeFor } from "./layout.ts";
 import { blobsFolder } from "./layout.ts";
@@ -98,9 +98,9 @@ export function sweepBlobs(
   for (const agent of agentsIn(root, disk)) {
     const used = index.blobsIn(agent.home, agent.agentId);
     const folder = blobsFolder(root, agent);
-    for (const name of disk.list(folder)) {
+    for (const name of namesIn(disk, folder)) {
       const path = join(folder, name);
-      const stat = disk.stat(path);
+      const stat = disk.kind(path) === "file" ? disk.stat(path) : null;
       if (stat === null || used.has(name) || inTrash.has(name) || now - stat.modifiedAt < graceMs) continue;
       disk.unlink(path);
       files += 1;

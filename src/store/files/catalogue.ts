@@ -5,12 +5,12 @@ import { inScope } from "../changes.ts";
 import type { Scope } from "../contract.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
-import { replaceWhole } from "./disk-files.ts";
+import { noteOwner } from "./home-owner.ts";
 import type { IndexDb } from "./index-db.ts";
 import { IndexFeed } from "./index-feed.ts";
 import type { IndexService } from "./index-service.ts";
 import type { SessionPaths } from "./layout.ts";
-import { sessionPaths, trashedPaths, userFile } from "./layout.ts";
+import { sessionPaths, trashedPaths } from "./layout.ts";
 import { FileClosed } from "./log-file.ts";
 import { Moves } from "./moves.ts";
 import { OpenFiles } from "./open-files.ts";
@@ -73,12 +73,9 @@ export class SessionCatalogue {
     return this.#open.isLocked(row.uid) ? row : null;
   }
 
-  /** A user whose folder is named by a hash is written down beside it, before anything else is there. */
+  /** A user whose folder's name does not name them is written down in it, before anything else is there. */
   async knowUser(home: string, userId: string | null): Promise<void> {
-    const { disk, root, newId } = this.settings;
-    const path = userFile(root, home);
-    if (path === null || disk.stat(path) !== null) return;
-    await replaceWhole(disk, path, Buffer.from(`${JSON.stringify({ userId })}\n`), newId());
+    await noteOwner(this.settings, home, userId);
   }
 
   /** Does something with a session's file, open as long as that takes. One that was put away meanwhile is not found. */

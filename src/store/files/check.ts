@@ -2,13 +2,14 @@ import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession } from "../../core/parse-session.ts";
-import { adoptFile } from "./adopt-file.ts";
+import { adoptFile, lookAt } from "./adopt-file.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
-import { readWhole } from "./disk-files.ts";
-import { agentsIn, sessionsIn } from "./folders.ts";
+import { readOwn } from "./disk-files.ts";
+import type { FoundAgent } from "./folders.ts";
+import { agentsIn, namesIn, sessionsIn } from "./folders.ts";
 import { indexDbName, sessionPaths, sessionsFolder, workDbName } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
-import { claimLog } from "./rebuild.ts";
+import { claimLog, rowOfLog } from "./rebuild.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
 /**
@@ -69,10 +70,9 @@ export async function checkFiles(parts: CheckParts): Promise<void> {
 function tell(
   { found, fix }: CheckParts,
   finding: Omit<CheckFinding, "fixable" | "fixed">,
-  mend: (() => void) | null,
+  mend: (() => boolean) | null,
 ): void {
-  if (mend !== null && fix) mend();
-  found({ ...finding, fixable: mend !== null, fixed: mend !== null && fix });
+  found({ ...finding, fixable: mend !== null, fixed: mend !== null && fix && mend() });
 }
 
 function checkDatabases(parts: CheckParts): void {
@@ -104,44 +104,55 @@ function checkDisk(parts: CheckParts): void {
 
 /** Files that belong to nobody, in every agent's folder. */
 async function checkFolders(parts: CheckParts): Promise<void> {
-  const { claims, catalogue, fix, found } = parts;
+  const { claims, catalogue } = parts;
   const { root, disk } = claims;
   for (const agent of [...agentsIn(root, disk)]) {
     const { logs, foreign } = sessionsIn(root, agent, disk);
     for (const sessionId of logs) {
       if (catalogue.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       const file = sessionPaths(root, agent, sessionId).log;
-      const what = "No session is known that this log belongs to";
-      const remedy = "Take it in under the key that it names";
-      const mend = () => void claimLog(claims, file, { ...agent, sessionId });
-      tell(parts, { area: "logs", severity: "warning", file, what, remedy }, mend);
+      const row = rowOfLog(claims, file, { ...agent, sessionId });
+      const why = "problem" in row ? `, and it cannot be taken in: ${row.problem}` : "";
+      const what = `No session is known that this log belongs to${why}`;
+      const remedy = why === "" ? "Take it in under the key that it names" : "Move it to where it belongs";
+      const mend = () => claimLog(claims, file, { ...agent, sessionId }) !== null;
+      tell(parts, { area: "logs", severity: "warning", file, what, remedy }, why === "" ? mend : null);
     }
     for (const name of foreign) {
-      const file = join(sessionsFolder(root, agent), name);
-      const row = fix ? await adoptFile(claims, agent, name) : null;
-      const what = "Another program put a session file here";
-      const remedy = "Take it in as a session; the original is kept beside it";
-      found({ area: "logs", severity: "note", file, what, remedy, fixable: true, fixed: row !== null });
+      await checkForeign(parts, agent, name);
     }
     checkLocksAndLeftovers(parts, sessionsFolder(root, agent));
   }
 }
 
+async function checkForeign({ claims, fix, found }: CheckParts, agent: FoundAgent, name: string) {
+  const file = join(sessionsFolder(claims.root, agent), name);
+  const seen = lookAt(claims, agent, name);
+  if (seen === null) return;
+  const why = "problem" in seen ? seen.problem : null;
+  const fixed = fix && why === null && (await adoptFile(claims, agent, name)) !== null;
+  const what = `Another program put a file here${why === null ? "" : `, which cannot be taken in: ${why}`}`;
+  const remedy =
+    why === null ? "Take it in as a session; the original is kept beside it" : "Move it away, or leave it";
+  found({ area: "logs", severity: "note", file, what, remedy, fixable: why === null, fixed });
+}
+
 function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
   const { disk, lock, clock } = parts.catalogue.settings;
-  for (const name of disk.list(folder)) {
+  for (const name of namesIn(disk, folder)) {
     const file = join(folder, name);
+    if (disk.kind(file) !== "file") continue;
     if (name.endsWith(".lock") && lockState(file, lock) === "stale") {
       const what = "A process that is gone left its lock";
       const remedy = "Remove it; the next writer would do so too";
-      const mend = () => void removeIfStale(file, lock);
+      const mend = () => removeIfStale(file, lock);
       tell(parts, { area: "locks", severity: "note", file, what, remedy }, mend);
     }
     const isLeftover = /^\..*\.tmp$|\.lock\.[0-9a-f-]+$|\.lock\.wait$/.test(name);
     const age = clock.now() - (disk.stat(file)?.modifiedAt ?? clock.now());
     if (!isLeftover || age < leftoverMs) continue;
     const what = "A process that is gone left an unfinished file";
-    const mend = () => void disk.unlink(file);
+    const mend = () => disk.unlink(file);
     tell(parts, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
   }
 }
@@ -154,7 +165,7 @@ function checkLogs(parts: CheckParts): void {
   for (const [index, row] of rows.entries()) {
     progress(index, rows.length);
     const file = catalogue.pathsOf(row).log;
-    const bytes = readWhole(disk, file);
+    const bytes = readOwn(disk, file);
     if (bytes === null) {
       const remedy = "Restore it from a backup, or remove the session";
       tell(parts, { area: "logs", severity: "error", file, what: "The log is gone", remedy }, null);
@@ -190,6 +201,7 @@ async function checkIndex(parts: CheckParts): Promise<void> {
     const what = `The index does not know that ${unmarked.length} logs have changed`;
     const mend = () => {
       for (const { uid } of unmarked) catalogue.work.markDirty(uid);
+      return true;
     };
     tell(parts, { area: "index", severity: "warning", file, what, remedy: "Read them again" }, mend);
   }
@@ -197,7 +209,7 @@ async function checkIndex(parts: CheckParts): Promise<void> {
   if (waiting > 0) {
     const what = `The index is behind for ${waiting} sessions`;
     const remedy = "Lists and searches bring it up; a fix does so now";
-    tell(parts, { area: "index", severity: "note", file, what, remedy }, () => undefined);
+    tell(parts, { area: "index", severity: "note", file, what, remedy }, () => true);
   }
   if (fix) await catalogue.feed.bringUpAll(progress);
 }

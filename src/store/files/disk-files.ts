@@ -6,13 +6,18 @@ import { codeOf } from "./disk.ts";
 
 /** All bytes of a file; `null` when there is none. */
 export function readWhole(disk: Disk, path: string): Uint8Array | null {
-  const file = disk.openExisting(path);
+  const file = disk.openToRead(path);
   if (file === null) return null;
   try {
     return file.read(0, file.stat().size);
   } finally {
     file.close();
   }
+}
+
+/** As `readWhole`, but only what is a file itself: no folder, no link, nothing that others listen at. */
+export function readOwn(disk: Disk, path: string): Uint8Array | null {
+  return disk.kind(path) === "file" ? readWhole(disk, path) : null;
 }
 
 /** Writes all of it, or throws `ENOSPC` for a disk that takes only a part. */

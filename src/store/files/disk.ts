@@ -5,6 +5,7 @@ import {
   fsync,
   ftruncateSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -30,8 +31,12 @@ export interface Disk {
   create(path: string): DiskFile;
   /** `null` when there is no such file. */
   openExisting(path: string): DiskFile | null;
+  /** As `openExisting`, where nothing may be written. */
+  openToRead(path: string): DiskFile | null;
   stat(path: string): DiskStat | null;
   isFolder(path: string): boolean;
+  /** What is there itself: a link is `other`, whatever it leads to; `null`: nothing. */
+  kind(path: string): "file" | "folder" | "other" | null;
   /** A folder with all that is in it; nothing when there is none. */
   removeTree(path: string): void;
   /** Names in a folder; none when there is no folder. */
@@ -79,11 +84,17 @@ export const realDisk: Disk = {
       () => new RealFile(openSync(path, "a+", fileMode)),
       () => statSync(path),
     ),
+  openToRead: (path) => absentAsNull(() => new RealFile(openSync(path, "r"))),
   stat: (path) => {
-    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-    return stat === undefined ? null : statOf(stat);
+    const stat = absentAsNull(() => statSync(path, { bigint: true, throwIfNoEntry: false })) ?? null;
+    return stat === null ? null : statOf(stat);
   },
-  isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true,
+  isFolder: (path) => absentAsNull(() => statSync(path).isDirectory()) === true,
+  kind: (path) =>
+    absentAsNull(() => {
+      const stat = lstatSync(path);
+      return stat.isFile() ? "file" : stat.isDirectory() ? "folder" : "other";
+    }),
   removeTree: (path) => rmSync(path, { recursive: true, force: true }),
   list: (folder) => absentAsNull(() => readdirSync(folder)) ?? [],
   makeFolder: (folder) => {
@@ -174,13 +185,13 @@ export function codeOf(error: unknown): string {
   return String((error as NodeJS.ErrnoException)?.code ?? "");
 }
 
-/** The result, or `null` where there is no such file. `first` is asked before, for calls that would make one. */
+/** The result, or `null` where there is no such file, nor a folder to look in. `first` is asked before, for calls that would make one. */
 function absentAsNull<T>(act: () => T, first: () => unknown = () => undefined): T | null {
   try {
     first();
     return act();
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return null;
+    if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return null;
     throw error;
   }
 }

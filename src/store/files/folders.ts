@@ -1,36 +1,55 @@
 import { join } from "node:path";
 import { readAgentId } from "../../core/names.ts";
-import { userIdOfSegment } from "../../core/path-segment.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Disk } from "./disk.ts";
-import { readWhole } from "./disk-files.ts";
+import type { HomeOwner } from "./home-owner.ts";
+import { ownerOf, userFile } from "./home-owner.ts";
 import type { AgentPlace, SessionPaths } from "./layout.ts";
 import { logEnding, sessionsFolder, trashName, workingEnding } from "./layout.ts";
 
-/** What lies in the folders, for those who cannot ask the databases. */
+/**
+ * What lies in the folders, for those who cannot ask the databases. Links are not followed: what is behind them is not
+ * ours.
+ */
 
 /** Homes are no deeper than this. */
 const deepestHome = 8;
 const copyEnding = /^(\.orig|\.bak-\d+-\d+)$/;
 
-/** The folder of an agent that has sessions, and whose it is as far as the folder's name says. */
+/** The folder of an agent that has sessions, and whose it is. */
 export interface FoundAgent extends AgentPlace {
-  readonly userId: string | null;
+  readonly userId: HomeOwner;
+}
+
+/** Names in a folder that is one itself. */
+export function namesIn(disk: Disk, folder: string): string[] {
+  return disk.kind(folder) === "folder" ? disk.list(folder) : [];
 }
 
 /** Every agent's folder under a root. */
 export function* agentsIn(root: string, disk: Disk, home = "", depth = 0): Generator<FoundAgent> {
   for (const name of disk.list(join(root, home))) {
-    if (name.startsWith(".") || name === "node_modules" || (depth === 0 && name === trashName)) continue;
-    if (name === "agents") {
-      const userId = userOf(root, home, disk);
-      for (const agentId of disk.list(join(root, home, name))) {
-        if (readAgentId(agentId) === agentId) yield { home, agentId, userId };
+    const below = home === "" ? name : `${home}/${name}`;
+    if (name.startsWith(".") || below === trashName || disk.kind(join(root, below)) !== "folder") continue;
+    if (name === "agents" && home !== "users") {
+      const userId = ownerOf(root, home, disk);
+      for (const agentId of disk.list(join(root, below))) {
+        const isAgent =
+          readAgentId(agentId) === agentId && disk.kind(join(root, below, agentId)) === "folder";
+        if (isAgent) yield { home, agentId, userId };
       }
-    } else if (depth < deepestHome && disk.isFolder(join(root, home, name))) {
-      yield* agentsIn(root, disk, home === "" ? name : `${home}/${name}`, depth + 1);
+    } else if (mayHoldHomes(root, home, name, disk) && depth < deepestHome) {
+      yield* agentsIn(root, disk, below, depth + 1);
     }
   }
+}
+
+/** Homes under `users` have no homes in them; elsewhere a `node_modules` is only one if somebody wrote down whose. */
+function mayHoldHomes(root: string, home: string, name: string, disk: Disk): boolean {
+  if (home === "users") return true;
+  if (home.startsWith("users/")) return false;
+  return (
+    name !== "node_modules" || disk.stat(userFile(root, home === "" ? name : `${home}/${name}`)) !== null
+  );
 }
 
 /** Session ids by the files of an agent's folder: those with a log, and files that somebody else put there. */
@@ -39,13 +58,17 @@ export function sessionsIn(
   place: AgentPlace,
   disk: Disk,
 ): { readonly logs: readonly string[]; readonly foreign: readonly string[] } {
-  const names = disk.list(sessionsFolder(root, place)).filter((name) => !name.startsWith("."));
+  const folder = sessionsFolder(root, place);
+  const names = namesIn(disk, folder).filter(
+    (name) =>
+      name.endsWith(workingEnding) && !name.startsWith(".") && disk.kind(join(folder, name)) === "file",
+  );
   const logs = names
     .filter((name) => name.endsWith(logEnding))
     .map((name) => name.slice(0, -logEnding.length));
   const known = new Set(logs);
   const foreign = names
-    .filter((name) => name.endsWith(workingEnding) && !name.endsWith(logEnding))
+    .filter((name) => !name.endsWith(logEnding))
     .filter((name) => !known.has(name.slice(0, -workingEnding.length)));
   return { logs, foreign };
 }
@@ -65,28 +88,12 @@ export function* trashIn(
   root: string,
   disk: Disk,
 ): Generator<{ uid: string; sessionId: string; path: string }> {
-  for (const uid of disk.list(join(root, trashName))) {
+  for (const uid of namesIn(disk, join(root, trashName))) {
     const folder = join(root, trashName, uid);
-    for (const name of disk.list(folder)) {
+    for (const name of namesIn(disk, folder)) {
       if (!name.endsWith(logEnding) || name.startsWith(".")) continue;
+      if (disk.kind(join(folder, name)) !== "file") continue;
       yield { uid, sessionId: name.slice(0, -logEnding.length), path: join(folder, name) };
     }
   }
-}
-
-/** Whose home it is: its last folder's name, or what `user.json` says where that is a hash. */
-function userOf(root: string, home: string, disk: Disk): string | null {
-  if (home === "") return null;
-  const segment = home.slice(home.lastIndexOf("/") + 1);
-  try {
-    return userIdOfSegment(segment) ?? userNamedIn(join(root, home), disk);
-  } catch {
-    return null; // a folder that we did not name: only its logs can say whose it is
-  }
-}
-
-function userNamedIn(folder: string, disk: Disk): string | null {
-  const bytes = readWhole(disk, join(folder, "user.json"));
-  const held: unknown = bytes === null ? null : JSON.parse(Buffer.from(bytes).toString("utf8"));
-  return isRecord(held) && typeof held.userId === "string" ? held.userId : null;
 }

@@ -42,11 +42,6 @@ export function homeOf(namespace: Namespace, userId: string | null): string {
   return checkNamespace(namespace(userId === null ? {} : { userId })).join("/");
 }
 
-/** Where the id of a user stands whose folder name is a hash; `null` for names that can be read back. */
-export function userFile(root: string, home: string): string | null {
-  return home.split("/").some((segment) => segment.startsWith("~")) ? join(root, home, "user.json") : null;
-}
-
 export function agentFolder(root: string, { home, agentId }: AgentPlace): string {
   return join(root, home, "agents", agentId);
 }

@@ -1,20 +1,24 @@
 import { join } from "node:path";
 import type { SessionHeader } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { readKey } from "../../core/keys.ts";
+import { formatKey, readKey } from "../../core/keys.ts";
+import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
+import { userSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { SessionMeta } from "../contract.ts";
 import { metaOf } from "../session-meta.ts";
 import type { Disk } from "./disk.ts";
-import { readWhole } from "./disk-files.ts";
+import { readOwn } from "./disk-files.ts";
 import type { FoundAgent } from "./folders.ts";
 import { agentsIn, sessionsIn, trashIn } from "./folders.ts";
+import type { HomeOwner } from "./home-owner.ts";
 import type { Namespace } from "./layout.ts";
 import { homeOf, sessionPaths, workDbName } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
+import type { LockSettings } from "./write-lock.ts";
 
 export interface RebuildParts {
   readonly root: string;
@@ -22,59 +26,112 @@ export interface RebuildParts {
   readonly work: WorkDb;
   readonly namespace: Namespace;
   readonly report: (found: Recovery) => void;
+  readonly lock: LockSettings;
   newId(): string;
 }
+
+/** The form of our own ids. A uid becomes the name of a folder: nothing else is taken from a file. */
+const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /**
  * Takes the claims anew from the logs, for a `work.db` that was lost. What was waiting there is lost; what was said is
  * not.
  */
 export function rebuildClaims(parts: RebuildParts): void {
-  const { root, disk, report } = parts;
+  const { root, disk, work, report } = parts;
   let count = 0;
   for (const agent of agentsIn(root, disk)) {
     for (const sessionId of sessionsIn(root, agent, disk).logs) {
       const path = sessionPaths(root, agent, sessionId).log;
+      // A start that was cut off has claimed it already.
+      if (work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
       if (claimLog(parts, path, { ...agent, sessionId }) !== null) count += 1;
     }
   }
   for (const { uid, sessionId, path } of trashIn(root, disk)) {
-    if (claimTrash(parts, path, uid, sessionId) !== null) count += 1;
+    if (work.byUid(uid) === null && claimTrash(parts, path, uid, sessionId) !== null) count += 1;
   }
   if (count === 0) return;
   const note = `the claims of ${count} sessions were taken from their logs; what was waiting to be done is lost`;
   report({ kind: "rebuilt", file: join(root, workDbName), note });
 }
 
-/** Claims for a log that `work.db` does not know. `null`: it cannot be told which session it is. */
+/** Claims for a log that `work.db` does not know. `null`: it cannot be told which session it is, or whose. */
 export function claimLog(
   parts: RebuildParts,
   path: string,
   found: FoundAgent & { readonly sessionId: string },
 ): SessionRow | null {
-  const read = readLog(parts, path);
-  if (read === null) return null;
-  const { header, meta, key } = read;
-  const { user } = header.skein ?? {};
+  const row = rowOfLog(parts, path, found);
+  return "problem" in row ? notTakenIn(parts, path, row.problem) : claimWhatIsFree(parts, row, path);
+}
+
+/** The row that a log would have. */
+export function rowOfLog(
+  parts: RebuildParts,
+  path: string,
+  found: FoundAgent & { readonly sessionId: string },
+): SessionRow | { readonly problem: string } {
   const { agentId, sessionId, home } = found;
-  const userId = typeof user === "string" ? user : home === "" ? null : found.userId;
-  const named = keyOf(key ?? header.skein?.key) ?? `agent:${agentId}:session:${sessionId}`;
-  const row = { ...baseRow(parts, header, meta), userId, agentId, home, sessionId, key: named };
-  return claimWhatIsFree(parts, row, path);
+  const problem = sessionIdProblem(sessionId);
+  if (problem !== null) return { problem: `its name is no session id: ${problem}` };
+  const read = readLog(parts, path);
+  if ("problem" in read) return read;
+  const { header, meta, key } = read;
+  const whose = userFrom(header, found.userId);
+  if ("problem" in whose) return whose;
+  const { userId } = whose;
+  const named = keyOf(key ?? header.skein?.key, agentId) ?? `agent:${agentId}:session:${sessionId}`;
+  return { ...baseRow(parts, header, meta), userId, agentId, home, sessionId, key: named };
+}
+
+/** Whose a file is. Its folder and its header must not differ; one of our own that names nobody is the unnamed user's. */
+export function userFrom(
+  { skein }: Pick<SessionHeader, "skein">,
+  folder: HomeOwner,
+): { readonly userId: string | null } | { readonly problem: string } {
+  const user = skein?.user;
+  if (user !== undefined && !isUserId(user)) return { problem: "the user that its header names is none" };
+  if (user !== undefined && folder !== undefined && user !== folder)
+    return { problem: "its header names another user than the one whose folder it is in" };
+  const userId = user ?? folder;
+  if (userId !== undefined) return { userId };
+  return isOwnId(skein?.uid)
+    ? { userId: null }
+    : { problem: "neither its folder nor its header says whose it is" };
+}
+
+function isUserId(user: unknown): user is string {
+  try {
+    return typeof user === "string" && userSegment(user) !== "";
+  } catch (error) {
+    if (error instanceof SkeinError) return false;
+    throw error;
+  }
+}
+
+function isOwnId(uid: unknown): uid is string {
+  return typeof uid === "string" && ownId.test(uid);
+}
+
+function notTakenIn({ report }: RebuildParts, file: string, note: string): null {
+  report({ kind: "not_taken_in", file, note });
+  return null;
 }
 
 function claimTrash(parts: RebuildParts, path: string, uid: string, sessionId: string): SessionRow | null {
+  const problem = sessionIdProblem(sessionId);
+  if (problem !== null) return notTakenIn(parts, path, `its name is no session id: ${problem}`);
+  if (!isOwnId(uid)) return notTakenIn(parts, path, "its folder's name is no id of ours");
   const read = readLog(parts, path);
-  if (read === null) return null;
+  if ("problem" in read) return notTakenIn(parts, path, read.problem);
   const { header, meta, key } = read;
-  const { user, agent } = header.skein ?? {};
-  const named = keyOf(key ?? header.skein?.key);
-  const agentId = typeof agent === "string" ? agent : agentOf(named);
-  if (agentId === null) {
-    parts.report({ kind: "not_taken_in", file: path, note: "it does not say which agent it belongs to" });
-    return null;
-  }
-  const userId = typeof user === "string" ? user : null;
+  const agentId = agentOf(header.skein?.agent, key ?? header.skein?.key);
+  if (agentId === null) return notTakenIn(parts, path, "it does not say which agent it belongs to");
+  const whose = userFrom(header, undefined);
+  if ("problem" in whose) return notTakenIn(parts, path, whose.problem);
+  const { userId } = whose;
+  const named = keyOf(key ?? header.skein?.key, agentId);
   const row: SessionRow = {
     ...baseRow(parts, header, meta),
     uid,
@@ -90,15 +147,12 @@ function claimTrash(parts: RebuildParts, path: string, uid: string, sessionId: s
 }
 
 function readLog(
-  { disk, report }: RebuildParts,
+  parts: RebuildParts,
   path: string,
-): { header: SessionHeader; meta: SessionMeta; key: string | null } | null {
-  const session = parseSession(readWhole(disk, path) ?? new Uint8Array(0));
+): { header: SessionHeader; meta: SessionMeta; key: string | null } | { problem: string } {
+  const session = parseSession(readOwn(parts.disk, path) ?? new Uint8Array(0));
   const { header } = session;
-  if (header === null) {
-    report({ kind: "not_taken_in", file: path, note: "it has no header that says which session it is" });
-    return null;
-  }
+  if (header === null) return { problem: "it has no header that says which session it is" };
   return { header, ...metaOf(header, SessionTree.from(session).entries()) };
 }
 
@@ -111,7 +165,7 @@ function baseRow(
   const parent = header.parentSession === undefined ? {} : { parentSession: header.parentSession };
   const first = isRecord(header.skein?.meta) ? (header.skein.meta as SessionMeta) : {};
   return {
-    uid: typeof uid === "string" ? uid : newId(),
+    uid: isOwnId(uid) ? uid : newId(),
     label: meta.label ?? null,
     createdAt: Date.parse(header.timestamp ?? "") || 0,
     state: "live",
@@ -142,11 +196,17 @@ export function claimWhatIsFree(
   return null;
 }
 
-function keyOf(key: unknown): string | null {
-  return typeof key === "string" && !("problem" in readKey(key)) ? key : null;
+/** A key in its one spelling, where it is one that this agent can have. */
+export function keyOf(key: unknown, agentId: string): string | null {
+  if (typeof key !== "string") return null;
+  const parsed = readKey(key);
+  if ("problem" in parsed) return null;
+  return "agentId" in parsed && parsed.agentId !== agentId ? null : formatKey(parsed);
 }
 
-function agentOf(key: string | null): string | null {
-  const parsed = key === null ? { problem: "" } : readKey(key);
+/** By what the header says, else by the key. */
+function agentOf(agent: unknown, key: unknown): string | null {
+  if (agent !== undefined) return typeof agent === "string" && readAgentId(agent) === agent ? agent : null;
+  const parsed = typeof key === "string" ? readKey(key) : { problem: "" };
   return "agentId" in parsed ? parsed.agentId : null;
 }

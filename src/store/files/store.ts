@@ -98,7 +98,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     exclusively: (act) => work.exclusively(act),
     sleep: async (ms) => void (await sleep(ms)),
   };
-  const claims = { root, disk, work, namespace, report, newId };
+  const claims = { root, disk, work, namespace, report, newId, lock };
   if (work.isNew()) {
     rebuildClaims(claims);
     await adoptAll(claims);
