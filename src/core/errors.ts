@@ -63,7 +63,7 @@ export const errorCatalogue = {
   conflict: {
     status: 409,
     text: "{problem}.",
-    remedy: "Read the session again and decide anew; nothing was written.",
+    remedy: "{advice}.",
   },
   fenced: {
     status: 409,
@@ -159,6 +159,9 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
     this.details = details;
   }
 }
+
+/** What to do when somebody else came first. */
+export const decideAnew = "Read it again and decide anew; nothing was changed";
 
 const longestShown = 300;
 

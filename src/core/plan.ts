@@ -73,7 +73,10 @@ function sameEntry(entry: Entry, draft: EntryDraft): Entry {
   const place = { id: entry.id, parentId: entry.parentId, time: Date.parse(entry.timestamp) || 0 };
   const again = { ...sealEntry(withTimeOf(draft, entry), place).entry, timestamp: entry.timestamp };
   if (sameJson(lineOf(entry), again)) return entry;
-  throw new SkeinError("conflict", { problem: `Another entry has the id ${entry.id}` });
+  throw new SkeinError("conflict", {
+    problem: `Another entry has the id ${entry.id}`,
+    advice: "Use an id of its own for what is new",
+  });
 }
 
 function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) => Node | undefined): void {

@@ -5,7 +5,7 @@ import { contextOf, pathOf } from "./context.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Entry, SessionHeader } from "./entries.ts";
 import { encodeEntry, isBookkeeping } from "./entries.ts";
-import { SkeinError } from "./errors.ts";
+import { decideAnew, SkeinError } from "./errors.ts";
 import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
@@ -215,7 +215,7 @@ export class SessionTree {
     const fresh = plan.nodes.length > 0;
     if (fresh && expectedLeafId !== undefined && expectedLeafId !== this.leafId) {
       const problem = `The leaf is ${this.leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;
-      throw new SkeinError("conflict", { problem });
+      throw new SkeinError("conflict", { problem, advice: decideAnew });
     }
     return plan;
   }
@@ -231,7 +231,10 @@ export class SessionTree {
   commit(plan: Plan): void {
     const first = plan.nodes[0];
     if (first !== undefined && first.position !== this.#nodes.length) {
-      throw new SkeinError("conflict", { problem: "Other entries were added since this was planned" });
+      throw new SkeinError("conflict", {
+        problem: "Other entries were added since this was planned",
+        advice: decideAnew,
+      });
     }
     for (const node of plan.nodes) this.#add(node);
   }
@@ -287,6 +290,7 @@ export class SessionTree {
       if (id === undefined || !this.#missing.has(id)) continue;
       throw new SkeinError("conflict", {
         problem: `Entries of this session name ${id} as a parent that is lost`,
+        advice: "Use another id",
       });
     }
     return planEntries(items, {

@@ -20,7 +20,10 @@ export function applyPatch(meta: SessionMeta, patch: MetaPatch): SessionMeta {
   if (changed.length === 0) return meta;
   for (const [field, value] of changed) {
     if (writtenOnce.includes(field) && meta[field] !== undefined) {
-      throw new SkeinError("conflict", { problem: `"${field}" of a session is written once` });
+      throw new SkeinError("conflict", {
+        problem: `"${field}" of a session is written once`,
+        advice: "Leave it out; it stays as it is",
+      });
     }
     if (field === "label" && value !== null) checkLabel(value);
   }

@@ -17,7 +17,10 @@ export function planReset(
   options: { readonly sessionId?: string },
 ): ResetPlan {
   if (parseKey(key).form === "reset") {
-    throw new SkeinError("conflict", { problem: `Session ${sessionId} was reset before` });
+    throw new SkeinError("conflict", {
+      problem: `Session ${sessionId} was reset before`,
+      advice: "Reset the session that has its key now",
+    });
   }
   if (options.sessionId !== undefined) parseSessionId(options.sessionId);
   const { archived: _archived, ...kept } = meta;

@@ -1,4 +1,4 @@
-import { SkeinError } from "../core/errors.ts";
+import { decideAnew, SkeinError } from "../core/errors.ts";
 import { sessionIdProblem } from "../core/names.ts";
 
 /** The rules for state values, the same in every store. */
@@ -21,5 +21,8 @@ export function nextVersion(
 ): number {
   if (ifVersion === undefined || ifVersion === actual) return (actual ?? 0) + 1;
   const say = (version: number | null) => (version === null ? "absent" : `version ${version}`);
-  throw new SkeinError("conflict", { problem: `State "${key}" is ${say(actual)}, not ${say(ifVersion)}` });
+  throw new SkeinError("conflict", {
+    problem: `State "${key}" is ${say(actual)}, not ${say(ifVersion)}`,
+    advice: decideAnew,
+  });
 }

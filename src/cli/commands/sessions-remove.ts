@@ -50,7 +50,7 @@ async function purge(
   await confirm(terminal, `Delete ${shown} (${sessionId}) for good?`, options);
   if (!(await store.sessions.purge(scope, sessionId))) {
     const problem = `${sessionId} is no longer in the trash`;
-    throw new SkeinError("conflict", { problem });
+    throw new SkeinError("conflict", { problem, advice: "`skein sessions ls` shows whether somebody restored it" });
   }
   const payload: DeletedPayload = { key, sessionId, state: "purged" };
   answer(terminal, options, payload, [`${shown} is gone for good`]);

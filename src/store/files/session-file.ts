@@ -607,7 +607,10 @@ function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
   for (const path of [paths.log, paths.working]) {
     const bytes = readWhole(disk, path);
     if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;
-    throw new SkeinError("conflict", { problem: `The file ${path} is another session's` });
+    throw new SkeinError("conflict", {
+      problem: `The file ${path} is another session's`,
+      advice: "Choose another session id, or open that session by its id, which takes the file in",
+    });
   }
 }
 

@@ -118,7 +118,10 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const homeFor = (userId: string | null) => {
     const home = homeOf(namespace, userId);
     if (namespace === defaultNamespace || work.othersIn(home, userId) === 0) return home;
-    throw new SkeinError("conflict", { problem: `The namespace gives two users the folder "${home}"` });
+    throw new SkeinError("conflict", {
+      problem: `The namespace gives two users the folder "${home}"`,
+      advice: "Let it give each user a folder of their own",
+    });
   };
   const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
   const sessions = new FileSessions(catalogue, watch, homeFor, adoptByName);

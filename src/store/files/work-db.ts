@@ -1,6 +1,6 @@
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { SkeinError } from "../../core/errors.ts";
+import { decideAnew, SkeinError } from "../../core/errors.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { taken } from "../refusals.ts";
 import { Database } from "./database.ts";
@@ -95,6 +95,7 @@ export class WorkDb {
       if (Number(changes) === 0) {
         throw new SkeinError("conflict", {
           problem: `The session with the key ${fresh.key} is another one now`,
+          advice: decideAnew,
         });
       }
       this.#insert(fresh);
