@@ -59,7 +59,7 @@ describe("a compaction by hand", () => {
     await sessions.branch({}, "s", "a");
     await expect(
       compactByHand(sessions, {}, { ...record, leafId: "a" }, { summary: "x", keepFrom: "d" }),
-    ).rejects.toMatchObject({ code: "not_found" });
+    ).rejects.toMatchObject({ code: "invalid_entry" });
     await expect(compactByHand(sessions, {}, record, { summary: "x", keepFrom: "a" })).rejects.toMatchObject({
       code: "conflict",
     });

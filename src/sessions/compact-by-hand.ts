@@ -1,4 +1,3 @@
-import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { CompactedPayload } from "../protocol/session-changes.ts";
 import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
@@ -19,7 +18,7 @@ export async function compactByHand(
       advice: "Say in it what was said before the first kept entry",
     });
   }
-  const first = await entryOnBranch(sessions, scope, sessionId, keepFrom);
+  const first = await sessions.entry(scope, sessionId, keepFrom);
   if (first?.type === "message" && first.message.role === "toolResult") {
     throw new SkeinError("invalid_arguments", {
       problem: `${keepFrom} is a tool result, and its call would be gone`,
@@ -33,17 +32,4 @@ export async function compactByHand(
   const draft = { type: "compaction", summary, firstKeptEntryId: keepFrom, tokensBefore } as const;
   const { entries } = await sessions.append(scope, sessionId, [{ draft }], { expectedLeafId: leafId });
   return { key, sessionId, entryId: entries[0]?.id ?? "", firstKeptEntryId: keepFrom, tokensBefore };
-}
-
-/** One entry of the active branch, by the one behind it; an id that is not there is `not_found`. */
-async function entryOnBranch(
-  sessions: SessionStore,
-  scope: Scope,
-  sessionId: string,
-  id: string,
-): Promise<Entry | undefined> {
-  const page = async (bounds: { before?: string; after?: string }) =>
-    (await sessions.page(scope, sessionId, { along: "branch", ...bounds, limit: 1 }))?.entries[0];
-  const next = await page({ after: id });
-  return page(next === undefined ? {} : { before: next.id });
 }

@@ -23,23 +23,13 @@ export function entryIdAmong(ids: Iterable<string>, text: string): string | null
 
 /** The same for a session in a store. A whole id is asked for; only an ending has the session read through. */
 export async function findEntryId(folder: Folder, record: SessionRecord, text: string): Promise<string> {
-  if (await hasEntry(folder, record, text)) return text;
+  if ((await folder.store.sessions.entry(folder.scope, record.sessionId, text)) !== null) return text;
   const ids: string[] = [];
   for await (const id of entryIds(folder, record)) ids.push(id);
   const found = entryIdAmong(ids, text);
   if (found !== null) return found;
   const advice = "Take an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
   throw new SkeinError("not_found", { what: "Entry", name: text, advice });
-}
-
-async function hasEntry(folder: Folder, { sessionId }: SessionRecord, id: string): Promise<boolean> {
-  const { store, scope } = folder;
-  try {
-    return (await store.sessions.page(scope, sessionId, { along: "all", after: id, limit: 1 })) !== null;
-  } catch (error) {
-    if (error instanceof SkeinError && error.code === "not_found") return false;
-    throw error;
-  }
 }
 
 async function* entryIds({ store, scope }: Folder, { sessionId }: SessionRecord): AsyncGenerator<string> {
