@@ -1,20 +1,19 @@
 import { existsSync, globSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Clock } from "./core/clock.ts";
 import type { IdSource } from "./core/ids.ts";
-import { defaultNamespace } from "./core/namespace.ts";
 import type { SessionTree } from "./core/tree.ts";
 import type { SessionRecord, Store } from "./store/contract.ts";
 import { realDisk } from "./store/files/disk.ts";
 import { readWhole } from "./store/files/disk-files.ts";
-import { agentsIn } from "./store/files/folders.ts";
-import type { Namespace, SessionPaths } from "./store/files/layout.ts";
-import { blobsFolder, homeOf, sessionPaths, workDbName } from "./store/files/layout.ts";
+import type { Namespace } from "./store/files/layout.ts";
+import { workDbName } from "./store/files/layout.ts";
 import { readSessionFile } from "./store/files/read-session-file.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
+import { noSuchSession } from "./store/refusals.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
@@ -100,34 +99,28 @@ export function holdsSessions(root: string): boolean {
   return globSync(homes, { cwd: root }).length > 0;
 }
 
-/** Whose sessions are in a folder, by its own folders; the unnamed user is `null`. */
-export function usersOf(root: string): (string | null)[] {
-  const homes = new Map([...agentsIn(root, realDisk)].map(({ home, userId }) => [home, userId]));
-  return [...new Set(homes.values())].filter((userId) => userId !== undefined);
-}
-
-type Placed = Pick<SessionRecord, "userId" | "agentId" | "sessionId">;
+type Placed = Pick<SessionRecord, "userId" | "sessionId">;
 
 /** The working set of a session in a folder: what pi and others open. */
-export function transcriptPath(root: string, session: Placed): string {
-  return pathsOf(root, session).working;
+export function transcriptPath(store: FilesStore, session: Placed): string {
+  return filesOf(store, session).working;
 }
 
 /** Everything that was ever said in a session, its damage too, read at once. */
-export function readLog(root: string, session: Placed): Promise<SessionTree> {
-  return readSessionFile(logPath(root, session));
+export function readLog(store: FilesStore, session: Placed): Promise<SessionTree> {
+  return readSessionFile(logPath(store, session));
 }
 
-export function logPath(root: string, session: Placed): string {
-  return pathsOf(root, session).log;
+export function logPath(store: FilesStore, session: Placed): string {
+  return filesOf(store, session).log;
 }
 
 /** The blobs of a session, read when they are asked for. */
-export function readBlobs(root: string, { userId, agentId }: Placed): (sha256: string) => Uint8Array | null {
-  const folder = blobsFolder(root, { home: homeOf(defaultNamespace, userId), agentId });
+export function readBlobs(store: FilesStore, session: Placed): (sha256: string) => Uint8Array | null {
+  const folder = join(dirname(dirname(logPath(store, session))), "blobs");
   return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
 }
 
-function pathsOf(root: string, { userId, agentId, sessionId }: Placed): SessionPaths {
-  return sessionPaths(root, { home: homeOf(defaultNamespace, userId), agentId }, sessionId);
+function filesOf({ upkeep }: FilesStore, { userId, sessionId }: Placed): { log: string; working: string } {
+  return upkeep.files(userId === null ? {} : { userId }, sessionId) ?? noSuchSession(sessionId);
 }

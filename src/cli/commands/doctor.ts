@@ -1,5 +1,5 @@
 import type { CheckFinding, Recovery } from "../../compose.ts";
-import { holdsSessions, openFolder, usersOf } from "../../compose.ts";
+import { holdsSessions, openFolder } from "../../compose.ts";
 import { effectiveConfigText, sourceText } from "../../config/effective.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
@@ -69,7 +69,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   try {
     const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
     findings.push(...found);
-    const users = options.user === undefined ? usersOf(root) : [options.user];
+    const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
     const work = { store, users, rules, now: terminal.now(), hasOpenRun: () => false };
     const decisions = planMaintenance(await maintenanceInput(work));

@@ -38,10 +38,10 @@ export async function exportCommand(terminal: Terminal, name: string, options: E
     return;
   }
   await withFolder(terminal, options, async (folder) => {
-    const { root } = folder.store;
+    const { store } = folder;
     const record = await findSession(folder, name);
-    const tree = await readLog(root, record);
-    write(terminal, { tree, key: record.key, blobOf: readBlobs(root, record), format }, options);
+    const tree = await readLog(store, record);
+    write(terminal, { tree, key: record.key, blobOf: readBlobs(store, record), format }, options);
   });
 }
 

@@ -80,7 +80,7 @@ async function printSessions(
   const { store, scope, asker } = folder;
   const place = {
     path: store.root,
-    transcriptPath: (session: ListedSession) => transcriptPath(store.root, session),
+    transcriptPath: (session: ListedSession) => transcriptPath(store, session),
   };
   await bringUpIndex(terminal, folder);
   const { payload, page } = await listSessions(store.sessions, scope, query, place);

@@ -39,7 +39,7 @@ export async function newCommand(
       answer(terminal, options, sessionState(record), [
         `made ${displayKey(record.key, asker)}`,
         ["id", record.sessionId],
-        ["file", transcriptPath(store.root, record)],
+        ["file", transcriptPath(store, record)],
       ]);
     },
     "create",
@@ -74,7 +74,7 @@ export async function forkCommand(terminal: Terminal, name: string, options: For
     answer(terminal, options, payload, [
       `made ${displayKey(record.key, asker)} from ${displayKey(from.key, asker)}`,
       ["id", record.sessionId],
-      ["file", transcriptPath(store.root, record)],
+      ["file", transcriptPath(store, record)],
     ]);
   });
 }

@@ -22,8 +22,8 @@ export async function repairSession(terminal: Terminal, name: string, options: G
 async function damageOf(terminal: Terminal, name: string, options: GlobalOptions): Promise<RepairPayload> {
   return withFolder(terminal, options, async (folder) => {
     const record = await findSession(folder, name);
-    const { root } = folder.store;
-    return damageIn(logPath(root, record), await readLog(root, record));
+    const { store } = folder;
+    return damageIn(logPath(store, record), await readLog(store, record));
   });
 }
 

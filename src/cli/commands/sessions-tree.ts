@@ -19,7 +19,7 @@ export async function showTree(
     ? treeView(await readSessionFile(pathFrom(terminal, name)))
     : await withFolder(terminal, options, async (folder) => {
         const record = await findSession(folder, name);
-        return treeView(await readLog(folder.store.root, record), record.key);
+        return treeView(await readLog(folder.store, record), record.key);
       });
   if (options.json === true) {
     printJson(terminal, view);

@@ -1,5 +1,6 @@
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { adoptFile, lookAt } from "./adopt-file.ts";
@@ -63,7 +64,7 @@ export async function checkFiles(parts: CheckParts): Promise<void> {
   checkDatabases(parts);
   checkDisk(parts);
   await checkFolders(parts);
-  checkLogs(parts);
+  await checkLogs(parts);
   await checkIndex(parts);
 }
 
@@ -158,12 +159,13 @@ function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
 }
 
 /** Every log that is known: whether it is there, and whether its lines can be read. */
-function checkLogs(parts: CheckParts): void {
+async function checkLogs(parts: CheckParts): Promise<void> {
   const { catalogue, progress } = parts;
   const { disk } = catalogue.settings;
   const rows = catalogue.work.live().filter(({ state }) => state === "live");
   for (const [index, row] of rows.entries()) {
     progress(index, rows.length);
+    await nextTurn();
     const file = catalogue.pathsOf(row).log;
     const bytes = readOwn(disk, file);
     if (bytes === null) {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IndexService } from "./index-service.ts";
 import type { UnreadLog } from "./indexer.ts";
 import { indexDbName } from "./layout.ts";
@@ -60,6 +61,8 @@ export class IndexFeed {
     this.service.follow();
     const total = this.#work.dirty().length;
     for (let left = total, fruitless = 0; ; ) {
+      // In place, each round keeps everybody waiting: signals and timers have their turn in between.
+      await nextTurn();
       const { behind, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
       for (const each of problems) this.#reportOnce(each);
