@@ -161,23 +161,26 @@ describe("whose a file is", () => {
     await store.close();
   });
 
-  test("[FS16] a folder that several users have says so, and each log says whose it is", async () => {
-    for (const shared of [["all"], [], ["users", "all"]]) {
+  test("[FS16] a folder has one user: whoever comes second is refused, at once and after the databases are lost", async () => {
+    for (const shared of [["all"], ["people", "all"]]) {
       const root = folder();
       const first = await opened(root, { namespace: () => shared });
-      await Promise.all([create(first.store, ann, "hers"), create(first.store, bob, "his")]);
-      await create(first.store, scope, "mine");
+      const results = await Promise.allSettled([
+        create(first.store, ann, "hers"),
+        create(first.store, bob, "his"),
+      ]);
+      expect(results.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
       await first.store.close();
-      expect(JSON.parse(readFileSync(join(root, ...shared, "user.json"), "utf8"))).toEqual({ shared: true });
-      writeFileSync(join(sessionsOf(root, shared.join("/")), "pi.jsonl"), foreign("pi"));
+      const owner = results[0]?.status === "fulfilled" ? ann : bob;
+      const other = owner === ann ? bob : ann;
+      expect(JSON.parse(readFileSync(join(root, ...shared, "user.json"), "utf8"))).toEqual({
+        userId: owner.userId,
+      });
       loseDatabases(root);
-      const { store, reports } = await opened(root, { namespace: () => shared });
-      expect((await store.sessions.get(ann, "hers"))?.userId).toBe("ann");
-      expect((await store.sessions.get(bob, "his"))?.userId).toBe("bob");
-      expect((await store.sessions.get(scope, "mine"))?.userId).toBe(null);
-      expect(await store.sessions.get(bob, "hers")).toBeNull();
-      expect(await store.sessions.get(ann, "pi")).toBeNull();
-      expect(reports.filter(({ kind }) => kind === "not_taken_in").length).toBeGreaterThan(0);
+      const { store } = await opened(root, { namespace: () => shared });
+      await expect(create(store, other, "late")).rejects.toMatchObject({ code: "conflict" });
+      await expect(store.blobs.put(other, Buffer.from("b"))).rejects.toMatchObject({ code: "conflict" });
+      expect(await store.sessions.get(other, owner === ann ? "hers" : "his")).toBeNull();
       await store.close();
     }
   });

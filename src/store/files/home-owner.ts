@@ -1,4 +1,5 @@
 import { dirname, join } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
 import { userIdOfSegment, userSegment } from "../../core/path-segment.ts";
 import { isRecord } from "../../core/shape.ts";
@@ -11,7 +12,7 @@ type Alone = Pick<LockSettings, "exclusively">;
 
 /**
  * Whose a home is. The default ones say it by their name; any other says it in its `user.json`: `{"userId": …}`, `null`
- * for the unnamed user, or `{"shared": true}` where several users have it. `undefined`: nothing says it.
+ * for the unnamed user. `undefined`: nothing says it.
  */
 export type HomeOwner = string | null | undefined;
 
@@ -21,7 +22,6 @@ export function userFile(root: string, home: string): string {
 
 export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
   const said = saidIn(userFile(root, home), disk);
-  if (said === "shared") return undefined;
   const named = ownerByName(home);
   if (named !== undefined || said === null) return named;
   // Under `users` a name that is a hash must be that of whoever is written down.
@@ -31,32 +31,41 @@ export function ownerOf(root: string, home: string, disk: Disk): HomeOwner {
     : said.userId;
 }
 
+/** Refuses a home that is another user's: their blobs and originals would lie together. */
+export function checkOwner(root: string, home: string, disk: Disk, userId: string | null): void {
+  const owner = ownerOf(root, home, disk);
+  if (owner !== undefined && owner !== userId) refuseShared(home);
+}
+
+function refuseShared(home: string): never {
+  throw new SkeinError("conflict", {
+    problem: `The namespace gives two users the folder "${home}"`,
+    advice: "Let it give each user a folder of their own",
+  });
+}
+
 /** Writes down whose a home is where its name does not say so, before anything else is there. */
 export async function noteOwner(
   settings: { readonly root: string; readonly disk: Disk; readonly lock: Alone; newId(): string },
   home: string,
   userId: string | null,
 ): Promise<void> {
-  const named = ownerByName(home);
-  if (named === userId) return;
   const { root, disk, lock, newId } = settings;
+  checkOwner(root, home, disk, userId);
+  if (ownerOf(root, home, disk) !== undefined) return;
   const path = userFile(root, home);
-  for (;;) {
-    const said = saidIn(path, disk);
-    if (said === "shared" || (said !== null && said.userId === userId)) return;
-    const isAlone = named === undefined && said === null;
-    const bytes = Buffer.from(`${JSON.stringify(isAlone ? { userId } : { shared: true })}\n`);
-    await makeFolderDurably(disk, dirname(path));
-    const temporary = await writeBeside(disk, path, bytes, newId(), true);
-    // Two users who come at once must not each write down that they are alone.
-    const isDone = lock.exclusively(() => {
-      const isAsSeen = JSON.stringify(saidIn(path, disk)) === JSON.stringify(said);
-      if (isAsSeen) disk.rename(temporary, path);
-      return isAsSeen;
-    });
-    if (isDone) return disk.syncFolder(dirname(path));
-    disk.unlink(temporary);
-  }
+  await makeFolderDurably(disk, dirname(path));
+  const bytes = Buffer.from(`${JSON.stringify({ userId })}\n`);
+  const temporary = await writeBeside(disk, path, bytes, newId(), true);
+  // Two users who come at once must not each write down that it is theirs.
+  const isFirst = lock.exclusively(() => {
+    const isFree = saidIn(path, disk) === null;
+    if (isFree) disk.rename(temporary, path);
+    return isFree;
+  });
+  if (!isFirst) disk.unlink(temporary);
+  checkOwner(root, home, disk, userId);
+  await disk.syncFolder(dirname(path));
 }
 
 /** By the name of a default home alone. */
@@ -74,13 +83,12 @@ function isDefault(home: string): boolean {
   return /^users\/[^/]+$/.test(home);
 }
 
-function saidIn(path: string, disk: Disk): { readonly userId: string | null } | "shared" | null {
+function saidIn(path: string, disk: Disk): { readonly userId: string | null } | null {
   const bytes = readOwn(disk, path);
   if (bytes === null) return null;
   try {
     const held: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
     if (!isRecord(held)) return null;
-    if (held.shared === true) return "shared";
     if (held.userId === null) return { userId: null };
     if (typeof held.userId !== "string") return null;
     userSegment(held.userId); // what cannot be a user id is none

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
-import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
@@ -15,6 +14,7 @@ import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
 import { realDisk } from "./disk.ts";
+import { checkOwner } from "./home-owner.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import { IndexThread } from "./index-thread.ts";
@@ -117,11 +117,8 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const watch = new ChangeFeed();
   const homeFor = (userId: string | null) => {
     const home = homeOf(namespace, userId);
-    if (namespace === defaultNamespace || work.othersIn(home, userId) === 0) return home;
-    throw new SkeinError("conflict", {
-      problem: `The namespace gives two users the folder "${home}"`,
-      advice: "Let it give each user a folder of their own",
-    });
+    if (namespace !== defaultNamespace) checkOwner(root, home, disk, userId);
+    return home;
   };
   const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
   const sessions = new FileSessions(catalogue, watch, homeFor, adoptByName);
