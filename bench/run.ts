@@ -1,64 +1,81 @@
-// npm run bench: how reading, linking and the context grow with a session. Times are medians of several runs.
-import { mkdirSync, writeFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
-import { fileURLToPath } from "node:url";
-import { parseSession } from "../src/core/parse-session.ts";
-import { SessionTree } from "../src/core/tree.ts";
+// npm run bench: measures what docs/benchmarks.md shows. Arguments: names of rows (all, if none),
+// --quick (sizes / 20), --no-peers, --save (results and report), --report (only the report, from saved results).
+import { loadavg } from "node:os";
+import { parseArgs } from "node:util";
+import { compile } from "./build.ts";
+import { installPeers, peerVersions } from "./install-peers.ts";
+import { commit, machine } from "./machine.ts";
+import { formatFigures } from "./render.ts";
+import { writeReport } from "./report.ts";
+import type { RowResult } from "./results.ts";
+import { writeResult } from "./results.ts";
+import { rows } from "./rows/all.ts";
+import type { Row } from "./rows/row.ts";
+import type { Side } from "./sides.ts";
+import { sides } from "./sides.ts";
+import { Workshop } from "./workshop.ts";
 
-interface Row {
-  entries: number;
-  megabytes: number;
-  parseMs: number;
-  linkMs: number;
-  contextMs: number;
-  contextNsPerEntry: number;
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    quick: { type: "boolean", default: false },
+    save: { type: "boolean", default: false },
+    report: { type: "boolean", default: false },
+    "no-peers": { type: "boolean", default: false },
+  },
+});
+
+const unknown = positionals.filter((name) => !rows.some((row) => row.name === name));
+if (unknown.length > 0) {
+  console.error(`no such row: ${unknown.join(", ")}. Rows: ${rows.map(({ name }) => name).join(", ")}`);
+  process.exit(2);
+}
+if (values.report) {
+  writeReport();
+  process.exit(0);
 }
 
-const sizes = [10_000, 50_000, 100_000, 200_000, 500_000];
-const text = "x".repeat(850);
-
-function session(entries: number): Buffer {
-  const lines = [JSON.stringify({ type: "session", version: 3, id: "bench", timestamp: "", cwd: "/" })];
-  for (let index = 0; index < entries; index++) {
-    const message = { role: "user", content: [{ type: "text", text }], timestamp: index };
-    const parentId = index === 0 ? null : `entry-${index - 1}`;
-    lines.push(JSON.stringify({ type: "message", id: `entry-${index}`, parentId, timestamp: "", message }));
-  }
-  return Buffer.concat(lines.map((line) => Buffer.from(`${line}\n`)));
-}
-
-function median(runs: number, work: () => unknown): number {
-  const times = Array.from({ length: runs }, () => {
-    const started = performance.now();
-    work();
-    return performance.now() - started;
+if (!values["no-peers"]) installPeers();
+compile();
+const shop = new Workshop({ isQuick: values.quick, withPeers: !values["no-peers"] });
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    shop.close();
+    process.exit(1);
   });
-  return times.toSorted((a, b) => a - b)[Math.floor(runs / 2)] ?? 0;
 }
+try {
+  for (const row of rows.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+    const result = await measure(row);
+    if (values.save) writeResult(result);
+  }
+} finally {
+  shop.close();
+}
+if (values.save) writeReport();
 
-function measure(entries: number): Row {
-  const bytes = session(entries);
-  const runs = entries > 100_000 ? 3 : 7;
-  const parsed = parseSession(bytes);
-  const tree = SessionTree.from(parsed);
-  const contextMs = median(runs, () => tree.context());
+async function measure(row: Row): Promise<RowResult> {
+  const started = performance.now();
+  console.log(`\n${row.title}${values.quick ? " (quick: sizes / 20)" : ""}`);
+  const left = shop.leftOut.length;
+  const load = Number((loadavg()[0] ?? 0).toFixed(1));
+  const points = await row.measure(shop);
+  for (const point of points)
+    console.log(`  ${point.case.padEnd(20)} ${point.side.padEnd(22)} ${formatFigures(point.figures)}`);
+  console.log(`  took ${((performance.now() - started) / 1000).toFixed(0)} s`);
+  const measured = new Set(points.map(({ side }) => side));
+  const packages = (Object.values(sides) as Side[])
+    .filter(({ name }) => measured.has(name))
+    .flatMap((side) => side.packages);
   return {
-    entries,
-    megabytes: Math.round(bytes.length / 1e6),
-    parseMs: Math.round(median(runs, () => parseSession(bytes))),
-    linkMs: Math.round(median(runs, () => SessionTree.from(parsed))),
-    contextMs: Number(contextMs.toFixed(1)),
-    contextNsPerEntry: Math.round((contextMs * 1e6) / entries),
+    row: row.name,
+    measuredAt: new Date().toISOString(),
+    machine: machine(),
+    commit: commit(),
+    load,
+    isQuick: values.quick,
+    versions: peerVersions(packages),
+    points,
+    leftOut: shop.leftOut.slice(left),
   };
-}
-
-const rows = sizes.map(measure);
-console.table(rows);
-const machine = `${cpus()[0]?.model ?? "unknown"} × ${cpus().length}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.versions.node}`;
-console.log(machine);
-if (process.argv.includes("--save")) {
-  const results = fileURLToPath(new URL("results/", import.meta.url));
-  mkdirSync(results, { recursive: true });
-  writeFileSync(`${results}core.json`, `${JSON.stringify({ machine, rows }, null, 2)}\n`);
-  console.log("written to bench/results/core.json");
 }

@@ -1,0 +1,11 @@
+import { spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** Compiles sources and benchmark as the package is compiled: what is measured is what a user runs. */
+export function compile(): void {
+  rmSync(fileURLToPath(new URL(".build", import.meta.url)), { recursive: true, force: true });
+  const project = fileURLToPath(new URL("tsconfig.json", import.meta.url));
+  const { status, stdout, error } = spawnSync("tsc", ["--project", project], { encoding: "utf8" });
+  if (status !== 0) throw new Error(`the benchmark does not compile:\n${stdout}${error?.message ?? ""}`);
+}

@@ -1,0 +1,144 @@
+import { linkSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { SessionInit, Store } from "../src/store/contract.ts";
+import { openFilesStore } from "../src/store/files/store.ts";
+import { items } from "./messages.ts";
+import { bringUp, keyOf } from "./ours.ts";
+import { writeTranscript } from "./peers/claude.ts";
+import type { Figures, Job } from "./side.ts";
+import { longSessionText } from "./side.ts";
+import { mixed, seeded, stockOfTexts } from "./texts.ts";
+
+/** What rows read: made by the store's own API, without syncs, and with the index brought up. */
+
+export const acts: Readonly<Record<string, (job: Job) => Promise<Figures>>> = {
+  grown,
+  compacted,
+  listed,
+  linkedForPi,
+  writtenForClaude,
+  searchable,
+};
+
+const cwd = "/home/ann/project";
+const batch = 1000;
+const keptByCompaction = 200;
+const saidSince = 50;
+
+async function withStore(folder: string, act: (store: Store) => Promise<void>): Promise<Figures> {
+  const started = performance.now();
+  const store = await openFilesStore({ root: folder, durability: "os" });
+  await act(store);
+  await bringUp(store);
+  await store.close();
+  return { ms: performance.now() - started };
+}
+
+/** A long session. The ids of some of its entries go into a file beside the store. */
+async function grow({ folder, sessionId = "", count = 0 }: Job, isCompacted: boolean): Promise<Figures> {
+  const textOf = stockOfTexts(longSessionText);
+  const ids: string[] = [];
+  return withStore(folder, async (store) => {
+    const { sessions } = store;
+    await sessions.create({}, { key: keyOf(sessionId), sessionId, cwd });
+    const add = async (from: number, to: number) => {
+      for (let at = from; at < to; at += batch) {
+        const { entries } = await sessions.append({}, sessionId, items(at, Math.min(batch, to - at), textOf));
+        ids.push(...entries.map(({ id }) => id));
+        if (at % (50 * batch) === 0) await sessions.list({}, { limit: 1 });
+      }
+    };
+    await add(0, isCompacted ? count - saidSince - 1 : count);
+    if (isCompacted) {
+      const firstKeptEntryId = ids.at(-keptByCompaction) ?? null;
+      const summary = textOf(0);
+      const draft = { type: "compaction", summary, firstKeptEntryId, tokensBefore: count * 250 } as const;
+      await sessions.append({}, sessionId, [{ draft }]);
+      await add(count - saidSince, count);
+    }
+    const some = ids.filter((_, index) => index > 20 && index % Math.ceil(ids.length / 200) === 0);
+    writeFileSync(join(folder, "..", `ids-${sessionId}.json`), JSON.stringify(some));
+  });
+}
+
+function grown(job: Job): Promise<Figures> {
+  return grow(job, false);
+}
+
+function compacted(job: Job): Promise<Figures> {
+  return grow(job, true);
+}
+
+/** Session number so-and-so of many: three agents, several kinds, some with a label and a name. */
+function initOf(number: number): SessionInit {
+  const agent = ["main", "helper", "scout"][number % 3];
+  const rest = [`session:s${number}`, `slack:group:G${number}`, `cron:weekly-${number}`, `user:u${number}`];
+  const key = `agent:${agent}:${rest[number % 4]}`;
+  const meta = number % 5 === 0 ? { label: `weekly ${number}`, displayName: `Report ${number}` } : {};
+  return { key, sessionId: `s${number}`, cwd, meta };
+}
+
+const shortText = stockOfTexts(200, 64);
+
+function textsOf(number: number): [string, string] {
+  return [shortText(number), shortText(number + 1)];
+}
+
+/**
+ * Many short sessions. Creating one syncs files and folder, so many are under way at once; and the index is brought up
+ * every so often, because what is behind is looked through at each list.
+ */
+async function listed({ folder, count = 0 }: Job): Promise<Figures> {
+  const atOnce = 64;
+  const atATime = 2000;
+  const started = performance.now();
+  for (let first = 0; first < count; first += atATime) {
+    await withStore(folder, async ({ sessions }) => {
+      let next = first;
+      const work = async () => {
+        for (let number = next++; number < Math.min(count, first + atATime); number = next++) {
+          const init = initOf(number);
+          await sessions.create({}, init);
+          const texts = textsOf(number);
+          await sessions.append(
+            {},
+            init.sessionId ?? "",
+            items(0, 2, (index) => texts[index] ?? ""),
+          );
+        }
+      };
+      await Promise.all(Array.from({ length: atOnce }, work));
+    });
+  }
+  return { ms: performance.now() - started };
+}
+
+/** The same transcripts for pi, which reads our files: second names in a folder of its own. */
+async function linkedForPi({ folder, file = "" }: Job): Promise<Figures> {
+  const target = join(folder, "sessions", "--home-ann-project--");
+  mkdirSync(target, { recursive: true });
+  const names = readdirSync(file, { recursive: true, encoding: "utf8" });
+  const sessions = names.filter((name) => name.endsWith(".jsonl") && !name.endsWith(".log.jsonl"));
+  for (const name of sessions) linkSync(join(file, name), join(target, name.replaceAll("/", "_")));
+  return { sessions: sessions.length };
+}
+
+async function writtenForClaude({ folder, count = 0 }: Job): Promise<Figures> {
+  for (let number = 0; number < count; number++)
+    writeTranscript(folder, number, textsOf(number), 1_790_000_000_000 + number * 1000);
+  return { sessions: count };
+}
+
+/** Many sessions of a thousand messages, English and Chinese. */
+async function searchable({ folder, count = 0 }: Job): Promise<Figures> {
+  const random = seeded(11);
+  const textOf = () => mixed(random, 20 + Math.floor(random() * 60));
+  return withStore(folder, async (store) => {
+    for (let from = 0; from < count; from += batch) {
+      const sessionId = `search-${from / batch}`;
+      await store.sessions.create({}, { key: keyOf(sessionId), sessionId, cwd });
+      await store.sessions.append({}, sessionId, items(0, Math.min(batch, count - from), textOf));
+      if (from % (20 * batch) === 0) await store.sessions.list({}, { limit: 1 });
+    }
+  });
+}

@@ -1,0 +1,29 @@
+import { fork } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Answer, Order } from "./child.ts";
+import type { Figures } from "./side.ts";
+
+const childFile = fileURLToPath(new URL(".build/bench/child.js", import.meta.url));
+
+export class ChildProblem extends Error {}
+
+/** Does one act in a fresh process, from compiled JavaScript: its memory and its warm-up are its own. */
+export async function inChild(order: Order, options: { heapMb?: number; env?: Record<string, string> } = {}) {
+  if (!existsSync(childFile)) throw new Error("the benchmark is not compiled; begin with bench/run.ts");
+  const execArgv = options.heapMb === undefined ? [] : [`--max-old-space-size=${options.heapMb}`];
+  const child = fork(childFile, { execArgv, env: { ...process.env, ...options.env }, silent: true });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (bytes) => (said += String(bytes)));
+  return new Promise<Figures>((resolve, reject) => {
+    child.once("message", (answer: Answer) => {
+      if ("figures" in answer) resolve(answer.figures);
+      else reject(new ChildProblem(answer.problem));
+    });
+    child.once("error", reject);
+    child.once("exit", (code, signal) => {
+      reject(new ChildProblem(`it ended with ${signal ?? code}: ${said.slice(-400)}`));
+    });
+    child.send(order);
+  });
+}

@@ -1,0 +1,14 @@
+import { spawnSync } from "node:child_process";
+import { cpus, totalmem } from "node:os";
+
+/** What a figure cannot be read without. */
+export function machine(): string {
+  const [first] = cpus();
+  const memory = Math.round(totalmem() / 2 ** 30);
+  return `${first?.model ?? "unknown"} × ${cpus().length}, ${memory} GiB, ${process.platform} ${process.arch}, Node ${process.versions.node}`;
+}
+
+export function commit(): string {
+  const { stdout } = spawnSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" });
+  return stdout?.trim() ?? "";
+}

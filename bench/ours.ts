@@ -1,0 +1,183 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setImmediate as immediate, setTimeout as sleep } from "node:timers/promises";
+import type { SessionQuery, Store } from "../src/store/contract.ts";
+import { openFilesStore } from "../src/store/files/store.ts";
+import { items } from "./messages.ts";
+import type { Acts, Figures, Job } from "./side.ts";
+import { bytesIn, removeQuietly, textLength, timed, timedOften, watchMemory } from "./side.ts";
+import { seeded, stockOfTexts } from "./texts.ts";
+
+/** Skein, by nothing but the store's contract. */
+
+const cwd = "/home/ann/project";
+const scope = {};
+export const keyOf = (sessionId: string) => `agent:main:session:${sessionId}`;
+
+export const acts: Acts = { append, open, load, fork, page, list, disk, start, search };
+
+async function withStore<T>(job: Job, act: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openFilesStore({ root: job.folder, durability: job.durability ?? "full" });
+  try {
+    return await act(store);
+  } finally {
+    await store.close();
+  }
+}
+
+async function append(job: Job): Promise<Figures> {
+  const { count = 1, sessions = 1, warmUp = 500 } = job;
+  const names = Array.from({ length: sessions }, (_, index) => `bench-${index}`);
+  const warm = { ...job, folder: `${job.folder}.warm-up` };
+  if (warmUp > 0) await withStore(warm, (store) => appendTo(store, names, { ...warm, count: warmUp }));
+  removeQuietly(warm.folder);
+  const ms = await withStore(job, (store) => appendTo(store, names, job));
+  return { ms, perSecond: count / (ms / 1000), usPerMessage: (ms * 1000) / count };
+}
+
+async function appendTo({ sessions }: Store, names: readonly string[], job: Job): Promise<number> {
+  const { count = 1, batch = 1 } = job;
+  const textOf = stockOfTexts(textLength);
+  const share = Math.ceil(count / names.length);
+  for (const sessionId of names) await sessions.create(scope, { key: keyOf(sessionId), sessionId, cwd });
+  const fill = async (sessionId: string) => {
+    for (let from = 0; from < share; from += batch)
+      await sessions.append(scope, sessionId, items(from, Math.min(batch, share - from), textOf));
+  };
+  return timed(() => Promise.all(names.map(fill)));
+}
+
+/** A session that this process has not seen, in a store that runs: its context, then the first append. */
+async function open(job: Job): Promise<Figures> {
+  const { sessionId = "", byteBudget } = job;
+  const textOf = stockOfTexts(textLength);
+  const started = performance.now();
+  return withStore(job, async ({ sessions }) => {
+    const storeMs = performance.now() - started;
+    const options = byteBudget === undefined ? {} : { byteBudget };
+    let messages = 0;
+    const { result: ms, rssMb } = await watchMemory(() =>
+      timed(async () => {
+        messages = (await sessions.context(scope, sessionId, options))?.messages.length ?? 0;
+      }),
+    );
+    const appendMs = await timed(() => sessions.append(scope, sessionId, items(0, 1, textOf)));
+    return { ms, appendMs, storeMs, rssMb, messages };
+  });
+}
+
+async function load(job: Job): Promise<Figures> {
+  return withStore(job, async ({ sessions }) => {
+    let messages = 0;
+    const ms = await timed(async () => {
+      messages = (await sessions.context(scope, "bench-0"))?.messages.length ?? 0;
+    });
+    return { ms, messages };
+  });
+}
+
+async function fork(job: Job): Promise<Figures> {
+  return withStore(job, async ({ sessions }) => {
+    const sessionId = `fork-${process.pid}`;
+    const leafId = (await sessions.get(scope, "bench-0"))?.leafId ?? null;
+    const ms = await timed(() =>
+      sessions.fork(scope, "bench-0", leafId, { key: keyOf(sessionId), sessionId, cwd }),
+    );
+    await sessions.remove(scope, sessionId);
+    return { ms };
+  });
+}
+
+/** The last twenty, and twenty before each of some entries. */
+async function page(job: Job): Promise<Figures> {
+  const { sessionId = "", ids = [] } = job;
+  return withStore(job, async ({ sessions }) => {
+    const read = (before?: string) =>
+      sessions.page(scope, sessionId, {
+        along: "branch",
+        limit: 20,
+        ...(before === undefined ? {} : { before }),
+      });
+    const firstMs = await timed(() => read());
+    const lastMs = await timedOften(50, () => read());
+    const anywhereMs = await timedOften(50, (round) => read(ids[(round * 37) % ids.length]));
+    return { firstMs, lastMs, anywhereMs };
+  });
+}
+
+function queryOf(filter: Job["filter"]): SessionQuery {
+  if (filter === "filtered") return { kinds: ["group", "cron"], activeSince: 1 };
+  return filter === "text" ? { text: "weekly 77" } : {};
+}
+
+async function list(job: Job): Promise<Figures> {
+  const narrowed = job.filter === "filtered" ? { agentId: "helper" } : scope;
+  return withStore(job, async ({ sessions }) => {
+    let listed = 0;
+    const firstMs = await timed(() => sessions.list(narrowed, queryOf(job.filter)));
+    const ms = await timedOften(50, async () => {
+      listed = (await sessions.list(narrowed, queryOf(job.filter))).sessions.length;
+    });
+    return { ms, firstMs, listed };
+  });
+}
+
+async function disk(job: Job): Promise<Figures> {
+  await withStore(job, bringUp);
+  const payload = job.payload ?? (job.count ?? 1) * textLength;
+  const bytes = bytesIn(job.folder, (path) => path.endsWith(".jsonl"));
+  const index = bytesIn(job.folder, (path) => /\.db(-wal|-shm)?$/.test(path));
+  return { bytes, ratio: bytes / payload, indexBytes: index, indexRatio: index / payload };
+}
+
+/** As in a system that runs: lists and searches find everything. */
+export async function bringUp({ sessions }: Store): Promise<void> {
+  for (;;) {
+    const { behind } = await sessions.list(scope, { limit: 1 });
+    if (behind === 0) return;
+    await sleep(20);
+  }
+}
+
+async function start(job: Job): Promise<Figures> {
+  const started = performance.now();
+  return withStore(job, async ({ sessions }) => {
+    const openMs = performance.now() - started;
+    const { result: listMs, rssMb } = await watchMemory(() => timed(() => sessions.list(scope, {})));
+    return { ms: openMs + listMs, openMs, listMs, rssMb };
+  });
+}
+
+/** Queries one after the other while a clock listens to how long the event loop was away. */
+async function search(job: Job): Promise<Figures> {
+  const { queries = [] } = job;
+  return withStore(job, async (store) => {
+    const random = seeded(3);
+    for (let round = 0; round < 20; round++)
+      await store.search.search(scope, { text: queries[Math.floor(random() * queries.length)] ?? "" });
+    const delay = monitorEventLoopDelay({ resolution: 1 });
+    const times: number[] = [];
+    let hits = 0;
+    delay.enable();
+    // Its first tick is only where it begins to count.
+    await sleep(20);
+    for (const text of queries) {
+      times.push(
+        await timed(async () => {
+          hits += (await store.search.search(scope, { text })).hits.length;
+        }),
+      );
+      await immediate();
+    }
+    await sleep(20);
+    delay.disable();
+    const sorted = times.toSorted((a, b) => a - b);
+    const at = (part: number) => sorted[Math.floor(sorted.length * part)] ?? 0;
+    return {
+      p50Ms: at(0.5),
+      p95Ms: at(0.95),
+      maxMs: sorted.at(-1) ?? 0,
+      blockedMs: delay.max / 1e6,
+      hitsPerQuery: hits / queries.length,
+    };
+  });
+}

@@ -1,0 +1,73 @@
+import type { Figure } from "./results.ts";
+
+/** Figures as people read them; the unit is in a figure's name. */
+
+const names: Readonly<Record<string, string>> = {
+  ms: "time",
+  perSecond: "messages",
+  usPerMessage: "a message",
+  rssMb: "memory",
+  storeMs: "store opened",
+  appendMs: "first append",
+  firstMs: "first call",
+  lastMs: "last 20",
+  anywhereMs: "20 anywhere",
+  bytes: "bytes",
+  ratio: "of payload",
+  indexBytes: "index",
+  indexRatio: "index of payload",
+  openMs: "store opened",
+  listMs: "first list",
+  p50Ms: "p50",
+  p95Ms: "p95",
+  maxMs: "longest",
+  blockedMs: "event loop away",
+  hitsPerQuery: "hits a query",
+  parseMs: "read",
+  linkMs: "link",
+  contextMs: "context",
+  parseUsPerEntry: "read, an entry",
+};
+
+export function figureName(name: string): string {
+  return names[name] ?? name;
+}
+
+export function formatValue(name: string, value: number): string {
+  if (name.endsWith("Ms") || name === "ms") return formatMs(value);
+  if (name.startsWith("us") || name.includes("Us")) return `${digits(value)} µs`;
+  if (name === "perSecond") return `${digits(value)}/s`;
+  if (name.endsWith("Mb")) return `${digits(value)} MB`;
+  if (name.toLowerCase().endsWith("bytes")) return `${digits(value / 1e6)} MB`;
+  if (name.toLowerCase().endsWith("ratio")) return `${value.toFixed(2)} ×`;
+  return digits(value);
+}
+
+function formatMs(value: number): string {
+  if (value >= 10_000) return `${digits(value / 1000)} s`;
+  return value < 0.1 ? `${digits(value * 1000)} µs` : `${digits(value)} ms`;
+}
+
+/** Three digits that count, thousands apart. */
+export function digits(value: number): string {
+  if (Math.abs(value) >= 100) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(value >= 10 ? 3 : 2)));
+}
+
+export function formatFigure(name: string, figure: Figure): string {
+  const { median, min, max, runs } = figure;
+  const middle = formatValue(name, median);
+  if (runs === 1 || min === max) return middle;
+  return `${middle} (${formatValue(name, min)} – ${formatValue(name, max)})`;
+}
+
+export function formatFigures(figures: Readonly<Record<string, Figure>>): string {
+  return Object.entries(figures)
+    .map(([name, figure]) => `${figureName(name)} ${formatFigure(name, figure)}`)
+    .join("   ");
+}
+
+export function table(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+  return [row(head), `|${head.map(() => "---").join("|")}|`, ...lines.map(row)].join("\n");
+}

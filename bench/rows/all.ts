@@ -1,0 +1,29 @@
+import { row as append } from "./append.ts";
+import { row as core } from "./core.ts";
+import { row as disk } from "./disk.ts";
+import { row as fork } from "./fork.ts";
+import { row as entry } from "./import.ts";
+import { row as list } from "./list.ts";
+import { row as load } from "./load.ts";
+import { row as openCompacted } from "./open-compacted.ts";
+import { row as openWhole } from "./open-whole.ts";
+import { row as page } from "./page.ts";
+import type { Row } from "./row.ts";
+import { row as search } from "./search.ts";
+import { row as start } from "./start.ts";
+
+/** In the order of the report. */
+export const rows: readonly Row[] = [
+  openCompacted,
+  openWhole,
+  append,
+  load,
+  fork,
+  disk,
+  list,
+  page,
+  search,
+  start,
+  entry,
+  core,
+];

@@ -1,0 +1,37 @@
+import { chineseWord, englishWord, seeded } from "../texts.ts";
+import type { Row } from "./row.ts";
+
+/** What people ask for: a common word, a rare one, two, Chinese, both. */
+function queriesFor(amount: number): string[] {
+  const random = seeded(5);
+  const between = (low: number, high: number) => low + Math.floor(random() * (high - low));
+  const kinds = [
+    () => englishWord(between(3000, 25_000)),
+    () => englishWord(between(10, 150)),
+    () => `${englishWord(between(150, 3000))} ${englishWord(between(10, 150))}`,
+    () => chineseWord(between(2000, 15_000)),
+    () => chineseWord(between(5, 200)),
+    () => `${chineseWord(between(5, 1000))} ${englishWord(between(10, 500))}`,
+  ];
+  return Array.from({ length: amount }, (_, index) => kinds[index % kinds.length]?.() ?? "");
+}
+
+const messages = 1_000_000;
+
+export const row: Row = {
+  name: "search",
+  title: "Full-text search over 1,000,000 messages, English and Chinese",
+  async measure(shop) {
+    const count = shop.size(messages);
+    const folder = shop.fixture("searchable", (folder) => shop.make("searchable", { folder, count }));
+    const ours = async () => ({ folder: await folder, queries: queriesFor(240) });
+    const greps = async () => ({ folder: await folder, queries: queriesFor(shop.isQuick ? 6 : 12) });
+    return shop.measure({
+      name: "1m",
+      size: count,
+      act: "search",
+      runs: shop.runs(3),
+      jobs: { full: ours, grep: greps },
+    });
+  },
+};

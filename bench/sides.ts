@@ -1,0 +1,45 @@
+import { about as adk } from "./peers/adk.ts";
+import { about as claude } from "./peers/claude.ts";
+import { about as cloudflare } from "./peers/cloudflare.ts";
+import { about as grep } from "./peers/grep.ts";
+import { about as jsonl } from "./peers/jsonl.ts";
+import { about as langgraph } from "./peers/langgraph.ts";
+import { about as mastra } from "./peers/mastra.ts";
+import { about as pi } from "./peers/pi.ts";
+import { about as sqlite } from "./peers/sqlite.ts";
+import type { About } from "./side.ts";
+
+/** Who is measured: the modules that a child process can be asked for. */
+export interface Side extends About {
+  readonly module: string;
+  /** Given to it with each job, where it can do both. */
+  readonly sync?: "full" | "os";
+}
+
+const ours = { module: "ours", packages: [] };
+const full = "the log is synced before an append returns";
+const os = "with the kernel when an append returns, not synced";
+
+export const sides = {
+  full: { ...ours, name: "skein (full)", durability: full, sync: "full" },
+  os: { ...ours, name: "skein (os)", durability: os, sync: "os" },
+  entry: { ...ours, name: "skein", durability: "", module: "entry" },
+  core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
+  jsonl: { ...jsonl, module: "peers/jsonl", sync: "full" },
+  jsonlOs: { ...jsonl, name: "plain JSONL, no sync", durability: "none", module: "peers/jsonl", sync: "os" },
+  sqlite: { ...sqlite, module: "peers/sqlite" },
+  pi: { ...pi, module: "peers/pi" },
+  langgraph: { ...langgraph, module: "peers/langgraph" },
+  mastra: { ...mastra, module: "peers/mastra" },
+  adk: { ...adk, module: "peers/adk" },
+  claude: { ...claude, module: "peers/claude" },
+  cloudflare: { ...cloudflare, module: "peers/cloudflare" },
+  grep: { ...grep, module: "peers/grep" },
+} as const satisfies Record<string, Side>;
+
+export type SideName = keyof typeof sides;
+
+/** Those that have to be installed. */
+export function isPeer(name: SideName): boolean {
+  return sides[name].packages.length > 0;
+}

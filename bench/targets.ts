@@ -1,0 +1,197 @@
+/** What must be reached, as data: which figure of ours, against which other one, and by how much. */
+
+export interface Place {
+  readonly row: string;
+  readonly case: string;
+  readonly side: string;
+  readonly figure: string;
+}
+
+export type Goal =
+  /** The other takes at least so many times as long. */
+  | { readonly kind: "faster"; readonly times: number }
+  /** We do at least so many times as much. */
+  | { readonly kind: "more"; readonly times: number }
+  /** We take at most so many times as long as the other. */
+  | { readonly kind: "within"; readonly times: number }
+  | { readonly kind: "at most"; readonly value: number }
+  /** No target, only to see how we stand: how many times as long the other takes, or as much we do. */
+  | { readonly kind: "shown"; readonly as: "faster" | "more" };
+
+export interface Target {
+  readonly what: string;
+  readonly us: Place;
+  readonly against?: Place;
+  readonly goal: Goal;
+}
+
+const full = "skein (full)";
+const os = "skein (os)";
+const at = (row: string, name: string, side: string, figure = "ms"): Place => ({
+  row,
+  case: name,
+  side,
+  figure,
+});
+
+const opening: Target[] = [
+  {
+    what: "open 500k entries, compacted",
+    us: at("open-compacted", "500k", full),
+    against: at("open-compacted", "500k", "pi"),
+    goal: { kind: "faster", times: 100 },
+  },
+  {
+    what: "… flat: against our own at 10k",
+    us: at("open-compacted", "500k", full),
+    against: at("open-compacted", "10k", full),
+    goal: { kind: "within", times: 1.5 },
+  },
+  {
+    what: "… memory that it adds",
+    us: at("open-compacted", "500k", full, "rssMb"),
+    against: at("open-compacted", "500k", "pi", "rssMb"),
+    goal: { kind: "at most", value: 30 },
+  },
+  {
+    what: "open 500k entries, never compacted",
+    us: at("open-whole", "500k", full),
+    against: at("open-whole", "500k", "pi"),
+    goal: { kind: "faster", times: 20 },
+  },
+  {
+    what: "… against our own compacted one",
+    us: at("open-whole", "500k", full),
+    against: at("open-compacted", "500k", full),
+    goal: { kind: "within", times: 3 },
+  },
+];
+
+function appendTarget(what: string, name: string, side: string, against: Place, times = 1): Target {
+  return { what, us: at("append", name, side, "perSecond"), against, goal: { kind: "more", times } };
+}
+
+function appendShown(what: string, name: string, side: string, against: Place): Target {
+  return { what, us: at("append", name, side, "perSecond"), against, goal: { kind: "shown", as: "more" } };
+}
+
+const one = (side: string) => at("append", "one at a time", side, "perSecond");
+const batches = (side: string) => at("append", "batches of 100", side, "perSecond");
+
+const appending: Target[] = [
+  appendTarget("append one at a time, `os`: no sync on either side", "one at a time", os, one("pi")),
+  appendShown("… the bare minimum", "one at a time", os, one("plain JSONL, no sync")),
+  ...["Google ADK", "Mastra LibSQL", "LangGraph SQLite"].map((peer) =>
+    appendTarget("append one at a time, `full`", "one at a time", full, one(peer)),
+  ),
+  ...["Cloudflare Sessions", "SQLite rows", "plain JSONL"].map((peer) =>
+    appendShown("append one at a time, `full`", "one at a time", full, one(peer)),
+  ),
+  appendTarget("append in batches of 100, `os`", "batches of 100", os, one("pi")),
+  appendTarget("append in batches of 100, `full`", "batches of 100", full, batches("Mastra LibSQL")),
+  ...["SQLite rows", "plain JSONL"].map((peer) =>
+    appendShown("append in batches of 100, `full`", "batches of 100", full, batches(peer)),
+  ),
+  appendTarget("append to 64 sessions at once, `full`", "64 sessions at once", full, one(full), 3),
+];
+
+/** An absolute limit, then each peer to see how we stand. */
+function timesTarget(
+  what: string,
+  row: string,
+  name: string,
+  limit: number,
+  peers: readonly string[],
+): Target[] {
+  const us = at(row, name, full);
+  return [
+    { what, us, goal: { kind: "at most", value: limit } },
+    ...peers.map(
+      (peer): Target => ({ what, us, against: at(row, name, peer), goal: { kind: "shown", as: "faster" } }),
+    ),
+  ];
+}
+
+const reading: Target[] = [
+  ...timesTarget("load 5,000 messages", "load", "5,000", 60, [
+    "pi",
+    "Mastra LibSQL",
+    "Google ADK",
+    "Claude Agent SDK",
+    "Cloudflare Sessions",
+  ]),
+  ...timesTarget("fork a session of 5,000", "fork", "5,000", 50, ["pi", "Mastra LibSQL", "Claude Agent SDK"]),
+  {
+    what: "disk for 5,000 messages, log and working set linked",
+    us: at("disk", "5,000", full, "ratio"),
+    against: at("disk", "5,000", "SQLite rows", "ratio"),
+    goal: { kind: "at most", value: 1.6 },
+  },
+  {
+    what: "list 100 of 100k sessions, filtered",
+    us: at("list", "100k", full),
+    goal: { kind: "at most", value: 5 },
+  },
+  {
+    what: "… flat: against our own at 1k",
+    us: at("list", "100k", full),
+    against: at("list", "1k", full),
+    goal: { kind: "within", times: 1.5 },
+  },
+  ...["pi", "Claude Agent SDK"].map(
+    (peer): Target => ({
+      what: "… on the same transcripts",
+      us: at("list", "100k", full),
+      against: at("list", "100k", peer),
+      goal: { kind: "faster", times: 200 },
+    }),
+  ),
+  ...(["lastMs", "anywhereMs"] as const).map(
+    (figure): Target => ({
+      what: figure === "lastMs" ? "the last 20 of 500k" : "20 anywhere in 500k",
+      us: at("page", "500k", full, figure),
+      against: at("page", "500k", "pi", "firstMs"),
+      goal: { kind: "at most", value: 5 },
+    }),
+  ),
+  {
+    what: "search 1m messages, p95",
+    us: at("search", "1m", full, "p95Ms"),
+    against: at("search", "1m", "grep", "p95Ms"),
+    goal: { kind: "at most", value: 50 },
+  },
+  {
+    what: "… longest that the event loop was away",
+    us: at("search", "1m", full, "blockedMs"),
+    goal: { kind: "at most", value: 20 },
+  },
+  {
+    what: "start with 100k sessions, first list",
+    us: at("start", "100k", full),
+    goal: { kind: "at most", value: 1000 },
+  },
+  { what: '`import "skein"`', us: at("import", "entry", "skein"), goal: { kind: "at most", value: 100 } },
+];
+
+export const targets: readonly Target[] = [...opening, ...appending, ...reading];
+
+/** How a goal stands: what to print as ratio, and how many times it is missed by (1 or less: reached; `null`: no goal). */
+export function judge(
+  goal: Goal,
+  us: number,
+  other: number | null,
+): { ratio: number | null; missedBy: number | null } {
+  if (goal.kind === "at most")
+    return { ratio: other === null ? null : other / us, missedBy: us / goal.value };
+  if (other === null) return { ratio: null, missedBy: null };
+  switch (goal.kind) {
+    case "faster":
+      return { ratio: other / us, missedBy: (goal.times * us) / other };
+    case "more":
+      return { ratio: us / other, missedBy: (goal.times * other) / us };
+    case "within":
+      return { ratio: us / other, missedBy: us / (goal.times * other) };
+    case "shown":
+      return { ratio: goal.as === "faster" ? other / us : us / other, missedBy: null };
+  }
+}

@@ -1,0 +1,156 @@
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ChildProblem, inChild } from "./in-child.ts";
+import type { Figure, Point } from "./results.ts";
+import { figureOf } from "./results.ts";
+import type { ActName, Figures, Job } from "./side.ts";
+import { removeQuietly } from "./side.ts";
+import type { Side, SideName } from "./sides.ts";
+import { isPeer, sides } from "./sides.ts";
+
+export interface Case {
+  readonly name: string;
+  readonly size: number;
+  readonly act: ActName;
+  /** How often each side does it, one after the other in turn. */
+  readonly runs: number;
+  /** Each with its job; those that cannot take part are left out. */
+  readonly jobs: Partial<Record<SideName, (folder: string) => Job | Promise<Job>>>;
+}
+
+/** No side is given more than this for one case, once it has done it. */
+const mostMsPerSide = 90_000;
+
+/** Where rows work: temporary folders, fixtures that are made once, and processes that do one thing. */
+export class Workshop {
+  readonly isQuick: boolean;
+  readonly withPeers: boolean;
+  readonly leftOut: { side: string; act: ActName; reason: string }[] = [];
+  readonly #root = mkdtempSync(join(tmpdir(), "skein-bench-"));
+  readonly #fixtures = new Map<string, Promise<string>>();
+  /** Messages that a side was last given. */
+  readonly #counts = new Map<SideName, number>();
+  #folders = 0;
+
+  constructor(options: { isQuick: boolean; withPeers: boolean }) {
+    this.isQuick = options.isQuick;
+    this.withPeers = options.withPeers;
+  }
+
+  /** A size as this run takes it. */
+  size(full: number): number {
+    return this.isQuick ? Math.ceil(full / 20) : full;
+  }
+
+  runs(full: number): number {
+    return this.isQuick ? 1 : full;
+  }
+
+  note(text: string): void {
+    process.stderr.write(`  ${text}\n`);
+  }
+
+  /** A folder that is made once, however many rows read it. */
+  fixture(name: string, make: (folder: string) => Promise<unknown>): Promise<string> {
+    const known = this.#fixtures.get(name);
+    if (known !== undefined) return known;
+    const folder = join(this.#root, name);
+    const started = performance.now();
+    const making = make(folder).then(() => {
+      this.note(`fixture ${name}: ${((performance.now() - started) / 1000).toFixed(1)} s`);
+      return folder;
+    });
+    this.#fixtures.set(name, making);
+    return making;
+  }
+
+  /** Work for a fixture, in a process with room for it. */
+  make(act: string, job: Job): Promise<Figures> {
+    return inChild({ module: "fixtures", act, job }, { heapMb: 12_000 });
+  }
+
+  /** Fills a folder with messages as a side keeps them, once for each purpose. */
+  filled(name: SideName, count: number, purpose: string): Promise<string> {
+    const side: Side = sides[name];
+    return this.fixture(`${purpose}-${name}-${count}`, async (folder) => {
+      const sync = side.sync === undefined ? {} : { durability: "os" as const };
+      const job = { folder, count, batch: side.isByStep === true ? 1 : 100, warmUp: 0, ...sync };
+      const act = name === "claude" ? "fill" : "append";
+      await inChild({ module: side.module, act, job });
+    });
+  }
+
+  idsOf(store: string, sessionId: string): string[] {
+    return JSON.parse(readFileSync(join(store, "..", `ids-${sessionId}.json`), "utf8")) as string[];
+  }
+
+  /** Measures a case: every side in turn, again and again, so that a noisy minute hits them all. */
+  async measure(wanted: Case): Promise<Point[]> {
+    const names = (Object.keys(wanted.jobs) as SideName[]).filter(
+      (name) => (this.withPeers || !isPeer(name)) && !this.#isLeftOut(name, wanted.act),
+    );
+    const done = new Map<SideName, Figures[]>(names.map((name) => [name, []]));
+    const spent = new Map<SideName, number>();
+    // One round more than asked for: the first warms the page cache and does not count.
+    for (let round = 0; round <= wanted.runs; round++) {
+      for (const name of names) {
+        if (this.#isLeftOut(name, wanted.act) || (spent.get(name) ?? 0) > this.#mostMs(name)) continue;
+        const { figures, ms } = await this.#once(name, wanted);
+        if (figures !== null) done.get(name)?.push(figures);
+        spent.set(name, (spent.get(name) ?? 0) + ms);
+      }
+    }
+    return names.flatMap((name) => {
+      const all = done.get(name) ?? [];
+      const counted = all.length > 1 ? all.slice(1) : all;
+      if (counted.length === 0) return [];
+      const size = this.#counts.get(name) ?? wanted.size;
+      return [{ case: wanted.name, size, side: sides[name].name, figures: summary(counted) }];
+    });
+  }
+
+  close(): void {
+    removeQuietly(this.#root);
+  }
+
+  #isLeftOut(name: SideName, act: ActName): boolean {
+    return this.leftOut.some((each) => each.side === sides[name].name && each.act === act);
+  }
+
+  /** A quick run asks peers once. */
+  #mostMs(name: SideName): number {
+    return this.isQuick && isPeer(name) ? 0 : mostMsPerSide;
+  }
+
+  /** One act, and how long it took with its process; what a fixture took is nobody's. */
+  async #once(name: SideName, { act, jobs }: Case): Promise<{ figures: Figures | null; ms: number }> {
+    const side: Side = sides[name];
+    const folder = join(this.#root, `work-${this.#folders++}`);
+    let started = performance.now();
+    try {
+      const job = {
+        ...(side.sync === undefined ? {} : { durability: side.sync }),
+        ...(await jobs[name]?.(folder)),
+      };
+      if (job.count === undefined) this.#counts.delete(name);
+      else this.#counts.set(name, job.count);
+      started = performance.now();
+      const figures = await inChild({ module: side.module, act, job: { folder, ...job } });
+      return { figures, ms: performance.now() - started };
+    } catch (error) {
+      if (!(error instanceof ChildProblem) || side.module === "ours") throw error;
+      const [reason = ""] = error.message.split("\n");
+      this.note(`${side.name} is left out: ${error.message}`);
+      this.leftOut.push({ side: side.name, act, reason: reason.slice(0, 200) });
+      return { figures: null, ms: performance.now() - started };
+    } finally {
+      removeQuietly(folder);
+    }
+  }
+}
+
+function summary(all: readonly Figures[]): Record<string, Figure> {
+  const names = [...new Set(all.flatMap((each) => Object.keys(each)))];
+  return Object.fromEntries(names.map((name) => [name, figureOf(all.flatMap((each) => each[name] ?? []))]));
+}

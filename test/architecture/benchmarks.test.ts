@@ -1,0 +1,121 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { renderPage, renderPlots, withGenerated } from "../../bench/report.ts";
+import type { RowResult } from "../../bench/results.ts";
+import { figureOf, readResults } from "../../bench/results.ts";
+import { rows } from "../../bench/rows/all.ts";
+import { sides } from "../../bench/sides.ts";
+import { judge, targets } from "../../bench/targets.ts";
+import { root } from "./source.ts";
+
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+
+describe("the benchmark page", () => {
+  const results = readResults();
+
+  test("[BEN1] the page and its plots are what the results say", () => {
+    const page = read("docs/benchmarks.md");
+    expect(withGenerated(page, renderPage(results))).toBe(page);
+    for (const [name, svg] of Object.entries(renderPlots(results)))
+      expect(read(`docs/benchmarks/${name}`)).toBe(svg);
+  });
+
+  test("[BEN1] every row has results, and none is of a row that is gone", () => {
+    expect(results.map(({ row }) => row).toSorted()).toEqual(rows.map(({ name }) => name).toSorted());
+  });
+
+  test("[BEN1] every target names a figure that is measured", () => {
+    const missing = targets.filter(({ us }) => {
+      const points = results.find(({ row }) => row === us.row)?.points ?? [];
+      const point = points.find((each) => each.case === us.case && each.side === us.side);
+      return point?.figures[us.figure] === undefined;
+    });
+    expect(missing.map(({ what }) => what)).toEqual([]);
+  });
+
+  test("[BEN2] what a person wrote around the generated part stays", () => {
+    const page = read("docs/benchmarks.md");
+    const remarks = page.slice(page.indexOf("## Remarks"));
+    const other = withGenerated(page, "nothing");
+    expect(other.startsWith(page.slice(0, page.indexOf("<!-- generated from")))).toBe(true);
+    expect(other.endsWith(remarks)).toBe(true);
+    expect(withGenerated(other, "nothing")).toBe(other);
+    expect(() => withGenerated("no marks", "nothing")).toThrow("marks");
+  });
+});
+
+describe("what a benchmark says", () => {
+  test("[BEN3] medians with their spread", () => {
+    expect(figureOf([3, 1, 2])).toEqual({ median: 2, min: 1, max: 3, runs: 3 });
+    expect(figureOf([4, 1, 2, 3])).toEqual({ median: 2.5, min: 1, max: 4, runs: 4 });
+    expect(figureOf([123.456789])).toEqual({ median: 123.5, min: 123.5, max: 123.5, runs: 1 });
+  });
+
+  test.each([
+    [{ kind: "faster", times: 10 }, 2, 40, { ratio: 20, missedBy: 0.5 }],
+    [{ kind: "faster", times: 10 }, 8, 40, { ratio: 5, missedBy: 2 }],
+    [{ kind: "more", times: 1 }, 50, 100, { ratio: 0.5, missedBy: 2 }],
+    [{ kind: "within", times: 1.5 }, 3, 1, { ratio: 3, missedBy: 2 }],
+    [{ kind: "at most", value: 5 }, 10, null, { ratio: null, missedBy: 2 }],
+    [{ kind: "faster", times: 1 }, 10, null, { ratio: null, missedBy: null }],
+    [{ kind: "shown", as: "faster" }, 10, 5, { ratio: 0.5, missedBy: null }],
+    [{ kind: "shown", as: "more" }, 10, 5, { ratio: 2, missedBy: null }],
+  ] as const)("[BEN3] %o of %d against %d", (goal, us, other, expected) => {
+    expect(judge(goal, us, other)).toEqual(expected);
+  });
+
+  test("[BEN3] a missed target and a side that was left out are told", () => {
+    const point = (side: string, ms: number) => ({
+      case: "5,000",
+      size: 5000,
+      side,
+      figures: { ms: figureOf([ms]) },
+    });
+    const result: RowResult = {
+      row: "load",
+      measuredAt: "2026-11-15T00:00:00.000Z",
+      machine: "a machine",
+      commit: "abc",
+      load: 0.5,
+      isQuick: true,
+      versions: { "@mariozechner/pi-coding-agent": "0.58.3" },
+      points: [point("skein (full)", 120), point("pi", 60)],
+      leftOut: [{ side: "Google ADK", act: "load", reason: "no driver" }],
+    };
+    const page = renderPage([result]);
+    expect(page).toContain("a machine; commit `abc`, 2026-11-15, quick: sizes / 20");
+    expect(page).toContain(
+      "| load 5,000 messages | 120 ms | – | – | ≤ 60 ms | **missed** by 2 ×, [why](#remarks) |",
+    );
+    expect(page).toContain("| load 5,000 messages | 120 ms | pi 60 ms | 0.5 × | – |  |");
+    expect(page).toContain("Google ADK could not load: no driver");
+    expect(page).toContain("`@mariozechner/pi-coding-agent` 0.58.3");
+  });
+});
+
+describe("the peers", () => {
+  const manifest = JSON.parse(read("bench/package.json")) as { dependencies: Record<string, string> };
+  const lock = JSON.parse(read("bench/package-lock.json")) as {
+    packages: Record<string, { version?: string; integrity?: string }>;
+  };
+
+  test("[BEN4] are packages of the benchmark alone, pinned and locked, from no named host", () => {
+    const own = JSON.parse(read("package.json")) as Record<string, Record<string, string>>;
+    const shared = Object.keys({ ...own.dependencies, ...own.devDependencies });
+    for (const [name, version] of Object.entries(manifest.dependencies)) {
+      expect(shared).not.toContain(name);
+      expect(lock.packages[`node_modules/${name}`]?.version).toBe(version);
+    }
+    const loose = Object.entries(lock.packages).filter(([, each]) => !each.version || !each.integrity);
+    expect(loose.map(([place]) => place)).toEqual([""]);
+    expect(read("bench/package-lock.json")).not.toMatch(/"resolved"|https?:\/\/[^"]*registry/);
+  });
+
+  test("[BEN4] every side has a module, and its packages are in the lock file", () => {
+    for (const { module, packages } of Object.values(sides)) {
+      expect(existsSync(join(root, "bench", `${module}.ts`))).toBe(true);
+      for (const name of packages) expect(lock.packages[`node_modules/${name}`]).toBeDefined();
+    }
+  });
+});
