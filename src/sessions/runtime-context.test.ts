@@ -14,7 +14,7 @@ const defaults: ContextDefaults = {
   store,
   scope: "per-sender",
   agentCwd: (agentId) => (agentId === "research" ? "/srv/research" : null),
-  workspace: ({ userId, agentId }) => `/work/${userId ?? "-"}/${agentId}`,
+  workspace: ({ userId, agentId }) => `/spaces/${userId ?? "-"}/${agentId}`,
 };
 const shared: ContextDefaults = { ...defaults, scope: "global" };
 const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(context, by);
@@ -29,7 +29,7 @@ describe("what a context leaves open", () => {
       store,
       channel: null,
       delivery: null,
-      cwd: "/work/-/main",
+      cwd: "/spaces/-/main",
     });
   });
 
@@ -56,7 +56,7 @@ describe("what a context leaves open", () => {
     expect(resolved({ agentId: "research", cwd: "/here" }).cwd).toBe("/here");
     expect(resolved({ agentId: "research" }).cwd).toBe("/srv/research");
     expect(resolved({ sessionKey: "agent:research:main" }).cwd).toBe("/srv/research");
-    expect(resolved({ userId: "ann" }).cwd).toBe("/work/ann/main");
+    expect(resolved({ userId: "ann" }).cwd).toBe("/spaces/ann/main");
   });
 
   test("[RTC2] store and channel: the given one, else the own one, that of the delivery, that of the key", () => {
