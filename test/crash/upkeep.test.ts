@@ -228,19 +228,23 @@ describe("a check", () => {
     await store.close();
   });
 
-  test("[FS28] a thousand sessions in a row keep few files open, and all stay right", async () => {
-    const store = await openFilesStore({ root: folder(), durability: "os" });
-    const names = Array.from({ length: 600 }, (_, index) => `s${index}`);
-    for (const name of names) {
-      await create(store, scope, name);
-      await append(store, scope, name, `in ${name}`);
-    }
-    const open = readdirSync("/proc/self/fd").length;
-    expect(open).toBeLessThan(450);
-    await Promise.all(names.map((name) => append(store, scope, name, `again ${name}`)));
-    for (const name of names.slice(0, 50)) expect(await ids(store, scope, name)).toHaveLength(2);
-    await store.close();
-  });
+  test.skipIf(!existsSync("/proc/self/fd"))(
+    "[FS28] hundreds of sessions in a row keep few files open, and all stay right",
+    async () => {
+      const store = await openFilesStore({ root: folder(), durability: "os" });
+      const handles = () => readdirSync("/proc/self/fd").length;
+      const before = handles();
+      const names = Array.from({ length: 600 }, (_, index) => `s${index}`);
+      for (const name of names) {
+        await create(store, scope, name);
+        await append(store, scope, name, `in ${name}`);
+      }
+      expect(handles() - before).toBeLessThan(350);
+      await Promise.all(names.map((name) => append(store, scope, name, `again ${name}`)));
+      for (const name of names.slice(0, 50)) expect(await ids(store, scope, name)).toHaveLength(2);
+      await store.close();
+    },
+  );
 
   test("[FS28] of two stores that set a state from the same version, one is refused", async () => {
     const root = folder();
