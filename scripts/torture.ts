@@ -5,6 +5,6 @@ import { root } from "./steps.ts";
 const [rounds = "1000", runs = "2000"] = process.argv.slice(2);
 console.log(`${rounds} rounds of kill -9, ${runs} runs of each comparison with the memory store`);
 const env = { ...process.env, SKEIN_CRASH_ROUNDS: rounds, SKEIN_DIFFERENTIAL_RUNS: runs };
-const suites = ["run", "test/crash", "test/contract", "--testTimeout=7200000"];
+const suites = ["run", "test/crash", "test/contract"];
 const { status } = spawnSync("vitest", suites, { cwd: root, env, stdio: "inherit" });
 process.exitCode = status ?? 1;

@@ -182,63 +182,69 @@ async function outcome(act: () => Promise<unknown>): Promise<unknown> {
   }
 }
 
-test("[ST24] whatever is done, the files store answers as the memory store does, also after it was opened anew", async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { maxLength: 40 }),
-      fc.constantFrom(300, 1000, 100_000),
-      async (steps, tailBytes) => {
-        let time = Date.UTC(2026, 0, 1);
-        const clock = { now: () => time };
-        const sim = new SimStore();
-        const open = () =>
-          openFilesStore({
-            root: "/store",
-            databases: sim.databases,
-            disk: sim.disk,
-            durability: "os",
-            clock,
-            tailBytes,
-          });
-        const memory = createMemoryStore({ clock });
-        let files = await open();
-        const begin = users.flatMap((_, user) =>
-          names.map((__, name): Step => ({ do: "create", user, name, at: 0, to: 0 })),
-        );
-        for (const [number, each] of [...begin, ...steps].entries()) {
-          time += 1000;
-          if (each.do === "reopen") {
-            await files.close();
-            files = await open();
+const runs = Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 150);
+
+test(
+  "[ST24] whatever is done, the files store answers as the memory store does, also after it was opened anew",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 40 }),
+        fc.constantFrom(300, 1000, 100_000),
+        async (steps, tailBytes) => {
+          let time = Date.UTC(2026, 0, 1);
+          const clock = { now: () => time };
+          const sim = new SimStore();
+          const open = () =>
+            openFilesStore({
+              root: "/store",
+              databases: sim.databases,
+              disk: sim.disk,
+              durability: "os",
+              clock,
+              tailBytes,
+            });
+          const memory = createMemoryStore({ clock });
+          let files = await open();
+          const begin = users.flatMap((_, user) =>
+            names.map((__, name): Step => ({ do: "create", user, name, at: 0, to: 0 })),
+          );
+          for (const [number, each] of [...begin, ...steps].entries()) {
+            time += 1000;
+            if (each.do === "reopen") {
+              await files.close();
+              files = await open();
+            }
+            const expected = await outcome(() => perform(memory, each, number));
+            const found = await outcome(() => perform(files, each, number));
+            expect({ step: each, found }).toEqual({ step: each, found: expected });
           }
-          const expected = await outcome(() => perform(memory, each, number));
-          const found = await outcome(() => perform(files, each, number));
-          expect({ step: each, found }).toEqual({ step: each, found: expected });
-        }
-        for (const scope of users) {
-          for (const name of names) {
-            for (const ask of [
-              (store: Store) => store.sessions.get(scope, name),
-              (store: Store) =>
-                store.sessions
-                  .context(scope, name)
-                  .then((context) => context && { ...context, diagnostics: [] }),
-              (store: Store) =>
-                store.sessions
-                  .context(scope, name, { byteBudget: 500 })
-                  .then((context) => context && { ...context, diagnostics: [] }),
-              (store: Store) => store.sessions.page(scope, name, { along: "branch", limit: 1000 }),
-              (store: Store) => store.sessions.list(scope, {}),
-              (store: Store) => store.state.get(scope, name, "k"),
-            ]) {
-              expect(await outcome(() => ask(files))).toEqual(await outcome(() => ask(memory)));
+          for (const scope of users) {
+            for (const name of names) {
+              for (const ask of [
+                (store: Store) => store.sessions.get(scope, name),
+                (store: Store) =>
+                  store.sessions
+                    .context(scope, name)
+                    .then((context) => context && { ...context, diagnostics: [] }),
+                (store: Store) =>
+                  store.sessions
+                    .context(scope, name, { byteBudget: 500 })
+                    .then((context) => context && { ...context, diagnostics: [] }),
+                (store: Store) => store.sessions.page(scope, name, { along: "branch", limit: 1000 }),
+                (store: Store) => store.sessions.list(scope, {}),
+                (store: Store) => store.state.get(scope, name, "k"),
+              ]) {
+                expect(await outcome(() => ask(files))).toEqual(await outcome(() => ask(memory)));
+              }
             }
           }
-        }
-        await files.close();
-        await sim.dispose();
-      },
-    ),
-    { numRuns: Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 150) },
-  );
-}, 300_000);
+          await files.close();
+          await sim.dispose();
+        },
+      ),
+      { numRuns: runs },
+    );
+  },
+  Math.max(300_000, runs * 2000),
+);

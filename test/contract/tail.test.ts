@@ -64,46 +64,52 @@ async function seen(store: Store): Promise<unknown> {
   return JSON.parse(JSON.stringify(all).replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}/g, "made"));
 }
 
-test("[FS19] a long session that was never compacted, opened by its tail, is what the whole log says", async () => {
-  let byTail = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), fc.nat(), async (steps, cut) => {
-      let time = Date.UTC(2026, 0, 1);
-      const clock = { now: () => time };
-      const sim = new SimStore();
-      const settings = { root: "/store", databases: sim.databases, disk: sim.disk, clock, tailBytes };
-      const open = () => openFilesStore({ ...settings, durability: "os" });
-      const memory = createMemoryStore({ clock });
-      let files = await open();
-      const ids: string[] = [];
-      for (const store of [memory, files]) {
-        await store.sessions.create(scope, { key: "agent:main:main", sessionId: "s", cwd: "/w" });
-      }
-      for (const [number, each] of steps.entries()) {
-        time += 1000;
-        // Opened anew now and then, with the index up to date or behind.
-        if (number === cut % steps.length) {
-          await files.close();
-          files = await open();
+const runs = Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 100);
+
+test(
+  "[FS19] a long session that was never compacted, opened by its tail, is what the whole log says",
+  async () => {
+    let byTail = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), fc.nat(), async (steps, cut) => {
+        let time = Date.UTC(2026, 0, 1);
+        const clock = { now: () => time };
+        const sim = new SimStore();
+        const settings = { root: "/store", databases: sim.databases, disk: sim.disk, clock, tailBytes };
+        const open = () => openFilesStore({ ...settings, durability: "os" });
+        const memory = createMemoryStore({ clock });
+        let files = await open();
+        const ids: string[] = [];
+        for (const store of [memory, files]) {
+          await store.sessions.create(scope, { key: "agent:main:main", sessionId: "s", cwd: "/w" });
         }
-        await play(memory, each, number, ids);
-        await play(files, each, number, ids);
-        if (draftFor(each, ids) !== null) ids.push(`n${number}`);
-      }
-      await files.close();
-      files = await open();
-      const before = sim.disk.bytesRead;
-      await files.sessions.get(scope, "s");
-      const log = sim.disk.textOf("/store/users/ann/agents/main/sessions/s.log.jsonl") ?? "";
-      if (sim.disk.bytesRead - before < log.length) byTail += 1;
-      expect(await seen(files)).toEqual(await seen(memory));
-      await play(memory, { do: "say", at: 1 }, 1000, ids);
-      await play(files, { do: "say", at: 1 }, 1000, ids);
-      expect(await seen(files)).toEqual(await seen(memory));
-      await files.close();
-      await sim.dispose();
-    }),
-    { numRuns: Number(process.env.SKEIN_DIFFERENTIAL_RUNS ?? 100) },
-  );
-  expect(byTail).toBeGreaterThan(0);
-}, 300_000);
+        for (const [number, each] of steps.entries()) {
+          time += 1000;
+          // Opened anew now and then, with the index up to date or behind.
+          if (number === cut % steps.length) {
+            await files.close();
+            files = await open();
+          }
+          await play(memory, each, number, ids);
+          await play(files, each, number, ids);
+          if (draftFor(each, ids) !== null) ids.push(`n${number}`);
+        }
+        await files.close();
+        files = await open();
+        const before = sim.disk.bytesRead;
+        await files.sessions.get(scope, "s");
+        const log = sim.disk.textOf("/store/users/ann/agents/main/sessions/s.log.jsonl") ?? "";
+        if (sim.disk.bytesRead - before < log.length) byTail += 1;
+        expect(await seen(files)).toEqual(await seen(memory));
+        await play(memory, { do: "say", at: 1 }, 1000, ids);
+        await play(files, { do: "say", at: 1 }, 1000, ids);
+        expect(await seen(files)).toEqual(await seen(memory));
+        await files.close();
+        await sim.dispose();
+      }),
+      { numRuns: runs },
+    );
+    expect(byTail).toBeGreaterThan(0);
+  },
+  Math.max(300_000, runs * 2000),
+);
