@@ -13,6 +13,7 @@ const floors: Readonly<Record<string, number>> = {
   protocol: 2,
   config: 2,
   interchange: 2,
+  testing: 2,
   runtimes: 3,
   sessions: 3,
   client: 3,
@@ -24,6 +25,7 @@ const floors: Readonly<Record<string, number>> = {
   "index.ts": 7,
   "entry-store.ts": 7,
   "entry-conformance.ts": 7,
+  "entry-testing.ts": 7,
 };
 
 export function directionProblems(files: readonly SourceFile[]): string[] {

@@ -1,0 +1,68 @@
+import type { Change, ContextMessage, TranscriptMessage } from "./contract.ts";
+
+/** Where a message that a step made comes from. Never on disk, never on the wire: the key is a symbol. */
+const about = Symbol("about");
+
+interface About {
+  /** The message of the context that it was made from; `null`: a step put it in. */
+  readonly source: object | null;
+  /** Said by somebody, and not a summary, a hook's text or a step's note in a user's role. */
+  readonly said: boolean;
+}
+
+type Marked = { readonly [about]?: About };
+
+/** The same message with other fields, still known to be of the same entry. */
+export function derive<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
+  return { ...message, ...fields, [about]: aboutOf(message) };
+}
+
+/** A message that stands for one of the context which is no user's, assistant's or tool's. */
+export function standIn<M extends TranscriptMessage>(source: ContextMessage, message: M): M {
+  return { ...message, [about]: { source, said: false } };
+}
+
+/** A message that a step puts in. */
+export function inserted<M extends TranscriptMessage>(message: M): M {
+  return { ...message, [about]: { source: null, said: false } };
+}
+
+/** Whether somebody said it: a message of the role `user` in the session itself. */
+export function isSaid(message: TranscriptMessage): boolean {
+  return message.role === "user" && aboutOf(message).said;
+}
+
+function aboutOf(message: TranscriptMessage): About {
+  return (message as Marked)[about] ?? { source: message, said: true };
+}
+
+/** Makes change records for one step. */
+export type Recorder = (kind: string, note: string, message?: TranscriptMessage) => Change;
+
+/** Which entry a message comes from. Built when it is first asked for: a clean transcript never pays for it. */
+export class EntryIds {
+  readonly #messages: readonly ContextMessage[];
+  readonly #entryIds: readonly string[];
+  #bySource: Map<object, string> | null = null;
+
+  constructor(messages: readonly ContextMessage[] = [], entryIds: readonly string[] = []) {
+    this.#messages = messages;
+    this.#entryIds = entryIds;
+  }
+
+  of(message: TranscriptMessage): string | undefined {
+    const { source } = aboutOf(message);
+    if (source === null || this.#entryIds.length === 0) return undefined;
+    this.#bySource ??= new Map(
+      this.#messages.map((each, index) => [each, this.#entryIds[index] ?? ""] as const),
+    );
+    return this.#bySource.get(source) || undefined;
+  }
+
+  recorder(step: string): Recorder {
+    return (kind, note, message) => {
+      const entryId = message === undefined ? undefined : this.of(message);
+      return { step, ...(entryId === undefined ? {} : { entryId }), kind, note };
+    };
+  }
+}

@@ -1,0 +1,116 @@
+import type { Api, ImageLimits, TranscriptPolicy } from "./contract.ts";
+
+/** Who the transcript is for. */
+export interface PolicyRequest {
+  readonly provider: string;
+  /** Left out: by the provider's name; whoever is not known speaks OpenAI's chat completions. */
+  readonly api?: string;
+  readonly model: string;
+  readonly overrides?: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
+}
+
+type Rules = Omit<TranscriptPolicy, "provider" | "api" | "model">;
+
+const mebibyte = 1024 * 1024;
+const image = { maxSide: 1200, maxBytes: 5 * mebibyte };
+const anthropicImages: ImageLimits = { ...image, maxCount: 100, maxTotalBytes: 20 * mebibyte };
+const googleImages: ImageLimits = { ...image, maxCount: 500, maxTotalBytes: 13 * mebibyte };
+const openaiImages: ImageLimits = { ...image, maxCount: 500, maxTotalBytes: 32 * mebibyte };
+const mistralImages: ImageLimits = { ...image, maxCount: 8, maxTotalBytes: 32 * mebibyte };
+
+const anthropic: Rules = {
+  sanitizeMode: "full",
+  toolCallIds: "strict",
+  repairToolPairing: true,
+  missingResults: "synthetic",
+  thinking: "signed",
+  foreignThinking: "text",
+  firstTurn: "user",
+  turns: "anthropic",
+  toolResultImages: "inside",
+  images: anthropicImages,
+};
+
+const openai: Rules = {
+  sanitizeMode: "images-only",
+  toolCallIds: "strict",
+  repairToolPairing: true,
+  missingResults: "drop",
+  thinking: "none",
+  foreignThinking: "text",
+  firstTurn: "any",
+  turns: "any",
+  toolResultImages: "behind",
+  images: openaiImages,
+};
+
+/** What each wire format asks for. */
+const rules: Readonly<Record<Api, Rules>> = {
+  "anthropic-messages": anthropic,
+  "google-generative-ai": {
+    ...anthropic,
+    thinking: "base64",
+    turns: "gemini",
+    toolResultImages: "behind",
+    images: googleImages,
+  },
+  "openai-completions": openai,
+  "openai-responses": { ...openai, toolCallIds: "kept", thinking: "items", toolResultImages: "inside" },
+  "mistral-conversations": {
+    ...openai,
+    sanitizeMode: "full",
+    toolCallIds: "strict9",
+    thinking: "plain",
+    turns: "mistral",
+    images: mistralImages,
+  },
+};
+
+const apiOfProvider: Readonly<Record<string, Api>> = {
+  anthropic: "anthropic-messages",
+  google: "google-generative-ai",
+  "google-vertex": "google-generative-ai",
+  openai: "openai-responses",
+  mistral: "mistral-conversations",
+};
+
+/** Other names under which other programs know the same formats. */
+const sameApi: Readonly<Record<string, Api>> = {
+  "bedrock-converse-stream": "anthropic-messages",
+  "google-gemini-cli": "google-generative-ai",
+  "google-vertex": "google-generative-ai",
+  "azure-openai-responses": "openai-responses",
+  "openai-codex-responses": "openai-responses",
+  "openai-chat": "openai-completions",
+};
+
+/**
+ * What a provider asks of a transcript.
+ *
+ * @example
+ * ```ts
+ * import { resolveTranscriptPolicy } from "skein";
+ * const policy = resolveTranscriptPolicy({ provider: "anthropic", model: "claude-sonnet-4-5" });
+ * ```
+ */
+export function resolveTranscriptPolicy(request: PolicyRequest): TranscriptPolicy {
+  const api = apiOf(request.provider, request.api);
+  const given = Object.entries(request.overrides ?? {}).filter(([, value]) => value !== undefined);
+  return {
+    provider: request.provider,
+    api,
+    model: request.model,
+    ...rules[api],
+    ...Object.fromEntries(given),
+  };
+}
+
+/** The wire format by its name, else by the provider's. */
+export function apiOf(provider: string, api?: string): Api {
+  if (api === undefined) return own(apiOfProvider, provider) ?? "openai-completions";
+  return Object.hasOwn(rules, api) ? (api as Api) : (own(sameApi, api) ?? "openai-completions");
+}
+
+function own(table: Readonly<Record<string, Api>>, name: string): Api | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}
