@@ -16,3 +16,16 @@ export { type ParsedSession, parseSession } from "./core/parse-session.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
+export type {
+  Api,
+  Change,
+  ImageLimits,
+  ImagePort,
+  PreparedTranscript,
+  PruningOptions,
+  TranscriptMessage,
+  TranscriptOptions,
+  TranscriptPolicy,
+} from "./transcript/contract.ts";
+export { prepareTranscript } from "./transcript/pipeline/prepare.ts";
+export { type PolicyRequest, resolveTranscriptPolicy } from "./transcript/policy.ts";

@@ -8,6 +8,8 @@ interface About {
   readonly source: object | null;
   /** Said by somebody, and not a summary, a hook's text or a step's note in a user's role. */
   readonly said: boolean;
+  /** It names the session that it comes from; what looks like such a line in it is ours. */
+  readonly annotated: boolean;
 }
 
 type Marked = { readonly [about]?: About };
@@ -17,27 +19,57 @@ export function derive<M extends TranscriptMessage>(message: M, fields: Partial<
   return { ...message, ...fields, [about]: aboutOf(message) };
 }
 
+/** The same message without a field. */
+export function without<M extends TranscriptMessage>(message: M, field: keyof M): M {
+  const copy = { ...message, [about]: aboutOf(message) };
+  delete copy[field];
+  return copy;
+}
+
+/** The message, known to be annotated. */
+export function annotated<M extends TranscriptMessage>(message: M, fields: Partial<M>): M {
+  return { ...message, ...fields, [about]: { ...aboutOf(message), annotated: true } };
+}
+
+/** One message made of several; it counts as the last one's. */
+export function merged<M extends TranscriptMessage>(messages: readonly [M, ...M[]], fields: Partial<M>): M {
+  const last = messages.at(-1) ?? messages[0];
+  const each = messages.map(aboutOf);
+  const said = each.some((one) => one.said);
+  const source = aboutOf(last).source ?? each.findLast((one) => one.source !== null)?.source ?? null;
+  return { ...last, ...fields, [about]: { source, said, annotated: each.some((one) => one.annotated) } };
+}
+
 /** A message that stands for one of the context which is no user's, assistant's or tool's. */
 export function standIn<M extends TranscriptMessage>(source: ContextMessage, message: M): M {
-  return { ...message, [about]: { source, said: false } };
+  return { ...message, [about]: { source, said: false, annotated: false } };
 }
 
 /** A message that a step puts in. */
 export function inserted<M extends TranscriptMessage>(message: M): M {
-  return { ...message, [about]: { source: null, said: false } };
+  return { ...message, [about]: { source: null, said: false, annotated: false } };
 }
 
 /** Whether somebody said it: a message of the role `user` in the session itself. */
 export function isSaid(message: TranscriptMessage): boolean {
-  return message.role === "user" && aboutOf(message).said;
+  return message.role === "user" && ((message as Marked)[about]?.said ?? true);
+}
+
+/** Whether a step put it in: it begins no turn of the conversation. */
+export function isInserted(message: TranscriptMessage): boolean {
+  return (message as Marked)[about]?.source === null;
+}
+
+export function isAnnotated(message: TranscriptMessage): boolean {
+  return (message as Marked)[about]?.annotated === true;
 }
 
 function aboutOf(message: TranscriptMessage): About {
-  return (message as Marked)[about] ?? { source: message, said: true };
+  return (message as Marked)[about] ?? { source: message, said: message.role === "user", annotated: false };
 }
 
 /** Makes change records for one step. */
-export type Recorder = (kind: string, note: string, message?: TranscriptMessage) => Change;
+export type Recorder = (kind: string, note: string, message?: TranscriptMessage | ContextMessage) => Change;
 
 /** Which entry a message comes from. Built when it is first asked for: a clean transcript never pays for it. */
 export class EntryIds {
@@ -50,8 +82,9 @@ export class EntryIds {
     this.#entryIds = entryIds;
   }
 
-  of(message: TranscriptMessage): string | undefined {
-    const { source } = aboutOf(message);
+  of(message: TranscriptMessage | ContextMessage): string | undefined {
+    const mark = (message as Marked)[about];
+    const source = mark === undefined ? message : mark.source;
     if (source === null || this.#entryIds.length === 0) return undefined;
     this.#bySource ??= new Map(
       this.#messages.map((each, index) => [each, this.#entryIds[index] ?? ""] as const),

@@ -1,0 +1,18 @@
+/** A reasoning item of the Responses API, as the signature of a thinking block holds it. */
+export interface ReasoningItem {
+  readonly id: string;
+  readonly encrypted_content: string;
+}
+
+/** `null`: the signature is none, or nothing that could be sent back without being stored there. */
+export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
+  if (signature === undefined || !signature.startsWith("{")) return null;
+  try {
+    const item = JSON.parse(signature) as Partial<ReasoningItem> | null;
+    if (typeof item?.id !== "string" || !/^rs[A-Za-z0-9_-]{1,62}$/.test(item.id)) return null;
+    const sealed = item.encrypted_content;
+    return typeof sealed === "string" && sealed !== "" ? { id: item.id, encrypted_content: sealed } : null;
+  } catch {
+    return null;
+  }
+}

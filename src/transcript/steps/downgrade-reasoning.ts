@@ -1,0 +1,64 @@
+import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
+import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { Recorder } from "../derive.ts";
+import { derive } from "../derive.ts";
+import { readReasoningItem } from "../reasoning-item.ts";
+
+/**
+ * Step 7: the Responses API takes a reasoning item only once, and only with what was said or called right after it.
+ * One whose partner is gone, or that was sent before, goes out as text or not at all.
+ */
+export function downgradeReasoning(
+  messages: readonly TranscriptMessage[],
+  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+): StepResult {
+  if (policy.thinking !== "items") return { messages, changes: [] };
+  const changes: Change[] = [];
+  const sent = new Set<string>();
+  let changed = false;
+  const after = messages.map((message) => {
+    if (message.role !== "assistant" || !message.content.some((block) => block.type === "thinking"))
+      return message;
+    const done = downgraded(message, sent, policy, (note) =>
+      changes.push(record("reasoning_downgraded", note, message)),
+    );
+    if (done !== message) changed = true;
+    return done;
+  });
+  return { messages: changed ? after : messages, changes };
+}
+
+function downgraded(
+  message: AssistantMessage,
+  sent: Set<string>,
+  policy: TranscriptPolicy,
+  tell: (note: string) => void,
+): AssistantMessage {
+  const last = message.content.findLastIndex((block) => block.type !== "thinking");
+  const own = new Set<string>();
+  let changed = false;
+  const content = message.content.flatMap((block, index): AssistantBlock[] => {
+    if (block.type !== "thinking") return [block];
+    const id = readReasoningItem(block.thinkingSignature)?.id ?? "";
+    const repeated = sent.has(id) && !(own.has(id) && isSameItem(message.content[index - 1], id));
+    if (index < last && !repeated) {
+      sent.add(id);
+      own.add(id);
+      return [block];
+    }
+    changed = true;
+    tell(repeated ? "A reasoning item is sent only once." : "What belongs to a reasoning item is gone.");
+    return repeated ? [] : asText(block, policy);
+  });
+  return changed ? derive(message, { content }) : message;
+}
+
+/** Several parts of one summary are one item. */
+function isSameItem(block: AssistantBlock | undefined, id: string): boolean {
+  return block?.type === "thinking" && readReasoningItem(block.thinkingSignature)?.id === id;
+}
+
+function asText(block: ThinkingBlock, { foreignThinking }: TranscriptPolicy): AssistantBlock[] {
+  if (foreignThinking === "drop" || block.thinking.trim() === "") return [];
+  return [{ type: "text", text: block.thinking }];
+}

@@ -1,0 +1,111 @@
+import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
+import { isBase64 } from "../base64.ts";
+import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { Recorder } from "../derive.ts";
+import { derive } from "../derive.ts";
+import { apiOf } from "../policy.ts";
+import { readReasoningItem } from "../reasoning-item.ts";
+
+/**
+ * Step 3: a model gets back its own thinking, in a form that its provider accepts; what another one thought goes out
+ * as text, or not at all. Signatures of others do not go out, nor does thinking that was cut off.
+ */
+export function normalizeThinking(
+  messages: readonly TranscriptMessage[],
+  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+): StepResult {
+  const changes: Change[] = [];
+  let changed = false;
+  const after = messages.map((message) => {
+    if (message.role !== "assistant" || !message.content.some(hasSomethingToCheck)) return message;
+    const isOwn = isOf(message, policy);
+    const blocks = message.content.flatMap((block) => {
+      const isCutOff =
+        message.stopReason === "aborted" && block.type === "thinking" && !block.thinkingSignature;
+      const { block: kept, kind, note } = isCutOff ? cutOff : normalized(block, isOwn, policy);
+      if (kind !== undefined) changes.push(record(kind, note ?? "", message));
+      return kept === null ? [] : [kept];
+    });
+    const same =
+      blocks.length === message.content.length && blocks.every((block, at) => block === message.content[at]);
+    if (same) return message;
+    changed = true;
+    return derive(message, { content: blocks });
+  });
+  return { messages: changed ? after : messages, changes };
+}
+
+function hasSomethingToCheck(block: AssistantBlock): boolean {
+  if (block.type === "thinking") return true;
+  return block.type === "text" ? block.textSignature !== undefined : block.thoughtSignature !== undefined;
+}
+
+/** Whether this very model said it, over the same wire format. */
+function isOf({ provider, model, api }: AssistantMessage, policy: TranscriptPolicy): boolean {
+  if (provider !== policy.provider || model !== policy.model) return false;
+  return api === undefined || apiOf(provider, api) === policy.api;
+}
+
+interface Normalized {
+  readonly block: AssistantBlock | null;
+  readonly kind?: string;
+  readonly note?: string;
+}
+
+const cutOff: Normalized = {
+  block: null,
+  kind: "thinking_removed",
+  note: "The thinking was cut off before it was signed.",
+};
+
+function normalized(block: AssistantBlock, isOwn: boolean, policy: TranscriptPolicy): Normalized {
+  switch (block.type) {
+    case "thinking":
+      return isOwn ? ownThinking(block, policy) : foreignThinking(block, policy);
+    case "text": {
+      if (block.textSignature === undefined || policy.sanitizeMode === "images-only") return { block };
+      if (isOwn && policy.thinking === "base64" && isBase64(block.textSignature)) return { block };
+      const { textSignature: _, ...bare } = block;
+      return { block: bare, kind: "signature_removed", note: "The signature of a text is of no use here." };
+    }
+    default: {
+      if (block.thoughtSignature === undefined) return { block };
+      if (isOwn && policy.thinking === "base64" && isBase64(block.thoughtSignature)) return { block };
+      const { thoughtSignature: _, ...bare } = block;
+      return { block: bare, kind: "signature_removed", note: "The signature of a call is of no use here." };
+    }
+  }
+}
+
+function ownThinking(block: ThinkingBlock, { thinking }: TranscriptPolicy): Normalized {
+  if (isReplayable(block, thinking)) return { block };
+  const note =
+    thinking === "none"
+      ? "This provider does not take thinking back."
+      : "The thinking has no signature that its provider accepts.";
+  return { block: null, kind: "thinking_removed", note };
+}
+
+function isReplayable(block: ThinkingBlock, form: TranscriptPolicy["thinking"]): boolean {
+  const signature = block.thinkingSignature ?? "";
+  switch (form) {
+    case "signed":
+      return isBase64(signature);
+    case "base64":
+      return isBase64(signature) && block.redacted !== true && block.thinking.trim() !== "";
+    case "items":
+      return readReasoningItem(signature) !== null;
+    case "plain":
+      return block.redacted !== true && block.thinking.trim() !== "";
+    case "none":
+      return false;
+  }
+}
+
+function foreignThinking(block: ThinkingBlock, policy: TranscriptPolicy): Normalized {
+  if (policy.foreignThinking === "drop" || block.redacted === true || block.thinking.trim() === "") {
+    return { block: null, kind: "thinking_removed", note: "What another model thought does not go out." };
+  }
+  const text = { type: "text" as const, text: block.thinking };
+  return { block: text, kind: "thinking_to_text", note: "What another model thought goes out as text." };
+}

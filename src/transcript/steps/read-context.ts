@@ -1,0 +1,126 @@
+import type { ContextMessage } from "../../core/context.ts";
+import type { AssistantMessage, Content, TextBlock } from "../../core/messages.ts";
+import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
+import type { Recorder } from "../derive.ts";
+import { derive, standIn } from "../derive.ts";
+import { visibleMessage } from "../visible.ts";
+import { wellFormed, wellFormedJson } from "../well-formed.ts";
+
+type Block = AssistantMessage["content"][number] | Exclude<Content, string>[number];
+
+/** What stands in a tool result that says nothing. */
+const noOutput = "(no output)";
+
+/**
+ * The context in the three roles that every provider knows. Answers that ended in an error, blocks and roles that
+ * nobody knows, blank texts and half characters do not go out; a tool result that is left with nothing says so.
+ */
+export function readContext(
+  messages: readonly ContextMessage[],
+  { record }: { readonly record: Recorder },
+): StepResult {
+  const changes: Change[] = [];
+  let changed = false;
+  const read: TranscriptMessage[] = [];
+  for (const message of messages) {
+    const after = readMessage(message, (kind, note) => changes.push(record(kind, note, message)));
+    if (after !== message) changed = true;
+    if (after !== null) read.push(after);
+  }
+  return { messages: changed ? read : (messages as readonly TranscriptMessage[]), changes };
+}
+
+type Tell = (kind: string, note: string) => void;
+
+function readMessage(message: ContextMessage, tell: Tell): TranscriptMessage | null {
+  if (message.role === "assistant" && message.stopReason === "error") {
+    tell("failed_answer", "The answer ended in an error and is left out.");
+    return null;
+  }
+  const visible = visibleMessage(message);
+  if (visible === null) {
+    if (message.role !== "bashExecution")
+      tell("unknown_role", `A message of the role ${message.role} is left out.`);
+    return null;
+  }
+  const own = visible === message ? visible : standIn(message, visible);
+  return own.role === "user" ? readUser(own, tell) : readBlocks(own, tell);
+}
+
+function readUser(message: Extract<TranscriptMessage, { role: "user" }>, tell: Tell): TranscriptMessage {
+  if (typeof message.content !== "string") return readBlocks(message, tell);
+  const text = wellFormed(message.content);
+  if (text.trim() === "") {
+    tell("blank_text", "A blank text is left out.");
+    return derive(message, { content: [] });
+  }
+  if (text === message.content) return message;
+  tell("half_character", "Half characters are replaced.");
+  return derive(message, { content: text });
+}
+
+function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
+  const blocks = blocksOf(message.content);
+  let changed = blocks !== message.content;
+  const kept: Block[] = [];
+  for (const block of blocks) {
+    const after = readBlock(block, message.role, tell);
+    if (after !== block) changed = true;
+    if (after !== null) kept.push(after);
+  }
+  if (message.role === "toolResult" && kept.length === 0) {
+    changed = true;
+    kept.push({ type: "text", text: noOutput });
+    tell("no_output", "The result says nothing; it goes out as (no output).");
+  }
+  return changed ? derive(message, { content: kept } as Partial<M>) : message;
+}
+
+/** Files written by others may hold a string, or nothing, where blocks belong. */
+function blocksOf(content: unknown): readonly Block[] {
+  if (Array.isArray(content)) return content;
+  return typeof content === "string" ? [{ type: "text", text: content }] : [];
+}
+
+function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): Block | null {
+  switch (block?.type) {
+    case "text":
+      return readText(block, tell);
+    case "image":
+      if (role === "assistant") break;
+      return typeof block.data === "string" ? block : unusable(block.type, tell);
+    case "thinking":
+      if (role !== "assistant") break;
+      return typeof block.thinking === "string"
+        ? repaired(block, "thinking", tell)
+        : unusable(block.type, tell);
+    case "toolCall": {
+      if (role !== "assistant") break;
+      const args = wellFormedJson(block.arguments);
+      if (args === block.arguments) return block;
+      tell("half_character", "Half characters are replaced.");
+      return { ...block, arguments: args as typeof block.arguments };
+    }
+  }
+  return unusable(String((block as { type?: unknown } | null)?.type), tell);
+}
+
+function readText(block: TextBlock, tell: Tell): TextBlock | null {
+  if (typeof block.text !== "string") return unusable(block.type, tell);
+  if (block.text.trim() !== "" || block.skein?.blob !== undefined) return repaired(block, "text", tell);
+  tell("blank_text", "A blank text is left out.");
+  return null;
+}
+
+function unusable(type: string, tell: Tell): null {
+  tell("unknown_block", `A block of the type ${type} is left out.`);
+  return null;
+}
+
+function repaired<B extends Block, F extends string & keyof B>(block: B, field: F, tell: Tell): B {
+  const text = block[field] as string;
+  const after = wellFormed(text);
+  if (after === text) return block;
+  tell("half_character", "Half characters are replaced.");
+  return { ...block, [field]: after };
+}
