@@ -18,17 +18,18 @@ export function repairToolPairing(
 ): StepResult {
   if (!policy.repairToolPairing || isPaired(messages)) return { messages, changes: [] };
   const changes: Change[] = [];
-  const results = resultsByCall(messages, (note, kind, message) => changes.push(record(kind, note, message)));
+  const tell: Tell = (...told) => changes.push(record(...told));
+  const results = resultsByCall(messages, tell);
   const after: TranscriptMessage[] = [];
-  for (const [index, message] of messages.entries()) {
+  for (const message of messages) {
     if (message.role === "toolResult") continue;
     if (message.role !== "assistant") {
       after.push(message);
       continue;
     }
-    const tell = (kind: string, note: string) => changes.push(record(kind, note, message));
-    const { answer, behind } = withResults(message, index, results, policy, tell);
-    after.push(answer, ...behind);
+    const { answer, behind } = withResults(message, results, policy, tell);
+    after.push(answer);
+    for (const result of behind) after.push(result);
   }
   return { messages: after, changes };
 }
@@ -50,30 +51,34 @@ function isPaired(messages: readonly TranscriptMessage[]): boolean {
   return true;
 }
 
+type Tell = (kind: string, note: string, message: TranscriptMessage) => void;
+
 interface Found {
-  readonly call: number;
-  readonly index: number;
   readonly message: ToolResultMessage;
+  /** Where it stands among all messages. */
+  readonly index: number;
+  /** Something other than a result lies between its call and it. */
+  readonly apart: boolean;
 }
 
-function resultsByCall(
-  messages: readonly TranscriptMessage[],
-  tell: (note: string, kind: string, message: ToolResultMessage) => void,
-): ReadonlyMap<string, Found> {
+function resultsByCall(messages: readonly TranscriptMessage[], tell: Tell): ReadonlyMap<string, Found> {
   const calls = new Map<string, number>();
   const results = new Map<string, Found>();
+  let speaker = -1;
   for (const [index, message] of messages.entries()) {
-    if (message.role === "assistant") {
+    if (message.role !== "toolResult") {
+      speaker = index;
+      if (message.role !== "assistant") continue;
       for (const block of message.content) if (block.type === "toolCall") calls.set(block.id, index);
+      continue;
     }
-    if (message.role !== "toolResult") continue;
     const call = calls.get(message.toolCallId);
     if (call === undefined) {
-      tell("A result that answers no call is dropped.", "orphan_result", message);
+      tell("orphan_result", "A result that answers no call is dropped.", message);
     } else if (results.has(message.toolCallId)) {
-      tell("A second result of one call is dropped.", "duplicate_result", message);
+      tell("duplicate_result", "A second result of one call is dropped.", message);
     } else {
-      results.set(message.toolCallId, { call, index, message });
+      results.set(message.toolCallId, { message, index, apart: call !== speaker });
     }
   }
   return results;
@@ -81,26 +86,27 @@ function resultsByCall(
 
 function withResults(
   message: AssistantMessage,
-  index: number,
   results: ReadonlyMap<string, Found>,
   policy: TranscriptPolicy,
-  tell: (kind: string, note: string) => void,
+  tell: Tell,
 ): { readonly answer: AssistantMessage; readonly behind: readonly ToolResultMessage[] } {
   const behind: ToolResultMessage[] = [];
   const gone = new Set<ToolCallBlock>();
   const made = policy.missingResults === "synthetic" && message.stopReason !== "aborted";
+  let last = -1;
   for (const block of message.content) {
     if (block.type !== "toolCall") continue;
     const found = results.get(block.id);
     if (found !== undefined) {
-      if (found.index !== index + behind.length + 1)
-        tell("result_moved", "A result is moved behind its call.");
+      const isMoved = found.apart || found.index < last;
+      if (isMoved) tell("result_moved", "A result is moved behind its call.", found.message);
+      last = Math.max(last, found.index);
       behind.push(named(found.message, block.name, tell));
     } else if (made) {
-      tell("result_made", `The call of ${block.name} has no result; it gets one that says so.`);
+      tell("result_made", `The call of ${block.name} has no result; it gets one that says so.`, message);
       behind.push(missingResult(block));
     } else {
-      tell("call_removed", `The call of ${block.name} has no result and is dropped.`);
+      tell("call_removed", `The call of ${block.name} has no result and is dropped.`, message);
       gone.add(block);
     }
   }
@@ -110,13 +116,9 @@ function withResults(
 }
 
 /** Some providers pair by name too. */
-function named(
-  result: ToolResultMessage,
-  toolName: string,
-  tell: (kind: string, note: string) => void,
-): ToolResultMessage {
+function named(result: ToolResultMessage, toolName: string, tell: Tell): ToolResultMessage {
   if (result.toolName === toolName) return result;
-  tell("result_renamed", `A result bears the name of its call, ${toolName}.`);
+  tell("result_renamed", `A result bears the name of its call, ${toolName}.`, result);
   return derive(result, { toolName });
 }
 

@@ -1,6 +1,7 @@
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { inserted } from "../derive.ts";
+import { dropEmptyTurns } from "../turns/drop-empty-turns.ts";
 import { joinUnanswered } from "../turns/join-unanswered.ts";
 import { mergeTurns } from "../turns/merge-turns.ts";
 import { separateToolAndUser } from "../turns/separate-tool-and-user.ts";
@@ -32,14 +33,6 @@ export function validateTurns(
     changes.push(record(kind, note, message));
   const after = rules[policy.turns].reduce((turns, rule) => rule(turns, tell), messages);
   return { messages: after, changes };
-}
-
-function dropEmptyTurns(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
-  const empty = messages.filter((message) => message.content.length === 0);
-  if (empty.length === 0) return messages;
-  for (const message of empty) tell("turn_dropped", `A ${message.role} turn has no content left.`, message);
-  const gone = new Set(empty);
-  return messages.filter((message) => !gone.has(message));
 }
 
 const emptyText = "(There is no message.)";

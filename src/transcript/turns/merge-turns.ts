@@ -17,7 +17,7 @@ export function mergeTurns(role: "user" | "assistant"): TurnRule {
         after.push(messages[at - 1] as TranscriptMessage);
         continue;
       }
-      tell("turns_merged", `${group.length} ${role} turns in a row become one.`, group.at(-1));
+      tell("turns_merged", `Turns of the ${role} in a row (${group.length}) become one.`, group.at(-1));
       after.push(
         role === "user"
           ? mergedUser(group as [UserMessage, ...UserMessage[]])

@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import type { ContextMessage } from "../../src/core/context.ts";
+import { textOf } from "../../src/core/messages.ts";
+import type { TranscriptMessage } from "../../src/transcript/contract.ts";
+import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
+import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import { speakers, toolNames } from "./conversation.ts";
+import { damageNames, damages } from "./damage.ts";
+import { shrunk, transcriptOf, wordsOf } from "./generate.ts";
+import { Chance } from "./random.ts";
+import { anySigner } from "./signer.ts";
+
+const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 3000);
+const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
+
+/** Fails with the smallest transcript that shows it. */
+async function holds(
+  seed: number,
+  messages: readonly ContextMessage[],
+  problem: (messages: readonly ContextMessage[]) => Promise<string | null>,
+): Promise<void> {
+  const found = await problem(messages);
+  if (found === null) return;
+  const least = await shrunk(messages, async (fewer) => (await problem(fewer)) !== null);
+  expect.fail(`transcript ${seed}: ${(await problem(least)) ?? found}\n${JSON.stringify(least, null, 1)}`);
+}
+
+describe.each(policies)("for $provider/$model", (policy) => {
+  test("[TR16] the pipeline on its own result changes nothing", async () => {
+    for (let seed = 0; seed < runs; seed++) {
+      await holds(seed, transcriptOf(seed, anySigner).messages, async (messages) => {
+        const tools = seed % 2 === 0 ? { tools: toolNames } : {};
+        const once = await prepareTranscript(messages, policy, tools);
+        const again = await prepareTranscript(once.messages, policy, tools);
+        if (again.changes.length > 0) return `changed again: ${JSON.stringify(again.changes)}`;
+        return again.messages === once.messages ? null : "another array";
+      });
+    }
+  });
+
+  test("[TR17] nothing that a user said is lost", async () => {
+    for (let seed = 0; seed < runs; seed++) {
+      await holds(seed, transcriptOf(seed, anySigner).messages, async (messages) => {
+        const { messages: after } = await prepareTranscript(messages, policy);
+        const texts = after.map((message: TranscriptMessage) =>
+          message.role === "user" ? textOf(message.content) : "",
+        );
+        const lost = wordsOf(messages).find((word) => !texts.some((text) => text.includes(word)));
+        return lost === undefined ? null : `${lost} is lost`;
+      });
+    }
+  });
+});
+
+test("[TR2] a step that has nothing to do gives back the very same array, and no change", async () => {
+  const messages: readonly ContextMessage[] = [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: [{ type: "toolCall", id: "call00001", name: "read", arguments: {} }] },
+    { role: "toolResult", toolCallId: "call00001", toolName: "read", content: [{ type: "text", text: "x" }] },
+  ];
+  for (const policy of policies) {
+    const done = await prepareTranscript(messages, policy);
+    expect(done).toEqual({ messages, changes: [] });
+    expect(done.messages).toBe(messages);
+  }
+});
+
+test("[TR2] every kind of damage is told of by step, kind, note and entry", async () => {
+  for (const name of damageNames) {
+    let told = 0;
+    for (let seed = 0; seed < 50; seed++) {
+      const messages = [...transcriptOf(seed * 5, anySigner).messages];
+      const damage = damages[name];
+      damage?.(messages, new Chance(seed));
+      const entryIds = messages.map((_, index) => `e${index}`);
+      const { changes } = await prepareTranscript(messages, policies[0] as never, { entryIds });
+      told += changes.length;
+      for (const change of changes) {
+        expect(change.step).toMatch(/^[a-z][A-Za-z]+$/);
+        expect(change.kind).toMatch(/^[a-z_]+$/);
+        expect(change.note).toMatch(/^[A-Z].*\.$/s);
+        if (change.entryId !== undefined) expect(entryIds).toContain(change.entryId);
+      }
+    }
+    expect(told, name).toBeGreaterThan(0);
+  }
+});
