@@ -12,6 +12,8 @@ const longest = { strict: 40, strict9: 9, kept: 64 } as const;
 export class CallIds {
   readonly #form: Form;
   readonly #taken = new Set<string>();
+  /** How often an id had to be made anew, so that a thousand equal ones take a thousand tries, not a million. */
+  readonly #turns = new Map<string, number>();
 
   constructor(form: Form) {
     this.#form = form;
@@ -30,9 +32,11 @@ export class CallIds {
   #free(original: string): string {
     const fitting = fitted(original, this.#form);
     if (fitting !== null && !this.#taken.has(fitting)) return fitting;
-    for (let turn = 0; ; turn++) {
+    for (let turn = this.#turns.get(original) ?? 0; ; turn++) {
       const id = hashed(original, turn, this.#form);
-      if (!this.#taken.has(id)) return id;
+      if (this.#taken.has(id)) continue;
+      this.#turns.set(original, turn + 1);
+      return id;
     }
   }
 }

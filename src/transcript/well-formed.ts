@@ -8,31 +8,30 @@ export const deepest = 100;
 
 /** The same for all texts and keys in a JSON value; the same value if there are none, or if it is too deep to go out. */
 export function wellFormedJson(value: unknown): unknown {
-  return isTooDeep(value) ? value : repaired(value);
+  return isFit(value, 0) || isTooDeep(value) ? value : repaired(value);
 }
 
-/** Whether a JSON value nests more than `deepest` levels; in one pass, without recursion. */
-export function isTooDeep(value: unknown): boolean {
-  let level: unknown[] = [value];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > deepest) return true;
-    level = level.flatMap((each) =>
-      typeof each === "object" && each !== null
-        ? Object.values(each).filter((inner) => typeof inner === "object" && inner !== null)
-        : [],
-    );
-  }
+/** Whether a JSON value nests more than `deepest` levels. Never deeper on the stack than that. */
+export function isTooDeep(value: unknown, level = 0): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (level > deepest) return true;
+  for (const key in value) if (isTooDeep((value as Record<string, unknown>)[key], level + 1)) return true;
   return false;
+}
+
+function isFit(value: unknown, level: number): boolean {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value !== "object" || value === null) return true;
+  if (level > deepest) return false;
+  for (const key in value) {
+    if (!key.isWellFormed() || !isFit((value as Record<string, unknown>)[key], level + 1)) return false;
+  }
+  return true;
 }
 
 function repaired(value: unknown): unknown {
   if (typeof value === "string") return wellFormed(value);
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) {
-    const items = value.map(repaired);
-    return items.some((item, index) => item !== value[index]) ? items : value;
-  }
-  const fields = Object.entries(value).map(([key, inner]) => [wellFormed(key), repaired(inner)] as const);
-  const same = fields.every(([key, inner]) => (value as Record<string, unknown>)[key] === inner);
-  return same ? value : Object.fromEntries(fields);
+  if (Array.isArray(value)) return value.map(repaired);
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [wellFormed(key), repaired(inner)]));
 }

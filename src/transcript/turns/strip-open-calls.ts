@@ -9,8 +9,7 @@ const omittedText = "[tool calls omitted]";
 export function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): ReturnType<TurnRule> {
   let changed = false;
   const after = messages.map((message, index) => {
-    if (message.role !== "assistant" || !message.content.some((block) => block.type === "toolCall"))
-      return message;
+    if (message.role !== "assistant" || isAnswered(message, messages, index)) return message;
     const answered = answeredBehind(messages, index);
     const content = message.content.filter((block) => block.type !== "toolCall" || answered.has(block.id));
     if (content.length === message.content.length) return message;
@@ -21,6 +20,21 @@ export function stripOpenCalls(...[messages, tell]: Parameters<TurnRule>): Retur
     return derive(message, { content: left });
   });
   return changed ? after : messages;
+}
+
+/** Whether the results follow in the calls' order, as they do once they are paired. */
+function isAnswered(
+  message: AssistantMessage,
+  messages: readonly TranscriptMessage[],
+  index: number,
+): boolean {
+  let at = index;
+  for (const block of message.content) {
+    if (block.type !== "toolCall") continue;
+    const result = messages[++at];
+    if (result?.role !== "toolResult" || result.toolCallId !== block.id) return false;
+  }
+  return true;
 }
 
 function answeredBehind(messages: readonly TranscriptMessage[], index: number): ReadonlySet<string> {
