@@ -5,14 +5,14 @@ import { derive } from "../derive.ts";
 import { readReasoningItem } from "../reasoning-item.ts";
 
 /**
- * Step 7: the Responses API takes a reasoning item only once, and only with what was said or called right after it.
- * One whose partner is gone, or that was sent before, goes out as text or not at all.
+ * Step 7: the Responses API takes a reasoning item only once, and only with what was said or called right after it;
+ * Anthropic takes no turn that ends in thinking. One whose partner is gone goes out as text or not at all.
  */
 export function downgradeReasoning(
   messages: readonly TranscriptMessage[],
   { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
 ): StepResult {
-  if (policy.thinking !== "items") return { messages, changes: [] };
+  if (policy.thinking !== "items" && policy.thinking !== "signed") return { messages, changes: [] };
   const changes: Change[] = [];
   const sent = new Set<string>();
   let changed = false;
@@ -35,26 +35,24 @@ function downgraded(
   tell: (note: string) => void,
 ): AssistantMessage {
   const last = message.content.findLastIndex((block) => block.type !== "thinking");
-  const own = new Set<string>();
   let changed = false;
   const content = message.content.flatMap((block, index): AssistantBlock[] => {
     if (block.type !== "thinking") return [block];
-    const id = readReasoningItem(block.thinkingSignature)?.id ?? "";
-    const repeated = sent.has(id) && !(own.has(id) && isSameItem(message.content[index - 1], id));
-    if (index < last && !repeated) {
-      sent.add(id);
-      own.add(id);
+    const id = readReasoningItem(block.thinkingSignature)?.id;
+    const isRepeated = id !== undefined && sent.has(id) && !isOfItem(message.content[index - 1], id);
+    if (index < last && !isRepeated) {
+      if (id !== undefined) sent.add(id);
       return [block];
     }
     changed = true;
-    tell(repeated ? "A reasoning item is sent only once." : "What belongs to a reasoning item is gone.");
-    return repeated ? [] : asText(block, policy);
+    tell(isRepeated ? "A reasoning item is sent only once." : "What belongs to the thinking is gone.");
+    return isRepeated ? [] : asText(block, policy);
   });
   return changed ? derive(message, { content }) : message;
 }
 
 /** Several parts of one summary are one item. */
-function isSameItem(block: AssistantBlock | undefined, id: string): boolean {
+function isOfItem(block: AssistantBlock | undefined, id: string): boolean {
   return block?.type === "thinking" && readReasoningItem(block.thinkingSignature)?.id === id;
 }
 
