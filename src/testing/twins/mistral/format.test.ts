@@ -86,6 +86,7 @@ test("[TWB24] the chunks are those of the server: the calls whole, with the fini
     usage: { prompt_tokens: 15, completion_tokens: 9, total_tokens: 24 },
   });
   expect(parsed.slice(0, -1).some(({ usage }) => usage !== undefined)).toBe(false);
+  expect(events(done)[1]).toContain('"delta":{"content":"Thre"}');
   expect(events(done).at(-2)).toContain('"delta":{"content":""},"finish_reason":"stop"');
 });
 

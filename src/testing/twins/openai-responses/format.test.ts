@@ -126,6 +126,12 @@ test("[TWB16] the events are those of the server, in its order", () => {
     ],
     "completed",
   ]);
+  const begun = parsed
+    .filter(({ name }) => name === "response.output_item.added")
+    .map(({ data }) => data.item);
+  expect(begun[0]).toMatchObject({ type: "reasoning", summary: [], encrypted_content: expect.any(String) });
+  expect(begun[1]).toMatchObject({ type: "message", status: "in_progress", content: [] });
+  expect(begun[2]).toMatchObject({ type: "function_call", status: "in_progress", arguments: "" });
   const { output, usage } = parsed.at(-1)?.data.response ?? {};
   expect(output.map(({ type }: { type: string }) => type)).toEqual([
     "reasoning",
