@@ -1,0 +1,199 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { posted } from "../../../test/support/twin-fetch.ts";
+import type { WireFormat } from "./contract.ts";
+import { mistral } from "./mistral/format.ts";
+import { openaiChat } from "./openai-chat/format.ts";
+import { openaiResponses } from "./openai-responses/format.ts";
+
+/** What all three formats hold to. */
+
+const formats: [name: string, format: WireFormat, path: string][] = [
+  ["OpenAI Chat Completions", openaiChat, "/v1/chat/completions"],
+  ["OpenAI Responses", openaiResponses, "/v1/responses"],
+  ["Mistral", mistral, "/v1/chat/completions"],
+];
+const limits = { contextWindow: 1_000_000 };
+
+/** Values at the places that the formats look at, right and wrong ones mixed. */
+const words = fc.constantFrom(
+  ...["user", "assistant", "tool", "system", "text", "function", "function_call", "function_call_output"],
+  ...["reasoning", "message", "item_reference", "image_url", "input_image", "input_text", "output_text"],
+  ...["thinking", "rs_1", "a", "", " ", "aaaaaaaa1", "{}", "data:image/png;base64,AAAA", "constructor"],
+);
+const keys = fc.constantFrom(
+  ...["role", "content", "type", "text", "id", "call_id", "tool_call_id", "tool_calls", "function", "name"],
+  ...[
+    "arguments",
+    "output",
+    "summary",
+    "encrypted_content",
+    "image_url",
+    "url",
+    "thinking",
+    "prefix",
+    "__proto__",
+  ],
+  ...["toString", "input", "custom", "refusal"],
+);
+const { value: anyValue } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { depthSize: "medium" },
+    words,
+    fc.constantFrom(null, true, 7, 1.5),
+    fc.dictionary(keys, tie("value"), { noNullPrototype: true }),
+    fc.array(tie("value"), { maxLength: 4 }),
+  ),
+}));
+const anyBody = fc.oneof(
+  fc.jsonValue(),
+  fc.record({
+    model: fc.constantFrom("m", "", 7, undefined),
+    messages: fc.array(anyValue),
+    tools: fc.option(anyValue, { nil: undefined }),
+    stream_options: fc.option(anyValue, { nil: undefined }),
+  }),
+  fc.record({ model: fc.constant("m"), input: fc.array(anyValue), conversation: anyValue, tools: anyValue }),
+  fc.record({ model: fc.constant("m"), input: fc.array(anyValue) }),
+  fc.record({ model: fc.constant("m"), messages: fc.array(anyValue) }),
+);
+
+test.each(formats)(
+  "[TWB25] %s: whatever the body, it is taken or refused, and stays as it is",
+  (_, format, path) => {
+    fc.assert(
+      fc.property(anyBody, (given) => {
+        const text = JSON.stringify(given) ?? "null";
+        const body: unknown = JSON.parse(text);
+        const refusal = format.check(posted(path, body), limits);
+        expect(JSON.stringify(body)).toBe(text);
+        if (refusal === null) return;
+        expect([400, 404, 422]).toContain(refusal.status);
+        expect(refusal.rule).toMatch(/^[a-z_]+$/);
+        JSON.stringify(refusal.body);
+      }),
+      { numRuns: 1_000 },
+    );
+  },
+);
+
+/** A long conversation with calls, in each manner. */
+function longBody(format: WireFormat, turns: number): unknown {
+  const all = Array.from({ length: turns }, (_, index) => String(index).padStart(9, "0"));
+  const call = (id: string) => ({ id, type: "function", function: { name: "look", arguments: '{"a":1}' } });
+  if (format === openaiResponses) {
+    const input = all.flatMap((id) => [
+      { role: "user", content: "Plan" },
+      { type: "function_call", call_id: id, name: "look", arguments: "{}" },
+      { type: "function_call_output", call_id: id, output: "found" },
+    ]);
+    return { model: "m", input };
+  }
+  const messages = all.flatMap((id) => [
+    { role: "user", content: "Plan" },
+    { role: "assistant", content: "", tool_calls: [call(id)] },
+    { role: "tool", tool_call_id: id, content: "found" },
+    { role: "assistant", content: "Found." },
+  ]);
+  return { model: "m", messages: [...messages, { role: "user", content: "And?" }] };
+}
+
+/** One turn with very many calls. */
+function wideBody(format: WireFormat, width: number): unknown {
+  const all = Array.from({ length: width }, (_, index) => String(index).padStart(9, "0"));
+  if (format === openaiResponses) {
+    const calls = all.map((id) => ({ type: "function_call", call_id: id, name: "look", arguments: "{}" }));
+    return {
+      model: "m",
+      input: [...calls, ...all.map((id) => ({ type: "function_call_output", call_id: id, output: "" }))],
+    };
+  }
+  const calls = all.map((id) => ({ id, type: "function", function: { name: "look", arguments: "{}" } }));
+  const results = all.map((id) => ({ role: "tool", tool_call_id: id, content: "" }));
+  return {
+    model: "m",
+    messages: [{ role: "user", content: "Plan" }, { role: "assistant", tool_calls: calls }, ...results],
+  };
+}
+
+test.each(formats)("[TWB25] %s: the time grows with the body, not with its square", (_, format, path) => {
+  for (const bodyOf of [longBody, wideBody]) {
+    const time = (size: number) => {
+      const request = posted(path, bodyOf(format, size));
+      const times = Array.from({ length: 5 }, () => {
+        const start = performance.now();
+        expect(format.check(request, { contextWindow: 1e9 })).toBeNull();
+        return performance.now() - start;
+      });
+      return Math.min(...times);
+    };
+    time(2_000);
+    // Ten times the size; its square would take a hundred times as long.
+    expect(time(20_000) / time(2_000)).toBeLessThan(50);
+  }
+});
+
+test.each([
+  [
+    "429 of OpenAI",
+    openaiChat,
+    429,
+    { error: { message: "m", type: "requests", param: null, code: "rate_limit_exceeded" } },
+  ],
+  [
+    "401 of OpenAI",
+    openaiResponses,
+    401,
+    { error: { message: "m", type: "invalid_request_error", param: null, code: "invalid_api_key" } },
+  ],
+  [
+    "500 of OpenAI",
+    openaiChat,
+    500,
+    { error: { message: "m", type: "server_error", param: null, code: "server_error" } },
+  ],
+  [
+    "502 of OpenAI",
+    openaiResponses,
+    502,
+    { error: { message: "m", type: "server_error", param: null, code: "server_error" } },
+  ],
+  [
+    "503 of OpenAI",
+    openaiChat,
+    503,
+    { error: { message: "m", type: "service_unavailable_error", param: null, code: "server_is_overloaded" } },
+  ],
+  [
+    "418 of OpenAI",
+    openaiChat,
+    418,
+    { error: { message: "m", type: "invalid_request_error", param: null, code: null } },
+  ],
+  [
+    "429 of Mistral",
+    mistral,
+    429,
+    { object: "error", message: "m", type: "rate_limited", param: null, code: "1300" },
+  ],
+  [
+    "503 of Mistral",
+    mistral,
+    503,
+    { object: "error", message: "m", type: "service_unavailable", param: null, code: "3800" },
+  ],
+  [
+    "504 of Mistral",
+    mistral,
+    504,
+    { object: "error", message: "m", type: "server_error", param: null, code: null },
+  ],
+  [
+    "418 of Mistral",
+    mistral,
+    418,
+    { object: "error", message: "m", type: "invalid_request_error", param: null, code: null },
+  ],
+])("[TWB27] the body of an error of the server: %s", (_, format, status, body) => {
+  expect(format.errorBody(status, "m")).toEqual(body);
+});
