@@ -27,11 +27,10 @@ export function measure(value: unknown): Measure {
     else if (typeof next !== "object" || next === null) bytes += String(next).length;
     else {
       bytes += 2;
-      for (const [name, each] of Object.entries(next)) {
-        if (!Array.isArray(next)) take(name);
-        bytes += 2;
-        waiting.push(each);
-      }
+      if (!Array.isArray(next)) for (const name of Object.keys(next)) take(name);
+      const values: readonly unknown[] = Array.isArray(next) ? next : Object.values(next);
+      bytes += 2 * values.length;
+      for (const each of values) waiting.push(each);
     }
   }
   return { bytes: bytes + text, text, isWellFormed };

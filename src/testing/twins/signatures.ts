@@ -1,9 +1,10 @@
-import { createHmac } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Signatures, TwinApi } from "./contract.ts";
 
 /** All twins share it, so that what one of them signed is good with the next, and with `checkRequest`. */
 const secret = "the twins of skein";
-const saltLength = 16;
+/** In hexadecimal digits. */
+const saltLength = 32;
 
 /**
  * Signs what a model thought as the twin of its provider does, and tells whether a signature is the twin's own.
@@ -19,10 +20,10 @@ const saltLength = 16;
  */
 export const signatures: Signatures = {
   sign: (api, model, thought) =>
-    api === "anthropic-messages" ? mac(api, model, thought).toString("base64") : seal(api, model, thought),
+    api === "anthropic-messages" ? mac(api, model, thought, "base64") : seal(api, model, thought),
   verify: (api, model, thought, signature) =>
     api === "anthropic-messages"
-      ? mac(api, model, thought).toString("base64") === signature
+      ? mac(api, model, thought, "base64") === signature
       : isSealed(api, model, signature),
 };
 
@@ -46,16 +47,17 @@ export function isRedactedThinking(model: string, data: string): boolean {
 type Purpose = TwinApi | "redacted";
 
 function seal(purpose: Purpose, model: string, thought: string): string {
-  const salt = mac(purpose, "", thought).subarray(0, saltLength);
-  return Buffer.concat([salt, mac(purpose, model, salt.toString("hex"))]).toString("base64");
+  const salt = mac(purpose, "", thought).slice(0, saltLength);
+  return Buffer.from(`${salt}${mac(purpose, model, salt)}`, "hex").toString("base64");
 }
 
 function isSealed(purpose: Purpose, model: string, text: string): boolean {
-  const bytes = Buffer.from(text, "base64");
-  const salt = bytes.subarray(0, saltLength);
-  return bytes.subarray(saltLength).equals(mac(purpose, model, salt.toString("hex")));
+  const digits = Buffer.from(text, "base64").toString("hex");
+  const salt = digits.slice(0, saltLength);
+  return digits.slice(saltLength) === mac(purpose, model, salt);
 }
 
-function mac(purpose: Purpose, model: string, text: string): Buffer {
-  return createHmac("sha256", secret).update(`${purpose}\0${model}\0${text}`).digest();
+/** Keyed twice over, as an HMAC is; several times as fast as one, and it is asked for in every request of a history. */
+function mac(purpose: Purpose, model: string, text: string, form: "hex" | "base64" = "hex"): string {
+  return hash("sha256", `${secret}${hash("sha256", `${secret}${purpose}\0${model}\0${text}`)}`, form);
 }

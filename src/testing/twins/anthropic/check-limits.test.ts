@@ -60,6 +60,15 @@ describe("limits", () => {
     });
   });
 
+  test("[TWA8] what was sent counts, not what it comes to, and whether or not it was said before", async () => {
+    const { path, headers, body } = messagesRequest();
+    const padded = new Blob([JSON.stringify(body), " ".repeat(33 * 1024 * 1024)]).stream();
+    const init = { method: "POST", headers: headers as Record<string, string>, body: padded, duplex: "half" };
+    const response = await fetch(new URL(path, twin.url), init as RequestInit);
+    expect(response.status).toBe(413);
+    expect(twin.requests.at(-1)?.refusal?.rule).toBe("request_too_large");
+  });
+
   test("[TWA8] refuses half a surrogate pair, wherever it stands", async () => {
     const says = "no low surrogate in string";
     await expectRefused(twin, messagesRequest(user("cut \ud83d")), { rule: "ill_formed_text", says });

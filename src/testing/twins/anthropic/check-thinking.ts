@@ -89,14 +89,14 @@ function checkLoop({ body, turns }: MessagesRequest): Refusal | null {
   return null;
 }
 
-/** The assistant's messages since a user last said something, if the request ends in a tool's result. */
+/** The assistant's messages since a user last said something. */
 function openLoop(turns: readonly Turn[]): readonly Turn[] {
   const loop: Turn[] = [];
   for (const turn of turns.toReversed()) {
     if (turn.role === "assistant") loop.push(turn);
     else if (!turn.blocks.some((block) => block.type === "tool_result")) break;
   }
-  return turns.at(-1)?.role === "user" ? loop.toReversed() : [];
+  return loop.toReversed();
 }
 
 function isThinking(block: Block): boolean {

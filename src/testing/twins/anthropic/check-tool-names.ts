@@ -15,7 +15,8 @@ export function checkToolNames({ body, turns }: MessagesRequest): Refusal | null
   let usesTools = false;
   for (const turn of turns) {
     for (const [index, block] of turn.blocks.entries()) {
-      usesTools ||= block.type === "tool_use" || block.type === "tool_result";
+      if (block.type !== "tool_use" && block.type !== "tool_result") continue;
+      usesTools = true;
       const refusal = checkBlock(block, placeOf(turn, index));
       if (refusal !== null) return refusal;
     }
@@ -35,7 +36,6 @@ function checkBlock({ type, fields }: Block, place: string): Refusal | null {
     if (letters.test(String(fields.tool_use_id))) return null;
     return refuse("tool_use_id_form", `${place}.tool_result.tool_use_id: ${pattern}`);
   }
-  if (type !== "tool_use") return null;
   const { id, name, input } = fields;
   if (typeof id !== "string") return refuse("tool_use_id_form", `${place}.tool_use.id: Field required`);
   if (!letters.test(id)) return refuse("tool_use_id_form", `${place}.tool_use.id: ${pattern}`);

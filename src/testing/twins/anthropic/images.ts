@@ -1,6 +1,7 @@
 import type { Fields } from "../fields.ts";
 import { fieldsOf, listOf } from "../fields.ts";
 import type { Turn } from "./turns.ts";
+import { placeOf } from "./turns.ts";
 
 /** An image of a request, and where it stands. */
 export interface PlacedImage {
@@ -13,9 +14,9 @@ export function imagesOf(turns: readonly Turn[]): readonly PlacedImage[] {
   const images: PlacedImage[] = [];
   for (const turn of turns) {
     for (const [index, { type, fields }] of turn.blocks.entries()) {
-      const place = `messages.${turn.index}.content.${index}`;
+      if (type !== "image" && type !== "tool_result") continue;
+      const place = placeOf(turn, index);
       if (type === "image") images.push({ place: `${place}.image`, source: fieldsOf(fields.source) });
-      if (type !== "tool_result") continue;
       for (const [inner, each] of (listOf(fields.content) ?? []).entries()) {
         const block = fieldsOf(each);
         if (block?.type !== "image") continue;

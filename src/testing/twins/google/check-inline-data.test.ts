@@ -75,13 +75,16 @@ describe("inline data", () => {
 describe("limits", () => {
   test("[TWA17] refuses a prompt that is longer than the window", async () => {
     const long = said({ text: "word ".repeat(1000) });
-    expect(checkRequest("google-generative-ai", long, { contextWindow: 1000 })?.body).toMatchObject({
-      error: {
-        code: 400,
-        status: "INVALID_ARGUMENT",
-        message: expect.stringMatching(
-          /^The input token count \(12\d\d\) exceeds the maximum number of tokens allowed/,
-        ),
+    expect(checkRequest("google-generative-ai", long, { contextWindow: 1000 })).toMatchObject({
+      rule: "prompt_too_long",
+      body: {
+        error: {
+          code: 400,
+          status: "INVALID_ARGUMENT",
+          message: expect.stringMatching(
+            /^The input token count \(12\d\d\) exceeds the maximum number of tokens allowed/,
+          ),
+        },
       },
     });
     await expectTaken(twin, long);

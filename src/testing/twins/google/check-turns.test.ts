@@ -63,6 +63,12 @@ describe("calls and responses", () => {
       responseTurn,
     ],
     ["another name", asked([call("find")], [response("take")]), "response_name", "name does not match"],
+    [
+      "a name twice",
+      asked([call("find"), call("take")], [response("find"), response("find")]),
+      "response_name",
+      "name",
+    ],
     ["another id", asked([call("find", "a")], [response("find", "b")]), "response_id", "id does not match"],
     [
       "an id of another name",
