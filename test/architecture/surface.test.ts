@@ -110,6 +110,25 @@ const surfaces: Readonly<Record<string, Surface>> = {
     values: ["saboteurs", "storeConformance"],
     types: ["Case", "Saboteur", "StoreHarness", "StoreUnderTest"],
   },
+  "./testing": {
+    file: "src/entry-testing.ts",
+    values: ["checkRequest", "redactThinking", "signatures", "startTwin"],
+    types: [
+      "ReceivedRequest",
+      "Refusal",
+      "Scripted",
+      "ScriptedBlock",
+      "ScriptedFault",
+      "ScriptedReply",
+      "ScriptedUsage",
+      "Signatures",
+      "Twin",
+      "TwinApi",
+      "TwinLimits",
+      "TwinOptions",
+      "TwinRequest",
+    ],
+  },
 };
 const publicNames = Object.values(surfaces).flatMap(({ file, values, types }) =>
   [...values, ...types].map((name) => ({ file, name })),
@@ -222,6 +241,7 @@ function compile(name: string, snippets: readonly Snippet[]): string {
         skein: [join(root, "src/index.ts")],
         "skein/store": [join(root, "src/entry-store.ts")],
         "skein/conformance": [join(root, "src/entry-conformance.ts")],
+        "skein/testing": [join(root, "src/entry-testing.ts")],
       },
       typeRoots: [join(root, "node_modules/@types")],
     },

@@ -1,0 +1,124 @@
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogle } from "@ai-sdk/google";
+import type { LanguageModel, ModelMessage } from "ai";
+import { APICallError, generateText, isStepCount, jsonSchema, streamText, tool } from "ai";
+import { afterEach, describe, expect, test } from "vitest";
+import type { ScriptedReply } from "../twins/contract.ts";
+import type { Twin, TwinOptions } from "./start-twin.ts";
+import { startTwin } from "./start-twin.ts";
+
+const twins: Twin[] = [];
+afterEach(() => Promise.all(twins.splice(0).map((twin) => twin.close())));
+
+const tools = {
+  find: tool({
+    description: "Finds what there is.",
+    inputSchema: jsonSchema<{ what: string }>({
+      type: "object",
+      properties: { what: { type: "string" } },
+      required: ["what"],
+    }),
+    execute: async ({ what }) => `Some ${what}.`,
+  }),
+};
+
+async function begin(options: TwinOptions, name: string): Promise<{ twin: Twin; model: LanguageModel }> {
+  const twin = await startTwin(options);
+  twins.push(twin);
+  const settings = { baseURL: twin.url, apiKey: "any" };
+  const model =
+    options.api === "anthropic-messages" ? createAnthropic(settings)(name) : createGoogle(settings)(name);
+  return { twin, model };
+}
+
+const thinkingOf = {
+  anthropic: { thinking: { type: "enabled" as const, budgetTokens: 2000 } },
+  google: { thinkingConfig: { includeThoughts: true } },
+};
+
+const looks: ScriptedReply = {
+  content: [
+    { type: "thinking", thinking: "The gardens first, then the food." },
+    { type: "text", text: "I will look into both." },
+    { type: "toolCall", name: "find", arguments: { what: "gardens" } },
+    { type: "toolCall", name: "find", arguments: { what: "food" } },
+  ],
+  usage: { input: 100, cacheRead: 20, output: 50, reasoning: 10 },
+};
+const again: ScriptedReply = {
+  content: [{ type: "toolCall", name: "find", arguments: { what: "tea" } }],
+};
+const concludes: ScriptedReply = {
+  content: [
+    { type: "thinking", thinking: "That is enough." },
+    { type: "thinking", thinking: "Not for anybody's eyes.", redacted: true },
+    { type: "text", text: "Gardens, food and tea: three days will do." },
+  ],
+};
+
+describe.each([
+  ["anthropic-messages", "claude-sonnet-4-5"],
+  ["google-generative-ai", "gemini-3-pro-preview"],
+  ["google-generative-ai", "gemini-2.5-flash"],
+] as const)("the AI SDK and a twin of %s as %s", (api, name) => {
+  test("[TWA10] text, thinking with its signature, parallel calls and usage come through", async () => {
+    const { model } = await begin({ api, replies: [looks] }, name);
+    const stream = streamText({ model, prompt: "Plan", tools, providerOptions: thinkingOf });
+    const pieces: string[] = [];
+    for await (const piece of stream.textStream) pieces.push(piece);
+    expect(pieces.length).toBeGreaterThan(1);
+    expect(pieces.join("")).toBe("I will look into both.");
+    expect(await stream.reasoningText).toBe("The gardens first, then the food.");
+    expect(JSON.stringify(await stream.content)).toMatch(/"(?:signature|thoughtSignature)":"[\w+/=]{40,}"/);
+    expect((await stream.toolCalls).map(({ input }) => input)).toEqual([
+      { what: "gardens" },
+      { what: "food" },
+    ]);
+    expect(await stream.finishReason).toBe("tool-calls");
+    expect(await stream.usage).toMatchObject({
+      inputTokens: 120,
+      outputTokens: 50,
+      inputTokenDetails: { cacheReadTokens: 20 },
+      outputTokenDetails: { reasoningTokens: 10 },
+    });
+  });
+
+  test("[TWA10] what was answered is taken back in the history, step for step and turn for turn", async () => {
+    const { twin, model } = await begin({ api, replies: [looks, again, concludes, concludes] }, name);
+    const messages: ModelMessage[] = [{ role: "user", content: "Plan three days" }];
+    const options = { model, tools, stopWhen: isStepCount(5), providerOptions: thinkingOf };
+    const stream = streamText({ ...options, messages });
+    expect(await stream.text).toBe("Gardens, food and tea: three days will do.");
+    expect(await stream.steps).toHaveLength(3);
+    messages.push(...(await stream.responseMessages), { role: "user", content: "And by train?" });
+    const { text } = await generateText({ ...options, messages });
+    expect(text).toContain("three days");
+    expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null, null, null, null]);
+    expect(JSON.stringify(twin.requests.at(-1)?.body)).toContain("ignature");
+  });
+
+  test("[TWA10] a refusal is an error with the provider's message", async () => {
+    const { model } = await begin({ api, contextWindow: 50 }, name);
+    const long = generateText({ model, prompt: "word ".repeat(100), maxRetries: 0 });
+    await expect(long).rejects.toSatisfy(
+      (error) => APICallError.isInstance(error) && error.statusCode === 400,
+    );
+    await expect(long).rejects.toThrow(/too long|exceeds the maximum number of tokens/);
+  });
+
+  test("[TWA10] thinking of another model is refused", async () => {
+    const { model } = await begin({ api, replies: [looks] }, name);
+    const { responseMessages } = await generateText({
+      model,
+      prompt: "Plan",
+      tools,
+      providerOptions: thinkingOf,
+    });
+    const other = api === "anthropic-messages" ? "claude-opus-4-5" : "gemini-2.5-pro";
+    const second = await begin({ api }, other);
+    const messages: ModelMessage[] = [{ role: "user", content: "Plan" }, ...responseMessages];
+    await expect(generateText({ model: second.model, messages, tools, maxRetries: 0 })).rejects.toThrow(
+      /ignature/,
+    );
+  });
+});

@@ -1,0 +1,48 @@
+import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
+import type { Measure } from "../count.ts";
+import { tokensOf } from "../count.ts";
+import { fieldsOf, listOf } from "../fields.ts";
+import type { PlacedImage } from "./images.ts";
+import { refuse } from "./refusal.ts";
+import type { MessagesRequest } from "./turns.ts";
+
+const mostBytes = 32 * 1024 * 1024;
+const mostBreakpoints = 4;
+/** "Vision" › Evaluate image size: an image is scaled down to about so many tokens. */
+const tokensOfImage = 1600;
+
+/** "API overview" › Request size limits. */
+export function checkSize(request: TwinRequest, { bytes, isWellFormed }: Measure): Refusal | null {
+  const size = Number(request.headers["content-length"] ?? bytes);
+  if (size > mostBytes) {
+    return refuse("request_too_large", "Request exceeds the maximum allowed number of bytes", 413);
+  }
+  if (isWellFormed) return null;
+  return refuse("ill_formed_text", "The request body is not valid JSON: no low surrogate in string");
+}
+
+/** "Prompt caching" › How many breakpoints: four, of tools, system and messages together. */
+export function checkBreakpoints({ body, turns }: MessagesRequest): Refusal | null {
+  const marked = (values: readonly unknown[]) =>
+    values.filter((each) => fieldsOf(fieldsOf(each)?.cache_control) !== null).length;
+  let found = marked([body]) + marked(listOf(body.tools) ?? []) + marked(listOf(body.system) ?? []);
+  for (const turn of turns) {
+    for (const { fields } of turn.blocks) found += marked([fields]) + marked(listOf(fields.content) ?? []);
+  }
+  if (found <= mostBreakpoints) return null;
+  const message = `A maximum of ${mostBreakpoints} blocks with cache_control may be provided. Found ${found}.`;
+  return refuse("too_many_breakpoints", message);
+}
+
+/** "Context windows". Published refusal: "prompt is too long: … tokens > … maximum". */
+export function checkLength(tokens: number, { contextWindow }: TwinLimits): Refusal | null {
+  if (tokens <= contextWindow) return null;
+  return refuse("prompt_too_long", `prompt is too long: ${tokens} tokens > ${contextWindow} maximum`);
+}
+
+/** What the prompt comes to, the base64 of its images left out. */
+export function promptTokens({ text }: Measure, images: readonly PlacedImage[]): number {
+  let data = 0;
+  for (const { source } of images) if (typeof source?.data === "string") data += source.data.length;
+  return tokensOf(text - data) + images.length * tokensOfImage;
+}
