@@ -2,10 +2,16 @@ import { SkeinError } from "../../core/errors.ts";
 import { anthropic } from "../twins/anthropic/format.ts";
 import type { TwinApi, TwinLimits, WireFormat } from "../twins/contract.ts";
 import { google } from "../twins/google/format.ts";
+import { mistral } from "../twins/mistral/format.ts";
+import { openaiChat } from "../twins/openai-chat/format.ts";
+import { openaiResponses } from "../twins/openai-responses/format.ts";
 
-const formats: Readonly<Partial<Record<TwinApi, WireFormat>>> = {
+const formats: Readonly<Record<TwinApi, WireFormat>> = {
   "anthropic-messages": anthropic,
   "google-generative-ai": google,
+  "openai-completions": openaiChat,
+  "openai-responses": openaiResponses,
+  "mistral-conversations": mistral,
 };
 
 /** Where the paths of a format begin, as the AI SDK wants it in a `baseURL`. */
@@ -27,8 +33,7 @@ const windows: Readonly<Record<TwinApi, number>> = {
 };
 
 export function formatOf(api: TwinApi): WireFormat {
-  const format = formats[api];
-  if (format !== undefined) return format;
+  if (Object.hasOwn(formats, api)) return formats[api];
   throw new SkeinError("invalid_arguments", {
     problem: `There is no twin of "${api}"`,
     advice: `Use one of ${Object.keys(formats).join(", ")}`,
