@@ -5,8 +5,8 @@ import type { Entry } from "../../core/entries.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Store } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
+import { capTexts } from "../../transcript/cap-texts.ts";
 import { HookRegistry, HookStop } from "../hooks.ts";
-import { capTexts } from "./cap-result.ts";
 import { closeOpenCalls, guardedAppend } from "./guarded-append.ts";
 
 const scope = { userId: "alice", agentId: "main" };

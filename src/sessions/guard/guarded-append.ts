@@ -11,8 +11,8 @@ import type {
 import { KeyedMutex } from "../../core/mutex.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
+import { capTexts, mostResultCharacters } from "../../transcript/cap-texts.ts";
 import type { HookRegistry } from "../hooks.ts";
-import { capTexts, mostResultCharacters } from "./cap-result.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
 
 /** Something that the guard did to a message on its way in, for the run's report. */
