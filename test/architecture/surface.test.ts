@@ -18,6 +18,8 @@ const surfaces: Readonly<Record<string, Surface>> = {
   ".": {
     file: "src/index.ts",
     values: [
+      "HookRegistry",
+      "HookStop",
       "SessionTree",
       "SkeinError",
       "buildContext",
@@ -40,6 +42,9 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "Entry",
       "EntryDraft",
       "ErrorCode",
+      "Hook",
+      "HookName",
+      "Hooks",
       "IdSource",
       "Lookup",
       "Message",

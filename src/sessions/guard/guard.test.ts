@@ -237,6 +237,18 @@ describe("the guard", () => {
     expect((await transcript(store)).at(-1)).toBe("user");
   });
 
+  test("[GRD6] [HKS4] hooks know whose session it is, or what the caller knows of it", async () => {
+    const { store, say, hooks } = await guarded();
+    const found: unknown[] = [];
+    for (const name of ["before_message_write", "tool_result_persist"] as const)
+      hooks.on(name, ({ ctx }) => void found.push(ctx) as undefined);
+    const ctx = { userId: "alice", agentId: "main", sessionId: "s", channel: "slack" };
+    await say(calling(call("a")), { ctx });
+    await say(result("a"));
+    const itself = { userId: "alice", agentId: "main", sessionId: "s", store };
+    expect(found).toEqual([ctx, itself, itself]);
+  });
+
   test("[GRD7] a crowd of writers in one process all get their turn", async () => {
     const { store, say } = await guarded();
     const results = await Promise.all(Array.from({ length: 80 }, (_, index) => say(user(`m${index}`))));
