@@ -96,23 +96,21 @@ class TreeReader {
   }
 
   #list(list: List, layers: readonly WrittenNode[], path: readonly string[]): unknown {
-    const expected = `a list, each ${list.of.expected}`;
-    let read: { readonly values: readonly unknown[]; readonly source: Source } = {
-      values: [],
-      source: { from: "default" },
-    };
+    let values: readonly unknown[] = [];
+    let source: Source = { from: "default" };
     for (const layer of layers) {
-      const items = layer.is === "list" ? layer.items : layer.is === "leaf" ? partsOf(layer) : [];
-      const isNothing = layer.is === "told" || (layer.is === "leaf" && layer.readings[0] === null);
-      if (items === null || layer.is === "map")
-        this.#tell(layer.at, path, layer.is === "leaf" ? foundIn(layer) : "keys", expected);
-      else if (!isNothing) {
+      if (layer.is === "told" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
+      const items = layer.is === "leaf" ? partsOf(layer) : layer.is === "list" ? layer.items : null;
+      if (items === null) {
+        const found = layer.is === "leaf" ? foundIn(layer) : "keys";
+        this.#tell(layer.at, path, found, `a list, each ${list.of.expected}`);
+      } else {
         const secret = items.some((item) => item.is === "leaf" && item.variables.length > 0);
-        read = { values: this.#items(list, items, path), source: { ...layer.at, secret } };
+        [values, source] = [this.#items(list, items, path), { ...layer.at, secret }];
       }
     }
-    this.sources.set(pathText(path), read.source);
-    return deepFrozen(read.values);
+    this.sources.set(pathText(path), source);
+    return deepFrozen(values);
   }
 
   #items({ of: kind }: List, items: readonly WrittenItem[], path: readonly string[]): unknown[] {
@@ -227,10 +225,9 @@ class TreeReader {
   }
 }
 
-/** Text of a variable stands for a list by its commas; other text does not (`null`). Nothing is nothing. */
+/** Text of a variable stands for a list by its commas; other text does not (`null`). */
 function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   const [text] = leaf.readings;
-  if (text === null) return [];
   const isVariable = leaf.at.from === "environment" || leaf.variables.length > 0;
   if (!isVariable || typeof text !== "string") return null;
   const parts = text.split(",").map((part) => part.trim());
