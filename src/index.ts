@@ -16,6 +16,8 @@ export { type ParsedSession, parseSession } from "./core/parse-session.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
+export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
+export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type {
   Api,
   Change,

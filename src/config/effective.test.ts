@@ -28,7 +28,7 @@ describe("the effective configuration", () => {
         const text = effectiveConfigText({ config: first.value as Config, sources: first.sources });
         const again = read(text);
         expect(again.problems).toEqual([]);
-        expect(withoutUnused(again.value)).toEqual(withoutUnused(first.value));
+        expect(compared(again.value)).toEqual(compared(first.value));
       }),
     );
   });
@@ -80,17 +80,49 @@ describe("the effective configuration", () => {
     },
   );
 
+  test("[CFG11] keys and headers are shown nowhere, wherever they come from and whatever is wrong with them", () => {
+    const provider =
+      "{ apiKey: hunter2, headers: { x-team: hunter2 }, baseUrl: 'https://ann:hunter2@x.org/v1' }";
+    const { value, sources, problems } = read(`models: { providers: { anthropic: ${provider} } }`);
+    const text = effectiveConfigText({ config: value as Config, sources });
+    expect(problems).toEqual([]);
+    expect(text).toContain('apiKey: "***" # /p/skein.yaml:1');
+    expect(text).toContain('x-team: "***" # /p/skein.yaml:1');
+    expect(text).toContain("https://ann:***@x.org/v1");
+    expect(text).not.toContain("hunter2");
+    const wrong = read("models: { providers: { a: { apiKey: 1337, headers: { x-team: 1337 } } } }");
+    expect(wrong.problems.map(problemText)).toEqual([
+      "/p/skein.yaml:1:37: models.providers.a.apiKey: found a value that is not shown, expected text that is not empty, or null for none",
+      "/p/skein.yaml:1:62: models.providers.a.headers.x-team: found a value that is not shown, expected text that is not empty",
+    ]);
+  });
+
+  test("[CFG15] a list says where it comes from, and hides what came through a variable", () => {
+    const { value, sources } = read(
+      'contextPruning: { tools: { allow: [a, "b*"], deny: [c, "${SECRET}"] } }',
+      { SECRET: "hunter2" },
+    );
+    const text = effectiveConfigText({ config: value as Config, sources });
+    expect(text).toContain("    allow: [ a, b* ] # /p/skein.yaml:1\n");
+    expect(text).toContain('    deny: [ "***", "***" ] # /p/skein.yaml:1\n');
+  });
+
   test("[CFG11] nor is the password of an address", () => {
     const [told] = read("store: postgres://ann:hunter2@db/skein").problems.map(problemText);
     expect(told).toContain('found "postgres://ann:***@db/skein"');
   });
 });
 
-/** A field that means nothing beside the others may have any value. */
-function withoutUnused(value: unknown): unknown {
+/** A field that means nothing beside the others may have any value, and secrets are not written out. */
+function compared(value: unknown): unknown {
   const config = structuredClone(value) as {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };
+    models: { providers: Record<string, { apiKey: string | null; headers: Plain }> };
   };
+  for (const provider of Object.values(config.models.providers)) {
+    provider.apiKey &&= "***";
+    for (const name of Object.keys(provider.headers)) provider.headers[name] = "***";
+  }
   const { reset } = config.session;
   for (const rule of [reset, ...Object.values(reset.byKind), ...Object.values(reset.byChannel)] as Plain[]) {
     if (rule.mode !== "daily") delete rule.atHour;

@@ -1,9 +1,10 @@
-import type { Scalar } from "yaml";
+import type { Scalar, YAMLSeq } from "yaml";
 import { Document, YAMLMap } from "yaml";
 import type { LoadedConfig } from "./load.ts";
 import { withoutPassword } from "./problems.ts";
+import { isSecret } from "./secrets.ts";
 import { sections } from "./sections/all.ts";
-import type { Node } from "./settings/setting.ts";
+import type { List, Node, Setting, Written } from "./settings/setting.ts";
 import type { Source } from "./tree.ts";
 import { pathText } from "./tree.ts";
 
@@ -25,15 +26,13 @@ function nodeOf(
   value: unknown,
   path: readonly string[],
   sources: ReadonlyMap<string, Source>,
-): YAMLMap | Scalar {
+): YAMLMap | YAMLSeq | Scalar {
   const document = new Document();
-  if (node.node === "setting") {
+  if (node.node === "setting" || node.node === "list") {
     const source = sources.get(pathText(path)) ?? { from: "default" };
-    const written = node.kind.write(value);
-    const isSecret = isSecretSource(source) || (written !== null && isSecretKey(path.at(-1) ?? ""));
-    const scalar = document.createNode(isSecret ? mask : withoutPassword(written)) as Scalar;
-    scalar.comment = ` ${sourceText(source)}`;
-    return scalar;
+    const leaf = document.createNode(shownOf(node, value, path, source), { flow: true }) as YAMLSeq | Scalar;
+    leaf.comment = ` ${sourceText(source)}`;
+    return leaf;
   }
   const map = new YAMLMap();
   const values = value as Readonly<Record<string, unknown>>;
@@ -45,6 +44,15 @@ function nodeOf(
   }
   map.flow = map.items.length === 0;
   return map;
+}
+
+function shownOf(node: Setting<unknown> | List, value: unknown, path: readonly string[], source: Source) {
+  const shown = (written: Written, isHidden: boolean) => (isHidden ? mask : withoutPassword(written));
+  if (node.node === "list") {
+    return (value as readonly unknown[]).map((each) => shown(node.of.write(each), isSecretSource(source)));
+  }
+  const written = node.kind.write(value);
+  return shown(written, isSecretSource(source) || (written !== null && isSecret(node, path)));
 }
 
 /** Where a value comes from, for people. */
@@ -63,9 +71,4 @@ export function sourceText(source: Source): string {
 
 function isSecretSource(source: Source): boolean {
   return "secret" in source && source.secret;
-}
-
-/** Names such as apiKey, token, clientSecret. */
-export function isSecretKey(key: string): boolean {
-  return /(?:api_?key|private_?key|secret|token|password|passphrase|credentials?|authorization)$/i.test(key);
 }

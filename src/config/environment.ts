@@ -1,6 +1,7 @@
 import { scalarOf } from "./parse-yaml.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { nearest, shownValue } from "./problems.ts";
+import { isSecretKey } from "./secrets.ts";
 import type { Group, Node, Table } from "./settings/setting.ts";
 import type { Origin, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
 
@@ -47,10 +48,11 @@ export function environmentLayer(
     const found = findSetting(name.slice(prefix.length).split("__"), sections, file);
     if (found === "not ours") continue;
     const before = "path" in found ? leaves.get(JSON.stringify(found.path)) : undefined;
-    if (!("path" in found)) problems.push({ at, found: shownValue(value), ...found, path: [] });
+    const shown = name.split("__").some(isSecretKey) ? "a value that is not shown" : shownValue(value);
+    if (!("path" in found)) problems.push({ at, found: shown, ...found, path: [] });
     else if (before !== undefined) {
       const expected = `one variable for it (${(before.leaf.at as { variable: string }).variable} is set too)`;
-      problems.push({ at, path: found.path, found: shownValue(value), expected, meant: null });
+      problems.push({ at, path: found.path, found: shown, expected, meant: null });
     } else leaves.set(JSON.stringify(found.path), { path: found.path, leaf: leafOf(value, at) });
   }
   const at: Origin = { from: "environment", variable: prefix, file: null };
@@ -69,7 +71,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   let node: Node = sections;
   let written = file;
   for (const segment of segments) {
-    if (node.node === "setting")
+    if (node.node === "setting" || node.node === "list")
       return { expected: `${variableOf(path)}, without more behind it`, meant: null };
     const key: string | null =
       node.node === "group" ? knownKey(segment, node) : ownKey(segment, node, written);
@@ -78,7 +80,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
     path.push(key ?? "");
     written = childOf(written, key ?? "");
   }
-  if (node.node === "setting") return { path };
+  if (node.node === "setting" || node.node === "list") return { path };
   const next = node.node === "group" ? Object.keys(node.fields) : [node.keyName];
   return { expected: next.map((key) => variableOf([...path, key])).join(", "), meant: null };
 }

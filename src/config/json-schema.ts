@@ -1,5 +1,5 @@
 import { sections } from "./sections/all.ts";
-import type { Group, JsonSchema, Node, Place, Setting, Table } from "./settings/setting.ts";
+import type { Group, JsonSchema, List, Node, Place, Setting, Table } from "./settings/setting.ts";
 
 /** How defaults are shown that depend on where one stands. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
@@ -31,6 +31,8 @@ function schemaOf(node: Node): JsonSchema {
   switch (node.node) {
     case "setting":
       return settingSchema(node);
+    case "list":
+      return listSchema(node);
     case "group":
       return groupSchema(node);
     case "table":
@@ -45,6 +47,12 @@ function settingSchema(setting: Setting<unknown>): JsonSchema {
     ...(fallback === undefined ? {} : { default: fallback }),
     anyOf: [setting.kind.schema, { $ref: "#/definitions/variable" }],
   };
+}
+
+function listSchema({ about, of }: List): JsonSchema {
+  const variable = { $ref: "#/definitions/variable" };
+  const items = { anyOf: [of.schema, variable] };
+  return { description: about, default: [], anyOf: [{ type: ["array", "null"], items }, variable] };
 }
 
 function groupSchema({ about, fields }: Group): JsonSchema {

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { checkConfig, defaultConfig, loadConfig } from "./load.ts";
 import { problemText } from "./problems.ts";
+import type { Config } from "./sections/all.ts";
 
 let base = "";
 let home = "";
@@ -32,6 +33,9 @@ const load = (
   options: { cwd?: string; root?: string; file?: string } = {},
 ) => loadConfig({ cwd: home, ...options, env: { HOME: home, ...env } });
 
+const foldersOf = ({ agents }: Config) =>
+  Object.fromEntries(Object.entries(agents).map(([id, { cwd }]) => [id, { cwd }]));
+
 const mistakes = async (text: string, env: Record<string, string> = {}) => {
   const file = write({ "skein.yaml": text });
   const { problems } = await checkConfig({ cwd: home, env: { HOME: home, ...env } });
@@ -47,7 +51,8 @@ describe("defaults and where the file is", () => {
       store: { kind: "files", path: join(home, ".skein") },
       durability: "full",
       lock: { timeoutMs: 10_000 },
-      agents: { main: { cwd: null } },
+      agents: { main: { cwd: null, model: null, system: null, thinking: null } },
+      models: { providers: {} },
       session: {
         scope: "per-sender",
         reset: { mode: "none", atHour: 4, minutes: 60, byKind: {}, byChannel: {} },
@@ -60,6 +65,9 @@ describe("defaults and where the file is", () => {
           trashAfter: 30 * 86_400_000,
         },
       },
+      compaction: { mode: "safeguard", maxHistoryShare: 0.5 },
+      contextPruning: { mode: "off", ttl: 300_000, tools: { allow: [], deny: [] } },
+      channels: {},
     });
     expect([...loaded.sources.values()].every(({ from }) => from === "default")).toBe(true);
   });
@@ -170,7 +178,7 @@ describe("precedence", () => {
     });
     const { config } = await load({ SKEIN_AGENTS__D__CWD: "here" }, { cwd: join(home, "p") });
     expect(config.store.path).toBe(join(home, "s"));
-    expect(config.agents).toEqual({
+    expect(foldersOf(config)).toEqual({
       a: { cwd: join(home, "w") },
       b: { cwd: join(home, "p/w") },
       c: { cwd: null },
@@ -234,7 +242,7 @@ session:
 
   test("[CFG5] unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, session (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, models, session, compaction, contextPruning, channels (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, reset, maintenance',
     ]);
@@ -248,13 +256,87 @@ session:
         'agents:\n  a: { cwd: "/${A}/$${A}/${B}" }\nlock: { timeoutMs: "${T}" }\nsession: { maintenance: { pruneAfter: "${P}" } }',
     });
     const { config } = await load({ A: "${B}", B: "", T: "0x10", P: "null" });
-    expect(config.agents.a).toEqual({ cwd: "/${B}/${A}" });
+    expect(config.agents.a?.cwd).toBe("/${B}/${A}");
     expect([config.lock.timeoutMs, config.session.maintenance.pruneAfter]).toEqual([16, null]);
     const text = "agents:\n  a:\n    cwd: >\n      /x/${GONE}\n      ${A\n      ${WENT}\n";
     expect(await mistakes(text, { A: "1" })).toEqual([
       "4:10: agents.a.cwd: found ${GONE}, expected a variable GONE in the environment or in the .env beside this file",
       '5:7: agents.a.cwd: found "${", expected the name of a variable and } behind it ($${ stands for a plain ${)',
       "6:7: agents.a.cwd: found ${WENT}, expected a variable WENT in the environment or in the .env beside this file",
+    ]);
+  });
+
+  test("[CFG11] a key in the environment is not shown, nor is one in a variable with a slip", async () => {
+    const env = {
+      SKEIN_MODELS__PROVIDERS__ANTHROPIC__API_KEY: "hunter2",
+      SKEIN_MODELS__PROVIDERS__ANTHROPIC__APIKEY: "hunter2",
+      SKEIN_MODELS__PROVIDERS__ANTHROPIC__MY_API_KEY: "hunter2",
+    };
+    const told = await mistakes("", env);
+    expect(told).toHaveLength(2);
+    expect(told.join()).not.toContain("hunter2");
+    const { config } = await load({ SKEIN_MODELS__PROVIDERS__ANTHROPIC__API_KEY: "true" });
+    expect(config.models.providers.anthropic?.apiKey).toBe("true");
+  });
+
+  test("[CFG15] lists stand where one belongs, and a wrong item is told at its place", async () => {
+    const tools = (text: string) => `contextPruning:\n  tools:\n    deny: ${text}\n`;
+    for (const [text, deny] of [
+      ["[read_*, 'web_?']", ["read_*", "web_?"]],
+      ['\n      - read_*\n      - "true"', ["read_*", "true"]],
+      ["[]", []],
+      ["", []],
+      ["~", []],
+      ['["${A}", "${A}x"]', ["a,b", "a,bx"]],
+      ['"${A}, c,,"', ["a", "b", "c"]],
+    ] as const) {
+      write({ "skein.yaml": tools(text) });
+      expect((await load({ A: "a,b" })).config.contextPruning.tools.deny).toEqual(deny);
+    }
+    const each = "text that is not empty";
+    expect(await mistakes(tools("[a, 1, '', {b: c}, [d], ~]"))).toEqual([
+      `3:15: contextPruning.tools.deny.1: found 1, expected ${each}`,
+      `3:18: contextPruning.tools.deny.2: found "", expected ${each}`,
+      `3:22: contextPruning.tools.deny.3: found keys, expected ${each}`,
+      `3:30: contextPruning.tools.deny.4: found a list, expected ${each}`,
+      `3:35: contextPruning.tools.deny.5: found null, expected ${each}`,
+    ]);
+    expect(await mistakes(tools("&a [*a, '${GONE}']"))).toEqual([
+      "3:15: contextPruning.tools.deny.0: found the alias *a, expected text that is not empty",
+      expect.stringContaining("3:20: contextPruning.tools.deny.1: found ${GONE}"),
+    ]);
+    expect(await mistakes(tools("read_*"))).toEqual([
+      `3:11: contextPruning.tools.deny: found "read_*", expected a list, each ${each}`,
+    ]);
+    expect(await mistakes(tools("{ a: b }"))).toEqual([
+      `3:11: contextPruning.tools.deny: found keys, expected a list, each ${each}`,
+    ]);
+  });
+
+  test("[CFG15] in the environment commas stand between, and the whole list is replaced", async () => {
+    write({ "skein.yaml": "contextPruning: { tools: { deny: [a, b] } }" });
+    const name = "SKEIN_CONTEXT_PRUNING__TOOLS__DENY";
+    const { config, sources } = await load({ [name]: " c , d*,," });
+    expect(config.contextPruning.tools).toEqual({ allow: [], deny: ["c", "d*"] });
+    expect(Object.isFrozen(config.contextPruning.tools.deny)).toBe(true);
+    expect(sources.get("contextPruning.tools.deny")).toMatchObject({ from: "environment", variable: name });
+    expect(sources.get("contextPruning.tools.allow")).toEqual({ from: "default" });
+    expect(await mistakes("", { [`${name}__0`]: "x" })).toEqual([
+      `${name}__0: found "x", expected ${name}, without more behind it`,
+    ]);
+  });
+
+  test.each([
+    "contextPruning: { mode: off }\nagents: { main: { thinking: off } }",
+    '{"contextPruning": {"mode": false}, "agents": {"main": {"thinking": false}}}',
+    "%YAML 1.1\n---\ncontextPruning: { mode: off }\nagents: { main: { thinking: no } }",
+    'contextPruning: { mode: "${OFF}" }\nagents: { main: { thinking: "${OFF}" } }',
+  ])("[CFG16] off is off, also where it was read as false: %j", async (text) => {
+    write({ "skein.yaml": text });
+    const { config } = await load({ OFF: "off" });
+    expect([config.contextPruning.mode, config.agents.main?.thinking]).toEqual(["off", "off"]);
+    expect(await mistakes("contextPruning: { mode: true }")).toEqual([
+      '1:25: contextPruning.mode: found true, expected "off" or "cache-ttl"',
     ]);
   });
 
@@ -308,7 +390,7 @@ session:
       maxDiskBytes: 2e9,
       highWater: 0.5,
     });
-    expect(config.agents).toEqual({
+    expect(foldersOf(config)).toEqual({
       "my-agent": { cwd: join(home, "123") },
       other: { cwd: join(home, "null") },
       new: { cwd: "/new" },
@@ -348,8 +430,16 @@ session:
       "%YAML 1.1\n---\nlock:\n  <<: { timeoutMs: 1 }",
       "4:3: lock: found a merge key (<<), expected the keys themselves; they are not merged",
     ],
-    ["a list", "- a\n- b", "1:1: found a list, expected keys (store, durability, lock, agents, session)"],
-    ["a text", "hello", '1:1: found "hello", expected keys (store, durability, lock, agents, session)'],
+    [
+      "a list",
+      "- a\n- b",
+      "1:1: found a list, expected keys (store, durability, lock, agents, models, session, compaction, contextPruning, channels)",
+    ],
+    [
+      "a text",
+      "hello",
+      '1:1: found "hello", expected keys (store, durability, lock, agents, models, session, compaction, contextPruning, channels)',
+    ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
     [
       "a prototype",

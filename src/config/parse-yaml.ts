@@ -1,8 +1,8 @@
 import type { Node, Pair } from "yaml";
-import { isAlias, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
+import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import type { ConfigProblem } from "./problems.ts";
 import type { Written } from "./settings/setting.ts";
-import type { Origin, WrittenEntry, WrittenLeaf, WrittenNode } from "./tree.ts";
+import type { Origin, WrittenEntry, WrittenItem, WrittenLeaf, WrittenNode, WrittenTold } from "./tree.ts";
 import type { Environment } from "./variables.ts";
 import { replaceVariables } from "./variables.ts";
 import { problemOfFile, syntaxProblems } from "./yaml-syntax.ts";
@@ -59,9 +59,18 @@ class TreeBuilder {
     const at = this.#placeOf(node.range?.[0] ?? 0);
     if (isScalar(node)) return this.#leaf(node.value, node.range, at, path);
     if (isMap(node)) return { is: "map", at, entries: this.#entries(node.items, path) };
-    if (!isAlias(node)) return { is: "list", at };
-    const [found, expected] = [`the alias *${node.source}`, "the value itself; aliases are not read"];
-    return this.#told({ at, path, found, expected, meant: null });
+    if (isSeq(node)) return { is: "list", at, items: this.#items(node.items, path) };
+    return this.#told({ at, path, found: foundOf(node), expected: aliasExpected, meant: null });
+  }
+
+  /** Only values: what else stands in a list is told where the list belongs, and a list that belongs nowhere is told once. */
+  #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
+    return items.map((item, index) => {
+      const node = isNode(item) ? item : null;
+      const at = this.#placeOf(node?.range?.[0] ?? 0);
+      if (isScalar(node)) return this.#leaf(node.value, node.range, at, [...path, String(index)]);
+      return { is: "misplaced", at, found: node === null ? "nothing" : foundOf(node) };
+    });
   }
 
   #entries(pairs: readonly Pair[], path: readonly string[]): WrittenEntry[] {
@@ -81,7 +90,12 @@ class TreeBuilder {
     });
   }
 
-  #leaf(value: unknown, range: Node["range"], at: Origin, path: readonly string[]): WrittenNode {
+  #leaf(
+    value: unknown,
+    range: Node["range"],
+    at: Origin,
+    path: readonly string[],
+  ): WrittenLeaf | WrittenTold {
     const written = asWritten(value);
     if (written === undefined) {
       const found = "a value with a tag of its own";
@@ -108,10 +122,18 @@ class TreeBuilder {
     return match === undefined ? null : this.#placeOf(from + match.index);
   }
 
-  #told(problem: ConfigProblem): WrittenNode {
+  #told(problem: ConfigProblem): WrittenTold {
     this.problems.push(problem);
     return { is: "told", at: problem.at };
   }
+}
+
+const aliasExpected = "the value itself; aliases are not read";
+
+/** What is no value, in words. */
+function foundOf(node: Node): string {
+  if (isAlias(node)) return `the alias *${node.source}`;
+  return isMap(node) ? "keys" : "a list";
 }
 
 const notAKey = { found: "a key that is no text", expected: "a word as key" };

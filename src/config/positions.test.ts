@@ -36,6 +36,7 @@ function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): 
       parent[key] = written;
     },
   });
+  if (node.node === "list") return itemBreakages(value, path);
   if (node.node === "setting" || typeof value !== "object" || value === null) return [];
   const unknown =
     node.node === "group" ? ["brokenMark"] : ["broken mark!"].filter((key) => node.readKey(key) === null);
@@ -51,6 +52,19 @@ function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): 
       return [...(wrong === null ? [misplaced] : [wrong, tooLarge]), ...breakagesOf(child, each, at)];
     }),
   ];
+}
+
+/** Each item of a list may be nothing that stands in one. */
+function itemBreakages(value: unknown, path: readonly string[]): Breakage[] {
+  const items = Array.isArray(value) ? value : [];
+  return items.map((_, index) => ({
+    mark: "424242",
+    path: [...path, String(index)],
+    apply: (config) => {
+      const parent = path.reduce((each, name) => each[name] as Plain, config);
+      (parent as unknown as unknown[])[index] = 424242;
+    },
+  }));
 }
 
 const style = fc.record({

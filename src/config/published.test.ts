@@ -39,6 +39,26 @@ describe("what is published", () => {
     { session: { maintenance: { pruneAfter: 30 } } },
     { session: { maintenance: { maxDiskBytes: "10G" } } },
     { session: { maintenance: { highWater: 0 } } },
+    { compaction: { mode: "off" } },
+    { compaction: { maxHistoryShare: 0 } },
+    { contextPruning: { mode: true } },
+    { contextPruning: { ttl: 300 } },
+    { contextPruning: { tools: { allow: "read" } } },
+    { contextPruning: { tools: { allow: [1] } } },
+    { contextPruning: { tools: ["read"] } },
+    { channels: { slack: { historyLimit: 0 } } },
+    { channels: { slack: { type: "webhook" } } },
+    { channels: { slack: { dms: { U1: 5 } } } },
+    { models: { providers: { local: { type: "ollama" } } } },
+    { models: { providers: { local: { api: "openai" } } } },
+    { models: { providers: { "a/b": {} } } },
+    { models: { providers: { local: { apiKey: "" } } } },
+    { models: { providers: { local: { baseUrl: "127.0.0.1:11434" } } } },
+    { models: { providers: { local: { headers: { "no spaces": "x" } } } } },
+    { models: { providers: { local: { models: { q: { contextWindow: 0 } } } } } },
+    { models: { providers: { local: { models: { q: { policy: { turns: "openai" } } } } } } },
+    { agents: { a: { model: "claude" } } },
+    { agents: { a: { thinking: "much" } } },
   ])("[CFG12] and refuses %j, as the reader does", (config) => {
     expect(accepts(config)).toBe(false);
   });
@@ -61,6 +81,7 @@ function rowsOf(node: Node, path = ""): string[][] {
     const fallback = writtenDefault(node);
     return [[path, fallback === undefined ? "(needed)" : `\`${fallback}\``, node.about]];
   }
+  if (node.node === "list") return [[path, "`[]`", node.about]];
   if (node.node === "table") return rowsOf(node.of, `${path}.${node.keyName}`);
   return Object.entries(node.fields).flatMap(([key, field]) =>
     rowsOf(field, path === "" ? key : `${path}.${key}`),

@@ -1,7 +1,16 @@
 import type { ConfigProblem } from "./problems.ts";
 import { nearest, shownValue } from "./problems.ts";
-import type { Group, Node, Place, Setting, Table } from "./settings/setting.ts";
-import type { Origin, Source, WrittenEntry, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
+import { isSecret } from "./secrets.ts";
+import type { Group, List, Node, Place, Setting, Table, ValueKind } from "./settings/setting.ts";
+import type {
+  Origin,
+  Source,
+  WrittenEntry,
+  WrittenItem,
+  WrittenLeaf,
+  WrittenMap,
+  WrittenNode,
+} from "./tree.ts";
 import { pathText } from "./tree.ts";
 
 export interface ReadResult {
@@ -42,6 +51,8 @@ class TreeReader {
     switch (node.node) {
       case "setting":
         return this.#setting(node, layers, path);
+      case "list":
+        return this.#list(node, layers, path);
       case "group":
         return this.#group(node, layers, path);
       case "table":
@@ -64,15 +75,53 @@ class TreeReader {
     return deepFrozen(read?.value);
   }
 
-  #leaf({ kind }: Setting<unknown>, leaf: WrittenLeaf, path: readonly string[]) {
-    const isSecret = leaf.variables.length > 0;
+  #leaf(setting: Setting<unknown>, leaf: WrittenLeaf, path: readonly string[]) {
+    const { kind } = setting;
+    const isVariable = leaf.variables.length > 0;
+    const read = this.#firstReading(kind, leaf);
+    if (read !== null) return { value: read.value, source: { ...leaf.at, secret: isVariable } };
+    const isHidden = isSecret(setting, path) && !isVariable;
+    const word = isVariable || isHidden ? null : nearest(String(leaf.readings[0]), kind.words ?? []);
+    const found = isHidden ? "a value that is not shown" : foundIn(leaf);
+    this.#tell(leaf.at, path, found, kind.expected, word === null ? null : `"${word}"`);
+    return null;
+  }
+
+  #firstReading<T>(kind: ValueKind<T>, leaf: WrittenLeaf): { readonly value: T } | null {
     for (const reading of leaf.readings) {
       const read = kind.read(reading, this.#placeOf(leaf.at));
-      if (read !== null) return { value: read.value, source: { ...leaf.at, secret: isSecret } };
+      if (read !== null) return read;
     }
-    const word = isSecret ? null : nearest(String(leaf.readings[0]), kind.words ?? []);
-    this.#tell(leaf.at, path, foundIn(leaf), kind.expected, word === null ? null : `"${word}"`);
     return null;
+  }
+
+  #list(list: List, layers: readonly WrittenNode[], path: readonly string[]): unknown {
+    let values: readonly unknown[] = [];
+    let source: Source = { from: "default" };
+    for (const layer of layers) {
+      if (layer.is === "told" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
+      const items = layer.is === "leaf" ? partsOf(layer) : layer.is === "list" ? layer.items : null;
+      if (items === null) {
+        const found = layer.is === "leaf" ? foundIn(layer) : "keys";
+        this.#tell(layer.at, path, found, `a list, each ${list.of.expected}`);
+      } else {
+        const secret = items.some((item) => item.is === "leaf" && item.variables.length > 0);
+        [values, source] = [this.#items(list, items, path), { ...layer.at, secret }];
+      }
+    }
+    this.sources.set(pathText(path), source);
+    return deepFrozen(values);
+  }
+
+  #items({ of: kind }: List, items: readonly WrittenItem[], path: readonly string[]): unknown[] {
+    return items.flatMap((item, index) => {
+      if (item.is === "told") return [];
+      const read = item.is === "leaf" ? this.#firstReading(kind, item) : null;
+      if (read !== null) return [read.value];
+      const found = item.is === "leaf" ? foundIn(item) : item.found;
+      this.#tell(item.at, [...path, String(index)], found, kind.expected);
+      return [];
+    });
   }
 
   #misplaced({ kind }: Setting<unknown>, { is, at }: WrittenNode, path: readonly string[]): null {
@@ -174,6 +223,15 @@ class TreeReader {
   ): void {
     this.problems.push({ at, path, found, expected, meant });
   }
+}
+
+/** Text of a variable stands for a list by its commas; other text does not (`null`). */
+function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
+  const [text] = leaf.readings;
+  const isVariable = leaf.at.from === "environment" || leaf.variables.length > 0;
+  if (!isVariable || typeof text !== "string") return null;
+  const parts = text.split(",").map((part) => part.trim());
+  return parts.filter((part) => part !== "").map((part) => ({ ...leaf, readings: [part] }));
 }
 
 /** What came through a variable may be a secret, and is named by the variable. */

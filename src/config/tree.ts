@@ -15,7 +15,7 @@ export type Source =
   /** `secret`: the value came through a variable, and is not to be shown. */
   | (Origin & { readonly secret: boolean });
 
-export type WrittenNode = WrittenMap | WrittenLeaf | WrittenOther;
+export type WrittenNode = WrittenMap | WrittenLeaf | WrittenList | WrittenTold;
 
 export interface WrittenMap {
   readonly is: "map";
@@ -38,9 +38,21 @@ export interface WrittenLeaf {
   readonly variables: readonly string[];
 }
 
-/** A list, or what has been told of already (`told`). */
-export interface WrittenOther {
-  readonly is: "list" | "told";
+export interface WrittenList {
+  readonly is: "list";
+  readonly at: Origin;
+  readonly items: readonly WrittenItem[];
+}
+
+/** What stands in a list; `misplaced`: nothing that may stand in one, and not yet told of. */
+export type WrittenItem =
+  | WrittenLeaf
+  | WrittenTold
+  | { readonly is: "misplaced"; readonly at: Origin; readonly found: string };
+
+/** What has been told of already. */
+export interface WrittenTold {
+  readonly is: "told";
   readonly at: Origin;
 }
 

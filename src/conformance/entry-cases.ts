@@ -108,6 +108,34 @@ export const entryCases: readonly CaseTemplate[] = [
     },
   },
   {
+    id: "ST8",
+    title: "a batch can begin a branch of its own, under the same conditions as any",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await append(store, alice, "s", "a", "b", "c");
+      const items = (...names: string[]) => names.map((id) => ({ draft: said(id), id }));
+      const context = async () => (await store.sessions.context(alice, "s"))?.entryIds;
+      const under = (parentId: string | null, expectedLeafId: string | null, ...names: string[]) =>
+        store.sessions.append(alice, "s", items(...names), { parentId, expectedLeafId });
+      await refused("conflict", () => under("a", "b", "x"));
+      await refused("not_found", () => under("nowhere", "c", "x"));
+      assert.deepEqual(await context(), ["a", "b", "c"]);
+      assert.equal((await under("a", "c", "d", "e")).leafId, "e");
+      assert.deepEqual(await context(), ["a", "d", "e"]);
+      await append(store, alice, "s", "f");
+      await under("b", "f", "g");
+      assert.deepEqual(await context(), ["a", "b", "g"]);
+      assert.equal((await under("a", "nowhere", "g")).leafId, "g");
+      await under(null, "g", "h");
+      assert.deepEqual(await context(), ["h"]);
+      const draft: EntryDraft = { type: "compaction", summary: "S", firstKeptEntryId: "e", tokensBefore: 1 };
+      await store.sessions.append(alice, "s", [{ draft, id: "k" }], { parentId: "f" });
+      assert.deepEqual(await context(), ["k", "e", "f"]);
+      await under("a", "k", "i");
+      assert.deepEqual(await context(), ["a", "i"]);
+    },
+  },
+  {
     id: "ST9",
     title: "the context is what the entries say, through compactions and branches",
     async run({ store }) {

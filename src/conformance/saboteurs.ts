@@ -103,6 +103,15 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
+    name: "a batch always hangs on the tip",
+    breaks: "ST8",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        append: (scope, sessionId, items, { parentId: _parent, ...options } = {}) =>
+          sessions.append(scope, sessionId, items, options),
+      })),
+  },
+  {
     name: "a batch is written item by item",
     breaks: "ST5",
     wrap: (store) =>

@@ -102,6 +102,13 @@ export function isBookkeeping(entry: Entry): boolean {
   );
 }
 
+/** The entry of the same session that this one repeats on another branch, by its `skein.copyOf`; `null`: it is no copy. */
+export function copiedFrom(line: Readonly<Record<string, unknown>>): string | null {
+  const { skein } = line;
+  if (typeof skein !== "object" || skein === null || !("copyOf" in skein)) return null;
+  return typeof skein.copyOf === "string" ? skein.copyOf : null;
+}
+
 /**
  * Tells a damaged line from an entry.
  *

@@ -1,3 +1,4 @@
+import { copiedFrom } from "./entries.ts";
 import { isRecord } from "./shape.ts";
 
 /**
@@ -48,7 +49,9 @@ const messageFields = [
 export function tombstoneOf(line: Line, time: number): Line {
   const type = String(line.type);
   const kept = pick(line, [...placeFields, ...(structure[type] ?? [])]);
-  return { ...kept, ...contentsOf(type, line), skein: { redacted: new Date(time).toISOString() } };
+  const copyOf = copiedFrom(line);
+  const skein = { ...(copyOf === null ? {} : { copyOf }), redacted: new Date(time).toISOString() };
+  return { ...kept, ...contentsOf(type, line), skein };
 }
 
 /** Whether a line is a tombstone already. */

@@ -212,9 +212,12 @@ export class SessionTree {
     return plan.entries[0] as Entry;
   }
 
-  /** Entries for the tip, sealed but not added: a store writes their lines, then commits the plan. */
-  plan(items: readonly PlannedItem[], expectedLeafId?: string | null): Plan {
-    const plan = this.#plan(items, this.#tip);
+  /**
+   * Entries for the tip, or for another parent, sealed but not added: a store writes their lines, then commits the plan.
+   */
+  plan(items: readonly PlannedItem[], expectedLeafId?: string | null, parentId?: string | null): Plan {
+    const parent = parentId === undefined ? this.#tip : parentId === null ? null : this.#node(parentId);
+    const plan = this.#plan(items, parent);
     const fresh = plan.nodes.length > 0;
     if (fresh && expectedLeafId !== undefined && expectedLeafId !== this.leafId) {
       const problem = `The leaf is ${this.leafId ?? "before the root"}, not ${expectedLeafId ?? "before the root"}`;

@@ -1,27 +1,37 @@
-import type { Message, ToolResultMessage } from "../core/messages.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { Combination } from "./hook-answers.ts";
+import { checkedAnswer, combinations, toldHooks } from "./hook-answers.ts";
+import type { AskedHook, Hook, HookName, Hooks, ToldHook } from "./hook-events.ts";
 
-/** What a hook is given and may give back, by its name. Others are added with what calls them. */
-export interface Hooks {
-  /** Before a tool's result is written: may replace or refuse it. */
-  tool_result_persist: { event: { message: ToolResultMessage }; answer: MessageAnswer<ToolResultMessage> };
-  /** Before any message is written: may replace or refuse it. */
-  before_message_write: { event: { message: Message }; answer: MessageAnswer<Message> };
-}
-
-/** `replace` goes on to the next hook; `refuse` ends it, with a reason for people. Nothing: as it is. */
-export type MessageAnswer<M> = { readonly replace: M } | { readonly refuse: string } | undefined;
-
-export type HookName = keyof Hooks;
-export type Hook<N extends HookName> = (
-  event: Hooks[N]["event"],
-) => Hooks[N]["answer"] | Promise<Hooks[N]["answer"]>;
-
-/** An error that a hook wants to stop things with; any other error is reported and passed over. */
+/**
+ * An error that a hook wants to stop things with; any other error is reported and passed over.
+ *
+ * @example
+ * ```ts
+ * import { HookRegistry, HookStop } from "skein";
+ * new HookRegistry().on("llm_input", ({ ctx }) => {
+ *   if (ctx.userId === null) throw new HookStop("No requests without a user.");
+ * });
+ * ```
+ */
 export class HookStop extends Error {
   override readonly name = "HookStop";
 }
 
-/** All hooks, called in the order they were registered. */
+/**
+ * All hooks, called one after the other in the order they were registered. One that fails is reported and passed over,
+ * unless it throws a {@link HookStop}.
+ *
+ * @example
+ * ```ts
+ * import { HookRegistry } from "skein";
+ * const hooks = new HookRegistry((name, error) => console.error(name, error));
+ * const off = hooks.on("before_tool_call", ({ toolName }) =>
+ *   toolName === "bash" ? { block: "No shell here." } : undefined,
+ * );
+ * off();
+ * ```
+ */
 export class HookRegistry {
   readonly #hooks = new Map<HookName, ((event: never) => unknown)[]>();
   readonly #report: (name: HookName, error: unknown) => void;
@@ -32,41 +42,63 @@ export class HookRegistry {
 
   /** Returns a function that takes it away again. */
   on<N extends HookName>(name: N, hook: Hook<N>): () => void {
+    if (!Object.hasOwn(combinations, name) && !Object.hasOwn(toldHooks, name)) {
+      throw new SkeinError("invalid_arguments", {
+        problem: `There is no hook named "${name}"`,
+        advice: `Use one of ${hookNames.join(", ")}`,
+      });
+    }
+    const entry = (event: Hooks[N]["event"]) => hook(event);
     const hooks = this.#hooks.get(name) ?? [];
     this.#hooks.set(name, hooks);
-    hooks.push(hook);
+    hooks.push(entry);
     return () => {
-      const place = hooks.indexOf(hook);
+      const place = hooks.indexOf(entry);
       if (place !== -1) hooks.splice(place, 1);
     };
   }
 
-  /** Hands a message through the hooks of a name, each given what the one before made of it. */
-  async passThrough<N extends HookName>(
-    name: N,
-    message: Hooks[N]["event"]["message"],
-  ): Promise<{ message: Hooks[N]["event"]["message"] } | { refused: string }> {
-    let current = message;
-    for (const hook of [...(this.#hooks.get(name) ?? [])]) {
-      const answer = await this.#call(name, hook as Hook<N>, { message: current } as Hooks[N]["event"]);
-      if (answer === undefined) continue;
-      if ("refuse" in answer) return { refused: answer.refuse };
-      current = answer.replace;
-    }
-    return { message: current };
+  /** Tells the hooks of a name; what they answer does not count. */
+  async notify<N extends ToldHook>(name: N, event: Hooks[N]["event"]): Promise<void> {
+    for (const hook of this.#of(name)) await this.#orReport(name, () => hook(frozen(event)));
   }
 
-  async #call<N extends HookName>(
-    name: N,
-    hook: Hook<N>,
-    event: Hooks[N]["event"],
-  ): Promise<Hooks[N]["answer"]> {
+  /** Asks the hooks of a name, and gives what their answers come to. */
+  async ask<N extends AskedHook>(name: N, event: Hooks[N]["event"]): Promise<Hooks[N]["outcome"]> {
+    const how: Combination<N> = combinations[name];
+    let outcome = how.begin(event);
+    for (const hook of this.#of(name)) {
+      await this.#orReport(name, async () => {
+        const answer = checkedAnswer<Hooks[N]["answer"]>(
+          await hook(frozen(how.next(event, outcome))),
+          how.fields,
+        );
+        if (answer !== null) outcome = how.add(outcome, answer);
+      });
+      if (how.ends(outcome)) break;
+    }
+    return outcome;
+  }
+
+  /** Those that are there now: one that comes or goes meanwhile counts from the next time on. */
+  #of<N extends HookName>(name: N): ((event: Hooks[N]["event"]) => unknown)[] {
+    return [...(this.#hooks.get(name) ?? [])] as ((event: Hooks[N]["event"]) => unknown)[];
+  }
+
+  async #orReport(name: HookName, call: () => unknown): Promise<void> {
     try {
-      return await hook(event);
+      await call();
     } catch (error) {
       if (error instanceof HookStop) throw error;
       this.#report(name, error);
-      return undefined;
     }
   }
+}
+
+/** Every hook there is. */
+export const hookNames = [...Object.keys(combinations), ...Object.keys(toldHooks)] as readonly HookName[];
+
+/** An event of its own for each hook: what one does to it, no other sees. */
+function frozen<E extends object>(event: E): E {
+  return Object.freeze({ ...event });
 }

@@ -294,6 +294,8 @@ export interface AppendItem {
 export interface AppendOptions {
   /** `conflict` unless this is the leaf now; `null` is before the root. */
   readonly expectedLeafId?: string | null;
+  /** Where the first item hangs, instead of on the tip: a branch and its entries in one write. `null`: before the root. */
+  readonly parentId?: string | null;
   /** Asked under the same exclusion as the write; `false` refuses it with `fenced`. */
   readonly fence?: () => boolean;
 }

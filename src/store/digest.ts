@@ -1,5 +1,5 @@
 import type { Entry } from "../core/entries.ts";
-import { encodeEntry } from "../core/entries.ts";
+import { copiedFrom, encodeEntry, lineOf } from "../core/entries.ts";
 import type { AssistantMessage, UserMessage } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
@@ -25,6 +25,14 @@ export const emptyDigest: SessionDigest = {
 
 /** The digest with one entry more. `createdAt` is the session's own beginning: what is older was copied by a fork. */
 export function digestWith(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
+  const next = withAnyEntry(digest, entry, createdAt);
+  if (copiedFrom(lineOf(entry)) === null) return next;
+  // It was said, spent and compacted once; but the context is no longer what was counted then.
+  const { entries, model, thinkingLevel } = next;
+  return { ...digest, entries, model, thinkingLevel, contextTokens: null };
+}
+
+function withAnyEntry(digest: SessionDigest, entry: Entry, createdAt: number): SessionDigest {
   const next = { ...digest, entries: digest.entries + 1 };
   switch (entry.type) {
     case "model_change":

@@ -1,5 +1,5 @@
 import type { Entry } from "../core/entries.ts";
-import { isCorrupt, lineOf } from "../core/entries.ts";
+import { copiedFrom, isCorrupt, lineOf } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { RawLine } from "../core/lines.ts";
@@ -38,8 +38,12 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
   }
 }
 
-/** The lines of a session's entries as they stand; tombstones are not among them. An id without a line is an error. */
-export function soughtIn(bytes: Uint8Array, ids: ReadonlySet<string>): Sought {
+/**
+ * The lines of a session's entries as they stand, and of those that they repeat or are repeated by on other branches;
+ * tombstones are not among them. An id without a line is an error.
+ */
+export function soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Sought {
+  const ids = withRepeated(bytes, entryIds);
   const found = new Set<string>();
   const lines: Line[] = [];
   for (const { text } of splitLines(bytes)) {
@@ -48,7 +52,7 @@ export function soughtIn(bytes: Uint8Array, ids: ReadonlySet<string>): Sought {
     found.add(line.id);
     if (!isTombstone(line)) lines.push(line);
   }
-  for (const id of ids) {
+  for (const id of entryIds) {
     if (found.has(id)) continue;
     throw new SkeinError("internal", {
       problem: `the line of entry ${id}, which is to be redacted, was not found`,
@@ -68,12 +72,14 @@ export function withTombstones(
   isItself: boolean,
 ): { bytes: Uint8Array; entryIds: readonly string[] } | null {
   const isSought = seeker(sought, isItself);
+  const repeated = isItself ? new Set<string>() : repeatedElsewhere(bytes, isSought);
   const entryIds = new Set<string>();
   const pieces: Uint8Array[] = [];
   let copied = 0;
   for (const raw of splitLines(bytes)) {
     const line = lineIn(raw.text);
-    if (!isSought(raw, line, bytes)) continue;
+    const isRepeated = typeof line?.id === "string" && repeated.has(line.id) && !isTombstone(line);
+    if (!isRepeated && !isSought(raw, line, bytes)) continue;
     if (typeof line?.id === "string") entryIds.add(line.id);
     const left = line === null ? redactedDamage : stringifyJson(tombstoneOf(line, time));
     pieces.push(bytes.subarray(copied, raw.offset), Buffer.from(left));
@@ -81,6 +87,31 @@ export function withTombstones(
   }
   if (copied === 0) return null;
   return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds: [...entryIds] };
+}
+
+/** These entries, with those of the same session that they repeat or are repeated by. */
+function withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): ReadonlySet<string> {
+  const linked = new Map<string, string[]>();
+  for (const { text } of splitLines(bytes)) {
+    const line = text?.includes('"copyOf"') === true ? lineIn(text) : null;
+    const from = line === null ? null : copiedFrom(line);
+    if (from === null || typeof line?.id !== "string") continue;
+    linked.set(line.id, [...(linked.get(line.id) ?? []), from]);
+    linked.set(from, [...(linked.get(from) ?? []), line.id]);
+  }
+  const all = new Set(entryIds);
+  for (const id of all) for (const other of linked.get(id) ?? []) all.add(other);
+  return all;
+}
+
+/** The same in a session that has a copy of what is sought: there it may have been repeated since. */
+function repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): ReadonlySet<string> {
+  const here = new Set<string>();
+  for (const raw of splitLines(bytes)) {
+    const line = lineIn(raw.text);
+    if (typeof line?.id === "string" && isSought(raw, line, bytes)) here.add(line.id);
+  }
+  return here.size === 0 ? here : withRepeated(bytes, here);
 }
 
 type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;

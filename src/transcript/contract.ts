@@ -145,6 +145,11 @@ export interface PruningOptions {
   /** Globs over tool names. Without `allow` all may be pruned; `deny` wins. */
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
+  /**
+   * What the last request had pruned, by tool call id (`prunedResults` of its messages). It stays pruned, cache warm or
+   * cold: to send the whole again would break the warm cache that the pruned request made.
+   */
+  readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
 
 /**

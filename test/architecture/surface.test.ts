@@ -18,6 +18,8 @@ const surfaces: Readonly<Record<string, Surface>> = {
   ".": {
     file: "src/index.ts",
     values: [
+      "HookRegistry",
+      "HookStop",
       "SessionTree",
       "SkeinError",
       "buildContext",
@@ -44,6 +46,9 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "Entry",
       "EntryDraft",
       "ErrorCode",
+      "Hook",
+      "HookName",
+      "Hooks",
       "IdSource",
       "ImageLimits",
       "ImagePort",

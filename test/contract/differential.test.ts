@@ -23,6 +23,7 @@ const step = fc.record({
     "label",
     "compact",
     "branch",
+    "beside",
     "fork",
     "answer",
     "model",
@@ -89,6 +90,10 @@ async function perform(
       return append({ type: "compaction", summary: "S", firstKeptEntryId: pick(at), tokensBefore: 1 });
     case "branch":
       return sessions.branch(scope, sessionId, at % 7 === 0 ? null : pick(at));
+    case "beside":
+      return sessions.append(scope, sessionId, [{ draft: said("word1 beside"), id: `n${number}-0` }], {
+        parentId: at % 7 === 0 ? null : pick(at),
+      });
     case "model":
       return append({ type: "model_change", provider: "p", modelId: `m${at % 3}` });
     case "name":

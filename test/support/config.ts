@@ -26,9 +26,45 @@ const resetRule = fc.oneof(
   record({ mode: fc.constant("daily"), atHour: some(fc.integer({ min: 0, max: 23 })) }),
   record({ mode: fc.constant("idle"), minutes: some(fc.integer({ min: 1, max: 9999 })) }),
 );
-const agent = record({ cwd: some(fc.oneof(path, fc.constant(null))) });
+const maybeNull = <T>(arbitrary: fc.Arbitrary<T>) => some(fc.oneof(arbitrary, fc.constant(null)));
+const agent = record({
+  cwd: maybeNull(path),
+  model: maybeNull(fc.constantFrom("anthropic/claude-sonnet-4-5", "local/qwen3:8b", "a/b/c")),
+  system: maybeNull(fc.constantFrom("You are Ann's helper.", "one line: here", "- # 'quoted'")),
+  thinking: maybeNull(fc.constantFrom("off", "low", "xhigh", false)),
+});
 const kind = fc.constantFrom("main", "group", "cron", "hook", "node", "other");
 const channel = fc.constantFrom("slack", "a.b", "My Channel", "constructor", "42", "true");
+
+const count = maybeNull(fc.integer({ min: 1, max: 1e6 }));
+const globs = maybeNull(
+  fc.array(fc.constantFrom("*", "read_*", "web_?earch", "true", "1"), { maxLength: 3 }),
+);
+const channelSettings = record({
+  historyLimit: count,
+  dmHistoryLimit: count,
+  dms: maybeNull(fc.dictionary(fc.constantFrom("U1", "@a:b.org", "1"), record({ historyLimit: count }))),
+});
+const model = record({
+  contextWindow: count,
+  maxOutput: count,
+  vision: maybeNull(fc.boolean()),
+  policy: maybeNull(
+    record({
+      toolCallIds: maybeNull(fc.constantFrom("strict", "strict9", "kept")),
+      repairToolPairing: maybeNull(fc.boolean()),
+      turns: maybeNull(fc.constantFrom("anthropic", "any")),
+    }),
+  ),
+});
+const provider = record({
+  type: maybeNull(fc.constantFrom("openai-compatible", "anthropic")),
+  api: maybeNull(fc.constantFrom("openai-responses", "openai-completions")),
+  apiKey: maybeNull(fc.constantFrom("sk-123", "true")),
+  baseUrl: maybeNull(fc.constantFrom("http://127.0.0.1:11434/v1", "https://example.org")),
+  headers: maybeNull(fc.dictionary(fc.constantFrom("x-team", "Authorization"), fc.constantFrom("a", "b: c"))),
+  models: maybeNull(fc.dictionary(fc.constantFrom("qwen3:8b", "a/b", "constructor"), model, { maxKeys: 2 })),
+});
 
 /** What a configuration file may hold, as plain data. */
 export const anyConfig = record({
@@ -62,4 +98,23 @@ export const anyConfig = record({
       ),
     }),
   ),
+  models: some(
+    record({
+      providers: some(fc.dictionary(fc.constantFrom("anthropic", "local", "constructor"), provider)),
+    }),
+  ),
+  compaction: some(
+    record({
+      mode: some(fc.constantFrom("default", "safeguard")),
+      maxHistoryShare: some(fc.constantFrom(0.1, 0.5, 1)),
+    }),
+  ),
+  contextPruning: some(
+    record({
+      mode: some(fc.constantFrom("off", "cache-ttl", false)),
+      ttl: some(duration),
+      tools: maybeNull(record({ allow: globs, deny: globs })),
+    }),
+  ),
+  channels: some(fc.dictionary(channel, channelSettings, { maxKeys: 3 })),
 });

@@ -1,5 +1,5 @@
 import { readAgentId } from "../../core/names.ts";
-import { folderPath, orNone } from "../settings/kinds.ts";
+import { choiceWithOff, folderPath, orNone, text, textLike } from "../settings/kinds.ts";
 import type { Group, Setting, Table } from "../settings/setting.ts";
 
 const cwd: Setting<string | null> = {
@@ -9,7 +9,31 @@ const cwd: Setting<string | null> = {
   fallback: () => null,
 };
 
-const agent = { node: "group", about: "An agent.", fields: { cwd } } satisfies Group;
+const model: Setting<string | null> = {
+  node: "setting",
+  about: "Its model, as provider/model; null: one whose key is there.",
+  kind: orNone(
+    textLike("^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$", 'a model such as "anthropic/claude-sonnet-4-5"'),
+    "one whose key is there",
+  ),
+  fallback: () => null,
+};
+
+const system: Setting<string | null> = {
+  node: "setting",
+  about: "Its system prompt; null: none.",
+  kind: orNone(text, "none"),
+  fallback: () => null,
+};
+
+const thinking: Setting<"off" | "minimal" | "low" | "medium" | "high" | "xhigh" | null> = {
+  node: "setting",
+  about: "How much it thinks, unless the session says otherwise; null: not at all (off).",
+  kind: orNone(choiceWithOff("minimal", "low", "medium", "high", "xhigh"), "off"),
+  fallback: () => null,
+};
+
+const agent = { node: "group", about: "An agent.", fields: { model, system, thinking, cwd } } satisfies Group;
 
 export const agents: Table<typeof agent> = {
   node: "table",

@@ -1,6 +1,7 @@
 import type { SessionKind } from "../../core/keys.ts";
 import { alternatives, choice, wholeNumber } from "../settings/kinds.ts";
 import type { Group, Setting, Table, Unused } from "../settings/setting.ts";
+import { anyName } from "./names.ts";
 
 type Mode = "none" | "daily" | "idle";
 
@@ -59,10 +60,8 @@ const byChannel: Table<typeof rule> = {
   about: "Rules for sessions of a channel, instead of all others.",
   keyName: "<channel>",
   keyExpected: "the name of a channel",
-  keySchema: { minLength: 1, not: { const: "__proto__" } },
-  readKey: (text) => (text === "" || text === "__proto__" ? null : text),
+  ...anyName,
   of: rule,
-  fallbackKeys: [],
 };
 
 export const reset = {

@@ -25,6 +25,42 @@ export function choice<const W extends string>(...words: readonly W[]): ValueKin
   };
 }
 
+/** A choice with `off` among its words. Where somebody's YAML is of version 1.1, that word is read as false. */
+export function choiceWithOff<const W extends string>(...words: readonly W[]): ValueKind<W | "off"> {
+  const kind = choice<W | "off">("off", ...words);
+  return {
+    ...kind,
+    schema: { anyOf: [kind.schema, { const: false }] },
+    read: (written, place) => kind.read(written === false ? "off" : written, place),
+  };
+}
+
+/** Some text. */
+export const text: ValueKind<string> = {
+  expected: "text that is not empty",
+  schema: { type: "string", minLength: 1 },
+  read: (written) => (typeof written === "string" && written !== "" ? { value: written } : null),
+  write: (value) => value,
+};
+
+/** Text of a form. The pattern is that of JSON Schema too. */
+export function textLike(pattern: string, expected: string): ValueKind<string> {
+  return {
+    ...text,
+    expected,
+    schema: { type: "string", pattern },
+    read: (written) =>
+      typeof written === "string" && new RegExp(pattern, "u").test(written) ? { value: written } : null,
+  };
+}
+
+export const flag: ValueKind<boolean> = {
+  expected: "true or false",
+  schema: { type: "boolean" },
+  read: (written) => (typeof written === "boolean" ? { value: written } : null),
+  write: (value) => value,
+};
+
 /** A whole number, ends included. */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER): ValueKind<number> {
   const isOne = (value: unknown): value is number =>

@@ -33,7 +33,16 @@ export interface Setting<T> {
   readonly node: "setting";
   readonly about: string;
   readonly kind: ValueKind<T>;
+  /** Never shown, whatever it is called. */
+  readonly secret?: true;
   fallback?(place: Place): T;
+}
+
+/** Values of one kind, in order. Nobody has to give any. */
+export interface List<T = unknown> {
+  readonly node: "list";
+  readonly about: string;
+  readonly of: ValueKind<T>;
 }
 
 /** Known keys, each with a meaning of its own. */
@@ -72,14 +81,16 @@ export interface Fields {
   readonly [key: string]: Node;
 }
 export interface AnyTable extends Table<Node> {}
-export type Node = Setting<unknown> | Group | AnyTable;
+export type Node = Setting<unknown> | List | Group | AnyTable;
 
 /** What reading gives. */
 export type Read<N> =
   N extends Setting<infer T>
     ? T
-    : N extends Group<infer F>
-      ? { readonly [Key in keyof F]: Read<F[Key]> }
-      : N extends Table<infer Entry>
-        ? { readonly [key: string]: Read<Entry> }
-        : never;
+    : N extends List<infer T>
+      ? readonly T[]
+      : N extends Group<infer F>
+        ? { readonly [Key in keyof F]: Read<F[Key]> }
+        : N extends Table<infer Entry>
+          ? { readonly [key: string]: Read<Entry> }
+          : never;

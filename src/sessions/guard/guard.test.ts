@@ -5,8 +5,8 @@ import type { Entry } from "../../core/entries.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Store } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
+import { capTexts } from "../../transcript/cap-texts.ts";
 import { HookRegistry, HookStop } from "../hooks.ts";
-import { capTexts } from "./cap-result.ts";
 import { closeOpenCalls, guardedAppend } from "./guarded-append.ts";
 
 const scope = { userId: "alice", agentId: "main" };
@@ -235,6 +235,18 @@ describe("the guard", () => {
     });
     await expect(say(user("z"))).rejects.toThrow("enough");
     expect((await transcript(store)).at(-1)).toBe("user");
+  });
+
+  test("[GRD6] [HKS4] hooks know whose session it is, or what the caller knows of it", async () => {
+    const { store, say, hooks } = await guarded();
+    const found: unknown[] = [];
+    for (const name of ["before_message_write", "tool_result_persist"] as const)
+      hooks.on(name, ({ ctx }) => void found.push(ctx) as undefined);
+    const ctx = { userId: "alice", agentId: "main", sessionId: "s", channel: "slack" };
+    await say(calling(call("a")), { ctx });
+    await say(result("a"));
+    const itself = { userId: "alice", agentId: "main", sessionId: "s", store };
+    expect(found).toEqual([ctx, itself, itself]);
   });
 
   test("[GRD7] a crowd of writers in one process all get their turn", async () => {

@@ -11,8 +11,9 @@ import type {
 import { KeyedMutex } from "../../core/mutex.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
+import { capTexts, mostResultCharacters } from "../../transcript/cap-texts.ts";
 import type { HookRegistry } from "../hooks.ts";
-import { capTexts, mostResultCharacters } from "./cap-result.ts";
+import type { RuntimeContext } from "../runtime-context.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
 
 /** Something that the guard did to a message on its way in, for the run's report. */
@@ -34,6 +35,12 @@ export interface GuardDeps {
   readonly hooks: HookRegistry;
 }
 
+export interface GuardOptions extends Pick<AppendOptions, "fence"> {
+  readonly id?: string;
+  /** For hooks; left out: what the guard itself knows. */
+  readonly ctx?: RuntimeContext;
+}
+
 /** Base64 of 64 KB: images from this size on live as blobs. */
 const imageLimit = Math.ceil((64 * 1024 * 4) / 3);
 const pathLimit = 200;
@@ -52,10 +59,11 @@ export async function guardedAppend(
   scope: Scope & { readonly agentId: string },
   sessionId: string,
   message: MessageDraft,
-  options: Pick<AppendOptions, "fence"> & { readonly id?: string } = {},
+  options: GuardOptions = {},
 ): Promise<GuardedAppend> {
   const notes: GuardNote[] = [];
-  const prepared = await prepare(deps, scope, message, notes);
+  const ctx = options.ctx ?? { ...scope, sessionId, store: deps.store };
+  const prepared = await prepare(deps, scope, ctx, message, notes);
   if ("refused" in prepared) return { entries: [], notes, refused: prepared.refused };
   const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
@@ -117,7 +125,7 @@ async function decideAndAppend(
   store: Store,
   scope: Scope,
   sessionId: string,
-  options: Pick<AppendOptions, "fence"> & { readonly id?: string },
+  options: Omit<GuardOptions, "ctx">,
   decide: (path: readonly Entry[]) => Decision,
 ): Promise<GuardedAppend> {
   for (let tries = 1; ; tries++) {
@@ -160,6 +168,7 @@ function isResult(entry: Entry | undefined): boolean {
 async function prepare(
   { store, hooks }: GuardDeps,
   scope: Scope,
+  ctx: RuntimeContext,
   given: MessageDraft,
   notes: GuardNote[],
 ): Promise<{ message: MessageDraft } | { refused: string }> {
@@ -167,13 +176,13 @@ async function prepare(
   if (message.role === "assistant")
     message = { ...message, content: message.content.filter((block) => keepBlock(block, notes)) };
   if (message.role === "toolResult") {
-    const passed = await hooks.passThrough("tool_result_persist", message as ToolResultMessage);
-    if ("refused" in passed) return passed;
-    message = passed.message as MessageDraft;
+    const asked = await hooks.ask("tool_result_persist", { message: message as ToolResultMessage, ctx });
+    if (asked.refuse !== null) return { refused: asked.refuse };
+    message = asked.message as MessageDraft;
   }
-  const passed = await hooks.passThrough("before_message_write", message as Message);
-  if ("refused" in passed) return passed;
-  return { message: await withBlobs(store, scope, passed.message as MessageDraft, notes) };
+  const asked = await hooks.ask("before_message_write", { message: message as Message, ctx });
+  if (asked.refuse !== null) return { refused: asked.refuse };
+  return { message: await withBlobs(store, scope, asked.message as MessageDraft, notes) };
 }
 
 function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {

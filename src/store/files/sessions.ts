@@ -120,9 +120,11 @@ export class FileSessions implements SessionStore {
   ): Promise<Appended> {
     const row = this.#catalogue.rowInBurst(scope, sessionId) ?? this.#require(scope, sessionId);
     const fence = options.fence === undefined ? {} : { fence: options.fence };
-    const writing = { ...this.#catalogue.marking(row), ...fence, needs: items.flatMap(idsAskedFor) };
+    const { expectedLeafId, parentId } = options;
+    const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
+    const writing = { ...this.#catalogue.marking(row), ...fence, needs };
     return this.#catalogue.using(row, async (file) => {
-      const plan = await file.write((tree) => tree.plan(items, options.expectedLeafId), writing);
+      const plan = await file.write((tree) => tree.plan(items, expectedLeafId, parentId), writing);
       this.#appended(row, file, plan);
       return { entries: plan.entries, leafId: file.leafId };
     });

@@ -127,7 +127,7 @@ export class MemorySessions implements SessionStore {
     const session = this.#table.require(scope, sessionId);
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
     const { tree } = session;
-    const plan = tree.plan(items, options.expectedLeafId);
+    const plan = tree.plan(items, options.expectedLeafId, options.parentId);
     this.#commit(session, plan);
     return { entries: plan.entries, leafId: tree.leafId };
   }

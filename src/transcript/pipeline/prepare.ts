@@ -12,11 +12,14 @@ import { EntryIds } from "../derive.ts";
 import { annotateInterSessionMessages } from "../steps/annotate-inter-session-messages.ts";
 import { downgradeReasoning } from "../steps/downgrade-reasoning.ts";
 import { fixFirstTurn } from "../steps/fix-first-turn.ts";
+import { limitHistory } from "../steps/limit-history.ts";
 import { normalizeThinking } from "../steps/normalize-thinking.ts";
+import { pruneContext } from "../steps/prune-context.ts";
 import { readContext } from "../steps/read-context.ts";
 import { repairToolPairing } from "../steps/repair-tool-pairing.ts";
 import { sanitizeToolCalls } from "../steps/sanitize-tool-calls.ts";
 import { stripToolResultDetails } from "../steps/strip-tool-result-details.ts";
+import { truncateToolResults } from "../steps/truncate-tool-results.ts";
 import { validateTurns } from "../steps/validate-turns.ts";
 
 /** What every step may know. */
@@ -40,7 +43,10 @@ const steps: readonly Step[] = [
   downgradeReasoning,
   fixFirstTurn,
   validateTurns,
+  limitHistory,
   repairToolPairing,
+  truncateToolResults,
+  pruneContext,
   validateTurns,
 ];
 

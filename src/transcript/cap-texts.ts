@@ -1,4 +1,4 @@
-import { cutText } from "../../core/text.ts";
+import { cutText } from "../core/text.ts";
 
 /** A tool result may hold so many characters, over all its text blocks. */
 export const mostResultCharacters = 400_000;
@@ -7,7 +7,8 @@ const leastPerBlock = 2000;
 
 /**
  * Cuts texts so that together they hold at most `most` characters: each in proportion to its length, but at least
- * 2,000, its head and its tail kept and a note between them. The same array when they fit.
+ * 2,000, its head and its tail kept and a note between them; where not even the note has room, the head alone. The same
+ * array when they fit.
  */
 export function capTexts(
   texts: readonly string[],
@@ -37,13 +38,14 @@ function shareOut(lengths: readonly number[], most: number): number[] {
 
 function capText(text: string, note: string, longest: number): string {
   if (text.length <= longest) return text;
-  const room = Math.max(0, longest - note.length);
+  const room = longest - note.length;
+  if (room < 2) return cutText(text, longest);
   const head = cutText(text, Math.ceil(room * 0.7));
   return `${head}${note}${tailOf(text, room - head.length)}`;
 }
 
 /** The end of a text, not beginning with half of a surrogate pair. */
-function tailOf(text: string, length: number): string {
+export function tailOf(text: string, length: number): string {
   const from = text.length - length;
   const unit = text.charCodeAt(from);
   return text.slice(unit >= 0xdc00 && unit <= 0xdfff ? from + 1 : from);

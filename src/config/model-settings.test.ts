@@ -1,0 +1,74 @@
+import { describe, expect, test } from "vitest";
+import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+import { modelSettings, providerType } from "./model-settings.ts";
+import { parseConfigText } from "./parse-yaml.ts";
+import { readTree } from "./read-tree.ts";
+import type { Config } from "./sections/all.ts";
+import { sections } from "./sections/all.ts";
+
+const place = { folder: "/p", home: "/home/ann", root: "/r" };
+
+function modelsOf(text: string): Config["models"] {
+  const { root } = parseConfigText(text, "/p/skein.yaml", () => undefined);
+  const { value, problems } = readTree(sections, root === null ? [] : [root], () => place, place);
+  expect(problems).toEqual([]);
+  return (value as Config).models;
+}
+
+describe("models", () => {
+  test.each([
+    ["anthropic", null, "anthropic"],
+    ["openai", null, "openai"],
+    ["google", null, "google"],
+    ["mistral", null, "mistral"],
+    ["local", null, "openai-compatible"],
+    ["constructor", null, "openai-compatible"],
+    ["openai", "openai-compatible", "openai-compatible"],
+    ["mine", "anthropic", "anthropic"],
+  ] as const)("[CFG17] the provider %s of type %s is spoken to as %s", (name, given, type) => {
+    expect(providerType(name, given)).toBe(type);
+  });
+
+  const models = modelsOf(`
+models:
+  providers:
+    local:
+      baseUrl: http://127.0.0.1:11434/v1
+      api: openai-responses
+      apiKey: sk-1
+      models:
+        qwen3:8b: { contextWindow: 32768, vision: false, policy: { toolCallIds: strict9, repairToolPairing: false } }
+        seeing: { vision: true, maxOutput: 100 }
+`);
+
+  test("[CFG17] what is said of a model counts, and what is not is left to what is known of it", () => {
+    const said = { type: "openai-compatible", api: "openai-responses", baseUrl: "http://127.0.0.1:11434/v1" };
+    expect(modelSettings(models, "local", "qwen3:8b")).toEqual({
+      ...said,
+      contextWindow: 32_768,
+      maxOutput: null,
+      overrides: { toolCallIds: "strict9", repairToolPairing: false, images: null },
+    });
+    expect(modelSettings(models, "local", "seeing")).toMatchObject({ maxOutput: 100, overrides: {} });
+    expect(modelSettings(models, "local", "toString")).toMatchObject({ ...said, contextWindow: null });
+    expect(modelSettings(models, "anthropic", "claude")).toEqual({
+      type: "anthropic",
+      api: null,
+      baseUrl: null,
+      contextWindow: null,
+      maxOutput: null,
+      overrides: {},
+    });
+  });
+
+  test("[CFG17] a policy takes them as they are", () => {
+    const { overrides } = modelSettings(models, "local", "qwen3:8b");
+    const policy = resolveTranscriptPolicy({ provider: "local", model: "qwen3:8b", overrides });
+    expect(policy).toMatchObject({
+      toolCallIds: "strict9",
+      repairToolPairing: false,
+      images: null,
+      turns: "any",
+    });
+  });
+});

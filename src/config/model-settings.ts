@@ -1,0 +1,47 @@
+import type { TranscriptPolicy } from "../transcript/contract.ts";
+import type { Config } from "./sections/all.ts";
+import type { ProviderType } from "./sections/models.ts";
+
+type Models = Config["models"];
+
+/** What the configuration says of a model; `null`: nothing. */
+export interface ModelSettings {
+  readonly type: ProviderType;
+  readonly api: string | null;
+  readonly baseUrl: string | null;
+  readonly contextWindow: number | null;
+  readonly maxOutput: number | null;
+  /** What its transcripts are to be otherwise than its wire format asks, as `resolveTranscriptPolicy` takes it. */
+  readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
+}
+
+/** The settings of `provider/model`, whether anything is written of them or not. Keys and headers are not among them. */
+export function modelSettings({ providers }: Models, provider: string, model: string): ModelSettings {
+  const settings = own(providers, provider);
+  const its = own(settings?.models ?? {}, model);
+  const given = Object.entries(its?.policy ?? {}).filter(([, value]) => value !== null);
+  return {
+    type: providerType(provider, settings?.type),
+    api: settings?.api ?? null,
+    baseUrl: settings?.baseUrl ?? null,
+    contextWindow: its?.contextWindow ?? null,
+    maxOutput: its?.maxOutput ?? null,
+    overrides: { ...Object.fromEntries(given), ...(its?.vision === false ? { images: null } : {}) },
+  };
+}
+
+const typeOfName: Readonly<Record<string, ProviderType>> = {
+  anthropic: "anthropic",
+  openai: "openai",
+  google: "google",
+  mistral: "mistral",
+};
+
+/** The type that is given, else that of the name; a name that nobody knows is a server that speaks as OpenAI's does. */
+export function providerType(name: string, given: ProviderType | null = null): ProviderType {
+  return given ?? own(typeOfName, name) ?? "openai-compatible";
+}
+
+function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}

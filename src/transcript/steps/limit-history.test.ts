@@ -1,0 +1,55 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { anyTurns, run } from "../../../test/support/sized-turns.ts";
+import type { TranscriptMessage } from "../contract.ts";
+import { limitHistory } from "./limit-history.ts";
+
+const user = (content: string): TranscriptMessage => ({ role: "user", content });
+const answer = (text: string): TranscriptMessage => ({
+  role: "assistant",
+  content: [{ type: "text", text }],
+});
+
+const limited = (messages: readonly TranscriptMessage[], limit?: number) =>
+  run((each, record) => limitHistory(each, { historyLimit: limit, record }), messages, "limitHistory");
+
+test("[SIZ1] the last user turns are kept, a group of user messages being one", () => {
+  const talk = [answer("hi"), user("a"), answer("A"), user("b1"), user("b2"), answer("B"), user("c")];
+  expect(limited(talk, 2).messages).toEqual(talk.slice(3));
+  expect(limited(talk, 1).messages).toEqual(talk.slice(6));
+  for (const limit of [3, 4, 99, undefined, Number.POSITIVE_INFINITY, Number.NaN]) {
+    expect(limited(talk, limit).messages).toBe(talk);
+  }
+});
+
+test("[SIZ1] what is left out is told in one change, with its figures", () => {
+  const talk = [answer("hi"), user("a"), answer("A"), user("b"), answer("B"), user("c")];
+  expect(limited(talk, 1).changes).toEqual([
+    {
+      step: "limitHistory",
+      kind: "history_limited",
+      note: "Left out: 5 older messages with 2 user turns. Kept: the last 1.",
+    },
+  ]);
+  expect(limited(talk, 3).changes).toEqual([]);
+});
+
+test("[SIZ1] the last user turn is kept whatever the limit", () => {
+  const talk = [user("a"), answer("A"), user("b")];
+  for (const limit of [0, -5, 0.5]) expect(limited(talk, limit).messages).toEqual([user("b")]);
+  expect(limited([answer("x")], 1).messages).toEqual([answer("x")]);
+  expect(limited([], 1).messages).toEqual([]);
+});
+
+test("[SIZ1] [SIZ5] the end is never touched, and a second time changes nothing", () => {
+  fc.assert(
+    fc.property(anyTurns, fc.integer({ min: -1, max: 8 }), (messages, limit) => {
+      const once = limited(messages, limit);
+      expect(once.messages).toEqual(messages.slice(messages.length - once.messages.length));
+      expect(once.changes.length === 0).toBe(once.messages === messages);
+      const twice = limited(once.messages, limit);
+      expect(twice).toEqual({ messages: once.messages, changes: [] });
+      expect(twice.messages).toBe(once.messages);
+    }),
+  );
+});

@@ -1,0 +1,177 @@
+import { matchesGlob } from "../../core/glob.ts";
+import type { ToolResultMessage } from "../../core/messages.ts";
+import type { Change, PruningOptions, StepResult, TranscriptMessage } from "../contract.ts";
+import type { Recorder } from "../derive.ts";
+import { derive, isInserted } from "../derive.ts";
+import { estimateTokens } from "../estimate-tokens.ts";
+import { clearedContent, isCleared, prunableLength, prunedHow, trimmedContent } from "./prune-result.ts";
+
+const trimAbove = 0.3;
+const clearAbove = 0.5;
+/** So many characters must be to be had before results are cleared. */
+const leastToClear = 50_000;
+/** Assistant turns at the end that nothing is taken from. */
+const turnsKept = 3;
+
+/**
+ * Lets old tool results make room once the provider's prompt cache is cold: over 30 % of the window long ones are
+ * trimmed, and if that leaves it over 50 %, the oldest are cleared until it is not. What the last request had pruned
+ * stays pruned.
+ */
+export function pruneContext(
+  messages: readonly TranscriptMessage[],
+  options: {
+    readonly pruning?: PruningOptions | undefined;
+    readonly contextWindow?: number | undefined;
+    readonly record: Recorder;
+  },
+): StepResult {
+  const { pruning, contextWindow, record } = options;
+  if (pruning === undefined || pruning.mode === "off" || contextWindow === undefined)
+    return { messages, changes: [] };
+  const places = prunablePlaces(messages, pruning);
+  if (places.length === 0) return { messages, changes: [] };
+  const work = new Pruning(messages, record);
+  for (const place of places) work.again(place, pruning.pruned);
+  if (isCold(messages, pruning)) {
+    const over = (share: number) => work.tokens > share * contextWindow;
+    if (over(trimAbove)) for (const place of places) work.trim(place);
+    const toBeHad = places.reduce((sum, place) => sum + work.lengthAt(place), 0);
+    if (toBeHad >= leastToClear) for (const place of places) if (over(clearAbove)) work.clear(place);
+  }
+  return work.result;
+}
+
+/** What of a request's messages is pruned, for the next one to leave it so. */
+export function prunedResults(
+  messages: readonly TranscriptMessage[],
+): ReadonlyMap<string, "trimmed" | "cleared"> {
+  const pruned = new Map<string, "trimmed" | "cleared">();
+  for (const message of messages) {
+    const how = message.role === "toolResult" ? prunedHow(message) : null;
+    if (how !== null && message.role === "toolResult") pruned.set(message.toolCallId, how);
+  }
+  return pruned;
+}
+
+/**
+ * Whether the prompt cache has gone cold. Where nobody knows when the provider was last asked, the answers say it: it is
+ * cold unless one of them is younger than `ttlMs`. An answer without a time counts as old.
+ */
+function isCold(messages: readonly TranscriptMessage[], { lastCallAt, now, ttlMs }: PruningOptions): boolean {
+  const last = lastCallAt ?? lastAnswerAt(messages);
+  return last === null || now - last >= ttlMs;
+}
+
+function lastAnswerAt(messages: readonly TranscriptMessage[]): number | null {
+  let last: number | null = null;
+  for (const { role, timestamp } of messages) {
+    if (role === "assistant" && timestamp !== undefined && timestamp > (last ?? 0)) last = timestamp;
+  }
+  return last;
+}
+
+/** Results behind the first user message and before the last three assistant turns, of tools that may be pruned. */
+function prunablePlaces(messages: readonly TranscriptMessage[], pruning: PruningOptions): number[] {
+  const from = messages.findIndex(({ role }) => role === "user");
+  const to = lastTurnsFrom(messages);
+  const known = new Map<string, boolean>();
+  const mayPrune = (tool: string) => {
+    const may = known.get(tool) ?? isAllowed(tool, pruning);
+    known.set(tool, may);
+    return may;
+  };
+  const places: number[] = [];
+  for (let place = from; place !== -1 && place < to; place++) {
+    const message = messages[place];
+    if (message?.role === "toolResult" && mayPrune(message.toolName ?? "")) places.push(place);
+  }
+  return places;
+}
+
+/** Where the last three assistant turns begin; assistant messages in a row are one. 0: there are no more than these. */
+function lastTurnsFrom(messages: readonly TranscriptMessage[]): number {
+  let turns = 0;
+  for (let place = messages.length - 1; place >= 0; place--) {
+    if (!isAnswer(messages[place]) || isAnswer(messages[place - 1])) continue;
+    if (++turns === turnsKept) return place;
+  }
+  return 0;
+}
+
+function isAnswer(message: TranscriptMessage | undefined): boolean {
+  return message?.role === "assistant" && !isInserted(message);
+}
+
+function isAllowed(tool: string, { allow = [], deny = [] }: PruningOptions): boolean {
+  const fits = (globs: readonly string[]) => globs.some((glob) => matchesGlob(glob, tool));
+  return (allow.length === 0 || fits(allow)) && !fits(deny);
+}
+
+/** Messages that are being pruned, with what they come to. */
+class Pruning {
+  readonly #given: readonly TranscriptMessage[];
+  readonly #messages: TranscriptMessage[];
+  readonly #record: Recorder;
+  readonly #changes: Change[] = [];
+  #tokens: number | null = null;
+
+  constructor(messages: readonly TranscriptMessage[], record: Recorder) {
+    this.#given = messages;
+    this.#messages = [...messages];
+    this.#record = record;
+  }
+
+  get tokens(): number {
+    this.#tokens ??= estimateTokens(this.#messages);
+    return this.#tokens;
+  }
+
+  get result(): StepResult {
+    const messages = this.#changes.length === 0 ? this.#given : this.#messages;
+    return { messages, changes: this.#changes };
+  }
+
+  /** What there is to be had of a result. */
+  lengthAt(place: number): number {
+    const message = this.#at(place);
+    return isCleared(message) ? 0 : prunableLength(message);
+  }
+
+  /** Does what was done before. */
+  again(place: number, pruned: PruningOptions["pruned"]): void {
+    const how = pruned?.get(this.#at(place).toolCallId);
+    if (how === "trimmed") this.trim(place);
+    if (how === "cleared") this.clear(place);
+  }
+
+  trim(place: number): void {
+    const message = this.#at(place);
+    const content = trimmedContent(message);
+    if (content === null) return;
+    const note = `An old result of ${nameOf(message)} keeps its head and tail, of ${prunableLength(message)} characters.`;
+    this.#put(place, derive(message, { content }), this.#record("result_trimmed", note, message));
+  }
+
+  clear(place: number): void {
+    const message = this.#at(place);
+    const content = clearedContent(message);
+    if (content === null) return;
+    const note = `An old result of ${nameOf(message)} of ${prunableLength(message)} characters is cleared.`;
+    this.#put(place, derive(message, { content }), this.#record("result_cleared", note, message));
+  }
+
+  #at(place: number): ToolResultMessage {
+    return this.#messages[place] as ToolResultMessage;
+  }
+
+  #put(place: number, message: ToolResultMessage, change: Change): void {
+    if (this.#tokens !== null) this.#tokens += estimateTokens([message]) - estimateTokens([this.#at(place)]);
+    this.#messages[place] = message;
+    this.#changes.push(change);
+  }
+}
+
+function nameOf({ toolName }: ToolResultMessage): string {
+  return toolName ?? "a tool";
+}
