@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
+import { cutText } from "../../core/text.ts";
 import type { Scripted, ScriptedFault, TwinRequest, WireFormat } from "../twins/contract.ts";
 
 /** No event of any format, and no JSON. */
@@ -71,6 +72,6 @@ async function send(pieces: readonly string[], response: ServerResponse): Promis
 }
 
 function inHalves(text: string): readonly string[] {
-  const middle = Math.floor(text.length / 2);
-  return [text.slice(0, middle), text.slice(middle)];
+  const first = cutText(text, Math.floor(text.length / 2));
+  return [first, text.slice(first.length)];
 }

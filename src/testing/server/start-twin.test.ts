@@ -43,6 +43,19 @@ describe.each(everyApi)("a twin of %s", (api) => {
     expect(twin.api).toBe(api);
   });
 
+  test("[TWN1] says it to the letter, in a stream and without", async () => {
+    const text = '🌿 Kyōto, 京都\n\n"so"'.repeat(50);
+    for (const shift of ["", "a"]) {
+      const twin = await begin({ api, replies: [says(shift + text), says(shift + text)] });
+      expect(JSON.stringify(await (await send(twin, good(api))).json())).toContain(
+        JSON.stringify(shift + text),
+      );
+      const { events } = await listen(await send(twin, streamed(api)));
+      const pieces = events.join("\n").matchAll(/"text":("(?:[^"\\]|\\.)*")/g);
+      expect([...pieces].map((match) => JSON.parse(match[1] ?? "")).join("")).toBe(shift + text);
+    }
+  });
+
   test("[TWN1] two twins give no two ids that are the same", async () => {
     const call: ScriptedReply = { content: [{ type: "toolCall", name: "find", arguments: {} }] };
     const answers: string[] = [];
@@ -203,11 +216,12 @@ interface Heard {
 
 /** All events, and what went wrong. `afterFirst` is called once one is there. */
 async function listen(response: Response, afterFirst?: () => void): Promise<Heard> {
+  const decoder = new TextDecoder();
   let text = "";
   let error: unknown = null;
   try {
     for await (const chunk of response.body ?? []) {
-      text += new TextDecoder().decode(chunk as Uint8Array);
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
       if (/\r?\n\r?\n/.test(text)) afterFirst?.();
     }
   } catch (caught) {

@@ -9,6 +9,7 @@ import {
 import { checkRequest } from "../../server/check-request.ts";
 import type { Twin } from "../../server/start-twin.ts";
 import { startTwin } from "../../server/start-twin.ts";
+import type { TwinRequest } from "../contract.ts";
 
 let twin: Twin;
 beforeAll(async () => {
@@ -43,6 +44,17 @@ describe("limits", () => {
     const refused = await send(small, messagesRequest(user("word ".repeat(100))));
     expect(await refused.text()).toMatch(/prompt is too long: 1\d\d tokens > 100 maximum/);
     await small.close();
+  });
+
+  test("[TWA8] an image counts by its pixels", () => {
+    const shown = (width: number, height: number) => {
+      const source = { type: "base64", media_type: "image/png", data: imageData("png", width, height) };
+      return messagesRequest(user([{ type: "image", source }]));
+    };
+    const fits = (request: TwinRequest, contextWindow: number) =>
+      checkRequest("anthropic-messages", request, { contextWindow }) === null;
+    expect([fits(shown(750, 100), 100), fits(shown(750, 100), 180)]).toEqual([false, true]);
+    expect([fits(shown(8000, 8000), 1600), fits(shown(8000, 8000), 1680)]).toEqual([false, true]);
   });
 
   test("[TWA8] an image is no text to be counted by its bytes", () => {

@@ -2,14 +2,18 @@ import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
 import type { Measure } from "../count.ts";
 import { tokensOf } from "../count.ts";
 import { fieldsOf, listOf } from "../fields.ts";
+import { readImageHead } from "../image-bytes.ts";
 import type { PlacedImage } from "./images.ts";
 import { refuse } from "./refusal.ts";
 import type { MessagesRequest } from "./turns.ts";
 
 const mostBytes = 32 * 1024 * 1024;
 const mostBreakpoints = 4;
-/** "Vision" › Evaluate image size: an image is scaled down to about so many tokens. */
-const tokensOfImage = 1600;
+/** "Vision" › Evaluate image size: a token has 750 pixels, and an image is scaled down to about 1,600 tokens. */
+const pixelsOfToken = 750;
+const mostTokensOfImage = 1600;
+/** Of base64, in which all but a few images say how large they are. */
+const headLength = 64 * 1024;
 
 /** "API overview" › Request size limits. */
 export function checkSize(request: TwinRequest, { bytes, isWellFormed }: Measure): Refusal | null {
@@ -43,6 +47,17 @@ export function checkLength(tokens: number, { contextWindow }: TwinLimits): Refu
 /** What the prompt comes to, the base64 of its images left out. */
 export function promptTokens({ text }: Measure, images: readonly PlacedImage[]): number {
   let data = 0;
-  for (const { source } of images) if (typeof source?.data === "string") data += source.data.length;
-  return tokensOf(text - data) + images.length * tokensOfImage;
+  let tokens = 0;
+  for (const { source } of images) {
+    const given = typeof source?.data === "string" ? source.data : "";
+    data += given.length;
+    tokens += imageTokens(given);
+  }
+  return tokensOf(text - data) + tokens;
+}
+
+function imageTokens(data: string): number {
+  const head = readImageHead(Buffer.from(data.slice(0, headLength), "base64"));
+  if (head === null) return mostTokensOfImage;
+  return Math.min(mostTokensOfImage, Math.ceil((head.width * head.height) / pixelsOfToken));
 }
