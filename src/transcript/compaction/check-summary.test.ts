@@ -33,7 +33,7 @@ describe("what is looked for in a summary", () => {
       { isTooLong: true },
     ],
   ])("[CMP8] %s", (_, text, expected) => {
-    expect(checkSummary(text, { ...options, summaryTokens: 12_000 })).toMatchObject(expected);
+    expect(checkSummary(text, { ...options, summaryTokens: 6000 })).toMatchObject(expected);
   });
 
   test.each<[string, string, string, boolean]>([
