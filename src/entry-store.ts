@@ -1,4 +1,6 @@
 export { createStore, type StoreOptions } from "./compose.ts";
+export { compactSession } from "./sessions/compact-session.ts";
+export type { CompactionOptions, CompactionOutcome } from "./sessions/compaction-outcome.ts";
 export type {
   Appended,
   AppendItem,
@@ -33,3 +35,4 @@ export type { Namespace } from "./store/files/layout.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 export type { FilesUpkeep } from "./store/files/upkeep.ts";
+export type { Summarise, SummaryRequest } from "./transcript/compaction/ask-summariser.ts";

@@ -130,7 +130,7 @@ export function contextOf(
     take(compaction, edited(compactionSummary(compaction), edits.get(compaction.id)));
   for (let index = from; index < chosen.length; index++) {
     const entry = chosen[index] as Entry;
-    take(entry, edited(messageOf(entry), edits.get(entry.id)));
+    take(entry, contextMessage(entry, edits));
   }
   const leftOut = options.base !== undefined && path[0]?.parentId === options.base;
   return { messages, entryIds, ...stateOf(path, leftOut ? options.initial : {}), cut, diagnostics };
@@ -199,6 +199,11 @@ function stateOf(path: readonly Entry[], initial: ContextOptions["initial"] = {}
   return state;
 }
 
+/** What a model sees of an entry, as edited; `null`: nothing. A compaction is seen only where it is the last one. */
+export function contextMessage(entry: Entry, edits: ContextEdits): ContextMessage | null {
+  return edited(messageOf(entry), edits.get(entry.id));
+}
+
 function messageOf(entry: Entry): ContextMessage | null {
   switch (entry.type) {
     case "message":
@@ -231,9 +236,11 @@ function timeOf(entry: Entry): number {
 }
 
 type Replacement = ContextEdit["replacement"];
+/** What stands in the place of an entry's own words, by the entry's id. */
+export type ContextEdits = ReadonlyMap<string, Replacement>;
 
 /** The last edit of an entry wins. */
-function editsIn(chosen: readonly Entry[]): ReadonlyMap<string, Replacement> {
+export function editsIn(chosen: readonly Entry[]): ContextEdits {
   const edits = new Map<string, Replacement>();
   for (const entry of chosen) if (entry.type === "context_edit") edits.set(entry.targetId, entry.replacement);
   return edits;

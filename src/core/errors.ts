@@ -100,6 +100,11 @@ export const errorCatalogue = {
     text: "{what} is larger than one text can be.",
     remedy: "Ask for a part of it, with --limit or without --json.",
   },
+  context_overflow: {
+    status: 413,
+    text: "The conversation in session {sessionId} does not fit: about {tokens} tokens, and the model's window has {contextWindow}.",
+    remedy: "Nothing of it is lost. Use a model with a larger window, or go on in a new session.",
+  },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",

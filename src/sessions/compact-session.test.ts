@@ -1,0 +1,555 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { textOfTokens } from "../../test/support/conversation.ts";
+import { diligent, goodNotes } from "../../test/support/long-story.ts";
+import { assistantMessage } from "../../test/support/session-text.ts";
+import { parseSession } from "../core/parse-session.ts";
+import type { EntryDraft } from "../core/seal.ts";
+import { SessionTree } from "../core/tree.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
+import { openFilesStore } from "../store/files/store.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import type { Summarise } from "../transcript/compaction/ask-summariser.ts";
+import { compactSession } from "./compact-session.ts";
+import type { CompactionHooks, CompactionOptions } from "./compaction-outcome.ts";
+
+const scope = { userId: "ann", agentId: "main" };
+// Keeps about 4,000 tokens.
+const contextWindow = 10_000;
+const base = { contextWindow, mode: "safeguard", trigger: "threshold" } as const;
+
+const said = (text: string): EntryDraft => ({ type: "message", message: { role: "user", content: text } });
+const answered = (text: string): EntryDraft => ({ type: "message", message: assistantMessage(text) });
+const tenTurns = Array.from({ length: 10 }, (_, index) => [
+  { id: `u${index}`, draft: said(`ask ${index} ${textOfTokens(450)}`) },
+  { id: `a${index}`, draft: answered(`answer ${index} ${textOfTokens(450)}`) },
+]).flat();
+
+const roots: string[] = [];
+const stores: Record<string, () => Promise<Store>> = {
+  memory: async () => createMemoryStore(),
+  files: async () => {
+    const root = mkdtempSync(join(tmpdir(), "skein-compact-"));
+    roots.push(root);
+    return openFilesStore({ root, durability: "os" });
+  },
+};
+afterAll(() => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+});
+
+/** Methods as properties, for an object that inherits from one with private fields. */
+function bound<T extends object>(object: T, names: readonly (keyof T)[]): PropertyDescriptorMap {
+  return Object.fromEntries(
+    names.map((name) => [name, { value: (object[name] as (...args: unknown[]) => unknown).bind(object) }]),
+  );
+}
+
+async function begin(store: Store): Promise<SessionRecord> {
+  const session = await store.sessions.create(scope, {
+    key: "agent:main:session:s",
+    sessionId: "s",
+    cwd: "/w",
+  });
+  await store.sessions.append(scope, "s", tenTurns);
+  return session;
+}
+
+async function memory(hooks?: CompactionHooks) {
+  const store = createMemoryStore();
+  const session = await begin(store);
+  const compact = (options: Partial<CompactionOptions> & Pick<CompactionOptions, "summarise">) =>
+    compactSession({ store, ...(hooks === undefined ? {} : { hooks }) }, scope, session, {
+      ...base,
+      ...options,
+    });
+  const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
+  return { store, compact, ids };
+}
+
+const allIds = tenTurns.map(({ id }) => id);
+
+describe("compacting a session", () => {
+  test("[CMP2] the summary stands in for the older part, and the entry says what it was made of", async () => {
+    const { store, compact, ids } = await memory();
+    const { requests, summarise } = diligent();
+    const outcome = await compact({ summarise, trigger: "manual", instructions: "mind the tests" });
+    expect(outcome).toMatchObject({ done: true, firstKeptEntryId: "u6", retried: false, missing: [] });
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(await ids()).toEqual([outcome.entryId, ...allIds.slice(12)]);
+    expect(requests[0]?.prompt).toContain("mind the tests");
+    const entry = await store.sessions.entry(scope, "s", outcome.entryId);
+    expect(entry).toMatchObject({
+      type: "compaction",
+      parentId: "a9",
+      firstKeptEntryId: "u6",
+      tokensBefore: outcome.tokensBefore,
+      details: {
+        readFiles: [],
+        modifiedFiles: [],
+        skein: {
+          trigger: "manual",
+          mode: "safeguard",
+          tokensAfter: outcome.tokensAfter,
+          usage: outcome.usage,
+        },
+      },
+    });
+    expect(entry).not.toHaveProperty("fromHook");
+    expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);
+  });
+
+  test("[CMP5] a session with nothing to cut is told so, and no summariser is asked", async () => {
+    const { compact } = await memory();
+    const { requests, summarise } = diligent();
+    const manual = await compact({ summarise, contextWindow: 200_000, trigger: "manual" });
+    expect(manual).toMatchObject({ done: false, reason: "all_recent" });
+    expect(requests).toEqual([]);
+    const store = createMemoryStore();
+    await expect(
+      compactSession({ store }, scope, { sessionId: "none" }, { ...base, summarise }),
+    ).rejects.toMatchObject({
+      code: "not_found",
+    });
+  });
+
+  test("[CMP3] where all is recent and yet too much, half of it is kept, or a quarter", async () => {
+    for (const trigger of ["threshold", "overflow"] as const) {
+      const { compact } = await memory();
+      const outcome = await compact({ ...diligent(), contextWindow: 30_000, trigger });
+      expect(outcome).toMatchObject({ done: true, firstKeptEntryId: "u4" });
+    }
+  });
+
+  test("[CMP13] the files of the calls are kept, and handed on from compaction to compaction", async () => {
+    const { store, compact } = await memory();
+    const { summarise } = diligent();
+    const turn = (name: string, path: string): EntryDraft[] => {
+      const call = { type: "toolCall" as const, id: "c", name, arguments: { path } };
+      return [
+        said(textOfTokens(100)),
+        { type: "message", message: { ...assistantMessage(""), content: [call], stopReason: "toolUse" } },
+        {
+          type: "message",
+          message: { role: "toolResult", toolCallId: "c", toolName: name, content: [], isError: false },
+        },
+        answered(textOfTokens(900)),
+      ];
+    };
+    const detailsAfter = async (...drafts: EntryDraft[]) => {
+      await store.sessions.append(
+        scope,
+        "s",
+        drafts.map((draft) => ({ draft })),
+      );
+      const outcome = await compact({ summarise });
+      if (!outcome.done) throw new Error(outcome.note);
+      const entry = await store.sessions.entry(scope, "s", outcome.entryId);
+      return entry?.type === "compaction" ? entry.details : null;
+    };
+    const rest = () => Array.from({ length: 5 }, () => [said("on"), answered(textOfTokens(1000))]).flat();
+    expect(await detailsAfter(...turn("read", "a.ts"), ...turn("write", "b.ts"), ...rest())).toMatchObject({
+      readFiles: ["a.ts"],
+      modifiedFiles: ["b.ts"],
+    });
+    expect(await detailsAfter(...turn("edit", "a.ts"), ...turn("read", "c.ts"), ...rest())).toMatchObject({
+      readFiles: ["c.ts"],
+      modifiedFiles: ["a.ts", "b.ts"],
+    });
+  });
+
+  test("[CMP15] a summary that makes nothing smaller is not kept", async () => {
+    const { compact, ids } = await memory();
+    const summarise = async () => `${goodNotes("")}\n${"word ".repeat(1200)}`;
+    const short = await memory();
+    await short.store.sessions.branch(scope, "s", "a4");
+    expect(await short.compact({ summarise, mode: "default" })).toMatchObject({
+      done: false,
+      reason: "no_gain",
+    });
+    expect(await short.ids()).toEqual(allIds.slice(0, 10));
+    expect(await compact({ summarise, mode: "default" })).toMatchObject({ done: true });
+    expect((await ids()).length).toBeLessThan(allIds.length);
+  });
+});
+
+describe("hooks around a compaction", () => {
+  test("[CMP18] one may call it off, by word or by error, and nothing is asked or written", async () => {
+    for (const before of [async () => ({ cancel: "not now" }), () => Promise.reject(new Error("not now"))]) {
+      const { compact, ids } = await memory({ before });
+      const { requests, summarise } = diligent();
+      const outcome = await compact({ summarise });
+      expect(outcome).toMatchObject({
+        done: false,
+        reason: "cancelled",
+        note: expect.stringContaining("not now"),
+      });
+      expect([requests, await ids()]).toEqual([[], allIds]);
+    }
+  });
+
+  test("[CMP18] one may give the summary, and is told what came of it", async () => {
+    const told: unknown[] = [];
+    const { store, compact } = await memory({
+      before: async ({ toSummarise }) => ({ summary: `${toSummarise.length} messages` }),
+      after: async (done) => void told.push(done),
+    });
+    const { requests, summarise } = diligent();
+    const outcome = await compact({ summarise });
+    expect(outcome).toMatchObject({ done: true, chunks: 0 });
+    expect([requests, told]).toEqual([[], [outcome]]);
+    const context = await store.sessions.context(scope, "s");
+    expect(context?.messages[0]).toMatchObject({ summary: "12 messages" });
+    const entry = await store.sessions.entry(scope, "s", context?.entryIds[0] ?? "");
+    expect(entry).toMatchObject({ fromHook: true });
+  });
+
+  test("[CMP18] an empty summary of a hook is none, and a hook that fails afterwards changes nothing", async () => {
+    const empty = await memory({ before: async () => ({ summary: " " }) });
+    expect(await empty.compact(diligent())).toMatchObject({ done: false, reason: "empty" });
+    expect(await empty.ids()).toEqual(allIds);
+    const late = await memory({ after: () => Promise.reject(new Error("late")) });
+    expect(await late.compact(diligent())).toMatchObject({ done: true, hookFailed: "late" });
+    expect(await late.ids()).toHaveLength(9);
+  });
+});
+
+const hangs: Summarise = () => new Promise(() => undefined);
+
+describe("a summary that fails", () => {
+  test.each<[string, Partial<CompactionOptions> & Pick<CompactionOptions, "summarise">, string]>([
+    ["an error", { summarise: () => Promise.reject(new Error("overloaded")) }, "failed"],
+    ["nothing", { summarise: async () => "" }, "empty"],
+    ["garbage", { summarise: async () => "\u0000\ud800 lorem </conversation> ipsum" }, "poor"],
+    ["too much", { summarise: async () => "x".repeat(500_000) }, "too_long"],
+    ["no answer in time", { summarise: hangs, signal: AbortSignal.timeout(1) }, "timed_out"],
+    ["an abort", { summarise: hangs, signal: AbortSignal.abort() }, "aborted"],
+  ])("[CMP11] by %s leaves the history whole", async (_, options, reason) => {
+    for (const kind of Object.keys(stores)) {
+      const store = await (stores[kind] as () => Promise<Store>)();
+      const session = await begin(store);
+      expect(await compactSession({ store }, scope, session, { ...base, ...options })).toMatchObject({
+        done: false,
+        reason,
+      });
+      expect((await store.sessions.context(scope, "s"))?.entryIds).toEqual(allIds);
+      expect(await store.sessions.get(scope, "s")).toMatchObject({ leafId: "a9" });
+      await store.close();
+    }
+  });
+});
+
+describe.each(Object.keys(stores))("while others write, in %s", (kind) => {
+  async function opened() {
+    const store = await (stores[kind] as () => Promise<Store>)();
+    const session = await begin(store);
+    const ids = async () => (await store.sessions.context(scope, "s"))?.entryIds ?? [];
+    const compact = (summarise: Summarise) =>
+      compactSession({ store }, scope, session, { ...base, summarise });
+    /** Answers once something else is done. */
+    const onceDone = (act: () => Promise<unknown>): Summarise => {
+      let acted = false;
+      return async ({ prompt }) => {
+        if (!acted) await act();
+        acted = true;
+        return goodNotes(prompt);
+      };
+    };
+    return { store, ids, compact, onceDone };
+  }
+
+  test("[CMP17] what is said meanwhile stays, behind what is kept", async () => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(
+      onceDone(() => store.sessions.append(scope, "s", [{ id: "new", draft: said("and now?") }])),
+    );
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(await ids()).toEqual([outcome.entryId, ...allIds.slice(12), "new"]);
+    expect(await store.sessions.entry(scope, "s", outcome.entryId)).toMatchObject({ parentId: "new" });
+    await store.close();
+  });
+
+  test("[CMP17] of two compactions one is kept, the other is a conflict, and nothing is lost", async () => {
+    const { store, ids, compact } = await opened();
+    const both = Promise.withResolvers<void>();
+    let waiting = 0;
+    const summarise: Summarise = async ({ prompt }) => {
+      waiting += 1;
+      if (waiting === 2) both.resolve();
+      await both.promise;
+      return goodNotes(prompt);
+    };
+    const outcomes = await Promise.all([compact(summarise), compact(summarise)]);
+    const [won] = outcomes.filter(({ done }) => done);
+    expect(outcomes.filter(({ done }) => !done)).toMatchObject([
+      { reason: "conflict", note: "another compaction came first" },
+    ]);
+    expect(await ids()).toEqual([won?.done === true ? won.entryId : "", ...allIds.slice(12)]);
+    const page = await store.sessions.page(scope, "s", { along: "all", limit: 1000 });
+    expect(page?.entries.filter(({ type }) => type === "compaction")).toHaveLength(1);
+    await store.close();
+  });
+
+  test.each<[string, string | null, boolean]>([
+    ["before the kept part", "a3", false],
+    ["before the root", null, false],
+    ["within the kept part", "a7", true],
+  ])("[CMP17] a branch that moved to %s", async (_, target, holds) => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(onceDone(() => store.sessions.branch(scope, "s", target)));
+    if (!holds) {
+      expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+      expect(await ids()).toEqual(target === null ? [] : allIds.slice(0, 8));
+    } else {
+      expect(outcome).toMatchObject({ done: true });
+      expect((await ids()).slice(1)).toEqual(["u6", "a6", "u7", "a7"]);
+    }
+    await store.close();
+  });
+
+  test("[CMP17] what was redacted meanwhile is not brought back by a summary", async () => {
+    const { store, ids, compact, onceDone } = await opened();
+    const outcome = await compact(onceDone(() => store.sessions.redact(scope, "s", ["u2"])));
+    expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+    expect(await ids()).toEqual(allIds);
+    await store.close();
+  });
+
+  test("[CMP17] a stream of other writes does not keep it from being written", async () => {
+    const { store, ids, compact } = await opened();
+    let count = 0;
+    let isDone = false;
+    const others = (async () => {
+      while (!isDone && count < 2000) {
+        await store.sessions.append(scope, "s", [{ id: `n${count++}`, draft: said("x") }]);
+        if (count % 3 === 0) await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+    const outcome = await compact(async ({ prompt }) => goodNotes(prompt));
+    isDone = true;
+    await others;
+    const names = Array.from({ length: count }, (_, index) => `n${index}`);
+    const kept = (await ids()).filter((id) => !outcome.done || id !== outcome.entryId);
+    if (outcome.done) expect(kept).toEqual([...allIds.slice(12), ...names]);
+    else expect([outcome.reason, kept]).toEqual(["conflict", [...allIds, ...names]]);
+    await store.close();
+  });
+
+  const late = (draft: EntryDraft) => (store: Store) =>
+    store.sessions.append(scope, "s", [{ id: "late", draft }]);
+  test.each<[string, (store: Store) => Promise<unknown>, object, readonly string[]]>([
+    ["a word", late(said("and now?")), { done: true }, [...allIds.slice(12), "late"]],
+    [
+      "another compaction",
+      late({ type: "compaction", summary: "x", firstKeptEntryId: "u7", tokensBefore: 1 }),
+      { done: false, reason: "conflict" },
+      ["late", ...allIds.slice(14)],
+    ],
+    [
+      "a move",
+      (store) => store.sessions.branch(scope, "s", "a1"),
+      { done: false, reason: "conflict" },
+      allIds.slice(0, 4),
+    ],
+  ])("[CMP17] %s at the last moment, between the look and the write", async (_, act, expected, context) => {
+    const { store, ids } = await opened();
+    let isFirst = true;
+    const sessions: Store["sessions"] = Object.create(store.sessions, {
+      append: {
+        value: async (...args: Parameters<Store["sessions"]["append"]>) => {
+          if (isFirst) await act(store);
+          isFirst = false;
+          return store.sessions.append(...args);
+        },
+      },
+      ...bound(store.sessions, ["page", "context", "entry"]),
+    });
+    const options = { ...base, summarise: diligent().summarise };
+    const outcome = await compactSession({ store: { sessions } }, scope, { sessionId: "s" }, options);
+    expect(outcome).toMatchObject(expected);
+    expect(await ids()).toEqual(outcome.done ? [outcome.entryId, ...context] : context);
+    await store.close();
+  });
+
+  test("[CMP17] a run that lost its session writes nothing", async () => {
+    const { store, ids } = await opened();
+    const { summarise } = diligent();
+    const options = { ...base, summarise, fence: () => false };
+    await expect(compactSession({ store }, scope, { sessionId: "s" }, options)).rejects.toMatchObject({
+      code: "fenced",
+    });
+    expect(await ids()).toEqual(allIds);
+    await store.close();
+  });
+});
+
+describe.each(Object.keys(stores))("a session that is larger than what is read of it, in %s", (kind) => {
+  // A budget of 64,000 bytes; keeps about 3,200 tokens.
+  const window = 8000;
+  const count = 400;
+  const marked = Array.from({ length: count }, (_, index) => [
+    { id: `u${index}`, draft: said(`mark-${index}. ${textOfTokens(60)}`) },
+    { id: `a${index}`, draft: answered(`tail-${index}. ${textOfTokens(60)}`) },
+  ]).flat();
+  const marks = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, index) => [
+      `mark-${from + index}.`,
+      `tail-${from + index}.`,
+    ]).flat();
+
+  async function opened() {
+    const store = await (stores[kind] as () => Promise<Store>)();
+    const session = await store.sessions.create(scope, {
+      key: "agent:main:session:s",
+      sessionId: "s",
+      cwd: "/w",
+    });
+    return { store, session };
+  }
+  /** As another process finds it: a long log is opened by its tail. */
+  const reopened = async (store: Store): Promise<Store> => {
+    if (kind === "memory") return store;
+    await store.close();
+    return openFilesStore({
+      root: roots.at(-1) ?? "",
+      durability: "os",
+      index: "in place",
+      tailBytes: 20_000,
+    });
+  };
+  const compactIt = (store: Store, session: SessionRecord, summarise: Summarise) =>
+    compactSession({ store }, scope, session, { ...base, contextWindow: window, summarise });
+
+  test("[CMP10] all of it reaches the summariser, the newest first", async () => {
+    const { store: first, session } = await opened();
+    await first.sessions.append(scope, "s", marked);
+    const store = await reopened(first);
+    const { requests, summarise } = diligent();
+    const outcome = await compactIt(store, session, summarise);
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(outcome.chunks).toBeGreaterThan(10);
+    expect(outcome.tokensBefore).toBeGreaterThan(count * 100);
+    const prompts = requests.map(({ prompt }) => prompt);
+    const kept = Number(outcome.firstKeptEntryId.slice(1));
+    const all = prompts.join("\n");
+    expect(marks(0, kept).filter((mark) => !all.includes(mark))).toEqual([]);
+    expect(prompts.at(-1)).toContain("mark-0.");
+    expect(prompts[0]).toContain(`tail-${kept - 1}.`);
+    const context = await store.sessions.context(scope, "s");
+    expect(context?.entryIds).toEqual([outcome.entryId, ...marked.map(({ id }) => id).slice(2 * kept)]);
+    await store.close();
+  });
+
+  test("[CMP10] it ends where the previous compaction's kept part begins, and minds the previous summary", async () => {
+    const { store: first, session } = await opened();
+    await first.sessions.append(scope, "s", marked.slice(0, 100));
+    const draft = {
+      type: "compaction",
+      summary: "The very first.",
+      firstKeptEntryId: "u30",
+      tokensBefore: 1,
+    } as const;
+    await first.sessions.append(scope, "s", [{ id: "c0", draft }, ...marked.slice(100)]);
+    const store = await reopened(first);
+    const { requests, summarise } = diligent();
+    const outcome = await compactIt(store, session, summarise);
+    if (!outcome.done) throw new Error(outcome.note);
+    const all = requests.map(({ prompt }) => prompt).join("\n");
+    const kept = Number(outcome.firstKeptEntryId.slice(1));
+    expect(marks(30, kept).filter((mark) => !all.includes(mark))).toEqual([]);
+    expect(marks(0, 30).filter((mark) => all.includes(mark))).toEqual([]);
+    expect(requests.at(-1)?.prompt).toContain("The very first.");
+    await store.close();
+  });
+
+  test("[CMP10] what the context leaves out by an edit is left out of the older part too", async () => {
+    const { store } = await opened();
+    await store.sessions.append(scope, "s", marked);
+    const path = (await store.sessions.page(scope, "s", { along: "branch", limit: 1 }))?.leafId ?? null;
+    const edit = (id: string, parentId: string | null, targetId: string, replacement: unknown) => ({
+      type: "context_edit",
+      id,
+      parentId,
+      timestamp: "2026-01-01T00:00:00.000Z",
+      targetId,
+      replacement,
+    });
+    const lines = [
+      ...marked.map(({ id, draft }, index) => ({
+        ...draft,
+        id,
+        parentId: marked[index - 1]?.id ?? null,
+        timestamp: "2026-01-01T00:00:00.000Z",
+      })),
+      edit("x1", path, "u3", null),
+      edit("x2", "x1", "u4", { content: "other words" }),
+    ];
+    const text = [{ type: "session", version: 3, id: "t", cwd: "/w" }, ...lines]
+      .map((line) => JSON.stringify(line))
+      .join("\n");
+    const tree = SessionTree.from(parseSession(`${text}\n`));
+    const init = { key: "agent:main:session:t", sessionId: "t", cwd: "/w" };
+    const session = await store.sessions.adopt(scope, init, tree);
+    await store.sessions.append(scope, "t", [{ draft: said("go on") }, { draft: answered("yes") }]);
+    const { requests, summarise } = diligent();
+    const outcome = await compactIt(store, session, summarise);
+    expect(outcome).toMatchObject({ done: true });
+    const all = requests.map(({ prompt }) => prompt).join("\n");
+    expect(["mark-3.", "mark-4."].filter((mark) => all.includes(mark))).toEqual([]);
+    for (const expected of ["mark-2.", "mark-5.", "[User]: other words"]) expect(all).toContain(expected);
+    await store.close();
+  });
+
+  test.each<[string, string, (store: Store) => Promise<unknown>]>([
+    ["a redaction of what was read", "mark-0.", (store) => store.sessions.redact(scope, "s", ["u100"])],
+    ["a move once all was read", "mark-0.", (store) => store.sessions.branch(scope, "s", "u5")],
+    ["a move while it is read", "mark-340.", (store) => store.sessions.branch(scope, "s", "u5")],
+  ])("[CMP17] %s is a conflict", async (_, at, disturb) => {
+    const { store: first, session } = await opened();
+    await first.sessions.append(scope, "s", marked);
+    const store = await reopened(first);
+    const outcome = await compactIt(store, session, async ({ prompt }) => {
+      if (prompt.includes(at)) await disturb(store);
+      return goodNotes(prompt);
+    });
+    expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+    await store.close();
+  });
+
+  test("[CMP10] where what is read has no place to cut at, more is read", async () => {
+    const { store, session } = await opened();
+    const call = { type: "toolCall" as const, id: "c", name: "look", arguments: {} };
+    await store.sessions.append(scope, "s", [
+      ...marked.slice(0, 200),
+      { id: "ask", draft: said("look") },
+      {
+        id: "call",
+        draft: {
+          type: "message",
+          message: { ...assistantMessage(""), content: [call], stopReason: "toolUse" },
+        },
+      },
+      {
+        id: "found",
+        draft: {
+          type: "message",
+          message: {
+            role: "toolResult",
+            toolCallId: "c",
+            toolName: "look",
+            content: [],
+            details: { raw: "x".repeat(100_000) },
+            isError: false,
+          },
+        },
+      },
+    ]);
+    const outcome = await compactIt(store, session, diligent().summarise);
+    expect(outcome).toMatchObject({ done: true });
+    const context = await store.sessions.context(scope, "s");
+    expect(context?.entryIds.slice(-3)).toEqual(["ask", "call", "found"]);
+    await store.close();
+  });
+});

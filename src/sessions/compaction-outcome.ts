@@ -1,0 +1,89 @@
+import type { AppendOptions } from "../store/contract.ts";
+import type { Summarise, SummaryFailure } from "../transcript/compaction/ask-summariser.ts";
+import type { CompactionMode } from "../transcript/compaction/chunks.ts";
+import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
+import type { SectionId } from "../transcript/compaction/sections.ts";
+import type { SummaryUsage } from "../transcript/compaction/summarise.ts";
+
+/** What a compaction of a session is told, and what it comes to. */
+
+/**
+ * How a session is compacted.
+ *
+ * @example
+ * ```ts
+ * import type { CompactionOptions } from "skein/store";
+ * const options: CompactionOptions = {
+ *   summarise: async ({ prompt }) => `## Goal\n${prompt.slice(0, 200)}`,
+ *   contextWindow: 200_000,
+ *   mode: "safeguard",
+ *   trigger: "manual",
+ *   signal: AbortSignal.timeout(120_000),
+ * };
+ * ```
+ */
+export interface CompactionOptions {
+  readonly summarise: Summarise;
+  /** The model's window in tokens. */
+  readonly contextWindow: number;
+  /** `safeguard`: the summariser gets smaller pieces, its answers are checked, and it is asked once more. */
+  readonly mode: CompactionMode;
+  /** In safeguard mode, the share of the window that one request may fill, 0.1 to 0.9; by default a half. */
+  readonly maxHistoryShare?: number;
+  readonly trigger: "threshold" | "manual" | "overflow";
+  /** What the summary is to mind above all. */
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+  /** How many compactions this run has had; each further one keeps half as much. */
+  readonly compactions?: number;
+  /** Asked at the moment of the write, for a run that may have lost its session. */
+  readonly fence?: AppendOptions["fence"];
+}
+
+/** Who is asked before a summary is made, and told after it is kept. */
+export interface CompactionHooks {
+  /** May call it off, or give the summary itself. An error calls it off. */
+  readonly before?: (
+    plan: CutPlan,
+  ) => Promise<{ readonly cancel: string } | { readonly summary: string } | undefined>;
+  readonly after?: (done: CompactionDone) => Promise<void>;
+}
+
+export interface CompactionDone {
+  readonly done: true;
+  readonly entryId: string;
+  readonly summary: string;
+  readonly firstKeptEntryId: string;
+  readonly tokensBefore: number;
+  readonly tokensAfter: number;
+  /** Pieces that the summariser got; 0 where a hook gave the summary. */
+  readonly chunks: number;
+  readonly retried: boolean;
+  /** Sections that the summary lacks even so. */
+  readonly missing: readonly SectionId[];
+  readonly usage: SummaryUsage;
+  /** What the hook that was told of it failed with. */
+  readonly hookFailed?: string;
+}
+
+/** Nothing was written. `no_gain`: the summary is no shorter than what it would stand in for. */
+export interface CompactionNotDone {
+  readonly done: false;
+  readonly reason: NothingToCut | SummaryFailure["failure"] | "cancelled" | "no_gain" | "conflict";
+  readonly note: string;
+}
+
+/**
+ * What a compaction came to.
+ *
+ * @example
+ * ```ts
+ * import type { CompactionOutcome } from "skein/store";
+ * const told = (outcome: CompactionOutcome) => (outcome.done ? outcome.entryId : `${outcome.reason}: ${outcome.note}`);
+ * ```
+ */
+export type CompactionOutcome = CompactionDone | CompactionNotDone;
+
+export function notDone(reason: CompactionNotDone["reason"], note: string): CompactionNotDone {
+  return { done: false, reason, note };
+}

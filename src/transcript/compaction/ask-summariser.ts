@@ -1,0 +1,85 @@
+import { escapeToLine } from "../../core/text.ts";
+import { shorten } from "./shorten.ts";
+
+/**
+ * What is asked of a summariser.
+ *
+ * @example
+ * ```ts
+ * import type { SummaryRequest } from "skein/store";
+ * const size = ({ system, prompt }: SummaryRequest) => system.length + prompt.length;
+ * ```
+ */
+export interface SummaryRequest {
+  readonly system: string;
+  readonly prompt: string;
+  /** What the answer may come to. */
+  readonly maxTokens: number;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * What makes the summaries: any model, or anything else. It may fail, answer nothing or never: history is not touched
+ * then.
+ *
+ * @example
+ * ```ts
+ * import type { Summarise } from "skein/store";
+ * const summarise: Summarise = async ({ prompt }) => `## Goal\n${prompt.slice(0, 200)}`;
+ * ```
+ */
+export type Summarise = (request: SummaryRequest) => Promise<string>;
+
+/** Why there is no summary. */
+export interface SummaryFailure {
+  /**
+   * `failed`: it threw. `empty`: it answered nothing. `too_long`, `poor`: what it answered is none. `timed_out`,
+   * `aborted`: the signal came first. `nothing_said`: there is nothing in the range that a model sees.
+   */
+  readonly failure: "failed" | "empty" | "too_long" | "poor" | "timed_out" | "aborted" | "nothing_said";
+  readonly note: string;
+}
+
+const mostNoteCharacters = 300;
+
+/** Asks once. Never throws, and does not wait beyond the signal, whatever the summariser does. */
+export async function askSummariser(
+  summarise: Summarise,
+  request: SummaryRequest,
+): Promise<{ readonly text: string } | SummaryFailure> {
+  const { signal } = request;
+  if (signal?.aborted === true) return stopped(signal);
+  const { promise: untilSignal, resolve } = Promise.withResolvers<SummaryFailure>();
+  const onAbort = () => resolve(stopped(signal));
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const asked = async () => textAnswer(await summarise(request));
+  const answered = asked().catch((error: unknown) =>
+    signal?.aborted === true ? stopped(signal) : failed(error),
+  );
+  try {
+    return await Promise.race([answered, untilSignal]);
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
+  }
+}
+
+function textAnswer(answer: unknown): { readonly text: string } {
+  return { text: typeof answer === "string" ? answer.toWellFormed().trim() : "" };
+}
+
+function failed(error: unknown): SummaryFailure {
+  const message = error instanceof Error ? error.message : String(error);
+  return { failure: "failed", note: `the summariser failed: ${lineOf(message)}` };
+}
+
+function stopped(signal: AbortSignal | undefined): SummaryFailure {
+  const reason: unknown = signal?.reason;
+  const isTimeout = reason instanceof Error && reason.name === "TimeoutError";
+  return isTimeout
+    ? { failure: "timed_out", note: "the summariser did not answer in time" }
+    : { failure: "aborted", note: "the compaction was aborted" };
+}
+
+function lineOf(text: string): string {
+  return escapeToLine(shorten(text, mostNoteCharacters));
+}

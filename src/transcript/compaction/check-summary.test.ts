@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import { checkSummary, hasMostSections, isFine, problemsOf } from "./check-summary.ts";
+import { mostSummaryCharacters } from "./limits.ts";
+import { sections } from "./sections.ts";
+
+const good = sections.map(({ heading }) => `## ${heading}\nSomething.`).join("\n\n");
+const options = { summaryTokens: 16_000, ask: null };
+
+describe("what is looked for in a summary", () => {
+  test.each<[string, string, object]>([
+    ["all of it", good, { missing: [], empty: [], isTooLong: false, isBlank: false, lacksAsk: false }],
+    [
+      "headings as models write them",
+      good.replaceAll(/^## (.*)$/gm, "# **$1:**"),
+      { missing: [], empty: [] },
+    ],
+    ["numbered headings, lower case", good.replace("## Goal", "### 1. goal"), { missing: [] }],
+    [
+      "a missing section",
+      good.replace("## Constraints", "Constraints"),
+      { missing: ["constraints"], empty: [] },
+    ],
+    [
+      "an empty section",
+      good.replace("## Goal\nSomething.", "## Goal\n \n"),
+      { empty: ["goal"], missing: [] },
+    ],
+    ["nothing", " \n ", { isBlank: true }],
+    ["too many characters", `${good}${"x".repeat(mostSummaryCharacters)}`, { isTooLong: true }],
+    [
+      "too many tokens, though few characters",
+      `${good}${"京".repeat(15_000)}${"都".repeat(800)}`,
+      { isTooLong: true },
+    ],
+  ])("[CMP8] %s", (_, text, expected) => {
+    expect(checkSummary(text, { ...options, summaryTokens: 6000 })).toMatchObject(expected);
+  });
+
+  test.each<[string, string, string, boolean]>([
+    [
+      "in its own words",
+      "please rename getUserName to fetchUserName everywhere",
+      "Rename getUserName to fetchUserName",
+      false,
+    ],
+    [
+      "not at all",
+      "please rename getUserName to fetchUserName everywhere",
+      "Talked about the weather in Kyoto",
+      true,
+    ],
+    ["in Chinese", "请把京都的行程改成三天", "用户要把京都的行程改为三天", false],
+    ["not at all, in Chinese", "请把京都的行程改成三天", "讨论了天气与午饭", true],
+    ["an ask of hardly any words", "ok!", "Talked about the weather", false],
+  ])("[CMP8] the latest ask is mentioned: %s", (_, ask, text, lacksAsk) => {
+    expect(checkSummary(`${good}\n${text}`, { ...options, ask }).lacksAsk).toBe(lacksAsk);
+  });
+
+  test("[CMP8] fine, good enough and neither", () => {
+    const check = (text: string) => checkSummary(text, options);
+    const without = (count: number) =>
+      sections
+        .slice(count)
+        .map(({ heading }) => `## ${heading}\nx`)
+        .join("\n");
+    expect([isFine(check(good)), isFine(check(without(1)))]).toEqual([true, false]);
+    expect([0, 1, 3, 4, 7].map((count) => hasMostSections(check(without(count))))).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  test("[CMP8] what is wrong is told by name", () => {
+    const check = checkSummary("## Goal\n\n## Decisions\nx", {
+      ...options,
+      ask: "rename everything everywhere now",
+    });
+    const [missing, empty, ask] = problemsOf(check, 16_000);
+    expect(missing).toContain(
+      '"Open work", "Constraints", "Pending asks", "Exact identifiers", "Files touched"',
+    );
+    expect(empty).toContain('"Goal"');
+    expect(ask).toContain("asked last");
+    expect(problemsOf(checkSummary("", options), 16_000)[0]).toContain("empty");
+  });
+
+  test("[CMP8] a text that is hard to look through is looked through all the same", () => {
+    for (const hostile of ["#".repeat(1e6), "## ".repeat(3e5), `## ${" *_".repeat(3e5)}`, "京".repeat(1e6)]) {
+      expect(checkSummary(hostile, { ...options, ask: hostile }).isTooLong).toBe(true);
+    }
+  });
+});

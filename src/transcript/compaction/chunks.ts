@@ -1,0 +1,75 @@
+import { textTokens } from "../estimate-tokens.ts";
+import { compactionLimits } from "./limits.ts";
+import { shortenToTokens } from "./shorten.ts";
+
+/** A range that is too large for one request, in pieces. */
+
+export type CompactionMode = "default" | "safeguard";
+
+/** In safeguard mode, the share of the window that a request to the summariser may fill. */
+const usualHistoryShare = 0.5;
+const leastHistoryShare = 0.1;
+const mostHistoryShare = 0.9;
+/** Instructions, headings and names of files. */
+const overheadTokens = 1200;
+/** However small the window, a piece has some text. */
+const leastTokens = 64;
+const leastShare = 0.125;
+
+/** How many tokens of conversation go into one request, the notes so far and our instructions beside them. */
+export function chunkTokens(
+  contextWindow: number,
+  mode: CompactionMode,
+  maxHistoryShare = usualHistoryShare,
+): number {
+  const { threshold, summaryTokens } = compactionLimits(contextWindow);
+  const share = Math.min(mostHistoryShare, Math.max(leastHistoryShare, maxHistoryShare));
+  const input = mode === "safeguard" ? Math.min(threshold, contextWindow * share) : threshold;
+  const least = Math.max(leastTokens, Math.floor(contextWindow * leastShare));
+  return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));
+}
+
+/** The texts in pieces of at most so many tokens, in order; a text larger than a piece keeps its head and tail. */
+export function* chunksOf(texts: Iterable<string>, most: number): Generator<readonly string[]> {
+  let held: string[] = [];
+  let tokens = 0;
+  for (const text of texts) {
+    const { fitting, size } = fitted(text, most);
+    if (held.length > 0 && tokens + size > most) {
+      yield held;
+      held = [];
+      tokens = 0;
+    }
+    held.push(fitting);
+    tokens += size;
+  }
+  if (held.length > 0) yield held;
+}
+
+/** The same from pages that come newest first: pieces newest first, the texts of each oldest first. */
+export async function* chunksBackwards(
+  pages: AsyncIterable<readonly string[]>,
+  most: number,
+): AsyncGenerator<readonly string[]> {
+  let held: string[] = [];
+  let tokens = 0;
+  for await (const page of pages) {
+    for (const text of page.toReversed()) {
+      const { fitting, size } = fitted(text, most);
+      if (held.length > 0 && tokens + size > most) {
+        yield held.toReversed();
+        held = [];
+        tokens = 0;
+      }
+      held.push(fitting);
+      tokens += size;
+    }
+  }
+  if (held.length > 0) yield held.toReversed();
+}
+
+function fitted(text: string, most: number): { fitting: string; size: number } {
+  // What joins it to the next one counts too.
+  const fitting = shortenToTokens(text, most - 1);
+  return { fitting, size: textTokens(fitting) + 1 };
+}

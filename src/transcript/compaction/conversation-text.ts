@@ -1,0 +1,97 @@
+import type { ContextMessage } from "../../core/context.ts";
+import { stringifyJson } from "../../core/json.ts";
+import type { AssistantMessage, Content, ImageBlock, TextBlock } from "../../core/messages.ts";
+import { escapeToLine } from "../../core/text.ts";
+import { visibleMessage } from "../visible.ts";
+import { shorten } from "./shorten.ts";
+
+/** Messages as plain text for a summariser. */
+
+/** A result, or the arguments of a call, is given with so many characters; what people and the model said, whole. */
+export const mostResultCharacters = 2000;
+const mostNameCharacters = 80;
+
+/** One text a message; `null`: the model does not see it, and neither does a summariser. */
+export function conversationText(message: ContextMessage): string | null {
+  if (visibleMessage(message) === null) return null;
+  switch (message.role) {
+    case "user":
+      return said("User", contentText(message.content));
+    case "assistant":
+      return assistantText(message);
+    case "toolResult": {
+      const name = label(message.toolName ?? "a tool");
+      const text = shorten(contentText(message.content), mostResultCharacters);
+      return said(message.isError === true ? `Result of ${name}, failed` : `Result of ${name}`, text);
+    }
+    case "custom":
+      return said(`Note from ${label(message.customType)}`, contentText(message.content));
+    case "bashExecution": {
+      const code = message.exitCode === undefined ? "" : `, exit code ${message.exitCode}`;
+      return said(
+        `Shell command of the user${code}`,
+        `${message.command}\n${shorten(message.output, mostResultCharacters)}`,
+      );
+    }
+    case "branchSummary":
+      return said("Summary of a branch that was left", message.summary);
+    case "compactionSummary":
+      return said("Summary of what came before", message.summary);
+    default:
+      return null;
+  }
+}
+
+/** Thinking is left out: what came of it is in the answer. */
+function assistantText(message: AssistantMessage): string | null {
+  const texts = message.content.filter((block) => block.type === "text").map((block) => block.text);
+  const calls = message.content
+    .filter((block) => block.type === "toolCall")
+    .map(({ name, arguments: given }) => `${label(name)}(${argumentsText(given)})`);
+  const how =
+    message.stopReason === "error" ? ", failed" : message.stopReason === "aborted" ? ", aborted" : "";
+  const parts = [
+    ...(texts.some((text) => text.trim() !== "") ? [said(`Assistant${how}`, texts.join("\n"))] : []),
+    ...(calls.length > 0 ? [said("Assistant calls", calls.join("\n"))] : []),
+  ];
+  return parts.length === 0 ? null : parts.join("\n");
+}
+
+function argumentsText(given: unknown): string {
+  return shorten(stringifyJson(given ?? {}), mostResultCharacters);
+}
+
+/** Images by what they are: a summariser reads text. */
+function contentText(content: Content): string {
+  if (typeof content === "string") return content;
+  return content.map((block) => blockText(block)).join("\n");
+}
+
+function blockText(block: TextBlock | ImageBlock): string {
+  if (block.type === "text") return block.text;
+  if (block.type !== "image") return "[something that is no text]";
+  return `[image ${label(block.mimeType)}, ${Math.floor((block.data.length * 3) / 4)} bytes]`;
+}
+
+function said(who: string, text: string): string {
+  return `[${who}]: ${escapeSpeakers(escapeFences(text.toWellFormed()))}`;
+}
+
+/** A name in brackets: one line, short, and it does not end the bracket. */
+function label(name: string): string {
+  return escapeFences(escapeToLine(shorten(name, mostNameCharacters))).replaceAll("]", ")");
+}
+
+/** The tags that we put around what we give to a summariser or a model. */
+const fences = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
+const fence = new RegExp(`<(?=[\\s/]{0,8}(?:${fences.join("|")})\\b)`, "gi");
+
+/** No text begins or ends a fence of ours. */
+export function escapeFences(text: string): string {
+  return text.replace(fence, "&lt;");
+}
+
+/** No line of a text passes for the beginning of somebody else's. */
+function escapeSpeakers(text: string): string {
+  return text.replace(/^([ \t]{0,8})\[(?=user|assistant|result|note|shell|summary)/gim, "$1\\[");
+}

@@ -1,0 +1,143 @@
+import type { ContextMessage, SessionContext } from "../../core/context.ts";
+import { estimateTokens } from "../estimate-tokens.ts";
+import { visibleMessage } from "../visible.ts";
+import type { CompactionLimits } from "./limits.ts";
+import { compactionLimits } from "./limits.ts";
+import type { Places } from "./turns.ts";
+import { isUserTurn, placesOf } from "./turns.ts";
+
+/** Where a context is cut in two: what a summary is to stand in for, and what is kept word for word. */
+export interface CutPlan {
+  readonly firstKeptEntryId: string;
+  /** What a summary has to stand in for beside the previous one, oldest first. */
+  readonly toSummarise: readonly ContextMessage[];
+  /** `entryIds[i]` is the entry that `toSummarise[i]` comes from. */
+  readonly entryIds: readonly string[];
+  readonly previousSummary: string | null;
+  /** The compaction that the previous summary comes from. */
+  readonly previousEntryId: string | null;
+  /** An estimate of the whole context, the previous summary included. */
+  readonly tokensBefore: number;
+  readonly tokensKept: number;
+  /** The kept part begins in the middle of a turn. */
+  readonly splitTurn: boolean;
+  /** More has to be summarised than `toSummarise`: what the byte budget left out before it. */
+  readonly isCut: boolean;
+}
+
+/**
+ * Why there is nothing to cut. `nothing_said`: the context is empty. `only_summary`: nothing since the last compaction.
+ * `all_recent`: all of it is to be kept. `one_turn`: one turn, and no place in it.
+ */
+export type NothingToCut = "nothing_said" | "only_summary" | "all_recent" | "one_turn";
+
+export interface CutOptions {
+  readonly contextWindow: number;
+  /** How many compactions this run has had; each further one keeps half as much. */
+  readonly compactions?: number;
+}
+
+type Cuttable = Pick<SessionContext, "messages" | "entryIds" | "cut">;
+
+/** An estimate of what a message of the context comes to in a request. */
+export function messageTokens(message: ContextMessage): number {
+  const visible = visibleMessage(message);
+  return visible === null ? 0 : estimateTokens([visible]);
+}
+
+/**
+ * Decides the cut of a context. What is summarised begins where the context begins, behind the previous summary: at the
+ * first entry that the previous compaction kept.
+ */
+export function planCut(
+  context: Cuttable,
+  options: CutOptions,
+): CutPlan | { readonly nothing: NothingToCut } {
+  const { messages, entryIds } = context;
+  const isCut = context.cut !== null;
+  const first = messages[0];
+  const previous = first?.role === "compactionSummary" ? first : null;
+  const from = previous === null ? 0 : 1;
+  if (messages.length === from) return { nothing: previous === null ? "nothing_said" : "only_summary" };
+  const sizes = tokensFrom(messages);
+  const limits = compactionLimits(options.contextWindow, options.compactions);
+  if ((sizes[from] ?? 0) <= limits.keep && !isCut) return { nothing: "all_recent" };
+  const body = { messages, from, sizes, limits, isCut };
+  const place = chooseCut(body, placesOf(messages, from, isCut));
+  const firstKeptEntryId = place === null ? undefined : entryIds[place];
+  if (place === null || firstKeptEntryId === undefined) return { nothing: "one_turn" };
+  return {
+    firstKeptEntryId,
+    toSummarise: messages.slice(from, place),
+    entryIds: entryIds.slice(from, place),
+    previousSummary: previous?.summary ?? null,
+    previousEntryId: previous === null ? null : (entryIds[0] ?? null),
+    tokensBefore: sizes[0] ?? 0,
+    tokensKept: sizes[place] ?? 0,
+    splitTurn: !isUserTurn(messages[place]),
+    isCut,
+  };
+}
+
+/** What all messages from each on come to. */
+function tokensFrom(messages: readonly ContextMessage[]): Float64Array {
+  const sizes = new Float64Array(messages.length + 1);
+  for (let index = messages.length - 1; index >= 0; index--) {
+    sizes[index] = (sizes[index + 1] ?? 0) + messageTokens(messages[index] as ContextMessage);
+  }
+  return sizes;
+}
+
+interface Body {
+  readonly messages: readonly ContextMessage[];
+  readonly from: number;
+  readonly sizes: Float64Array;
+  readonly limits: CompactionLimits;
+  readonly isCut: boolean;
+}
+
+/** The first kept message; `null`: there is no place to cut at. */
+function chooseCut(body: Body, places: Places): number | null {
+  const { messages, from, limits, isCut } = body;
+  const sizeAt = (place: number) => body.sizes[place] ?? 0;
+  const turns: number[] = [];
+  // Where nothing stands before it, a cut at the very beginning would summarise nothing.
+  for (let place = isCut ? from : from + 1; place < messages.length; place++) {
+    if (places.isTurn(place)) turns.push(place);
+  }
+  const inner = (behind: number, before: number): number | null => {
+    let last: number | null = null;
+    for (let place = behind + 1; place < before; place++) {
+      if (!places.isInner(place)) continue;
+      if (sizeAt(place) <= limits.keep) return place;
+      last = place;
+    }
+    return last;
+  };
+  const index = turns.findIndex((place) => sizeAt(place) <= limits.keep);
+  const lastTurn = turns.at(-1);
+  if (index === -1) {
+    if (lastTurn !== undefined && sizeAt(lastTurn) <= limits.mostKept)
+      return withItsRun(body, places, lastTurn);
+    return inner(lastTurn ?? from, messages.length) ?? lastTurn ?? null;
+  }
+  const chosen = turns[index] as number;
+  if (sizeAt(chosen) >= limits.keep / 2) return withItsRun(body, places, chosen);
+  // Little would be kept: the turn before is taken in, whole if it is not too large, else in part.
+  const before = turns[index - 1];
+  if (before !== undefined && sizeAt(before) <= limits.mostKept) return before;
+  if (sizeAt(before ?? from) <= limits.mostKept) return withItsRun(body, places, chosen);
+  const within = inner(before ?? from, chosen);
+  return within !== null && sizeAt(within) <= limits.keep ? within : withItsRun(body, places, chosen);
+}
+
+/** What the user said in one go, a hook's words before a prompt among it, is kept together where that costs little. */
+function withItsRun({ messages, from, sizes, limits, isCut }: Body, places: Places, chosen: number): number {
+  const most = Math.min(limits.mostKept, (sizes[chosen] ?? 0) + limits.keep / 2);
+  let place = chosen;
+  while (place > from && isUserTurn(messages[place - 1])) {
+    place -= 1;
+    if (!places.isTurn(place) || (sizes[place] ?? 0) > most) return chosen;
+  }
+  return place === from && !isCut ? chosen : place;
+}

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "vitest";
+import { textTokens } from "../estimate-tokens.ts";
+import type { PromptParts } from "./prompts.ts";
+import { summariserSystem, summaryPrompt } from "./prompts.ts";
+import { sections } from "./sections.ts";
+
+const parts: PromptParts = {
+  conversation: "[User]: Hello",
+  summary: null,
+  order: "newer",
+  splitTurn: false,
+  mostCharacters: 16_000,
+};
+
+describe("what a summariser is told", () => {
+  test("[CMP7] not to go on, in the conversation's language, and every heading in order", () => {
+    expect(summariserSystem).toMatch(/do not continue the conversation/);
+    expect(summariserSystem).toMatch(/language of the conversation/);
+    const prompt = summaryPrompt(parts);
+    const places = sections.map(({ heading }) => prompt.indexOf(`\n## ${heading}\n`));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(Math.min(...places)).toBeGreaterThan(prompt.indexOf("</conversation>"));
+    expect(prompt).toContain("16000 characters");
+  });
+
+  test("[CMP7] the previous summary is to be brought up to date, a later one to be added to", () => {
+    const newer = summaryPrompt({ ...parts, summary: "So far." });
+    expect(newer).toContain("<previous-summary>\nSo far.\n</previous-summary>");
+    expect(newer).toContain("Bring them up to date");
+    const older = summaryPrompt({ ...parts, summary: "Since then.", order: "older" });
+    expect(older).toContain("<later-summary>\nSince then.\n</later-summary>");
+    expect(older).toContain("came after this conversation");
+    expect(summaryPrompt(parts)).not.toMatch(/-summary>/);
+  });
+
+  test("[CMP7] a turn that is cut in two, files, focus and what was wrong before are said", () => {
+    expect(summaryPrompt({ ...parts, splitTurn: true })).toContain("in the middle of a turn");
+    const files = { readFiles: ["a.ts"], modifiedFiles: ["b.ts"] };
+    expect(summaryPrompt({ ...parts, files })).toContain(
+      "<known-files>\nchanged b.ts\nread a.ts\n</known-files>",
+    );
+    expect(summaryPrompt({ ...parts, instructions: "the tests" })).toContain("<focus>\nthe tests\n</focus>");
+    expect(summaryPrompt({ ...parts, problems: ["It was empty."] })).toContain("It was empty.");
+  });
+
+  test("[CMP9] beside conversation and notes a request takes little, whatever it is told", () => {
+    const long = "京都".repeat(50_000);
+    const files = {
+      readFiles: Array.from({ length: 500 }, (_, index) => `${index}${long.slice(0, 900)}`),
+      modifiedFiles: [long],
+    };
+    const prompt = summaryPrompt({ ...parts, conversation: "", files, instructions: long, splitTurn: true });
+    expect(textTokens(prompt) + textTokens(summariserSystem)).toBeLessThan(1500);
+  });
+});

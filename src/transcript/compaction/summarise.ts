@@ -1,0 +1,150 @@
+import type { ContextMessage } from "../../core/context.ts";
+import type { Summarise, SummaryFailure } from "./ask-summariser.ts";
+import type { CompactionMode } from "./chunks.ts";
+import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
+import { conversationText } from "./conversation-text.ts";
+import type { CutPlan } from "./plan-cut.ts";
+import { messageTokens } from "./plan-cut.ts";
+import type { PromptParts } from "./prompts.ts";
+import { latestAsk, requestUnderWay, withoutRequest, withRequest } from "./request-under-way.ts";
+import type { SectionId } from "./sections.ts";
+import type { PieceSummary } from "./summarise-piece.ts";
+import { summarisePiece } from "./summarise-piece.ts";
+import type { TouchedFiles } from "./touched-files.ts";
+import { filesIn, noFiles, withFiles } from "./touched-files.ts";
+
+export interface SummaryOptions {
+  readonly summarise: Summarise;
+  /** `safeguard`: smaller pieces, each answer checked, and asked for once more where something is missing. */
+  readonly mode: CompactionMode;
+  readonly contextWindow: number;
+  /** In safeguard mode, the share of the window that one request may fill; by default a half. */
+  readonly maxHistoryShare?: number;
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+  /** What the previous compaction says was touched. */
+  readonly files?: TouchedFiles;
+  /** What stands before a plan that `isCut`, page by page, the newest page first. */
+  readonly older?: AsyncIterable<readonly ContextMessage[]>;
+}
+
+/** What the summariser was given and gave, in tokens, by our own estimate. */
+export interface SummaryUsage {
+  readonly requests: number;
+  readonly input: number;
+  readonly output: number;
+}
+
+export interface Summary {
+  readonly text: string;
+  /** How many pieces the range was given in. */
+  readonly chunks: number;
+  readonly retried: boolean;
+  /** Sections that it lacks even so. */
+  readonly missing: readonly SectionId[];
+  readonly files: TouchedFiles;
+  readonly usage: SummaryUsage;
+  /** What was read beside the plan's own messages. */
+  readonly olderTokens: number;
+}
+
+/** The share of the window that the request under way may take in a summary. */
+const requestShare = 0.05;
+
+/** The summary of a plan, or why there is none. Rejects only where `older` does. */
+export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
+  const gathered = new Gathered(plan, options);
+  const latest = latestAsk(plan.toSummarise);
+  let notes: PieceSummary | null = null;
+  let chunks = 0;
+  let retried = false;
+  for await (const piece of gathered.pieces()) {
+    const made = await summarisePiece(
+      {
+        conversation: piece.texts.join("\n\n"),
+        summary: notes?.text ?? piece.before,
+        order: piece.order,
+        splitTurn: piece.isEnd && plan.splitTurn,
+        files: gathered.files,
+        ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
+      },
+      { ...options, ask: piece.isEnd || plan.isCut ? latest : null, spent: gathered.spent },
+    );
+    if ("failure" in made) return made;
+    notes = made;
+    chunks += 1;
+    retried ||= made.retried;
+  }
+  if (notes === null) return { failure: "nothing_said", note: "nothing in the range is seen by a model" };
+  const most = Math.floor(options.contextWindow * requestShare);
+  const text = withRequest(notes.text, requestUnderWay(plan), most);
+  const { files, usage, olderTokens } = gathered;
+  return { text, chunks, retried, missing: notes.missing, files, usage, olderTokens };
+}
+
+/** One piece of the range, on its way to the summariser. */
+interface Piece {
+  readonly texts: readonly string[];
+  readonly order: PromptParts["order"];
+  /** The end of the range is in it. */
+  readonly isEnd: boolean;
+  /** The summary that the first piece is added to. */
+  readonly before: string | null;
+}
+
+/** The range in pieces, and what is counted on the way. */
+class Gathered {
+  readonly #plan: CutPlan;
+  readonly #options: SummaryOptions;
+  files: TouchedFiles;
+  usage: SummaryUsage = { requests: 0, input: 0, output: 0 };
+  olderTokens = 0;
+
+  constructor(plan: CutPlan, options: SummaryOptions) {
+    this.#plan = plan;
+    this.#options = options;
+    this.files = withFiles(options.files ?? noFiles, filesIn(plan.toSummarise));
+  }
+
+  readonly spent = (input: number, output: number): void => {
+    const { usage } = this;
+    this.usage = { requests: usage.requests + 1, input: usage.input + input, output: usage.output + output };
+  };
+
+  /**
+   * Oldest first, each piece bringing the notes up to date. Where the range is cut, newest first, because what is older
+   * is read only as it is wanted; the previous summary is then the oldest text of all.
+   */
+  async *pieces(): AsyncGenerator<Piece> {
+    const { isCut, previousSummary, toSummarise } = this.#plan;
+    const { contextWindow, mode, maxHistoryShare } = this.#options;
+    const most = chunkTokens(contextWindow, mode, maxHistoryShare);
+    if (isCut) {
+      let isEnd = true;
+      for await (const texts of chunksBackwards(this.#pages(), most)) {
+        yield { texts, order: "older", isEnd, before: null };
+        isEnd = false;
+      }
+      return;
+    }
+    const before = previousSummary === null ? null : withoutRequest(previousSummary);
+    const pieces = [...chunksOf(textsOf(toSummarise), most)];
+    for (const texts of pieces) yield { texts, order: "newer", isEnd: texts === pieces.at(-1), before };
+  }
+
+  async *#pages(): AsyncGenerator<readonly string[]> {
+    const { toSummarise, previousSummary } = this.#plan;
+    yield textsOf(toSummarise);
+    for await (const messages of this.#options.older ?? []) {
+      this.files = withFiles(filesIn(messages), this.files);
+      this.olderTokens += messages.reduce((sum, message) => sum + messageTokens(message), 0);
+      yield textsOf(messages);
+    }
+    if (previousSummary === null) return;
+    yield textsOf([{ role: "compactionSummary", summary: withoutRequest(previousSummary), timestamp: 0 }]);
+  }
+}
+
+function textsOf(messages: readonly ContextMessage[]): string[] {
+  return messages.map(conversationText).filter((text) => text !== null);
+}

@@ -1,0 +1,91 @@
+import type { ContextMessage } from "../../core/context.ts";
+import { isRecord } from "../../core/shape.ts";
+
+/** Which files a conversation was about, as the calls say: kept beside every summary, and handed on to the next. */
+export interface TouchedFiles {
+  readonly readFiles: readonly string[];
+  /** A file that was read and changed is here alone. */
+  readonly modifiedFiles: readonly string[];
+}
+
+export const noFiles: TouchedFiles = { readFiles: [], modifiedFiles: [] };
+
+const mostFiles = 500;
+const mostPathCharacters = 1024;
+const pathArguments = ["path", "file_path", "filePath", "filepath", "file", "filename", "notebook_path"];
+/** By the words of a tool's name. A tool that is neither of these reads. */
+const modifying = [
+  "write",
+  "edit",
+  "create",
+  "patch",
+  "replace",
+  "insert",
+  "append",
+  "delete",
+  "remove",
+  "move",
+  "rename",
+  "save",
+];
+const searching = ["ls", "list", "find", "glob", "grep", "search", "tree", "dir", "cd"];
+
+/** What the calls of some messages touched. */
+export function filesIn(messages: readonly ContextMessage[]): TouchedFiles {
+  const read = new Set<string>();
+  const modified = new Set<string>();
+  for (const message of messages) {
+    if (message.role !== "assistant") continue;
+    for (const block of message.content) {
+      if (block.type !== "toolCall") continue;
+      const path = pathOf(block.arguments);
+      const kind = path === null ? "none" : kindOf(block.name);
+      if (path === null || kind === "none") continue;
+      (kind === "modifies" ? modified : read).add(path);
+    }
+  }
+  return tidy(read, modified);
+}
+
+/** Both; where they are too many, the newer ones are kept. */
+export function withFiles(older: TouchedFiles, newer: TouchedFiles): TouchedFiles {
+  const read = new Set([...newer.readFiles, ...older.readFiles]);
+  return tidy(read, new Set([...newer.modifiedFiles, ...older.modifiedFiles]));
+}
+
+/** What the `details` of a compaction say, ours or pi's; anything else says nothing. */
+export function filesOf(details: unknown): TouchedFiles {
+  if (!isRecord(details)) return noFiles;
+  const paths = (value: unknown) => (Array.isArray(value) ? value.filter(isPath) : []);
+  return tidy(new Set(paths(details.readFiles)), new Set(paths(details.modifiedFiles)));
+}
+
+function tidy(read: ReadonlySet<string>, modified: ReadonlySet<string>): TouchedFiles {
+  const first = (paths: Iterable<string>) => [...paths].slice(0, mostFiles).toSorted();
+  return {
+    readFiles: first([...read].filter((path) => !modified.has(path))),
+    modifiedFiles: first(modified),
+  };
+}
+
+function pathOf(given: unknown): string | null {
+  if (!isRecord(given)) return null;
+  const name = pathArguments.find((each) => Object.hasOwn(given, each) && isPath(given[each]));
+  return name === undefined ? null : (given[name] as string);
+}
+
+function isPath(value: unknown): value is string {
+  return (
+    typeof value === "string" &&
+    value.trim() !== "" &&
+    value.length <= mostPathCharacters &&
+    !/[\n\r\u2028\u2029]/.test(value)
+  );
+}
+
+function kindOf(name: string): "reads" | "modifies" | "none" {
+  const words = name.slice(0, 200).match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g) ?? [];
+  const has = (known: readonly string[]) => words.some((word) => known.includes(word.toLowerCase()));
+  if (has(modifying)) return "modifies";
+  return has(searching) ? "none" : "reads";
+}

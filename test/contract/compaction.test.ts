@@ -1,0 +1,171 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { createStore, logPath, transcriptPath } from "../../src/compose.ts";
+import type { SessionContext } from "../../src/core/context.ts";
+import { buildContext } from "../../src/core/context.ts";
+import type { Entry } from "../../src/core/entries.ts";
+import { isCorrupt } from "../../src/core/entries.ts";
+import { parseSession } from "../../src/core/parse-session.ts";
+import { SessionTree } from "../../src/core/tree.ts";
+import { compactSession } from "../../src/sessions/compact-session.ts";
+import type { SessionRecord, Store } from "../../src/store/contract.ts";
+import type { FilesStore } from "../../src/store/files/store.ts";
+import { compactionLimits, shouldCompact } from "../../src/transcript/compaction/limits.ts";
+import type { CutPlan } from "../../src/transcript/compaction/plan-cut.ts";
+import { messageTokens } from "../../src/transcript/compaction/plan-cut.ts";
+import { diligent, longStory, marksIn } from "../support/long-story.ts";
+
+/** A conversation of 2,000 turns through thirty compactions, in memory and in files. */
+
+const scope = { userId: "ann", agentId: "main" };
+const contextWindow = 72_000;
+const turns = 2000;
+const roots: string[] = [];
+afterAll(() => {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+});
+
+const stores: Record<string, () => Promise<Store | FilesStore>> = {
+  memory: () => createStore({ memory: true }),
+  files: () => {
+    const dir = mkdtempSync(join(tmpdir(), "skein-compaction-"));
+    roots.push(dir);
+    return createStore({ dir, durability: "os" });
+  },
+};
+
+/** Whether a model may see something of it. */
+function speaks(entry: Entry): boolean {
+  return entry.type === "message" || entry.type === "custom_message" || entry.type === "branch_summary";
+}
+
+/** pi's rule, as plainly as can be: the last compaction, what it kept, what came after. */
+function byPisRule(path: readonly Entry[]): string[] {
+  const last = path.findLastIndex((entry) => entry.type === "compaction");
+  const compaction = path[last];
+  if (compaction?.type !== "compaction") return path.filter(speaks).map(({ id }) => id);
+  const before = path.slice(0, last);
+  const kept = before.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  const chosen = [...(kept === -1 ? [] : before.slice(kept)), ...path.slice(last + 1)];
+  return [compaction.id, ...chosen.filter(speaks).map(({ id }) => id)];
+}
+
+function tokensOf({ messages }: SessionContext): number {
+  return messages.reduce((sum, message) => sum + messageTokens(message), 0);
+}
+
+/** What the files of a session say, each read on its own. */
+function sameInFiles(store: FilesStore, session: SessionRecord, context: SessionContext): void {
+  const log = parseSession(readFileSync(logPath(store, session)));
+  const working = parseSession(readFileSync(transcriptPath(store, session)));
+  const fromLog = buildContext(log.lines);
+  const fromWorkingSet = SessionTree.from(working).context();
+  for (const each of [fromLog, fromWorkingSet]) {
+    expect(each.entryIds).toEqual(context.entryIds);
+    expect(each.messages).toEqual(context.messages);
+    expect([each.model, each.thinkingLevel, each.diagnostics]).toEqual([
+      context.model,
+      context.thinkingLevel,
+      [],
+    ]);
+  }
+  const entries = log.lines.filter((line): line is Entry => !isCorrupt(line));
+  expect(byPisRule(entries)).toEqual(context.entryIds);
+  expect(working.lines.length).toBeLessThan(Math.max(500, log.lines.length / 2));
+}
+
+describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
+  test("[CMP19] [CMP20] every entry is in a summary's range or in the context, after each of thirty compactions", async () => {
+    const store = await (stores[kind] as () => Promise<Store | FilesStore>)();
+    const session = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/w" });
+    const { requests, summarise } = diligent();
+    const path: Entry[] = [];
+    /** Entries that some summary is of, in the order of the compactions. */
+    const summarised = new Set<string>();
+    let kept: readonly string[] = [];
+    let compactions = 0;
+    let splits = 0;
+    let turn = 0;
+    const hooks = {
+      before: async ({ splitTurn }: CutPlan) => {
+        splits += splitTurn ? 1 : 0;
+        return undefined;
+      },
+    };
+    const nowContext = async () => (await store.sessions.context(scope, session.sessionId)) as SessionContext;
+
+    const compact = async () => {
+      const asked = requests.length;
+      const trigger = compactions % 3 === 0 ? "overflow" : "threshold";
+      const outcome = await compactSession({ store, hooks }, scope, session, {
+        summarise,
+        contextWindow,
+        mode: compactions % 4 === 3 ? "default" : "safeguard",
+        trigger,
+      });
+      if (!outcome.done) throw new Error(outcome.note);
+      compactions += 1;
+      const context = await nowContext();
+      const entry = await store.sessions.entry(scope, session.sessionId, outcome.entryId);
+      path.push(entry as Entry);
+
+      // The range that this compaction tells of: from the first kept entry of the one before to its own.
+      const from = kept.length === 0 ? 0 : path.findIndex(({ id }) => id === kept[0]);
+      const to = path.findIndex(({ id }) => id === outcome.firstKeptEntryId);
+      const range = path.slice(from, to).filter(speaks);
+      for (const { id } of range) {
+        expect(summarised.has(id)).toBe(false);
+        summarised.add(id);
+      }
+      const given = marksIn(
+        requests
+          .slice(asked)
+          .map(({ prompt }) => prompt)
+          .join("\n"),
+      );
+      for (const each of range) {
+        const missing = [...marksIn(JSON.stringify(each))].filter((mark) => !given.has(mark));
+        // Long results are shortened in the middle: their head and tail are there.
+        expect({ id: each.id, missing }).toEqual({ id: each.id, missing: [] });
+      }
+
+      const inContext = new Set(context.entryIds);
+      const lost = path.filter(speaks).filter(({ id }) => !summarised.has(id) && !inContext.has(id));
+      expect(lost).toEqual([]);
+      expect(kept.filter((id) => !summarised.has(id) && !inContext.has(id))).toEqual([]);
+      expect(context.entryIds).toEqual(byPisRule(path));
+      expect(tokensOf(context)).toBe(outcome.tokensAfter);
+      expect(outcome.tokensAfter).toBeLessThan(outcome.tokensBefore);
+      expect(outcome.tokensAfter).toBeLessThanOrEqual(compactionLimits(contextWindow).threshold);
+      if ("upkeep" in store && compactions % 3 === 1) sameInFiles(store, session, context);
+      kept = context.entryIds.slice(1);
+    };
+
+    for (const { drafts } of longStory(turns)) {
+      const { entries } = await store.sessions.append(
+        scope,
+        session.sessionId,
+        drafts.map((draft) => ({ draft })),
+      );
+      path.push(...entries);
+      turn += 1;
+      if (turn % 4 !== 0) continue;
+      const context = await nowContext();
+      expect(context.entryIds.slice(-entries.filter(speaks).length)).toEqual(
+        entries.filter(speaks).map(({ id }) => id),
+      );
+      if (shouldCompact({ tokens: tokensOf(context), contextWindow })) await compact();
+    }
+    expect(compactions).toBeGreaterThanOrEqual(30);
+    expect(splits).toBeGreaterThanOrEqual(5);
+    expect(requests.map(({ prompt }) => prompt).filter((prompt) => /hidden-\d/.test(prompt))).toEqual([]);
+    const last = await store.sessions.entry(scope, session.sessionId, (await nowContext()).entryIds[0] ?? "");
+    expect(last).toMatchObject({
+      type: "compaction",
+      details: { modifiedFiles: expect.arrayContaining(["src/file-1.ts"]) },
+    });
+    await store.close();
+  }, 300_000);
+});
