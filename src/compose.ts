@@ -1,8 +1,14 @@
 import { existsSync, globSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { ModelSettings } from "./config/model-settings.ts";
 import type { Clock } from "./core/clock.ts";
+import type { SessionContext } from "./core/context.ts";
 import type { IdSource } from "./core/ids.ts";
+import { present } from "./core/present.ts";
 import type { SessionTree } from "./core/tree.ts";
+import type { ContextPayload } from "./protocol/session-payloads.ts";
+import type { ModelRef } from "./runtimes/models/parse-model.ts";
+import type { XrayOptions } from "./sessions/xray.ts";
 import type { SessionRecord, Store } from "./store/contract.ts";
 import { realDisk } from "./store/files/disk.ts";
 import { readWhole } from "./store/files/disk-files.ts";
@@ -14,6 +20,7 @@ import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
 import { noSuchSession } from "./store/refusals.ts";
+import { apiOf } from "./transcript/policy.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
@@ -123,4 +130,44 @@ export function readBlobs(store: FilesStore, session: Placed): (sha256: string) 
 
 function filesOf({ upkeep }: FilesStore, { userId, sessionId }: Placed): { log: string; working: string } {
   return upkeep.files(userId === null ? {} : { userId }, sessionId) ?? noSuchSession(sessionId);
+}
+
+/** What is known of a request beside the session and the model. */
+export interface RequestOptions extends Omit<XrayOptions, "contextWindow" | "overrides"> {
+  /** What the configuration says of the model. */
+  readonly settings?: ModelSettings;
+  /** Lets the provider's package make the body that it would send, and adds what it did to it. */
+  readonly wire?: boolean;
+}
+
+/**
+ * What a model would be sent from a context, as far as the request itself: what it cannot be asked for is among the
+ * changes.
+ */
+export async function contextForModel(
+  context: SessionContext,
+  model: ModelRef,
+  { settings, wire, ...known }: RequestOptions = {},
+): Promise<ContextPayload> {
+  const { modelInfo } = await import("./runtimes/models/model-table.ts");
+  const { modelRequest } = await import("./runtimes/ai-sdk/model-request.ts");
+  const { xray } = await import("./sessions/xray.ts");
+  const { contextWindow, maxOutput, vision } = settings ?? {};
+  const table = modelInfo(model.provider, model.model, apiOf(model.provider, model.api));
+  const info = { ...table, ...present({ contextWindow, maxOutput, vision }) };
+  const seen = await xray(context, model, {
+    ...known,
+    ...present({ contextWindow: info.contextWindow }),
+    overrides: { ...settings?.overrides, ...(info.vision === false ? { images: null } : {}) },
+  });
+  const { api, system, thinkingLevel, messages } = seen.request;
+  const policy = { ...model, api };
+  const request = modelRequest({ transcript: messages, policy, system, thinkingLevel, info });
+  const changes = [...seen.changes, ...request.changes];
+  if (wire !== true) return { ...seen, changes };
+  const { captureWire } = await import("./runtimes/ai-sdk/wire.ts");
+  // The format says which package makes it, but that OpenAI's own and the one for other servers have one in common.
+  const type = settings?.type === "openai" && api === "openai-completions" ? "openai" : undefined;
+  const { body, warnings } = await captureWire(request.options, policy, type);
+  return { ...seen, changes: [...changes, ...warnings], wire: body };
 }

@@ -47,9 +47,14 @@ models:
       ...said,
       contextWindow: 32_768,
       maxOutput: null,
+      vision: false,
       overrides: { toolCallIds: "strict9", repairToolPairing: false, images: null },
     });
-    expect(modelSettings(models, "local", "seeing")).toMatchObject({ maxOutput: 100, overrides: {} });
+    expect(modelSettings(models, "local", "seeing")).toMatchObject({
+      maxOutput: 100,
+      vision: true,
+      overrides: {},
+    });
     expect(modelSettings(models, "local", "toString")).toMatchObject({ ...said, contextWindow: null });
     expect(modelSettings(models, "anthropic", "claude")).toEqual({
       type: "anthropic",
@@ -57,6 +62,7 @@ models:
       baseUrl: null,
       contextWindow: null,
       maxOutput: null,
+      vision: null,
       overrides: {},
     });
   });

@@ -11,6 +11,7 @@ export interface ModelSettings {
   readonly baseUrl: string | null;
   readonly contextWindow: number | null;
   readonly maxOutput: number | null;
+  readonly vision: boolean | null;
   /** What its transcripts are to be otherwise than its wire format asks, as `resolveTranscriptPolicy` takes it. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
 }
@@ -26,6 +27,7 @@ export function modelSettings({ providers }: Models, provider: string, model: st
     baseUrl: settings?.baseUrl ?? null,
     contextWindow: its?.contextWindow ?? null,
     maxOutput: its?.maxOutput ?? null,
+    vision: its?.vision ?? null,
     overrides: { ...Object.fromEntries(given), ...(its?.vision === false ? { images: null } : {}) },
   };
 }

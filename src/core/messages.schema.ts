@@ -20,11 +20,22 @@ export const BlobRefSchema = open({
   was: Type.String(),
 });
 
+const record = Type.Record(Type.String(), Type.Unknown());
+/** What a provider said of a block or message, by the provider's name: kept as it came, to be given back. */
+const ours = { providerMetadata: Type.Optional(record) };
+
 export const TextBlockSchema = open({
   type: Type.Literal("text"),
   text: Type.String(),
   textSignature: Type.Optional(Type.String()),
-  skein: Type.Optional(open({ blob: Type.Optional(BlobRefSchema) })),
+  skein: Type.Optional(
+    open({
+      ...ours,
+      blob: Type.Optional(BlobRefSchema),
+      /** What this text stands in for: a part of a message that the format has no block for. */
+      part: Type.Optional(record),
+    }),
+  ),
 });
 
 export const ThinkingBlockSchema = open({
@@ -32,12 +43,14 @@ export const ThinkingBlockSchema = open({
   thinking: Type.String(),
   thinkingSignature: Type.Optional(Type.String()),
   redacted: Type.Optional(Type.Boolean()),
+  skein: Type.Optional(open(ours)),
 });
 
 export const ImageBlockSchema = open({
   type: Type.Literal("image"),
   data: Type.String(),
   mimeType: Type.String(),
+  skein: Type.Optional(open({ ...ours, filename: Type.Optional(Type.String()) })),
 });
 
 export const ToolCallBlockSchema = open({
@@ -46,6 +59,13 @@ export const ToolCallBlockSchema = open({
   name: Type.String(),
   arguments: Type.Record(Type.String(), Type.Unknown()),
   thoughtSignature: Type.Optional(Type.String()),
+  skein: Type.Optional(
+    open({
+      ...ours,
+      /** The model's arguments were no object; `arguments.input` is what it wrote. */
+      invalidInput: Type.Optional(Type.Boolean()),
+    }),
+  ),
 });
 
 const BlocksSchema = Type.Array(
@@ -93,6 +113,7 @@ export const UserMessageSchema = open({
   content: Type.Union([Type.String(), BlocksSchema]),
   timestamp: Type.Optional(Type.Number()),
   provenance: Type.Optional(ProvenanceSchema),
+  skein: Type.Optional(open(ours)),
 });
 
 export const AssistantMessageSchema = open({
@@ -106,6 +127,16 @@ export const AssistantMessageSchema = open({
   stopReason: Type.Optional(Type.String()),
   errorMessage: Type.Optional(Type.String()),
   timestamp: Type.Optional(Type.Number()),
+  skein: Type.Optional(
+    open({
+      ...ours,
+      /** The response's own id, model, time and metadata. */
+      response: Type.Optional(record),
+      /** Usage and the reason for stopping, in the provider's words. */
+      usage: Type.Optional(record),
+      finishReason: Type.Optional(record),
+    }),
+  ),
 });
 
 export const ToolResultMessageSchema = open({
@@ -116,6 +147,15 @@ export const ToolResultMessageSchema = open({
   details: Type.Optional(Type.Unknown()),
   isError: Type.Optional(Type.Boolean()),
   timestamp: Type.Optional(Type.Number()),
+  skein: Type.Optional(
+    open({
+      ...ours,
+      /** The same of the message that held this result and those behind it. */
+      groupMetadata: Type.Optional(record),
+      /** What the result was where it is no text: `json`, `execution-denied`. */
+      output: Type.Optional(Type.String()),
+    }),
+  ),
 });
 
 export const BashExecutionMessageSchema = open({

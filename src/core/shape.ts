@@ -73,14 +73,27 @@ const numbers = (...fields: string[]): Fields =>
   Object.fromEntries(fields.map((field) => [field, opt(number)]));
 
 const blob = object({ sha256: string, bytes: number, mimeType: string, was: string });
+/** What we keep of a block or message beside what the format has fields for. */
+const ours = (fields: Fields = {}) => opt(object({ providerMetadata: opt(record), ...fields }));
 const text = object({
   text: string,
   textSignature: opt(string),
-  skein: opt(object({ blob: opt(blob) })),
+  skein: ours({ blob: opt(blob), part: opt(record) }),
 });
-const thinking = object({ thinking: string, thinkingSignature: opt(string), redacted: opt(boolean) });
-const image = object({ data: string, mimeType: string });
-const toolCall = object({ id: string, name: string, arguments: record, thoughtSignature: opt(string) });
+const thinking = object({
+  thinking: string,
+  thinkingSignature: opt(string),
+  redacted: opt(boolean),
+  skein: ours(),
+});
+const image = object({ data: string, mimeType: string, skein: ours({ filename: opt(string) }) });
+const toolCall = object({
+  id: string,
+  name: string,
+  arguments: record,
+  thoughtSignature: opt(string),
+  skein: ours({ invalidInput: opt(boolean) }),
+});
 
 const block = tagged("type", { text, image });
 const assistantBlock = tagged("type", { text, thinking, toolCall });
@@ -104,7 +117,7 @@ const provenance = object({
 });
 
 const message = tagged("role", {
-  user: object({ content, timestamp: opt(number), provenance: opt(provenance) }),
+  user: object({ content, timestamp: opt(number), provenance: opt(provenance), skein: ours() }),
   assistant: object({
     content: assistantBlocks,
     api: opt(string),
@@ -114,6 +127,7 @@ const message = tagged("role", {
     stopReason: opt(string),
     errorMessage: opt(string),
     timestamp: opt(number),
+    skein: ours({ response: opt(record), usage: opt(record), finishReason: opt(record) }),
   }),
   toolResult: object({
     toolCallId: string,
@@ -121,6 +135,7 @@ const message = tagged("role", {
     content: blocks,
     isError: opt(boolean),
     timestamp: opt(number),
+    skein: ours({ groupMetadata: opt(record), output: opt(string) }),
   }),
   bashExecution: object({
     command: string,

@@ -59,6 +59,33 @@ export const TreeSchema = Type.Object({
 export type TreePayload = Static<typeof TreeSchema>;
 export type TreeRow = TreePayload["entries"][number];
 
+const tokens = Type.Number({ minimum: 0 });
+
+/** About what each part of a request comes to, in tokens. */
+export const TokensSchema = Type.Object({
+  system: tokens,
+  tools: tokens,
+  /** Absent where the request has no summary. */
+  summary: Type.Optional(tokens),
+  user: tokens,
+  assistant: tokens,
+  thinking: tokens,
+  toolCalls: tokens,
+  toolResults: tokens,
+  images: tokens,
+  total: tokens,
+  /** The model's context window. */
+  window: Type.Optional(tokens),
+});
+
+/** One thing that was done to the messages for the provider's sake. */
+export const ChangeSchema = Type.Object({
+  step: Type.String(),
+  entryId: Type.Optional(Type.String()),
+  kind: Type.String(),
+  note: Type.String(),
+});
+
 /** `sessions.context`, `context`: what would be sent to a model. What is not known is absent. */
 export const ContextPayloadSchema = Type.Object({
   request: Type.Object({
@@ -68,13 +95,22 @@ export const ContextPayloadSchema = Type.Object({
     thinkingLevel: Type.String(),
     system: Type.Optional(Type.String()),
     messages: Type.Array(Type.Object({ role: Type.String() })),
-    tools: Type.Optional(Type.Array(Type.Unknown())),
+    tools: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
   }),
-  tokens: nullable(Type.Record(Type.String(), Type.Number())),
-  changes: Type.Array(Type.Unknown()),
+  tokens: TokensSchema,
+  changes: Type.Array(ChangeSchema),
   diagnostics: Type.Array(DiagnosticSchema),
+  /** The provider's body, as it would be sent; where it was asked for. */
+  wire: Type.Optional(Type.Unknown()),
 });
-export type ContextPayload = Static<typeof ContextPayloadSchema>;
+export type ContextPayload = Frozen<Static<typeof ContextPayloadSchema>>;
+
+/** Made to be printed, not to be changed. */
+type Frozen<T> = T extends readonly (infer Item)[]
+  ? readonly Frozen<Item>[]
+  : T extends object
+    ? { readonly [Field in keyof T]: Frozen<T[Field]> }
+    : T;
 
 /** `sessions repair`. */
 export const RepairSchema = Type.Object({

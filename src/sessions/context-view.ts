@@ -1,19 +1,21 @@
 import type { SessionContext } from "../core/context.ts";
 import type { ContextPayload } from "../protocol/session-payloads.ts";
+import { tokensByPart } from "../transcript/tokens-by-part.ts";
 import { visibleMessage } from "../transcript/visible.ts";
 
-/** What would be sent to a model from where the session stands. */
+/** What a model would see from where the session stands, before anything is done to it for a provider. */
 export function contextView(context: SessionContext): ContextPayload {
-  const { messages, model, thinkingLevel, system, diagnostics } = context;
+  const { model, thinkingLevel, system, diagnostics } = context;
+  const messages = context.messages.map(visibleMessage).filter((message) => message !== null);
   return {
     request: {
       ...(model === null ? {} : { provider: model.provider, model: model.modelId }),
       thinkingLevel,
       ...(system === null ? {} : { system }),
-      messages: messages.map(visibleMessage).filter((message) => message !== null),
+      messages,
     },
-    tokens: null,
+    tokens: tokensByPart({ messages, context: context.messages, system: system ?? undefined }),
     changes: [],
-    diagnostics: [...diagnostics],
+    diagnostics,
   };
 }

@@ -17,7 +17,16 @@ function record(fields: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<Rec
 /** JSON that JSON.parse gives back unchanged. */
 const json = fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
-const textBlock = record({ type: fc.constant("text"), text, textSignature: maybe(word) });
+/** What a provider says of a part, by the provider's name. */
+export const providerMetadata = fc.dictionary(
+  fc.oneof(fc.constantFrom("anthropic", "openai", "google", "mistral", "local"), word),
+  fc.dictionary(fc.oneof(word, fc.constantFrom("itemId", "cached", "__proto__")), json, { maxKeys: 3 }),
+  { maxKeys: 2 },
+);
+const ours = (fields: Record<string, fc.Arbitrary<unknown>> = {}) =>
+  maybe(record({ providerMetadata: maybe(providerMetadata), ...fields }));
+
+const textBlock = record({ type: fc.constant("text"), text, textSignature: maybe(word), skein: ours() });
 const blobBlock = record({
   type: fc.constant("text"),
   text,
@@ -27,12 +36,14 @@ const imageBlock = record({
   type: fc.constant("image"),
   data: fc.constant("aGk="),
   mimeType: fc.constant("image/png"),
+  skein: ours({ filename: maybe(word) }),
 });
 const thinkingBlock = record({
   type: fc.constant("thinking"),
   thinking: text,
   thinkingSignature: maybe(word),
   redacted: maybe(fc.boolean()),
+  skein: ours(),
 });
 const toolCallBlock = record({
   type: fc.constant("toolCall"),
@@ -40,6 +51,7 @@ const toolCallBlock = record({
   name: word,
   arguments: fc.dictionary(word, json, { maxKeys: 3 }),
   thoughtSignature: maybe(word),
+  skein: ours({ invalidInput: maybe(fc.boolean()) }),
 });
 const strangeBlock = record({ type: word.map((each) => `x-${each}`), anything: json });
 const blocks = fc.array(fc.oneof(textBlock, blobBlock, imageBlock, strangeBlock), { maxLength: 3 });
@@ -64,7 +76,13 @@ const provenance = record({
   hops: maybe(fc.nat(8)),
 });
 
-const user = record({ role: fc.constant("user"), content, timestamp: time, provenance: maybe(provenance) });
+const user = record({
+  role: fc.constant("user"),
+  content,
+  timestamp: time,
+  provenance: maybe(provenance),
+  skein: ours(),
+});
 const assistant = record({
   role: fc.constant("assistant"),
   content: assistantBlocks,
@@ -75,6 +93,11 @@ const assistant = record({
   stopReason: fc.constantFrom("stop", "length", "toolUse", "error", "aborted"),
   errorMessage: maybe(text),
   timestamp: time,
+  skein: ours({
+    response: maybe(fc.dictionary(word, json, { maxKeys: 2 })),
+    usage: maybe(fc.dictionary(word, json, { maxKeys: 2 })),
+    finishReason: maybe(fc.dictionary(word, json, { maxKeys: 2 })),
+  }),
 });
 const toolResult = record({
   role: fc.constant("toolResult"),
@@ -84,6 +107,7 @@ const toolResult = record({
   details: maybe(json),
   isError: fc.boolean(),
   timestamp: time,
+  skein: ours({ groupMetadata: maybe(providerMetadata), output: maybe(word) }),
 });
 const bashExecution = record({
   role: fc.constant("bashExecution"),

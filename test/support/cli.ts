@@ -10,26 +10,40 @@ export interface Printed {
   readonly exit: number;
 }
 
-/** Runs a command line in this process, on a terminal without colours or a user, in the folder of the sample family. */
-export async function run(args: readonly string[], surroundings: Partial<Terminal> = {}): Promise<Printed> {
-  const printed = { out: "", err: "" };
-  const exit = await runCli(args, "1.2.3", {
-    out: (text) => {
-      printed.out += text;
-    },
-    err: (text) => {
-      printed.err += text;
-    },
+/** A terminal without colours or a user, that prints nothing. */
+export function silentTerminal(cwd: string): Terminal {
+  return {
+    out: () => undefined,
+    err: () => undefined,
     color: { out: false, err: false },
     columns: 100,
-    cwd: family,
+    cwd,
     command: "skein",
     env: {},
     home: "/nobody",
     now: () => Date.now(),
     ask: null,
     redraws: false,
+  };
+}
+
+/** Runs a command line in this process, on a terminal without colours or a user, in the folder of the sample family. */
+export async function run(args: readonly string[], surroundings: Partial<Terminal> = {}): Promise<Printed> {
+  const printed = { out: "", err: "" };
+  const exit = await runCli(args, "1.2.3", {
+    ...silentTerminal(family),
+    out: (text) => {
+      printed.out += text;
+    },
+    err: (text) => {
+      printed.err += text;
+    },
     ...surroundings,
   });
   return { ...printed, exit };
+}
+
+/** A context as it is printed, without the estimate of its tokens. */
+export function withoutFigures(out: string): string {
+  return out.replace(/^tokens .*\n( {10}.*\n)*/m, "tokens    (estimated)\n");
 }

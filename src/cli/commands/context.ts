@@ -1,47 +1,75 @@
-import { readSessionFile } from "../../compose.ts";
-import type { SessionContext } from "../../core/context.ts";
+import { contextForModel } from "../../compose.ts";
+import { modelSettings } from "../../config/model-settings.ts";
+import type { Config } from "../../config/sections/all.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { ContextPayload } from "../../protocol/session-payloads.ts";
+import { noBaseUrl } from "../../runtimes/models/open-model.ts";
+import type { ModelRef } from "../../runtimes/models/parse-model.ts";
+import { parseModel } from "../../runtimes/models/parse-model.ts";
 import { contextView } from "../../sessions/context-view.ts";
-import { previewOfMessage } from "../../sessions/preview.ts";
-import { noSuchSession } from "../../store/refusals.ts";
-import { findSession, isFileName } from "../folder/find-session.ts";
-import { withFolder } from "../folder/with-folder.ts";
-import { printFindings } from "../output/findings.ts";
+import { ownModel } from "../../sessions/xray.ts";
+import { apiOf } from "../../transcript/policy.ts";
+import type { Looked } from "../folder/with-context.ts";
+import { withContext } from "../folder/with-context.ts";
+import { printContext, printWire } from "../output/context-report.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, pad, paint, pathFrom, printJson } from "../output/terminal.ts";
+import { oneLine, paint, printJson } from "../output/terminal.ts";
+
+export interface ContextCommandOptions extends GlobalOptions {
+  readonly model?: string;
+  readonly baseUrl?: string;
+  readonly explain?: boolean;
+  readonly wire?: boolean;
+}
 
 /** Prints what a model would be sent from where the session stands. */
-export async function showContext(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
-  const view = contextView(await contextOf(terminal, name, options));
+export async function showContext(
+  terminal: Terminal,
+  name: string,
+  options: ContextCommandOptions,
+): Promise<void> {
+  const named = options.model === undefined ? null : parseModel(options.model);
+  const view = await withContext(terminal, name, options, (looked) => viewOf(looked, named, options));
   if (options.json === true) {
     printJson(terminal, view);
     return;
   }
-  const { provider, model, thinkingLevel, system, messages } = view.request;
-  const rows = [
-    ["model", model === undefined ? "not known" : `${provider}/${model}`],
-    ["thinking", thinkingLevel],
-    ...(system === undefined ? [] : [["system", system]]),
-    ["messages", String(messages.length)],
-  ] as const;
-  for (const [title = "", value = ""] of rows) {
-    terminal.out(`${paint(terminal, "bold", pad(title, 10))}${oneLine(value, terminal.columns - 10)}\n`);
-  }
-  if (messages.length > 0) terminal.out("\n");
-  const width = String(messages.length).length;
-  for (const [index, message] of messages.entries()) {
-    const place = String(index + 1).padStart(width);
-    const role = pad(oneLine(message.role, 12), 12);
-    const preview = oneLine(previewOfMessage(message), terminal.columns - width - 15);
-    terminal.out(`${paint(terminal, "dim", place)} ${role} ${preview}\n`);
-  }
-  printFindings(terminal, view.diagnostics);
+  const { explain = false, wire = false } = options;
+  if (explain || !wire) printContext(terminal, view, explain);
+  if (wire) printWire(terminal, view.wire, explain);
+  if (view.request.api === undefined) hint(terminal, name, options);
 }
 
-async function contextOf(terminal: Terminal, name: string, options: GlobalOptions): Promise<SessionContext> {
-  if (isFileName(name)) return (await readSessionFile(pathFrom(terminal, name))).context();
-  return withFolder(terminal, options, async (folder) => {
-    const { sessionId } = await findSession(folder, name);
-    return (await folder.store.sessions.context(folder.scope, sessionId)) ?? noSuchSession(sessionId);
+async function viewOf(
+  { context, config, known, agentModel }: Looked,
+  named: ModelRef | null,
+  { explain = false, wire = false, baseUrl }: ContextCommandOptions,
+): Promise<ContextPayload> {
+  if (named !== null) checkReachable(named, config, baseUrl);
+  const model = named ?? ownModel(context) ?? (agentModel === null ? null : parseModel(agentModel));
+  if (model !== null) {
+    const settings = modelSettings(config.models, model.provider, model.model);
+    const api = model.api ?? settings.api ?? apiOf(settings.type);
+    return contextForModel(context, { ...model, api }, { ...known, settings, wire });
+  }
+  if (!explain && !wire) return contextView(context);
+  throw new SkeinError("invalid_arguments", {
+    problem: "The session names no model",
+    advice: "Say for which one with --model <provider/model>",
   });
+}
+
+/** A model that is typed must be one that could be asked: a slip of the pen would be taken for a server. */
+function checkReachable({ provider, model }: ModelRef, config: Config, given: string | undefined): void {
+  const { type, baseUrl } = modelSettings(config.models, provider, model);
+  if (type !== "openai-compatible" || baseUrl !== null || given !== undefined) return;
+  throw noBaseUrl(provider, `: --base-url <url>, or models.providers.${provider}.baseUrl`);
+}
+
+function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {
+  const next = commandLine(terminal, options, ["context", name, "--model", "anthropic/claude-sonnet-4-5"]);
+  const text = `No model is known; what one would be sent: ${next}`;
+  terminal.out(`\n${paint(terminal, "dim", oneLine(text, 2000))}\n`);
 }

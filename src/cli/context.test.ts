@@ -1,0 +1,243 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { Check } from "typebox/value";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
+import { run, silentTerminal, withoutFigures } from "../../test/support/cli.ts";
+import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
+import { createStore } from "../compose.ts";
+import { ContextPayloadSchema, RefusalSchema } from "../protocol/session-payloads.ts";
+import { withContext } from "./folder/with-context.ts";
+
+let folder = "";
+
+const assistantLine = (id: string, parentId: string, fields: object = {}) => ({
+  ...userLine(id, parentId),
+  message: { ...assistantMessage("Hi."), ...fields },
+});
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "skein-context-"));
+  const write = (name: string, ...lines: object[]) =>
+    writeFileSync(join(folder, name), sessionText(...lines));
+  write("nobody.jsonl", userLine("a", null, "Hello"));
+  write(
+    "failed.jsonl",
+    userLine("a", null),
+    assistantLine("b", "a", { stopReason: "error" }),
+    userLine("c", "b"),
+  );
+  write(
+    "proxy.jsonl",
+    userLine("a", null),
+    assistantLine("b", "a", { provider: "proxy" }),
+    userLine("c", "b"),
+  );
+  const evil = "\u001b[2J\u001b]0;owned\u0007 \u202eevil\r\n";
+  write("hostile.jsonl", userLine("a", null, evil), userLine("b", "a", evil));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const inFolder = (...args: string[]) => run(["context", ...args], { cwd: folder });
+const payload = async (...args: string[]) => JSON.parse((await inFolder(...args, "--json")).out);
+
+describe("context for a model", () => {
+  test("[CLI28] what goes out, its tokens by part, and the changes by step", async () => {
+    const plain = await run(["context", "main.jsonl", "--model", "openai/gpt-5"]);
+    expect(plain.out).toMatch(/^tokens {4}about \d+ of 400k \(<1%\)\n( {10}\w+ +\d+ {2}█+\n)+\n/m);
+    await expect(withoutFigures(plain.out)).toMatchFileSnapshot(
+      "../../test/golden/cli/family-context-openai.txt",
+    );
+    const told = await run(["context", "main.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--explain"]);
+    await expect(withoutFigures(told.out)).toMatchFileSnapshot(
+      "../../test/golden/cli/family-context-explained.txt",
+    );
+    expect(told.out).toContain("changes   2\n");
+    const narrow = await run(["context", "main.jsonl", "--model", "openai/gpt-5"], { columns: 40 });
+    for (const line of narrow.out.split("\n")) expect(line.length).toBeLessThanOrEqual(40);
+  });
+
+  test("[CLI28] as JSON it is the payload, with every change", async () => {
+    const seen = await payload("failed.jsonl", "--model", "mistral/mistral-small-latest");
+    expect(Check(ContextPayloadSchema, seen)).toBe(true);
+    expect(seen).toMatchObject({
+      request: { provider: "mistral", api: "mistral-conversations", model: "mistral-small-latest" },
+      changes: [{ step: "readContext", kind: "failed_answer", entryId: "b" }, { kind: "unanswered_joined" }],
+      tokens: { window: 131_072 },
+    });
+    expect(seen).not.toHaveProperty("wire");
+  });
+
+  test("[CLI28] without --model the session's own, however it was spoken to", async () => {
+    expect((await payload("failed.jsonl")).request).toMatchObject({
+      provider: "anthropic",
+      model: "claude-x",
+    });
+    const own = await payload("proxy.jsonl", "--wire");
+    expect(own.request).toMatchObject({ provider: "proxy", api: "anthropic-messages" });
+    expect(own.wire).toHaveProperty("max_tokens");
+  });
+
+  test("[CLI28] where no model is known, the context as it is, and a hint", async () => {
+    const { out, exit } = await inFolder("nobody.jsonl");
+    expect(exit).toBe(0);
+    expect(out).toContain("model     not known");
+    expect(out).toContain("skein context nobody.jsonl --model anthropic/claude-sonnet-4-5\n");
+    const seen = await payload("nobody.jsonl");
+    expect(Check(ContextPayloadSchema, seen)).toBe(true);
+    expect(seen.request).toEqual({
+      thinkingLevel: "off",
+      messages: [{ role: "user", content: "Hello", timestamp: 1 }],
+    });
+    expect(seen.tokens).toMatchObject({ user: seen.tokens.total });
+  });
+
+  test("[CLI29] --wire prints the body alone, and is added to the payload", async () => {
+    const { out, err, exit } = await inFolder("nobody.jsonl", "--model", "openai/gpt-5", "--wire");
+    const body = JSON.parse(out);
+    expect([err, exit]).toEqual(["", 0]);
+    expect(body).toMatchObject({ model: "gpt-5", store: false, input: [{ role: "user" }], stream: true });
+    expect((await payload("nobody.jsonl", "--model", "openai/gpt-5", "--wire")).wire).toEqual(body);
+    const both = await inFolder(
+      "nobody.jsonl",
+      "--model",
+      "google/gemini-3-pro-preview",
+      "--wire",
+      "--explain",
+    );
+    expect(both.out).toMatch(/^model .*\n[\s\S]*\nwireBody\n[\s\S]*\nwire\n\{\n/);
+  });
+
+  test("[CLI29] a server that is not known, at its address", async () => {
+    const args = ["nobody.jsonl", "--model", "local/qwen/qwen3", "--base-url", "http://127.0.0.1:1/v1"];
+    expect(await payload(...args, "--wire")).toMatchObject({
+      request: { provider: "local", api: "openai-completions", model: "qwen/qwen3" },
+      wire: { model: "qwen/qwen3", messages: [{ role: "user", content: "Hello" }] },
+    });
+  });
+
+  test.each([
+    [["nobody.jsonl", "--model", "gpt-5"], "names no model"],
+    [["nobody.jsonl", "--model", "antropic/claude-x"], "--base-url <url>"],
+    [["nobody.jsonl", "--model", ""], "names no model"],
+    [["nobody.jsonl", "--explain"], "The session names no model"],
+    [["nobody.jsonl", "--wire"], "--model <provider/model>"],
+    [["missing.jsonl", "--model", "nonsense"], "names no model"],
+  ])("[CLI30] %j is misuse, and says what to do", async (args, text) => {
+    const { out, err, exit } = await inFolder(...args);
+    expect([out, exit]).toEqual(["", 2]);
+    expect(err).toContain(text);
+    const refusal = await payload(...args);
+    expect(Check(RefusalSchema, refusal)).toBe(true);
+  });
+
+  test("[CLI5] what is explained and what goes over the wire cannot control the terminal", async () => {
+    for (const more of [["--explain"], ["--wire"], ["--json", "--wire"]]) {
+      const { out } = await inFolder("hostile.jsonl", "--model", "anthropic/claude-sonnet-4-5", ...more);
+      expect(out).toContain("owned");
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
+      expect(out).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+    }
+  });
+
+  test("[CLI11] whatever a file holds, for whatever model", async () => {
+    const file = join(folder, "any.jsonl");
+    const models = ["anthropic/claude-opus-5-5", "openai/gpt-5", "google/gemini-2.5-pro", "mistral/m"];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.oneof(anyEntry, damagedEntry), { maxLength: 6 }),
+        fc.constantFrom(...models),
+        async (entries, model) => {
+          const lines = entries.map((entry, index) => ({
+            ...entry,
+            id: Reflect.get(entry, "id") ?? `e${index}`,
+          }));
+          writeFileSync(file, sessionText(...lines));
+          const seen = await payload(file, "--model", model, "--wire");
+          expect(Check(ContextPayloadSchema, seen)).toBe(true);
+          expect(seen).toHaveProperty("wire");
+          expect(await inFolder(file, "--model", model, "--explain")).toMatchObject({ exit: 0, err: "" });
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test("[CLI31] the configuration counts: addresses, windows, policies, agents and limits", async () => {
+    const home = join(folder, "configured");
+    const dir = join(home, ".skein");
+    mkdirSync(home);
+    writeFileSync(
+      join(home, "skein.yaml"),
+      `
+store: files:${dir}
+agents: { main: { model: local/qwen3, system: You plan journeys. } }
+models:
+  providers:
+    local:
+      baseUrl: http://127.0.0.1:1/v1
+      models: { qwen3: { contextWindow: 32768, maxOutput: 1000, policy: { toolCallIds: strict9 } } }
+    mine: { type: anthropic, baseUrl: "http://127.0.0.1:1/v1" }
+channels: { irc: { historyLimit: 1 } }
+`,
+    );
+    const store = await createStore({ dir });
+    const scope = { agentId: "main" };
+    const { sessionId } = await store.sessions.create(scope, { key: "agent:main:irc:group:42", cwd: "/w" });
+    const said = (content: string) => ({
+      type: "message" as const,
+      message: { role: "user" as const, content },
+    });
+    const answered = {
+      type: "message" as const,
+      message: { ...assistantMessage("Hi."), provider: "", model: "" },
+    };
+    const drafts = [said("first"), answered, said("second")];
+    await store.sessions.append(
+      scope,
+      sessionId,
+      drafts.map((draft) => ({ draft })),
+    );
+    await store.close();
+    const seen = async (...args: string[]) =>
+      JSON.parse((await run(["context", sessionId, "--json", ...args], { cwd: home })).out);
+    expect(await seen("--wire")).toMatchObject({
+      request: {
+        provider: "local",
+        api: "openai-completions",
+        model: "qwen3",
+        system: "You plan journeys.",
+        messages: [{ content: "second" }],
+      },
+      tokens: { window: 32_768 },
+      changes: [{ step: "limitHistory" }],
+      wire: { max_tokens: 1000, messages: [{ role: "system" }, { content: "second" }] },
+    });
+    expect(await seen("--model", "local/other")).toMatchObject({ request: { model: "other" } });
+    expect(await seen("--model", "mine/claude-x", "--wire")).toMatchObject({
+      request: { api: "anthropic-messages" },
+      wire: { system: [{ text: "You plan journeys." }] },
+    });
+    writeFileSync(join(home, "lone.jsonl"), sessionText(userLine("a", null, "Hello")));
+    const lone = await run(["context", "lone.jsonl", "--model", "local/qwen3", "--json"], { cwd: home });
+    expect(JSON.parse(lone.out)).toMatchObject({ tokens: { window: 32_768 } });
+    expect(JSON.parse(lone.out).request).not.toHaveProperty("system");
+  });
+
+  test("[CLI28] images that live as blobs are found in a folder; those of a lone file are not known", async () => {
+    const dir = join(folder, "store");
+    const store = await createStore({ dir });
+    const scope = { agentId: "main" };
+    const sha256 = await store.blobs.put(scope, Buffer.from("bytes"));
+    await store.sessions.create(scope, { key: "agent:main:main", cwd: "/w" });
+    await store.close();
+    const blobs = (name: string) =>
+      withContext(silentTerminal(folder), name, { dir }, async ({ known }) => known.images?.blob);
+    const blob = await blobs("main");
+    expect(Buffer.from((await blob?.(sha256)) ?? []).toString()).toBe("bytes");
+    expect(await blob?.("0".repeat(64))).toBeNull();
+    expect(await blobs("nobody.jsonl")).toBeUndefined();
+  });
+});

@@ -1,0 +1,137 @@
+import type { LanguageModelV4FilePart, LanguageModelV4TextPart } from "@ai-sdk/provider";
+import type { AssistantModelMessage, ModelMessage, ToolModelMessage, UserModelMessage } from "ai";
+import type { MessageDraft } from "../../core/seal.ts";
+import type { Api } from "../../transcript/contract.ts";
+import { blocksOfParts } from "./answers.ts";
+import type { AnswerDraft } from "./from-response.ts";
+import type { Metadata, Report } from "./metadata.ts";
+import { metadataOf, ownField, textFieldOf } from "./metadata.ts";
+import type { AssistantPart } from "./parts.ts";
+import { blocksOfContent } from "./result-content.ts";
+import { standardFile, standardOutput } from "./standard-parts.ts";
+import { resultMessageOf } from "./tool-results.ts";
+import { usageOf } from "./usage.ts";
+
+export interface FromModelOptions {
+  /** Who gave the answers. Left out: told by their signatures, where there are any. */
+  readonly provider?: string;
+  readonly api?: Api;
+  readonly model?: string;
+  /** Told of every part that is not kept, or is kept as something else. */
+  readonly report?: Report;
+}
+
+export interface FromModelMessages {
+  /** What the messages begin with; a session keeps it apart. `null`: they begin with no system message. */
+  readonly system: string | null;
+  readonly messages: MessageDraft[];
+}
+
+/** Messages of the AI SDK as messages of a session. Results become a message each. */
+export function fromModelMessages(
+  messages: readonly ModelMessage[],
+  options: FromModelOptions = {},
+): FromModelMessages {
+  const tell = (kind: string, note: string) => options.report?.({ step: "fromModelMessages", kind, note });
+  const first = messages.findIndex(({ role }) => role !== "system");
+  const begin = messages.slice(0, first === -1 ? messages.length : first);
+  if (begin.some(({ providerOptions }) => providerOptions !== undefined))
+    tell("options_not_kept", "Options of the system message are not kept.");
+  return {
+    system: begin.length === 0 ? null : begin.map(({ content }) => String(content)).join("\n\n"),
+    messages: messages.slice(begin.length).flatMap((message) => draftsOf(message, options, tell)),
+  };
+}
+
+type Tell = (kind: string, note: string) => void;
+
+function draftsOf(message: ModelMessage, options: FromModelOptions, tell: Tell): MessageDraft[] {
+  switch (message.role) {
+    case "user":
+      return [userMessage(message)];
+    case "assistant":
+      return [answer(message, options)];
+    case "tool":
+      return results(message, tell);
+    case "system":
+      tell("system_message_moved", "A system message amid others is kept as a message that is not shown.");
+      return [{ role: "custom", customType: "skein.system", content: message.content, display: false }];
+  }
+}
+
+function userMessage(message: UserModelMessage): MessageDraft {
+  const parts: (LanguageModelV4TextPart | LanguageModelV4FilePart)[] =
+    typeof message.content === "string"
+      ? [{ type: "text", text: message.content }]
+      : message.content.map((part) => (part.type === "text" ? part : standardFile(part)));
+  return { role: "user", content: blocksOfContent(parts), ...ownField(metadataOf(message.providerOptions)) };
+}
+
+const unknown = "unknown";
+
+function answer(message: AssistantModelMessage, options: FromModelOptions): AnswerDraft {
+  const parts = standardParts(message);
+  const api = options.api ?? apiIn(parts);
+  const content = blocksOfParts(parts, api ?? "openai-completions");
+  return {
+    role: "assistant",
+    content,
+    api: api ?? unknown,
+    provider: options.provider ?? (api === undefined ? unknown : providers[api]),
+    model: options.model ?? unknown,
+    usage: usageOf(undefined),
+    stopReason: content.some(({ type }) => type === "toolCall") ? "toolUse" : "stop",
+    ...ownField(metadataOf(message.providerOptions)),
+  };
+}
+
+function standardParts({ content }: AssistantModelMessage): AssistantPart[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return content.map((part): AssistantPart => {
+    switch (part.type) {
+      case "file":
+      case "reasoning-file":
+        return { ...standardFile({ ...part, type: "file" }), type: part.type } as AssistantPart;
+      case "tool-result":
+        return { ...part, output: standardOutput(part.output) };
+      default:
+        return part as AssistantPart;
+    }
+  });
+}
+
+const providers: Readonly<Record<Api, string>> = {
+  "anthropic-messages": "anthropic",
+  "google-generative-ai": "google",
+  "openai-responses": "openai",
+  "openai-completions": "openai",
+  "mistral-conversations": "mistral",
+};
+
+const signs = [
+  ["anthropic-messages", "anthropic", ["signature", "redactedData"]],
+  ["google-generative-ai", "google", ["thoughtSignature"]],
+  ["openai-responses", "openai", ["itemId"]],
+] as const;
+
+/** Whose signature is on a part of the answer. */
+function apiIn(parts: readonly AssistantPart[]): Api | undefined {
+  const holds = (metadata: Metadata | undefined, name: string, fields: readonly string[]) =>
+    fields.some((field) => textFieldOf(metadata, name, field) !== undefined);
+  return signs.find(([, name, fields]) =>
+    parts.some(({ providerOptions }) => holds(providerOptions, name, fields)),
+  )?.[0];
+}
+
+function results(message: ToolModelMessage, tell: Tell): MessageDraft[] {
+  const kept = message.content.filter((part) => part.type === "tool-result");
+  if (kept.length < message.content.length)
+    tell(
+      "approval_not_kept",
+      "An answer to a request for approval is not kept: it belongs to the run that asked.",
+    );
+  const group = metadataOf(message.providerOptions);
+  return kept.map((part, index) =>
+    resultMessageOf({ ...part, output: standardOutput(part.output) }, index === 0 ? group : undefined),
+  );
+}

@@ -1,0 +1,75 @@
+import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { isRecord } from "../../core/shape.ts";
+import type { Change } from "../../transcript/contract.ts";
+
+/** What a provider says of a part, by the provider's name. The SDK calls it options on the way out. */
+export type Metadata = SharedV4ProviderOptions;
+
+/** Told of what a conversion left out or put differently. */
+export type Report = (change: Change) => void;
+
+/** Under which name we keep, among a part's metadata, what no provider has a name for. No provider reads it. */
+export const ownName = "skein";
+
+/** What is metadata of the SDK's form; anything else in its place is left alone. */
+export function metadataOf(value: unknown): Metadata | undefined {
+  if (!isRecord(value)) return undefined;
+  return Object.values(value).every(isRecord) ? (value as Metadata) : undefined;
+}
+
+export function fieldOf(metadata: Metadata | undefined, name: string, field: string): unknown {
+  const fields = metadata !== undefined && Object.hasOwn(metadata, name) ? metadata[name] : undefined;
+  return fields !== undefined && Object.hasOwn(fields, field) ? fields[field] : undefined;
+}
+
+export function textFieldOf(metadata: Metadata | undefined, name: string, field: string): string | undefined {
+  const value = fieldOf(metadata, name, field);
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Without these fields of one provider; what is empty through that is gone too. */
+export function without(
+  metadata: Metadata | undefined,
+  name: string,
+  fields: readonly string[],
+): Metadata | undefined {
+  const held = metadata !== undefined && Object.hasOwn(metadata, name) ? metadata[name] : undefined;
+  if (metadata === undefined || held === undefined) return metadata;
+  const left = Object.entries(held).filter(([field]) => !fields.includes(field));
+  if (left.length === Object.keys(held).length) return metadata;
+  const rest = Object.entries(metadata).flatMap(([each, value]): [string, object][] =>
+    each !== name ? [[each, value]] : left.length === 0 ? [] : [[each, Object.fromEntries(left)]],
+  );
+  return rest.length === 0 ? undefined : (Object.fromEntries(rest) as Metadata);
+}
+
+/** Field by field; what is said later wins. */
+export function joined(first: Metadata | undefined, second: Metadata | undefined): Metadata | undefined {
+  if (first === undefined || second === undefined) return first ?? second;
+  const names = [...new Set([...Object.keys(first), ...Object.keys(second)])];
+  const fields = names.map((name) => {
+    const parts = [first, second].map((each) => (Object.hasOwn(each, name) ? each[name] : undefined));
+    return [name, Object.fromEntries(parts.flatMap((part) => Object.entries(part ?? {})))] as const;
+  });
+  return Object.fromEntries(fields) as Metadata;
+}
+
+/** Metadata of one provider alone. */
+export function ofProvider(
+  name: string,
+  fields: Readonly<Record<string, unknown>> | undefined,
+): Metadata | undefined {
+  if (fields === undefined) return undefined;
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? undefined : ({ [name]: Object.fromEntries(given) } as Metadata);
+}
+
+/** As a part of the SDK's prompt has it. */
+export function optionsField(metadata: Metadata | undefined): { providerOptions?: Metadata } {
+  return metadata === undefined ? {} : { providerOptions: metadata };
+}
+
+/** As our blocks and messages have it. */
+export function ownField(metadata: Metadata | undefined): { skein?: { providerMetadata: Metadata } } {
+  return metadata === undefined ? {} : { skein: { providerMetadata: metadata } };
+}

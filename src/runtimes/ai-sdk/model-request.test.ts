@@ -1,0 +1,253 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { anyTranscript } from "../../../test/support/sdk-arbitraries.ts";
+import type { AssistantMessage } from "../../core/messages.ts";
+import type { TranscriptMessage } from "../../transcript/contract.ts";
+import { resolveTranscriptPolicy } from "../../transcript/policy.ts";
+import type { ModelRequestInput } from "./model-request.ts";
+import { modelRequest } from "./model-request.ts";
+import { captureWire } from "./wire.ts";
+
+const hello: readonly TranscriptMessage[] = [{ role: "user", content: "Hello" }];
+const tools = ["read", "write"].map((name) => ({ name, inputSchema: { type: "object" } }));
+
+function request(name: string, input: Partial<ModelRequestInput> = {}) {
+  const [provider = "", model = "", api] = name.split(" ");
+  const policy = resolveTranscriptPolicy({ provider, model, ...(api === undefined ? {} : { api }) });
+  const { options, changes } = modelRequest({ transcript: hello, policy, ...input });
+  return { options, policy, kinds: changes.map(({ kind }) => kind) };
+}
+
+async function bodyOf(
+  name: string,
+  input: Partial<ModelRequestInput> = {},
+): Promise<Record<string, unknown>> {
+  const { options, policy } = request(name, input);
+  return (await captureWire(options, policy)).body as Record<string, unknown>;
+}
+
+/** The fields of a value that another one has; one that is not there is `undefined`. */
+function asIn(pattern: object, value: unknown): object {
+  const fields = Object.entries(pattern).map(([key, inner]: [string, unknown]) => {
+    const found: unknown = Reflect.get(Object(value), key);
+    return [key, typeof inner === "object" && inner !== null ? asIn(inner, found) : found];
+  });
+  return Object.fromEntries(fields);
+}
+
+/** The places of a prompt that have a mark for the cache. */
+function marksIn({ prompt, tools: offered }: LanguageModelV4CallOptions): string[] {
+  const places: string[] = [];
+  const look = (value: unknown, place: string): void => {
+    if (typeof value !== "object" || value === null) return;
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === "cacheControl" || key === "cache_control") places.push(place);
+      else look(inner, key === "providerOptions" || key === "anthropic" ? place : `${place}/${key}`);
+    }
+  };
+  look(prompt, "prompt");
+  look(offered, "tools");
+  return places;
+}
+
+describe("a request to a model", () => {
+  test.each<[string, string, object]>([
+    ["anthropic claude-sonnet-4-5", "off", { max_tokens: 16_384, thinking: undefined }],
+    [
+      "anthropic claude-sonnet-4-5",
+      "low",
+      { max_tokens: 18_432, thinking: { type: "enabled", budget_tokens: 2048 } },
+    ],
+    ["anthropic claude-opus-4-1", "max", { max_tokens: 32_000, thinking: { budget_tokens: 24_576 } }],
+    [
+      "anthropic claude-opus-4-8",
+      "high",
+      { thinking: { type: "adaptive" }, output_config: { effort: "high" } },
+    ],
+    ["proxy claude-sonnet-4-5 anthropic-messages", "low", { thinking: { budget_tokens: 2048 } }],
+    ["proxy claude-x anthropic-messages", "low", { thinking: { type: "adaptive" } }],
+    ["anthropic claude-opus-4-8", "off", { thinking: { type: "disabled" } }],
+    ["anthropic claude-3-5-haiku-latest", "high", { max_tokens: 8192, thinking: undefined }],
+    [
+      "openai gpt-5",
+      "medium",
+      { reasoning: { effort: "medium", summary: "auto" }, max_output_tokens: 24_576 },
+    ],
+    ["openai gpt-5", "off", { reasoning: { effort: "minimal" }, max_output_tokens: 16_384 }],
+    ["openai gpt-4o", "high", { reasoning: undefined, include: undefined, max_output_tokens: 16_384 }],
+    ["openai gpt-5 openai-completions", "high", { reasoning_effort: "high", max_completion_tokens: 32_768 }],
+    [
+      "google gemini-2.5-flash",
+      "low",
+      {
+        generationConfig: {
+          maxOutputTokens: 18_432,
+          thinkingConfig: { thinkingBudget: 2048, includeThoughts: true },
+        },
+      },
+    ],
+    ["google gemini-2.5-flash", "off", { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }],
+    [
+      "google gemini-3-pro-preview",
+      "high",
+      { generationConfig: { thinkingConfig: { thinkingLevel: "high" } } },
+    ],
+    [
+      "google gemini-2.0-flash",
+      "high",
+      { generationConfig: { maxOutputTokens: 8192, thinkingConfig: undefined } },
+    ],
+    ["mistral magistral-medium-latest", "high", { reasoning_effort: "high", max_tokens: 32_768 }],
+    ["mistral codestral-latest", "off", { reasoning_effort: undefined, max_tokens: 16_384 }],
+    ["local qwen3", "off", { reasoning_effort: undefined, max_tokens: 4096 }],
+    ["local qwen3", "high", { reasoning_effort: "high", max_tokens: 4096 }],
+  ])("[CNV9] %s thinks %s in the provider's words, with a limit", async (name, thinkingLevel, expected) => {
+    expect(asIn(expected, await bodyOf(name, { thinkingLevel }))).toEqual(expected);
+  });
+
+  test("[CNV9] Responses are not stored, and their reasoning comes back sealed", async () => {
+    expect(await bodyOf("openai gpt-5")).toMatchObject({
+      store: false,
+      include: ["reasoning.encrypted_content"],
+    });
+    expect(await bodyOf("openai gpt-4o")).toMatchObject({ store: false });
+  });
+
+  test("[CNV9] a limit that is given holds, and a level that cannot be had is told", () => {
+    expect(request("openai gpt-4o", { maxOutputTokens: 100 }).options.maxOutputTokens).toBe(100);
+    expect(request("openai gpt-4o", { thinkingLevel: "high" }).kinds).toEqual(["thinking_not_supported"]);
+    expect(request("openai gpt-5", { thinkingLevel: "huge" }).kinds).toEqual(["thinking_level_unknown"]);
+    expect(request("openai gpt-5", { thinkingLevel: "low" }).kinds).toEqual([]);
+  });
+
+  test("[CNV9] tools go out with their schemas; without any there is no list", async () => {
+    expect(await bodyOf("openai gpt-5", { tools })).toMatchObject({
+      tools: [{ name: "read" }, { name: "write" }],
+    });
+    expect(await bodyOf("openai gpt-5")).not.toHaveProperty("tools");
+    expect(await bodyOf("anthropic claude-sonnet-4-5", { system: " \n" })).not.toHaveProperty("system");
+  });
+
+  const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "c2ln" };
+  const call = (id: string) => ({ type: "toolCall" as const, id, name: "read", arguments: {} });
+  const answer = (...content: AssistantMessage["content"]): TranscriptMessage => ({
+    role: "assistant",
+    content,
+  });
+  const result = (toolCallId: string): TranscriptMessage => ({
+    role: "toolResult",
+    toolCallId,
+    toolName: "read",
+    content: [{ type: "text", text: "x" }],
+  });
+  const user: TranscriptMessage = { role: "user", content: "Go" };
+
+  test.each<[string, readonly TranscriptMessage[], boolean]>([
+    ["no answer yet", [user], true],
+    ["an answered turn without thinking", [user, answer({ type: "text", text: "Yes" }), user], true],
+    ["a turn that began with thinking", [user, answer(thought, call("a")), result("a")], true],
+    [
+      "one that goes on without",
+      [user, answer(thought, call("a")), result("a"), answer(call("b")), result("b")],
+      true,
+    ],
+    ["one that began without", [user, answer(call("a")), result("a")], false],
+    [
+      "one that began without and went on with",
+      [user, answer(call("a")), result("a"), answer(thought, call("b")), result("b")],
+      false,
+    ],
+    [
+      "one that began with a text",
+      [user, answer({ type: "text", text: "Hm" }, thought, call("a")), result("a")],
+      false,
+    ],
+    ["something said behind results", [user, answer(call("a")), result("a"), user], false],
+    [
+      "an older turn without",
+      [
+        user,
+        answer(call("a")),
+        result("a"),
+        answer({ type: "text", text: "Yes" }),
+        user,
+        answer(thought, call("b")),
+        result("b"),
+      ],
+      true,
+    ],
+  ])("[CNV10] whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
+    const { options, kinds } = request("anthropic claude-sonnet-4-5", { transcript, thinkingLevel: "low" });
+    expect(options.providerOptions?.anthropic?.thinking !== undefined).toBe(thinks);
+    expect(kinds).toEqual(thinks ? [] : ["thinking_switched_off"]);
+    expect(request("proxy claude-x anthropic-messages", { transcript, thinkingLevel: "low" }).kinds).toEqual(
+      kinds,
+    );
+    expect(request("anthropic claude-opus-5-5", { transcript, thinkingLevel: "low" }).options.reasoning).toBe(
+      "low",
+    );
+    expect(request("google gemini-2.5-pro", { transcript, thinkingLevel: "low" }).options.reasoning).toBe(
+      "low",
+    );
+  });
+
+  test("[CNV10] nor is it told to stop thinking in a turn that began with it", () => {
+    const transcript = [user, answer(thought, call("a")), result("a")];
+    const { options, kinds } = request("anthropic claude-opus-4-8", { transcript });
+    expect([options.reasoning, kinds]).toEqual([undefined, ["thinking_left_on"]]);
+    expect(request("anthropic claude-opus-4-8").options.reasoning).toBe("none");
+    expect(request("anthropic claude-sonnet-4-5", { transcript }).kinds).toEqual([]);
+  });
+
+  test("[CNV7] marks stand on the system prompt and on the last two of the API's user messages", () => {
+    const transcript = [
+      user,
+      answer(call("a")),
+      result("a"),
+      user,
+      answer(call("b")),
+      result("b"),
+      result("c"),
+    ];
+    const { options } = request("anthropic claude-sonnet-4-5", { transcript, system: "Be brief.", tools });
+    expect(options.prompt.map(({ role }) => role)).toEqual([
+      "system",
+      "user",
+      "assistant",
+      "tool",
+      "user",
+      "assistant",
+      "tool",
+    ]);
+    expect(marksIn(options)).toEqual(["prompt/0", "prompt/4", "prompt/6"]);
+    expect(marksIn(request("anthropic claude-sonnet-4-5", { tools }).options)).toEqual([
+      "prompt/0",
+      "tools/1",
+    ]);
+    expect(marksIn(request("openai gpt-5", { tools, system: "Be brief." }).options)).toEqual([]);
+  });
+
+  test("[CNV7] never more than four, whatever marks the messages brought along", async () => {
+    const mark = { anthropic: { cacheControl: { type: "ephemeral" } } };
+    const note = { skein: { providerMetadata: mark } };
+    await fc.assert(
+      fc.asyncProperty(anyTranscript, async (messages) => {
+        const marked = messages.map((message) => ({ ...message, ...note }));
+        const transcript = [
+          { role: "user" as const, content: [{ type: "text" as const, text: "Go", ...note }] },
+          ...(marked as TranscriptMessage[]),
+        ];
+        const { options, policy } = request("anthropic claude-sonnet-4-5", {
+          transcript,
+          system: "S",
+          tools,
+        });
+        expect(marksIn(options).length).toBeLessThanOrEqual(3);
+        const { body } = await captureWire(options, policy);
+        expect(JSON.stringify(body).split('"cache_control"').length - 1).toBeLessThanOrEqual(3);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

@@ -1,0 +1,176 @@
+import { Check } from "typebox/value";
+import { describe, expect, test } from "vitest";
+import { assistantMessage } from "../../test/support/session-text.ts";
+import { transcriptOf } from "../../test/transcript/generate.ts";
+import { anySigner } from "../../test/transcript/signer.ts";
+import type { SessionContext } from "../core/context.ts";
+import { SessionTree } from "../core/tree.ts";
+import { ContextPayloadSchema } from "../protocol/session-payloads.ts";
+import { estimateTokens, textTokens } from "../transcript/estimate-tokens.ts";
+import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
+import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+import { tokensByPart } from "../transcript/tokens-by-part.ts";
+import { ownModel, xray } from "./xray.ts";
+
+const claude = { provider: "anthropic", model: "claude-sonnet-4-5" };
+const png = { type: "image" as const, data: "iVBORw0KGgo=", mimeType: "image/png" };
+
+function contextOf(messages: SessionContext["messages"]): SessionContext {
+  return {
+    messages,
+    entryIds: messages.map((_, index) => `e${index}`),
+    model: null,
+    thinkingLevel: "off",
+    system: null,
+    cut: null,
+    diagnostics: [],
+  };
+}
+
+describe("the X-ray", () => {
+  test("[XRY1] is what the pipeline makes of the context for that model, and fits its schema", async () => {
+    for (let seed = 0; seed < 200; seed++) {
+      const { messages } = transcriptOf(seed, anySigner);
+      const context = contextOf(messages);
+      for (const model of [claude, { provider: "local", model: "qwen3" }]) {
+        const seen = await xray(context, model);
+        const { entryIds } = context;
+        const policy = resolveTranscriptPolicy(model);
+        const { messages: request, changes } = await prepareTranscript(messages, policy, { entryIds });
+        expect(seen.request.messages).toEqual(request);
+        expect(seen.changes).toEqual(changes);
+        expect(Check(ContextPayloadSchema, JSON.parse(JSON.stringify(seen)))).toBe(true);
+      }
+    }
+  });
+
+  test("[XRY1] of a session, of whatever has a context, and of the context it is the same; the session stays as it is", async () => {
+    const tree = SessionTree.create({ cwd: "/w" });
+    tree.append({ type: "message", message: { role: "user", content: "Hello" } });
+    tree.append({ type: "message", message: assistantMessage("Hi.") });
+    const before = tree.encode();
+    const seen = await xray(tree, claude);
+    expect(await xray(tree.context(), claude)).toEqual(seen);
+    expect(await xray({ context: async () => tree.context() }, claude)).toEqual(seen);
+    expect(tree.encode()).toEqual(before);
+    expect(seen.changes.map(({ step, entryId }) => [step, entryId])).toEqual([
+      ["validateTurns", tree.leafId],
+    ]);
+  });
+
+  test("[XRY2] what is not known is absent, and what is said goes before what the session says", async () => {
+    const context = {
+      ...contextOf([{ role: "user", content: "Hello" }]),
+      system: "Own.",
+      thinkingLevel: "low",
+    };
+    expect((await xray({ ...context, system: null }, claude)).request).toEqual({
+      ...claude,
+      api: "anthropic-messages",
+      thinkingLevel: "low",
+      messages: [{ role: "user", content: "Hello" }],
+    });
+    const tools = [{ name: "read", inputSchema: { type: "object" } }];
+    const options = { system: "Given.", thinkingLevel: "high", tools, contextWindow: 1000 };
+    expect(await xray(context, claude, options)).toMatchObject({
+      request: { system: "Given.", thinkingLevel: "high", tools },
+      tokens: { window: 1000 },
+    });
+    expect((await xray(context, claude)).request.system).toBe("Own.");
+    expect((await xray(context, claude)).tokens).not.toHaveProperty("window");
+  });
+
+  test("[XRY2] options and findings reach where they belong", async () => {
+    const call = { type: "toolCall" as const, id: "toolu_1", name: "gone", arguments: {} };
+    const diagnostics = [{ code: "corrupt_line" as const, note: "a line", line: 3 }];
+    const context = {
+      ...contextOf([
+        { role: "user", content: [{ type: "text", text: "Look" }] },
+        { role: "assistant", content: [call] },
+        { role: "toolResult", toolCallId: "toolu_1", content: [{ type: "text", text: "x" }] },
+      ]),
+      diagnostics,
+    };
+    const seen = await xray(context, claude, { tools: [] });
+    expect(seen.changes).toContainEqual(expect.objectContaining({ kind: "call_removed", entryId: "e1" }));
+    expect(seen.diagnostics).toEqual(diagnostics);
+    const kept = await xray(context, claude, { overrides: { repairToolPairing: false } });
+    expect(kept.changes.map(({ kind }) => kind)).not.toContain("call_removed");
+  });
+
+  test("[XRY3] tokens by part add up to the estimate of the whole", async () => {
+    for (let seed = 0; seed < 200; seed++) {
+      const context = contextOf(transcriptOf(seed, anySigner).messages);
+      const { request, tokens } = await xray(context, claude);
+      const { total, window: _, ...parts } = tokens;
+      expect(total).toBe(estimateTokens(request.messages));
+      expect(Object.values(parts).reduce((sum, each) => sum + each, 0)).toBe(total);
+    }
+  });
+
+  test("[XRY3] each part has its own", () => {
+    const summary = { role: "compactionSummary" as const, summary: "s".repeat(400), timestamp: 1 };
+    const said = { role: "user" as const, content: [{ type: "text" as const, text: "u".repeat(40) }, png] };
+    const answer = {
+      role: "assistant" as const,
+      content: [
+        { type: "thinking" as const, thinking: "t".repeat(80) },
+        { type: "text" as const, text: "a".repeat(120) },
+        { type: "toolCall" as const, id: "c", name: "read", arguments: {} },
+      ],
+    };
+    const result = {
+      role: "toolResult" as const,
+      toolCallId: "c",
+      content: [{ type: "text" as const, text: "r".repeat(200) }],
+    };
+    const context = [summary, said, answer, result];
+    const summed = `What was said before this point, in short:\n<summary>\n${summary.summary}\n</summary>`;
+    const first = {
+      role: "user" as const,
+      content: [{ type: "text" as const, text: summed }, ...said.content],
+    };
+    const tokens = tokensByPart({
+      messages: [first, answer, result],
+      context,
+      system: "y".repeat(60),
+      tools: [{ name: "read" }],
+      window: 1000,
+    });
+    const message = estimateTokens([{ role: "user", content: [] }]);
+    expect(tokens).toMatchObject({
+      system: textTokens("y".repeat(60)),
+      summary: textTokens(summed),
+      user: message + textTokens("u".repeat(40)),
+      assistant: message + textTokens("a".repeat(120)),
+      thinking: textTokens("t".repeat(80)),
+      toolResults: message + textTokens("r".repeat(200)),
+      window: 1000,
+    });
+    for (const part of ["tools", "toolCalls", "images"] as const) expect(tokens[part]).toBeGreaterThan(0);
+    expect(tokensByPart({ messages: [], context: [] })).toEqual({
+      system: 0,
+      tools: 0,
+      user: 0,
+      assistant: 0,
+      thinking: 0,
+      toolCalls: 0,
+      toolResults: 0,
+      images: 0,
+      total: 0,
+    });
+  });
+
+  test("[XRY1] the session's own model, in the format that it was last spoken to in", () => {
+    const context = contextOf([assistantMessage("Hi."), { role: "user", content: "Go" }]);
+    expect(ownModel(context)).toBeNull();
+    const model = { provider: "anthropic", modelId: "claude-x" };
+    expect(ownModel({ ...context, model })).toEqual({
+      provider: "anthropic",
+      model: "claude-x",
+      api: "anthropic-messages",
+    });
+    const other = { provider: "local", modelId: "qwen3" };
+    expect(ownModel({ ...context, model: other })).toEqual({ provider: "local", model: "qwen3" });
+  });
+});

@@ -1,0 +1,122 @@
+import type { SessionContext } from "../core/context.ts";
+import type { Diagnostic } from "../core/diagnostics.ts";
+import { present } from "../core/present.ts";
+import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
+import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
+import type { PolicyRequest } from "../transcript/policy.ts";
+import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+import type { TokensByPart } from "../transcript/tokens-by-part.ts";
+import { tokensByPart } from "../transcript/tokens-by-part.ts";
+
+/**
+ * Whatever has a context: a session, a handle of one, or the context itself.
+ *
+ * @example
+ * ```ts
+ * import { SessionTree, type XraySession } from "skein";
+ * const session: XraySession = SessionTree.create({ cwd: "/home/ann" });
+ * ```
+ */
+export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };
+
+/**
+ * What an X-ray may know beside the session and the model.
+ *
+ * @example
+ * ```ts
+ * import type { XrayOptions } from "skein";
+ * const options: XrayOptions = { system: "You plan journeys.", contextWindow: 200_000, tools: [] };
+ * ```
+ */
+export interface XrayOptions
+  extends Pick<TranscriptOptions, "contextWindow" | "historyLimit" | "images" | "pruning"> {
+  /** Left out: the session's own, in the rare file that holds one. */
+  readonly system?: string;
+  /** The tools that would be offered. Left out: not known, and no call is dropped for that. */
+  readonly tools?: readonly { readonly name: string }[];
+  /** Left out: the session's own. */
+  readonly thinkingLevel?: string;
+  readonly overrides?: PolicyRequest["overrides"];
+}
+
+/**
+ * What a model would be sent, what it comes to, and everything that was done to get there.
+ *
+ * @example
+ * ```ts
+ * import type { Xray } from "skein";
+ * const report = ({ changes }: Xray) => changes.map(({ step, note }) => `${step}: ${note}`).join("\n");
+ * ```
+ */
+export interface Xray {
+  readonly request: {
+    readonly provider: string;
+    readonly api: Api;
+    readonly model: string;
+    readonly thinkingLevel: string;
+    /** Absent: none is known. */
+    readonly system?: string;
+    readonly messages: readonly TranscriptMessage[];
+    /** Absent: not known. */
+    readonly tools?: readonly { readonly name: string }[];
+  };
+  readonly tokens: TokensByPart;
+  readonly changes: readonly Change[];
+  /** What reading the session found odd. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/**
+ * Shows what a model would be sent from where a session stands. Nothing is sent, and the session stays as it is.
+ *
+ * @example
+ * ```ts
+ * import { SessionTree, xray } from "skein";
+ * const tree = SessionTree.create({ cwd: "/home/ann" });
+ * tree.append({ type: "message", message: { role: "user", content: "Plan three days in Kyoto" } });
+ * const { request, tokens, changes } = await xray(tree, { provider: "anthropic", model: "claude-sonnet-4-5" });
+ * ```
+ */
+export async function xray(
+  session: XraySession,
+  model: Pick<PolicyRequest, "provider" | "api" | "model">,
+  options: XrayOptions = {},
+): Promise<Xray> {
+  const context = "context" in session ? await session.context() : session;
+  const { tools, contextWindow, overrides } = options;
+  const policy = resolveTranscriptPolicy({ ...model, ...present({ overrides }) });
+  const { messages, changes } = await prepareTranscript(context.messages, policy, {
+    ...present({ contextWindow, historyLimit: options.historyLimit }),
+    ...present({ images: options.images, pruning: options.pruning }),
+    entryIds: context.entryIds,
+    ...(tools === undefined ? {} : { tools: tools.map(({ name }) => name) }),
+  });
+  const system = options.system ?? context.system ?? undefined;
+  const { provider, api } = policy;
+  return {
+    request: {
+      provider,
+      api,
+      model: policy.model,
+      thinkingLevel: options.thinkingLevel ?? context.thinkingLevel,
+      ...present({ system }),
+      messages,
+      ...present({ tools }),
+    },
+    tokens: tokensByPart({ messages, context: context.messages, system, tools, window: contextWindow }),
+    changes,
+    diagnostics: context.diagnostics,
+  };
+}
+
+/** The model that a session stands with, and the wire format that it was last spoken to in; `null`: none is known. */
+export function ownModel(context: SessionContext): Pick<PolicyRequest, "provider" | "api" | "model"> | null {
+  const { model } = context;
+  if (model === null) return null;
+  const last = context.messages.findLast(
+    (message) =>
+      message.role === "assistant" && message.provider === model.provider && message.model === model.modelId,
+  );
+  const api = last?.role === "assistant" ? last.api : undefined;
+  return { provider: model.provider, model: model.modelId, ...present({ api }) };
+}
