@@ -7,7 +7,6 @@ import type { IdSource } from "./core/ids.ts";
 import { present } from "./core/present.ts";
 import type { SessionTree } from "./core/tree.ts";
 import type { ContextPayload } from "./protocol/session-payloads.ts";
-import type { ModelRef } from "./runtimes/models/parse-model.ts";
 import type { XrayOptions } from "./sessions/xray.ts";
 import type { SessionRecord, Store } from "./store/contract.ts";
 import { realDisk } from "./store/files/disk.ts";
@@ -20,6 +19,7 @@ import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
 import { noSuchSession } from "./store/refusals.ts";
+import type { ModelRef } from "./transcript/parse-model.ts";
 import { apiOf } from "./transcript/policy.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */

@@ -18,6 +18,7 @@ export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
+export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type {
   Api,
   Change,
@@ -29,5 +30,7 @@ export type {
   TranscriptOptions,
   TranscriptPolicy,
 } from "./transcript/contract.ts";
+export type { ModelRef } from "./transcript/parse-model.ts";
 export { prepareTranscript } from "./transcript/pipeline/prepare.ts";
 export { type PolicyRequest, resolveTranscriptPolicy } from "./transcript/policy.ts";
+export type { TokensByPart } from "./transcript/tokens-by-part.ts";

@@ -227,8 +227,10 @@ describe("sessions compact", () => {
     const done = await json("sessions", "compact", "trip", "--summary", "@summary.md", "--keep-from", late);
     expect(done.firstKeptEntryId).toBe(late);
     const { request } = await json("context", "trip");
-    expect(request.messages).toHaveLength(2);
+    const roles = request.messages.map((message: { role: string }) => message.role);
+    expect(roles).toEqual(["user", "assistant", "user"]);
     expect(request.messages[0].content).toContain("Three calm days.");
+    expect(request.messages[2].content).toBe("Continue.");
     expect((await json("sessions", "tree", "trip")).entries.length).toBe(familyTree("main").size + 1);
   });
 });

@@ -2,6 +2,8 @@ import type { SessionContext } from "../core/context.ts";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
+import type { ModelRef } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/parse-model.ts";
 import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
 import type { PolicyRequest } from "../transcript/policy.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
@@ -74,17 +76,18 @@ export interface Xray {
  * import { SessionTree, xray } from "skein";
  * const tree = SessionTree.create({ cwd: "/home/ann" });
  * tree.append({ type: "message", message: { role: "user", content: "Plan three days in Kyoto" } });
- * const { request, tokens, changes } = await xray(tree, { provider: "anthropic", model: "claude-sonnet-4-5" });
+ * const { request, tokens, changes } = await xray(tree, "anthropic/claude-sonnet-4-5");
  * ```
  */
 export async function xray(
   session: XraySession,
-  model: Pick<PolicyRequest, "provider" | "api" | "model">,
+  model: string | ModelRef,
   options: XrayOptions = {},
 ): Promise<Xray> {
   const context = "context" in session ? await session.context() : session;
   const { tools, contextWindow, overrides } = options;
-  const policy = resolveTranscriptPolicy({ ...model, ...present({ overrides }) });
+  const named = typeof model === "string" ? parseModel(model) : model;
+  const policy = resolveTranscriptPolicy({ ...named, ...present({ overrides }) });
   const { messages, changes } = await prepareTranscript(context.messages, policy, {
     ...present({ contextWindow, historyLimit: options.historyLimit }),
     ...present({ images: options.images, pruning: options.pruning }),
@@ -110,7 +113,7 @@ export async function xray(
 }
 
 /** The model that a session stands with, and the wire format that it was last spoken to in; `null`: none is known. */
-export function ownModel(context: SessionContext): Pick<PolicyRequest, "provider" | "api" | "model"> | null {
+export function ownModel(context: SessionContext): ModelRef | null {
   const { model } = context;
   if (model === null) return null;
   const last = context.messages.findLast(

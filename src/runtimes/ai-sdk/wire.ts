@@ -1,10 +1,10 @@
 import type { LanguageModelV4CallOptions, SharedV4Warning } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
 import type { Api, Change } from "../../transcript/contract.ts";
+import type { ModelRef } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
 import type { ModelType } from "../models/open-model.ts";
 import { openModel } from "../models/open-model.ts";
-import type { ModelRef } from "../models/parse-model.ts";
 
 /** What went over the wire, had it been sent. */
 export interface Wire {

@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
+import { parseModel } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
 import { modelInfo } from "./model-table.ts";
 import { openModel } from "./open-model.ts";
-import { parseModel } from "./parse-model.ts";
 
 describe("models", () => {
   test.each([

@@ -1,8 +1,8 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import type { ModelRef } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
-import type { ModelRef } from "./parse-model.ts";
 
 /** Which package speaks to a provider. */
 export type ModelType = "anthropic" | "openai" | "google" | "mistral" | "openai-compatible";

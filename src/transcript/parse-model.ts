@@ -1,6 +1,14 @@
-import { SkeinError } from "../../core/errors.ts";
+import { SkeinError } from "../core/errors.ts";
 
-/** Which model, of whom. */
+/**
+ * Which model, of whom.
+ *
+ * @example
+ * ```ts
+ * import type { ModelRef } from "skein";
+ * const model: ModelRef = { provider: "openai", model: "gpt-5", api: "openai-completions" };
+ * ```
+ */
 export interface ModelRef {
   readonly provider: string;
   readonly model: string;
