@@ -23,6 +23,10 @@ const names: Readonly<Record<string, string>> = {
   maxMs: "longest",
   blockedMs: "event loop away",
   hitsPerQuery: "hits a query",
+  mbPerSecond: "text",
+  o200kPercent: "off o200k by",
+  cl100kPercent: "off cl100k by",
+  worstPercent: "worst sample",
   parseMs: "read",
   linkMs: "link",
   contextMs: "context",
@@ -36,6 +40,8 @@ export function figureName(name: string): string {
 export function formatValue(name: string, value: number): string {
   if (name.endsWith("Ms") || name === "ms") return formatMs(value);
   if (name.startsWith("us") || name.includes("Us")) return `${digits(value)} µs`;
+  if (name === "mbPerSecond") return `${digits(value)} MB/s`;
+  if (name.endsWith("Percent")) return `${digits(value)} %`;
   if (name === "perSecond") return `${digits(value)}/s`;
   if (name.endsWith("Mb")) return `${digits(value)} MB`;
   if (name.toLowerCase().endsWith("bytes")) return `${digits(value / 1e6)} MB`;

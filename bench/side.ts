@@ -17,6 +17,7 @@ export type ActName =
   | "start"
   | "search"
   | "import"
+  | "estimate"
   | "core";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
@@ -44,6 +45,8 @@ export interface Job {
   readonly queries?: readonly string[];
   /** Bytes of text in the messages. */
   readonly payload?: number;
+  /** Of samples, where not all are meant. */
+  readonly kind?: string;
   /** How a list is narrowed. */
   readonly filter?: "none" | "filtered" | "text";
 }

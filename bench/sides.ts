@@ -25,6 +25,8 @@ export const sides = {
   os: { ...ours, name: "skein (os)", durability: os, sync: "os" },
   entry: { ...ours, name: "skein", durability: "", module: "entry" },
   core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
+  tokens: { ...ours, name: "skein estimate", durability: "", module: "tokens" },
+  tokenizer: { ...ours, name: "gpt-tokenizer", durability: "", module: "tokenizer" },
   jsonl: { ...jsonl, module: "peers/jsonl", sync: "full" },
   jsonlOs: { ...jsonl, name: "plain JSONL, no sync", durability: "none", module: "peers/jsonl", sync: "os" },
   sqlite: { ...sqlite, module: "peers/sqlite" },

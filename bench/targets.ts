@@ -173,7 +173,21 @@ const reading: Target[] = [
   { what: '`import "skein"`', us: at("import", "entry", "skein"), goal: { kind: "at most", value: 100 } },
 ];
 
-export const targets: readonly Target[] = [...opening, ...appending, ...reading];
+const counting: Target[] = [
+  {
+    what: "estimate the tokens of English text",
+    us: at("estimate", "english", "skein estimate", "mbPerSecond"),
+    against: at("estimate", "english", "gpt-tokenizer", "mbPerSecond"),
+    goal: { kind: "more", times: 10 },
+  },
+  {
+    what: "… by how much the worst of all samples is off",
+    us: at("estimate", "all samples", "skein estimate", "worstPercent"),
+    goal: { kind: "at most", value: 15 },
+  },
+];
+
+export const targets: readonly Target[] = [...opening, ...appending, ...reading, ...counting];
 
 /** How a goal stands: what to print as ratio, and how many times it is missed by (1 or less: reached; `null`: no goal). */
 export function judge(

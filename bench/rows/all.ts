@@ -1,6 +1,7 @@
 import { row as append } from "./append.ts";
 import { row as core } from "./core.ts";
 import { row as disk } from "./disk.ts";
+import { row as estimate } from "./estimate.ts";
 import { row as fork } from "./fork.ts";
 import { row as entry } from "./import.ts";
 import { row as list } from "./list.ts";
@@ -25,5 +26,6 @@ export const rows: readonly Row[] = [
   search,
   start,
   entry,
+  estimate,
   core,
 ];

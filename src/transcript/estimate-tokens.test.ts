@@ -1,19 +1,53 @@
 import { expect, test } from "vitest";
+import { pngOf } from "../../test/support/images.ts";
+import type { ImageBlock } from "../core/messages.ts";
 import { estimateTokens, textTokens } from "./estimate-tokens.ts";
 
-test("[CLI23] tokens are estimated by script: four letters, or one character of Chinese, Japanese or Korean", () => {
-  expect(textTokens("abcd".repeat(10))).toBe(10);
-  expect(textTokens("西阵小料理")).toBe(5);
-  expect(textTokens("서울 abc")).toBe(3);
-  expect(textTokens("")).toBe(0);
+const image = (data: string): ImageBlock => ({ type: "image", data, mimeType: "image/png" });
+const ofBlocks = (...content: Parameters<typeof estimateTokens>[0][number]["content"] & object[]) =>
+  estimateTokens([{ role: "assistant", content } as never]) - estimateTokens([{ role: "user", content: "" }]);
+
+test("[TOK3] every block of every message counts, and each message a little", () => {
+  const call = { type: "toolCall" as const, id: "t", name: "look", arguments: { at: "the door" } };
+  const none = estimateTokens([{ role: "user", content: "" }]);
+  expect(none).toBeGreaterThan(0);
+  expect(estimateTokens([])).toBe(0);
+  expect(ofBlocks({ type: "thinking", thinking: "abcd" })).toBe(textTokens("abcd"));
+  expect(ofBlocks({ type: "text", text: "abcd" })).toBe(1);
+  expect(ofBlocks(call)).toBe(textTokens('look{"at":"the door"}'));
+  const [one, two] = [
+    { role: "user" as const, content: "one" },
+    { role: "user" as const, content: "two" },
+  ];
+  expect(estimateTokens([one, two])).toBe(estimateTokens([one]) + estimateTokens([two]));
 });
 
-test("[CLI23] every block counts", () => {
-  const call = { type: "toolCall" as const, id: "t", name: "abcd", arguments: {} };
-  const image = { type: "image" as const, data: "AAAA", mimeType: "image/png" };
-  const blocks = [{ type: "thinking" as const, thinking: "abcd" }, call];
-  const said = estimateTokens([{ role: "user", content: "abcd" }]);
-  expect(said).toBe(5);
-  expect(estimateTokens([{ role: "assistant", content: blocks }])).toBe(4 + 1 + 2);
-  expect(estimateTokens([{ role: "user", content: [image] }])).toBeGreaterThan(100);
+test("[TOK3] blocks of other types, and what a block lacks, are no problem", () => {
+  expect(ofBlocks({ type: "toolCall", id: "t", name: "look" } as never)).toBeGreaterThan(0);
+  expect(ofBlocks({ type: "video", url: "x" } as never)).toBe(0);
+});
+
+test.each([
+  ["small", 300, 250, 100],
+  ["as large as it may be", 1200, 1200, 1920],
+  ["larger: made smaller before it is sent", 4000, 3000, 1440],
+  ["wide", 12_000, 100, 16],
+])("[TOK4] an image counts by its size: %s", (_, width, height, tokens) => {
+  expect(ofBlocks(image(pngOf(width, height).toString("base64")))).toBe(tokens);
+});
+
+test.each([
+  ["no image", image(Buffer.from("hello").toString("base64"))],
+  ["no base64", image("%%%")],
+  ["empty", image("")],
+  [
+    "in a blob",
+    {
+      type: "text" as const,
+      text: "[image]",
+      skein: { blob: { sha256: "0", bytes: 9, mimeType: "image/png", was: "image" } },
+    },
+  ],
+])("[TOK4] an image whose size cannot be seen counts as a usual one: %s", (_, block) => {
+  expect(ofBlocks(block as never)).toBe(1200);
 });

@@ -168,3 +168,9 @@ export class Conversation {
     }
   }
 }
+
+export function speakerOf(model: string): Speaker {
+  const found = speakers.find((speaker) => speaker.model === model);
+  if (found === undefined) throw new Error(`no speaker ${model}`);
+  return found;
+}

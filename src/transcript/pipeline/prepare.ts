@@ -13,10 +13,12 @@ import { annotateInterSessionMessages } from "../steps/annotate-inter-session-me
 import { downgradeReasoning } from "../steps/downgrade-reasoning.ts";
 import { fixFirstTurn } from "../steps/fix-first-turn.ts";
 import { limitHistory } from "../steps/limit-history.ts";
+import { moveResultImages } from "../steps/move-result-images.ts";
 import { normalizeThinking } from "../steps/normalize-thinking.ts";
 import { pruneContext } from "../steps/prune-context.ts";
 import { readContext } from "../steps/read-context.ts";
 import { repairToolPairing } from "../steps/repair-tool-pairing.ts";
+import { sanitizeImages } from "../steps/sanitize-images.ts";
 import { sanitizeToolCalls } from "../steps/sanitize-tool-calls.ts";
 import { stripToolResultDetails } from "../steps/strip-tool-result-details.ts";
 import { truncateToolResults } from "../steps/truncate-tool-results.ts";
@@ -36,6 +38,7 @@ type Step = (
 /** Behind the reading of the context, in this order. The last word is always that of the validation. */
 const steps: readonly Step[] = [
   annotateInterSessionMessages,
+  sanitizeImages,
   normalizeThinking,
   sanitizeToolCalls,
   repairToolPairing,
@@ -45,8 +48,11 @@ const steps: readonly Step[] = [
   validateTurns,
   limitHistory,
   repairToolPairing,
+  // Once more: a result that was moved to its call may be an old one now.
+  sanitizeImages,
   truncateToolResults,
   pruneContext,
+  moveResultImages,
   validateTurns,
 ];
 

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { anyTurns, kinds, run } from "../../../test/support/sized-turns.ts";
 import { textOf } from "../../core/messages.ts";
 import type { PruningOptions, TranscriptMessage } from "../contract.ts";
+import { estimateTokens } from "../estimate-tokens.ts";
 import { pruneContext, prunedResults } from "./prune-context.ts";
 import { clearedText } from "./prune-result.ts";
 
@@ -73,10 +74,11 @@ describe("pruneContext", () => {
 
   test("[SIZ12] over 30 % long results keep 1,500 characters at each end", () => {
     const messages = talk(4000, 4001, 20_000);
-    const { messages: after, changes } = pruned(messages, 50_000, cold);
+    const tokens = estimateTokens(messages);
+    const { messages: after, changes } = pruned(messages, Math.ceil(tokens / 0.3), cold);
     expect(changes).toEqual([]);
     expect(after).toBe(messages);
-    const { messages: trimmed, changes: told } = pruned(messages, 40_000, cold);
+    const { messages: trimmed, changes: told } = pruned(messages, Math.floor(tokens / 0.31), cold);
     const [kept, first, second, ...last] = textsOf(trimmed);
     expect(kept).toHaveLength(4000);
     expect(first).toMatch(/^c1<x{1497}\n\[… 1001 characters of an old tool result left out …\]\nx{1497}>c1$/);

@@ -1,0 +1,100 @@
+import { realpath } from "node:fs/promises";
+import { homedir } from "node:os";
+import type { Content, ImageBlock } from "../core/messages.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import { typedPaths } from "./prompt-paths.ts";
+import type { ImageFile, ImageFileProblem } from "./read-image-file.ts";
+import { readImageFile } from "./read-image-file.ts";
+
+/** Where a prompt comes from. Only what somebody types before us may name files. */
+export type PromptOrigin = "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
+
+export interface PromptImagesOptions {
+  readonly origin: PromptOrigin;
+  /** Whether the model sees images. */
+  readonly seesImages: boolean;
+  /** The session's folder, absolute. */
+  readonly cwd: string;
+  /** What `~/` stands for. */
+  readonly home?: string;
+  /** Of one file. */
+  readonly maxBytes?: number;
+}
+
+export interface PromptImages {
+  /** The very same text where nothing was taken, else the text and then the images. */
+  readonly content: Content;
+  /** For the one who typed it: a sentence for each file that was not taken. */
+  readonly notes: readonly string[];
+}
+
+const mebibyte = 1024 * 1024;
+const usualMaxBytes = 20 * mebibyte;
+const mostBytes = 50 * mebibyte;
+const mostImages = 20;
+const mostPaths = 1000;
+const mostNotes = 20;
+
+const words: Readonly<Record<ImageFileProblem, string>> = {
+  absent: "there is no such file",
+  outside: "it does not lie in the session's folder",
+  "no file": "it is no regular file",
+  "too large": "it is too large",
+  "too many": "there are too many",
+  "no image": "its content is none of PNG, JPEG, GIF or WebP",
+  unreadable: "it cannot be read",
+};
+
+/** The content of a prompt, with the images whose paths are typed in it. */
+export async function promptImages(text: string, options: PromptImagesOptions): Promise<PromptImages> {
+  const { origin, seesImages, cwd, home = homedir(), maxBytes = usualMaxBytes } = options;
+  if (!seesImages || (origin !== "cli" && origin !== "console")) return { content: text, notes: [] };
+  const images: ImageBlock[] = [];
+  const notes: string[] = [];
+  const taken = new Set<string>();
+  const leave = (typed: string, why: string) => notes.push(`${named(typed)} was not taken: ${why}.`);
+  const root = await realpath(cwd).catch(() => null);
+  let [looked, total] = [0, 0];
+  for (const { typed, meant } of typedPaths(text, root ?? cwd, home)) {
+    if (looked++ === mostPaths) {
+      notes.push(`Only the first ${mostPaths} names of images were looked at.`);
+      break;
+    }
+    // What does not fit any more is not read either.
+    const isFull = images.length === mostImages || total > mostBytes;
+    const found: ImageFile =
+      root === null
+        ? { problem: "outside" }
+        : isFull
+          ? { problem: "too many" }
+          : await firstOf(meant, root, maxBytes);
+    if ("problem" in found) leave(typed, words[found.problem]);
+    else if (!taken.has(found.path)) {
+      taken.add(found.path);
+      total += found.bytes;
+      if (total > mostBytes) leave(typed, words["too many"]);
+      else images.push(found.image);
+    }
+  }
+  return { content: images.length === 0 ? text : [{ type: "text", text }, ...images], notes: few(notes) };
+}
+
+/** The first of several meanings that is there; else what is wrong with the likeliest. */
+async function firstOf(meant: readonly string[], root: string, maxBytes: number): Promise<ImageFile> {
+  let first: ImageFile = { problem: "absent" };
+  for (const [index, path] of meant.entries()) {
+    const found = await readImageFile(path, root, maxBytes);
+    if ("image" in found) return found;
+    if (index === 0 || ("problem" in first && first.problem === "absent")) first = found;
+  }
+  return first;
+}
+
+function named(typed: string): string {
+  return escapeToLine(cutText(typed, 120));
+}
+
+function few(notes: readonly string[]): readonly string[] {
+  const more = notes.length - mostNotes;
+  return more <= 0 ? notes : [...notes.slice(0, mostNotes), `${more} more were not taken.`];
+}

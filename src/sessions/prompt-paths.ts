@@ -1,0 +1,159 @@
+import { isAbsolute, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** A path of an image as somebody typed it. */
+export interface TypedPath {
+  readonly typed: string;
+  /** What it may mean, the likeliest first; each absolute. */
+  readonly meant: readonly string[];
+}
+
+const endings = /(?<=[^/])\.(?:png|jpe?g|gif|webp)(?![a-z0-9_-])/gi;
+const isPath = /(?<=[^/])\.(?:png|jpe?g|gif|webp)$/i;
+/** With a character of the name. */
+const longestEnding = 6;
+const closingOf: Readonly<Record<string, string>> = {
+  '"': '"',
+  "'": "'",
+  "`": "`",
+  "“": "”",
+  "«": "»",
+  "「": "」",
+};
+/** What stands before a path without being part of it. */
+const before = new Set("([{<>}])@,;:!?=|*\"'`“«「、。，；：！？（）《》");
+/** No-break spaces are none: names of screenshots have them. */
+const blanks = new Set(" \t\n\r\f\v\u3000");
+const longestPath = 4096;
+const mostInWord = 20;
+const mostGlued = 12;
+
+/** The paths of image files in a text, each once, in order; in linear time. */
+export function* typedPaths(text: string, cwd: string, home: string): Generator<TypedPath> {
+  const seen = new Set<string>();
+  for (const forms of candidates(text)) {
+    const [typed = ""] = forms;
+    const key = forms.join("\0");
+    if (seen.has(key)) continue;
+    seen.add(key);
+    const meant = forms.flatMap((form) => absolute(form, cwd, home) ?? []);
+    if (meant.length > 0) yield { typed, meant: [...new Set(meant)] };
+  }
+}
+
+/** Quoted texts, and words between blanks, in which a backslash keeps the next character. */
+function* candidates(text: string): Generator<string[]> {
+  const next = new NextPlaces(text);
+  for (let at = 0; at < text.length; ) {
+    const quoted = quotedAt(text, at, next);
+    if (quoted !== null) {
+      yield [quoted, tailOf(quoted, (char) => blanks.has(char))];
+      at += quoted.length + 2;
+    } else if (before.has(text[at] as string) || blanks.has(text[at] as string)) at++;
+    else {
+      const end = endOfWord(text, at);
+      if (end - at <= longestPath) yield* inWord(text.slice(at, end));
+      at = end;
+    }
+  }
+}
+
+/** Where a character comes next; however often it is asked, each is looked for once. */
+class NextPlaces {
+  readonly #text: string;
+  readonly #known = new Map<string, number>();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  after(char: string, at: number): number {
+    const known = this.#known.get(char) ?? -1;
+    if (known > at) return known;
+    const found = this.#text.indexOf(char, at + 1);
+    const place = found === -1 ? Number.POSITIVE_INFINITY : found;
+    this.#known.set(char, place);
+    return place;
+  }
+}
+
+/** A quotation on one line that is a path from end to end. */
+function quotedAt(text: string, at: number, next: NextPlaces): string | null {
+  const mark = closingOf[text[at] as string];
+  if (mark === undefined) return null;
+  const end = next.after(mark, at);
+  if (end - at > longestPath || next.after("\n", at) < end) return null;
+  if (!isPath.test(text.slice(Math.max(at + 1, end - longestEnding), end))) return null;
+  const inside = text.slice(at + 1, end);
+  return isAddress(inside) ? null : inside;
+}
+
+/** A word ends before a quotation that something in it leads up to, as in `src="…"`. */
+function endOfWord(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && !blanks.has(text[at] as string)) {
+    at += text[at] === "\\" ? 2 : 1;
+    if (closingOf[text[at] as string] !== undefined && before.has(text[at - 1] as string)) break;
+  }
+  return Math.min(at, text.length);
+}
+
+/** For each ending: the word up to it, then more and less of the word, for names that others are written against. */
+function* inWord(word: string): Generator<string[]> {
+  if (isAddress(word)) return;
+  let [from, count] = [0, 0];
+  for (const found of word.matchAll(endings)) {
+    if (count++ === mostInWord) return;
+    const end = found.index + found[0].length;
+    yield [...new Set(formsOf(word.slice(0, end), from).map((each) => each.replace(/\\(.)/gs, "$1")))];
+    from = end;
+  }
+}
+
+function formsOf(word: string, from: number): string[] {
+  const url = word.toLowerCase().lastIndexOf("file://");
+  if (url !== -1) return [word.slice(url)];
+  const own = trimmed(word.slice(from));
+  const whole = trimmed(word);
+  const inside = tailOf(own, (char) => before.has(char));
+  const latin = tailOf(inside, (char) => char > "~");
+  // In scripts without blanks a name may begin at any character.
+  const glued = Array.from({ length: Math.min(mostGlued, inside.length - latin.length) }, (_, index) =>
+    inside.slice(inside.length - latin.length - index - 1),
+  );
+  return [own, whole, inside, ...glued.toReversed(), latin];
+}
+
+/** What stands behind the last character of a kind. */
+function tailOf(part: string, isSuch: (char: string) => boolean): string {
+  let from = part.length;
+  while (from > 0 && !isSuch(part[from - 1] as string)) from--;
+  return part.slice(from);
+}
+
+function trimmed(part: string): string {
+  let from = 0;
+  while (from < part.length && before.has(part[from] as string)) from++;
+  return part.slice(from);
+}
+
+/** Of something that is no file of this machine. */
+function isAddress(word: string): boolean {
+  return /[a-z]:\/\//i.test(word) && !/file:\/\//i.test(word);
+}
+
+function absolute(path: string, cwd: string, home: string): string | null {
+  if (path.includes("\0") || !isPath.test(path.slice(-longestEnding))) return null;
+  if (/^file:\/\//i.test(path)) return ofUrl(path);
+  if (path.startsWith("~/")) return join(home, path.slice(2));
+  return isAbsolute(path) ? path : join(cwd, path);
+}
+
+/** `null` for the address of another machine, or of none. */
+function ofUrl(url: string): string | null {
+  try {
+    return fileURLToPath(url);
+  } catch {
+    return null;
+  }
+}

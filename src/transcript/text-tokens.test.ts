@@ -1,0 +1,124 @@
+import fc from "fast-check";
+import { countTokens as countCl100k } from "gpt-tokenizer/encoding/cl100k_base";
+import { countTokens as countO200k } from "gpt-tokenizer/encoding/o200k_base";
+import { describe, expect, test } from "vitest";
+import { tokenSamples } from "../../test/support/token-samples.ts";
+import { textTokens } from "./text-tokens.ts";
+
+const samples = tokenSamples();
+const real = { o200k: countO200k, cl100k: countCl100k };
+const vocabularies = ["o200k", "cl100k"] as const;
+const mostOff = 0.15;
+const figures =
+  "arabic -1 1, base64 0 -5, chinese 3 1, english 2 2, french 1 -3, german -1 -4, hebrew 7 0, hex 6 7, hindi 0 -2, " +
+  "japanese -2 -3, json 0 0, korean -1 -5, markdown -2 -2, mixed 1 1, python 4 5, russian 1 1, spanish -3 -7, " +
+  "thai -4 -3, typescript 2 4";
+
+/** By how much we are off, of the real count. */
+function off(text: string, vocabulary: "o200k" | "cl100k"): number {
+  return textTokens(text, vocabulary) / real[vocabulary](text) - 1;
+}
+
+describe("against real tokenizers", () => {
+  test("[TOK1] the samples are of every kind, several of each, and long enough to mean something", () => {
+    const kinds = Map.groupBy(samples, ({ kind }) => kind);
+    const several =
+      "english chinese japanese korean russian typescript python json base64 markdown mixed".split(" ");
+    for (const kind of several) expect(kinds.get(kind)?.length).toBeGreaterThanOrEqual(3);
+    for (const kind of "arabic hebrew thai hindi german french spanish hex".split(" "))
+      expect(kinds.has(kind)).toBe(true);
+    expect(samples.filter(({ text }) => text.length < 1500).map(({ name }) => name)).toEqual([]);
+  });
+
+  test.each(samples)("[TOK1] $name is within 15 %", ({ text }) => {
+    for (const vocabulary of vocabularies)
+      expect(Math.abs(off(text, vocabulary)), vocabulary).toBeLessThanOrEqual(mostOff);
+  });
+
+  /** The figures themselves, so that a change of them is seen. */
+  test("[TOK1] by how much each kind is off, in percent of o200k and of cl100k", () => {
+    const rows = [...Map.groupBy(samples, ({ kind }) => kind)].map(([kind, some]) => {
+      const all = some.map(({ text }) => text).join("\n");
+      const percent = vocabularies.map((vocabulary) => Math.round(off(all, vocabulary) * 100));
+      return `${kind} ${percent.join(" ")}`;
+    });
+    expect(rows.join(", ")).toBe(figures);
+  });
+
+  test.each([
+    [
+      "digits",
+      Array.from({ length: 300 }, (_, index) => (index * 7919 + 13) ** 2 % 10 ** (index % 9)).join(" "),
+    ],
+    ["emoji", "😀 😂 👍 🎉 ❤️ 🙏 🔥 ✅ 🚀 😊 🤔 👀 💡 ⚠️ 📷 🙇 ⭐ 👇 🎂 🍎 🐱 🌸 🗾 🚄 🍣 ".repeat(10)],
+    ["indentation", "if a:\n    if b:\n        if c:\n            d\n".repeat(40)],
+    ["rules and boxes", "=====\n─────\n| a | b |\n|---|---|\n├── c\n└── d\n".repeat(30)],
+    ["UUIDs", Array.from({ length: 60 }, (_, index) => uuid(index)).join("\n")],
+    ["JSON in JSON", JSON.stringify(JSON.stringify({ a: [1, "b", { c: null }], d: { e: true } })).repeat(30)],
+  ])("[TOK1] %s: within 25 %%", (_, text) => {
+    for (const vocabulary of vocabularies)
+      expect(Math.abs(off(text, vocabulary)), vocabulary).toBeLessThanOrEqual(0.25);
+  });
+});
+
+function uuid(seed: number): string {
+  const hex = Array.from({ length: 32 }, (_, index) =>
+    ((seed * 31 + index * 17 + seed * index) % 16).toString(16),
+  );
+  return hex.join("").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+describe("whatever the text", () => {
+  const unit = fc.string({ unit: "binary", maxLength: 300 });
+
+  test("[TOK2] the empty text is none, any other at least one, and no more than its bytes", () => {
+    expect(textTokens("")).toBe(0);
+    fc.assert(
+      fc.property(unit, fc.constantFrom(...vocabularies), (text, vocabulary) => {
+        const tokens = textTokens(text, vocabulary);
+        expect(Number.isInteger(tokens)).toBe(true);
+        expect(tokens).toBeGreaterThanOrEqual(text === "" ? 0 : 1);
+        expect(tokens).toBeLessThanOrEqual(Math.max(1, Buffer.byteLength(text)));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test("[TOK2] half surrogate pairs, zeros and every single unit are counted", () => {
+    const all = Array.from({ length: 0x10000 }, (_, unit) => String.fromCharCode(unit));
+    expect(all.filter((text) => !(textTokens(text) > 0))).toEqual([]);
+    expect(textTokens("\ud800".repeat(100))).toBeGreaterThan(10);
+  });
+
+  test("[TOK2] a long text is the sum of its parts, wherever it is cut for counting", () => {
+    for (const { text } of samples) {
+      const times = 40;
+      const parts = textTokens(text) * times;
+      expect(Math.abs(textTokens(text.repeat(times)) - parts) / parts).toBeLessThan(0.02);
+    }
+  });
+
+  test.each([
+    ["one letter", "a"],
+    ["one capital", "A"],
+    ["one digit", "7"],
+    ["one mark", "="],
+    ["marks in turn", "(="],
+    ["spaces", " "],
+    ["lines", "\n"],
+    ["letters and digits in turn", "a1"],
+    ["accents", "é"],
+    ["base64", "aB3+"],
+    ["half pairs", "\udc00"],
+  ])("[TOK2] %s, again and again: in linear time", (_, pattern) => {
+    const [small, large] = [pattern.repeat(20_000), pattern.repeat(200_000)];
+    const time = (text: string) => {
+      const started = performance.now();
+      textTokens(text);
+      return performance.now() - started;
+    };
+    time(small);
+    const least = (text: string) => Math.min(...Array.from({ length: 3 }, () => time(text)));
+    expect(least(large)).toBeLessThan(Math.max(1, least(small)) * 60);
+  });
+});

@@ -1,0 +1,95 @@
+import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { describe, expect, test } from "vitest";
+import type { ContextMessage } from "../../src/core/context.ts";
+import { openModel } from "../../src/runtimes/models/open-model.ts";
+import { checkRequest } from "../../src/testing/server/check-request.ts";
+import { startTwin } from "../../src/testing/server/start-twin.ts";
+import type { TranscriptMessage } from "../../src/transcript/contract.ts";
+import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
+import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import { visibleMessage } from "../../src/transcript/visible.ts";
+import type { Speaker } from "./conversation.ts";
+import { toolNames } from "./conversation.ts";
+import { shrunk, transcriptOf } from "./generate.ts";
+import { requestOptions, ToWire } from "./to-wire.ts";
+import { twinSigner } from "./twin-signer.ts";
+
+/** So many transcripts for each provider; `SKEIN_TRANSCRIPT_RUNS` for more or fewer. */
+const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 20_000);
+const overHttp = Math.min(runs, 100);
+const unsanitised = Math.min(runs, 2000);
+const minutes = Math.max(10, runs / 1000) * 60_000;
+
+/** Every third request asks for thinking, every second one says which tools are offered. */
+const levelOf = (seed: number) => (seed % 3 === 0 ? "high" : "off");
+const optionsOf = (seed: number) => (seed % 2 === 0 ? { tools: toolNames } : {});
+
+/**
+ * The tests of one provider: thousands of transcripts, turned into its wire format by the AI SDK and put to its rules.
+ * `refusedFor` are rules that the same transcripts break when nothing is done to them.
+ */
+export function describeProvider(title: string, speaker: Speaker, refusedFor: readonly string[]): void {
+  const policy = resolveTranscriptPolicy(speaker);
+
+  describe(title, () => {
+    test("the rules accept what goes out", {
+      timeout: minutes,
+    }, async () => {
+      const wire = await ToWire.open(policy);
+      for (let seed = 0; seed < runs; seed++) {
+        const refused = async (messages: readonly ContextMessage[]) => {
+          const { messages: transcript } = await prepareTranscript(messages, policy, optionsOf(seed));
+          return checkRequest(wire.api, await wire.request(transcript, levelOf(seed)));
+        };
+        const { messages, damage } = transcriptOf(seed, twinSigner());
+        if ((await refused(messages)) === null) continue;
+        const least = await shrunk(messages, async (fewer) => (await refused(fewer)) !== null);
+        expect.fail(
+          `transcript ${seed} (${damage.join(", ")}), thinking ${levelOf(seed)}: ` +
+            `${JSON.stringify(await refused(least))}\n${JSON.stringify(least, null, 1)}`,
+        );
+      }
+    });
+
+    test("a server that speaks its wire format answers", { timeout: minutes }, async () => {
+      const twin = await startTwin({ api: policy.api });
+      try {
+        const model = await openModel(policy, { apiKey: "any", baseUrl: twin.url });
+        for (let seed = 0; seed < overHttp; seed++) {
+          const { messages } = transcriptOf(seed, twinSigner());
+          const { messages: transcript } = await prepareTranscript(messages, policy, optionsOf(seed));
+          const { stream } = await model.doStream(requestOptions(policy, transcript, levelOf(seed)));
+          const parts: LanguageModelV4StreamPart[] = [];
+          for await (const part of stream) parts.push(part);
+          expect(parts.filter((part) => part.type === "error")).toEqual([]);
+          expect(parts.at(-1)?.type).toBe("finish");
+        }
+        expect(twin.requests.filter((request) => request.refusal !== null)).toEqual([]);
+      } finally {
+        await twin.close();
+      }
+    });
+
+    test("with nothing done to them such transcripts are refused", { timeout: minutes }, async () => {
+      const wire = await ToWire.open(policy);
+      const rules = new Map<string, number>();
+      for (let seed = 0; seed < unsanitised; seed++) {
+        const rule = await ruleBroken(wire, transcriptOf(seed, twinSigner()).messages);
+        rules.set(rule, (rules.get(rule) ?? 0) + 1);
+      }
+      expect([...rules.keys()]).toEqual(expect.arrayContaining([...refusedFor]));
+      expect(rules.get("none") ?? 0).toBeLessThan(unsanitised / 5);
+    });
+  });
+}
+
+async function ruleBroken(wire: ToWire, messages: readonly ContextMessage[]): Promise<string> {
+  const raw: readonly TranscriptMessage[] = messages
+    .map(visibleMessage)
+    .filter((message) => message !== null);
+  try {
+    return checkRequest(wire.api, await wire.request(raw))?.rule ?? "none";
+  } catch {
+    return "not even sent";
+  }
+}
