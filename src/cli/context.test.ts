@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
 import { run, silentTerminal, withoutFigures } from "../../test/support/cli.ts";
 import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
+import { png } from "../../test/transcript/conversation.ts";
 import { createStore } from "../compose.ts";
 import { ContextPayloadSchema, RefusalSchema } from "../protocol/session-payloads.ts";
 import { withContext } from "./folder/with-context.ts";
@@ -239,5 +240,23 @@ channels: { irc: { historyLimit: 1 } }
     expect(Buffer.from((await blob?.(sha256)) ?? []).toString()).toBe("bytes");
     expect(await blob?.("0".repeat(64))).toBeNull();
     expect(await blobs("nobody.jsonl")).toBeUndefined();
+  });
+
+  test("[CLI29] an image that lives as a blob is in the body, and a lone file's is a text", async () => {
+    const dir = join(folder, "seen");
+    const store = await createStore({ dir });
+    const scope = { agentId: "main" };
+    const bytes = Buffer.from(png, "base64");
+    const sha256 = await store.blobs.put(scope, bytes);
+    const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/w" });
+    const skein = { blob: { sha256, bytes: bytes.length, mimeType: "image/png", was: "image" } };
+    const message = { role: "user" as const, content: [{ type: "text" as const, text: "[image]", skein }] };
+    await store.sessions.append(scope, sessionId, [{ draft: { type: "message", message } }]);
+    await store.close();
+    const body = async (name: string) =>
+      (await run(["context", name, "--dir", dir, "--model", "openai/gpt-5", "--wire"], { cwd: folder })).out;
+    expect(await body("main")).toContain(png);
+    writeFileSync(join(folder, "lone.jsonl"), sessionText({ ...userLine("a", null), message }));
+    expect(await body("lone.jsonl")).not.toContain("input_image");
   });
 });

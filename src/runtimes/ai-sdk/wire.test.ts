@@ -28,13 +28,6 @@ async function wireOf(context: readonly ContextMessage[], policy: TranscriptPoli
   return { messages, ...(await captureWire(options, policy)) };
 }
 
-/** What becomes of images is shown where they are made to fit. */
-function withoutImages(message: ContextMessage): ContextMessage {
-  if (!("content" in message) || !Array.isArray(message.content)) return message;
-  const content = message.content.filter((block: { type?: string } | null) => block?.type !== "image");
-  return { ...message, content } as ContextMessage;
-}
-
 /** Every text of a body, those inside texts that are JSON too. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return /^[{[]/.test(value) ? [value, ...textsIn(parsed(value))] : [value];
@@ -100,7 +93,7 @@ describe.each(policies)("what goes over the wire to $provider/$model", (policy) 
   test.each(["off", "high"])("[CNV6] a strict model of the provider takes it, thinking %s", async (level) => {
     for (let seed = 0; seed < 300; seed++) {
       const { messages: context } = transcriptOf(seed, twinSigner());
-      const { url, headers, body } = await wireOf(context.map(withoutImages), policy, level);
+      const { url, headers, body } = await wireOf(context, policy, level);
       const { pathname, search } = new URL(url);
       const path = `${basePaths[policy.api]}${pathname.replace(/^\/v1/, "")}${search}`;
       const refusal = checkRequest(policy.api, { method: "POST", path, headers, body });
