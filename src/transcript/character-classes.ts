@@ -1,15 +1,15 @@
-/**
- * Which class each UTF-16 unit is of, as tokenizers see it. The first four are bits: a run of them is a word, and the
- * sum of its bits says what is in it.
- */
-export const lower = 1;
-export const upper = 2;
-export const digit = 4;
-export const accented = 8;
+/** Which class each UTF-16 unit is of, as tokenizers see it. */
+export const lower = 0;
+export const upper = 1;
+export const digit = 2;
+/** A Latin letter that English lacks. */
+export const accented = 3;
 /** Classes below this one make words. */
-export const space = 16;
-export const newline = 17;
-export const mark = 18;
+export const space = 4;
+export const newline = 5;
+export const mark = 6;
+/** A mark that lines are drawn of. */
+export const rule = 7;
 
 /** Scripts and signs that are counted by the unit, with the ranges that they take. */
 const scripts = {
@@ -74,40 +74,24 @@ const scripts = {
 } as const;
 
 export type Script = keyof typeof scripts | "other";
+/** In the order of their classes, from `firstScript` on. */
 export const scriptNames = ["other", ...Object.keys(scripts)] as readonly Script[];
-/** The class of the first script; those of the others follow in the order of their names. */
-export const firstScript = 19;
-export const symbol = 20;
+export const firstScript = 8;
+/** More than there are classes, and a power of two. */
+export const classSpan = 32;
 
 export const classOf: Uint8Array = new Uint8Array(0x10000).fill(firstScript);
 
-function assign(ranges: readonly (readonly [number, number])[], kind: number): void {
+function assign(kind: number, ...ranges: readonly (readonly [number, number])[]): void {
   for (const [from, to] of ranges) classOf.fill(kind, from, to + 1);
 }
 
-for (const [index, ranges] of Object.values(scripts).entries()) assign(ranges, firstScript + 1 + index);
-assign([[0x00, 0x7f]], mark);
-assign([[0x61, 0x7a]], lower);
-assign([[0x41, 0x5a]], upper);
-assign([[0x30, 0x39]], digit);
-assign(
-  [
-    [0xc0, 0x24f],
-    [0x1e00, 0x1eff],
-  ],
-  accented,
-);
-assign(
-  [
-    [0x09, 0x09],
-    [0x20, 0x20],
-  ],
-  space,
-);
-assign(
-  [
-    [0x0a, 0x0a],
-    [0x0d, 0x0d],
-  ],
-  newline,
-);
+for (const [index, ranges] of Object.values(scripts).entries()) assign(firstScript + 1 + index, ...ranges);
+assign(mark, [0x00, 0x7f]);
+for (const char of "=-_*#~.") assign(rule, [char.charCodeAt(0), char.charCodeAt(0)]);
+assign(lower, [0x61, 0x7a]);
+assign(upper, [0x41, 0x5a]);
+assign(digit, [0x30, 0x39]);
+assign(accented, [0xc0, 0x24f], [0x1e00, 0x1eff]);
+assign(space, [0x09, 0x09], [0x20, 0x20]);
+assign(newline, [0x0a, 0x0a], [0x0d, 0x0d]);

@@ -1,5 +1,4 @@
 import type { Script } from "./character-classes.ts";
-import { firstScript, scriptNames } from "./character-classes.ts";
 
 /**
  * What runs of characters come to in tokens, for two vocabularies: `o200k`, which current models have or come close to,
@@ -10,9 +9,8 @@ import { firstScript, scriptNames } from "./character-classes.ts";
 export type Vocabulary = "o200k" | "cl100k";
 
 export interface TokenRates {
-  /** By class: what a run takes, and what each unit in it. */
-  readonly perRun: Float64Array;
-  readonly perUnit: Float64Array;
+  /** What a run of a script takes, and what each unit in it. */
+  readonly scripts: Readonly<Record<Script, Row>>;
   /** A letter of a long word in languages whose words are in more pieces: neighbours of English, and the others. */
   readonly foreign: number;
   readonly farForeign: number;
@@ -22,7 +20,7 @@ type Row = readonly [perRun: number, perUnit: number];
 
 const o200k: Readonly<Record<Script, Row>> = {
   other: [0.2, 0.4],
-  symbol: [0, 1],
+  symbol: [0.6, 0.4],
   cyrillic: [0.58, 0.17],
   cyrillicOther: [0.2, 0.3],
   greek: [0.3, 0.36],
@@ -41,7 +39,7 @@ const o200k: Readonly<Record<Script, Row>> = {
 
 const cl100k: Readonly<Record<Script, Row>> = {
   other: [0.2, 1.9],
-  symbol: [0, 1.1],
+  symbol: [0.65, 0.45],
   cyrillic: [0.57, 0.395],
   cyrillicOther: [0.6, 0.5],
   greek: [0.2, 1],
@@ -58,17 +56,7 @@ const cl100k: Readonly<Record<Script, Row>> = {
   joiner: [0, 1],
 };
 
-function table(rows: Readonly<Record<Script, Row>>, foreign: number, farForeign: number): TokenRates {
-  const perRun = new Float64Array(firstScript + scriptNames.length);
-  const perUnit = new Float64Array(firstScript + scriptNames.length);
-  for (const [index, name] of scriptNames.entries()) {
-    perRun[firstScript + index] = rows[name][0];
-    perUnit[firstScript + index] = rows[name][1];
-  }
-  return { perRun, perUnit, foreign, farForeign };
-}
-
 export const tokenRates: Readonly<Record<Vocabulary, TokenRates>> = {
-  o200k: table(o200k, 0.11, 0.35),
-  cl100k: table(cl100k, 0.27, 0.52),
+  o200k: { scripts: o200k, foreign: 0.11, farForeign: 0.35 },
+  cl100k: { scripts: cl100k, foreign: 0.27, farForeign: 0.52 },
 };
