@@ -18,6 +18,7 @@ export type ActName =
   | "search"
   | "import"
   | "estimate"
+  | "prepare"
   | "core";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
@@ -45,7 +46,7 @@ export interface Job {
   readonly queries?: readonly string[];
   /** Bytes of text in the messages. */
   readonly payload?: number;
-  /** Of samples, where not all are meant. */
+  /** Of samples or transcripts, where not all are meant. */
   readonly kind?: string;
   /** How a list is narrowed. */
   readonly filter?: "none" | "filtered" | "text";

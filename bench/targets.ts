@@ -173,6 +173,27 @@ const reading: Target[] = [
   { what: '`import "skein"`', us: at("import", "entry", "skein"), goal: { kind: "at most", value: 100 } },
 ];
 
+const preparing: Target[] = [
+  {
+    what: "pipeline, 10k clean messages",
+    us: at("pipeline", "10k clean", "skein pipeline"),
+    against: at("pipeline", "10k clean", "naively chained"),
+    goal: { kind: "at most", value: 15 },
+  },
+  {
+    what: "pipeline, 10k damaged messages",
+    us: at("pipeline", "10k damaged", "skein pipeline"),
+    against: at("pipeline", "10k damaged", "naively chained"),
+    goal: { kind: "at most", value: 60 },
+  },
+  {
+    what: "… linear: 100k against ten times 10k, damaged",
+    us: at("pipeline", "100k damaged", "skein pipeline"),
+    against: at("pipeline", "10k damaged", "skein pipeline"),
+    goal: { kind: "within", times: 12 },
+  },
+];
+
 const counting: Target[] = [
   {
     what: "estimate the tokens of English text",
@@ -187,7 +208,7 @@ const counting: Target[] = [
   },
 ];
 
-export const targets: readonly Target[] = [...opening, ...appending, ...reading, ...counting];
+export const targets: readonly Target[] = [...opening, ...appending, ...reading, ...preparing, ...counting];
 
 /** How a goal stands: what to print as ratio, and how many times it is missed by (1 or less: reached; `null`: no goal). */
 export function judge(

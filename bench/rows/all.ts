@@ -9,6 +9,7 @@ import { row as load } from "./load.ts";
 import { row as openCompacted } from "./open-compacted.ts";
 import { row as openWhole } from "./open-whole.ts";
 import { row as page } from "./page.ts";
+import { row as pipeline } from "./pipeline.ts";
 import type { Row } from "./row.ts";
 import { row as search } from "./search.ts";
 import { row as start } from "./start.ts";
@@ -26,6 +27,7 @@ export const rows: readonly Row[] = [
   search,
   start,
   entry,
+  pipeline,
   estimate,
   core,
 ];

@@ -36,7 +36,7 @@ type Step = (
 ) => StepResult | Promise<StepResult>;
 
 /** Behind the reading of the context, in this order. The last word is always that of the validation. */
-const steps: readonly Step[] = [
+export const steps: readonly Step[] = [
   annotateInterSessionMessages,
   sanitizeImages,
   normalizeThinking,

@@ -1,0 +1,22 @@
+import { EntryIds } from "../src/transcript/derive.ts";
+import { steps } from "../src/transcript/pipeline/prepare.ts";
+import { readContext } from "../src/transcript/steps/read-context.ts";
+import { policy, transcriptOf } from "./pipeline.ts";
+import type { Acts } from "./side.ts";
+import { timedOften } from "./side.ts";
+
+/** The same steps naively chained: each is given a copy of its own, so that nobody can change what another has. */
+export const acts: Acts = {
+  prepare: async (job) => {
+    const messages = transcriptOf(job);
+    const record = new EntryIds().recorder("naive");
+    const ms = await timedOften(3, async () => {
+      let { messages: current } = readContext(structuredClone(messages) as typeof messages, { record });
+      for (const step of steps) {
+        ({ messages: current } = await step(structuredClone(current) as typeof current, { policy, record }));
+      }
+      return current;
+    });
+    return { ms };
+  },
+};

@@ -1,0 +1,19 @@
+import type { Row } from "./row.ts";
+import { inTurn } from "./row.ts";
+
+const sizes = { "10k": 10_000, "30k": 30_000, "100k": 100_000 } as const;
+const cases = (["clean", "damaged"] as const).flatMap((kind) =>
+  Object.entries(sizes).map(([name, size]) => ({ kind, name: `${name} ${kind}`, size })),
+);
+
+export const row: Row = {
+  name: "pipeline",
+  title: "Make a transcript fit its provider",
+  measure: (shop) =>
+    inTurn(cases, ({ kind, name, size }) => {
+      const count = shop.size(size);
+      const job = (folder: string) => ({ folder, kind, count });
+      const jobs = { pipeline: job, naive: job };
+      return shop.measure({ name, size: count, act: "prepare", runs: shop.runs(3), jobs });
+    }),
+};
