@@ -26,7 +26,7 @@ export const sides = {
   entry: { ...ours, name: "skein", durability: "", module: "entry" },
   core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
   pipeline: { ...ours, name: "skein pipeline", durability: "", module: "pipeline" },
-  naive: { ...ours, name: "naively chained", durability: "", module: "pipeline-naive", most: 10_000 },
+  naive: { ...ours, name: "naively chained", durability: "", module: "pipeline-naive" },
   tokens: { ...ours, name: "skein estimate", durability: "", module: "tokens" },
   tokenizer: { ...ours, name: "gpt-tokenizer", durability: "", module: "tokenizer" },
   jsonl: { ...jsonl, module: "peers/jsonl", sync: "full" },
