@@ -1,4 +1,4 @@
-import { cutText } from "../../core/text.ts";
+import { cutText, endOfText } from "../../core/text.ts";
 import { textTokens } from "../estimate-tokens.ts";
 
 /** Texts made shorter: the head and the tail stay, and a note between them says how much is gone. */
@@ -10,7 +10,7 @@ const shrinkBy = 0.8;
 export function shorten(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const head = cutText(text, Math.ceil(longest * headShare));
-  const tail = tailOf(text, Math.max(0, longest - head.length));
+  const tail = endOfText(text, Math.max(0, longest - head.length));
   // The tail goes on in the note's line, so that no line begins in it that did not begin in the text.
   return `${head}\n[… ${text.length - head.length - tail.length} characters left out …] ${tail}`;
 }
@@ -25,11 +25,4 @@ export function shortenToTokens(text: string, most: number): string {
     if (textTokens(short) <= most) return short;
   }
   return "";
-}
-
-/** The end of a text, not beginning with half of a surrogate pair. */
-function tailOf(text: string, length: number): string {
-  const from = text.length - length;
-  const unit = text.charCodeAt(from);
-  return text.slice(unit >= 0xdc00 && unit <= 0xdfff ? from + 1 : from);
 }
