@@ -3,7 +3,7 @@ import { stringifyJson } from "../../core/json.ts";
 import type { AssistantMessage, Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import { escapeToLine } from "../../core/text.ts";
 import { visibleMessage } from "../visible.ts";
-import { shorten } from "./shorten.ts";
+import { truncateText } from "./truncate-text.ts";
 
 /** Messages as plain text for a summariser. */
 
@@ -21,7 +21,7 @@ export function conversationText(message: ContextMessage): string | null {
       return assistantText(message);
     case "toolResult": {
       const name = label(message.toolName ?? "a tool");
-      const text = shorten(contentText(message.content), mostResultCharacters);
+      const text = truncateText(contentText(message.content), mostResultCharacters);
       return said(message.isError === true ? `Result of ${name}, failed` : `Result of ${name}`, text);
     }
     case "custom":
@@ -30,7 +30,7 @@ export function conversationText(message: ContextMessage): string | null {
       const code = message.exitCode === undefined ? "" : `, exit code ${message.exitCode}`;
       return said(
         `Shell command of the user${code}`,
-        `${message.command}\n${shorten(message.output, mostResultCharacters)}`,
+        `${message.command}\n${truncateText(message.output, mostResultCharacters)}`,
       );
     }
     case "branchSummary":
@@ -58,7 +58,7 @@ function assistantText(message: AssistantMessage): string | null {
 }
 
 function argumentsText(given: unknown): string {
-  return shorten(stringifyJson(given ?? {}), mostResultCharacters);
+  return truncateText(stringifyJson(given ?? {}), mostResultCharacters);
 }
 
 /** Images by what they are: a summariser reads text. */
@@ -79,7 +79,7 @@ function said(who: string, text: string): string {
 
 /** A name in brackets: one line, short, and it does not end the bracket. */
 function label(name: string): string {
-  return escapeFences(escapeToLine(shorten(name, mostNameCharacters))).replaceAll("]", ")");
+  return escapeFences(escapeToLine(truncateText(name, mostNameCharacters))).replaceAll("]", ")");
 }
 
 /** The tags that we put around what we give to a summariser or a model. */

@@ -10,7 +10,7 @@ import type { PromptParts } from "./prompts.ts";
 import { summariserSystem, summaryPrompt } from "./prompts.ts";
 import { withoutRequest } from "./request-under-way.ts";
 import type { SectionId } from "./sections.ts";
-import { shortenToTokens } from "./shorten.ts";
+import { truncateToTokens } from "./truncate-text.ts";
 
 /** The notes on one piece of a range: asked for, checked, and in safeguard mode asked for once more. */
 
@@ -62,7 +62,7 @@ async function askFor(
   { summarise, contextWindow, signal, spent }: PieceOptions,
 ): Promise<{ readonly text: string } | SummaryFailure> {
   const { summaryTokens } = compactionLimits(contextWindow);
-  const summary = parts.summary === null ? null : shortenToTokens(parts.summary, summaryTokens);
+  const summary = parts.summary === null ? null : truncateToTokens(parts.summary, summaryTokens);
   const request: SummaryRequest = {
     system: summariserSystem,
     prompt: summaryPrompt({ ...parts, summary, problems, mostCharacters: mostCharacters(summaryTokens) }),

@@ -7,7 +7,7 @@ const headShare = 0.7;
 const shrinkBy = 0.8;
 
 /** At most about so many characters, the note beside; the same string if it fits. */
-export function shorten(text: string, longest: number): string {
+export function truncateText(text: string, longest: number): string {
   if (text.length <= longest) return text;
   const head = cutText(text, Math.ceil(longest * headShare));
   const tail = endOfText(text, Math.max(0, longest - head.length));
@@ -16,12 +16,12 @@ export function shorten(text: string, longest: number): string {
 }
 
 /** At most so many tokens; nothing where not even the note fits. */
-export function shortenToTokens(text: string, most: number): string {
+export function truncateToTokens(text: string, most: number): string {
   const size = textTokens(text);
   if (size <= most) return text;
   let length = Math.floor((text.length * Math.max(0, most)) / size);
   for (; length > 0; length = Math.floor(length * shrinkBy)) {
-    const short = shorten(text, length);
+    const short = truncateText(text, length);
     if (textTokens(short) <= most) return short;
   }
   return "";
