@@ -1,6 +1,6 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { textOf } from "../../core/messages.ts";
-import { escapeFences } from "./conversation-text.ts";
+import { escapeTags } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { headingOf } from "./sections.ts";
 import { truncateText, truncateToTokens } from "./truncate-text.ts";
@@ -36,7 +36,7 @@ export function withRequest(summary: string, request: string | null, mostTokens:
   const rest = withoutRequest(summary);
   const text = request === null ? "" : truncateToTokens(truncateText(request, mostCharacters), mostTokens);
   if (text === "") return rest;
-  const quoted = escapeFences(text.toWellFormed())
+  const quoted = escapeTags(text.toWellFormed())
     .split(/\r\n|[\n\r\u2028\u2029]/)
     .map((line) => `> ${line}`);
   return `${rest}\n\n## ${heading}\n${quoted.join("\n")}`;

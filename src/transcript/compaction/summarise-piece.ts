@@ -4,7 +4,7 @@ import { askSummariser } from "./ask-summariser.ts";
 import type { SummaryCheck } from "./check-summary.ts";
 import { checkSummary, hasMostSections, isFine, problemsOf } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
-import { escapeFences } from "./conversation-text.ts";
+import { escapeTags } from "./conversation-text.ts";
 import { compactionLimits, mostSummaryCharacters } from "./limits.ts";
 import type { PromptParts } from "./prompts.ts";
 import { summariserSystem, summaryPrompt } from "./prompts.ts";
@@ -72,7 +72,7 @@ async function askFor(
   const answer = await askSummariser(summarise, request);
   const input = textTokens(request.system) + textTokens(request.prompt);
   spent(input, "text" in answer ? textTokens(answer.text) : 0);
-  return "text" in answer ? { text: withoutRequest(escapeFences(answer.text)) } : answer;
+  return "text" in answer ? { text: withoutRequest(escapeTags(answer.text)) } : answer;
 }
 
 /** What the summariser is told; in scripts with a token a character the check by tokens comes first. */
