@@ -1,9 +1,9 @@
 import { readImageHeader } from "../core/image-header.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, Content, TextBlock } from "../core/messages.ts";
+import type { TranscriptMessage } from "./contract.ts";
 import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./token-rates.ts";
-import type { VisibleMessage } from "./visible.ts";
 
 export { textTokens };
 
@@ -18,7 +18,7 @@ const longestSide = 1200;
 /** Of base64. The size of a JPEG stands behind its thumbnail and its colour profile. */
 const headerCharacters = 128 * 1024;
 
-export function estimateTokens(messages: readonly VisibleMessage[], vocabulary?: Vocabulary): number {
+export function estimateTokens(messages: readonly TranscriptMessage[], vocabulary?: Vocabulary): number {
   let tokens = 0;
   for (const { content } of messages) tokens += tokensPerMessage + contentTokens(content, vocabulary);
   return tokens;
