@@ -5,8 +5,6 @@ import type { TranscriptMessage } from "./contract.ts";
 import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./token-rates.ts";
 
-export { textTokens };
-
 /** About what a request's messages come to in tokens, where no provider has counted them. */
 
 const tokensPerMessage = 4;

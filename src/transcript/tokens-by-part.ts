@@ -1,6 +1,7 @@
 import { stringifyJson } from "../core/json.ts";
 import type { ContextMessage, TranscriptMessage } from "./contract.ts";
-import { estimateTokens, textTokens } from "./estimate-tokens.ts";
+import { estimateTokens } from "./estimate-tokens.ts";
+import { textTokens } from "./text-tokens.ts";
 import { visibleMessage } from "./visible.ts";
 
 /**

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
 import { truncateText, truncateToTokens } from "./truncate-text.ts";
 

@@ -1,4 +1,4 @@
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import { compactionLimits } from "./limits.ts";
 import { truncateToTokens } from "./truncate-text.ts";
 

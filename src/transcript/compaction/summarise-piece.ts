@@ -1,4 +1,4 @@
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import type { Summarise, SummaryFailure, SummaryRequest } from "./ask-summariser.ts";
 import { askSummariser } from "./ask-summariser.ts";
 import type { SummaryCheck } from "./check-summary.ts";

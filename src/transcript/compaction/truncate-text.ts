@@ -1,5 +1,5 @@
 import { cutText, endOfText } from "../../core/text.ts";
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 
 /** Texts made shorter: the head and the tail stay, and a note between them says how much is gone. */
 
