@@ -14,7 +14,7 @@ const reasons: Readonly<Record<Reason, string>> = {
 };
 
 /** What stands in for an image. */
-export function placeholder(image: ImageBlock | BlobRef, reason: Reason): string {
+export function imageStandIn(image: ImageBlock | BlobRef, reason: Reason): string {
   return `[image: ${described(image)}: ${reasons[reason]}]`;
 }
 
