@@ -2,6 +2,7 @@ import { readImageHeader } from "../core/image-header.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, Content, TextBlock } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
+import { longestSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./token-rates.ts";
 
@@ -11,8 +12,6 @@ const tokensPerMessage = 4;
 /** An image whose size cannot be seen: one of 1,200 × 750. */
 const tokensPerImage = 1200;
 const pixelsPerToken = 750;
-/** Larger ones are made smaller before they are sent. */
-const longestSide = 1200;
 /** Of base64. The size of a JPEG stands behind its thumbnail and its colour profile. */
 const headerCharacters = 128 * 1024;
 
