@@ -151,12 +151,14 @@ export async function contextForModel(
 ): Promise<ContextPayload> {
   const { modelInfo } = await import("./runtimes/models/model-table.ts");
   const { modelRequest } = await import("./runtimes/ai-sdk/model-request.ts");
+  const { shrinkImage } = await import("./runtimes/shrink-image.ts");
   const { xray } = await import("./sessions/xray.ts");
   const { contextWindow, maxOutput, vision } = settings ?? {};
   const table = modelInfo(model.provider, model.model, apiOf(model.provider, model.api));
   const info = { ...table, ...present({ contextWindow, maxOutput, vision }) };
   const seen = await xray(context, model, {
     ...known,
+    images: { shrink: shrinkImage, ...known.images },
     ...present({ contextWindow: info.contextWindow }),
     overrides: { ...settings?.overrides, ...(info.vision === false ? { images: null } : {}) },
   });
