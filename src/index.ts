@@ -33,4 +33,5 @@ export type {
 export type { ModelRef } from "./transcript/parse-model.ts";
 export { prepareTranscript } from "./transcript/pipeline/prepare.ts";
 export { type PolicyRequest, resolveTranscriptPolicy } from "./transcript/policy.ts";
+export { prunedResults } from "./transcript/steps/prune-context.ts";
 export type { TokensByPart } from "./transcript/tokens-by-part.ts";

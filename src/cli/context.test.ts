@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
+import sharp from "sharp";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
@@ -19,7 +20,7 @@ const assistantLine = (id: string, parentId: string, fields: object = {}) => ({
   message: { ...assistantMessage("Hi."), ...fields },
 });
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "skein-context-"));
   const write = (name: string, ...lines: object[]) =>
     writeFileSync(join(folder, name), sessionText(...lines));
@@ -36,6 +37,10 @@ beforeAll(() => {
     assistantLine("b", "a", { provider: "proxy" }),
     userLine("c", "b"),
   );
+  const wide = sharp({ create: { width: 2000, height: 20, channels: 3, background: "red" } });
+  const data = (await wide.png().toBuffer()).toString("base64");
+  const image = { type: "image", data, mimeType: "image/png" };
+  write("wide.jsonl", { ...userLine("a", null), message: { role: "user", content: [image] } });
   const evil = "\u001b[2J\u001b]0;owned\u0007 \u202eevil\r\n";
   write("hostile.jsonl", userLine("a", null, evil), userLine("b", "a", evil));
 });
@@ -45,6 +50,12 @@ const inFolder = (...args: string[]) => run(["context", ...args], { cwd: folder 
 const payload = async (...args: string[]) => JSON.parse((await inFolder(...args, "--json")).out);
 
 describe("context for a model", () => {
+  test("[IMG7] an image that is too large goes out smaller", async () => {
+    const { request, changes } = await payload("wide.jsonl", "--model", "openai/gpt-5");
+    expect(request.messages[0].content).toMatchObject([{ type: "image" }]);
+    expect(changes).toMatchObject([{ kind: "image_shrunk" }]);
+  });
+
   test("[CLI28] what goes out, its tokens by part, and the changes by step", async () => {
     const plain = await run(["context", "main.jsonl", "--model", "openai/gpt-5"]);
     expect(plain.out).toMatch(/^tokens {4}about \d+ of 400k \(<1%\)\n( {10}\w+ +\d+ {2}█+\n)+\n/m);

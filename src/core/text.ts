@@ -5,6 +5,13 @@ export function cutText(text: string, longest: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? longest - 1 : longest);
 }
 
+/** The last units of a text, at most so many, without splitting a surrogate pair. */
+export function endOfText(text: string, longest: number): string {
+  const from = Math.max(0, text.length - longest);
+  const unit = text.charCodeAt(from);
+  return text.slice(from > 0 && unit >= 0xdc00 && unit <= 0xdfff ? from + 1 : from);
+}
+
 /** Characters that control a terminal, break a line, or turn the direction of writing; tab and newline are not here. */
 const unprintable =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for

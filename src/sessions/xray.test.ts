@@ -6,9 +6,10 @@ import { anySigner } from "../../test/transcript/signer.ts";
 import type { SessionContext } from "../core/context.ts";
 import { SessionTree } from "../core/tree.ts";
 import { ContextPayloadSchema } from "../protocol/session-payloads.ts";
-import { estimateTokens, textTokens } from "../transcript/estimate-tokens.ts";
+import { estimateTokens } from "../transcript/estimate-tokens.ts";
 import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+import { textTokens } from "../transcript/text-tokens.ts";
 import { tokensByPart } from "../transcript/tokens-by-part.ts";
 import { ownModel, xray } from "./xray.ts";
 

@@ -1,4 +1,4 @@
-import { cutText } from "../core/text.ts";
+import { cutText, endOfText } from "../core/text.ts";
 
 /** A tool result may hold so many characters, over all its text blocks. */
 export const mostResultCharacters = 400_000;
@@ -41,12 +41,5 @@ function capText(text: string, note: string, longest: number): string {
   const room = longest - note.length;
   if (room < 2) return cutText(text, longest);
   const head = cutText(text, Math.ceil(room * 0.7));
-  return `${head}${note}${tailOf(text, room - head.length)}`;
-}
-
-/** The end of a text, not beginning with half of a surrogate pair. */
-export function tailOf(text: string, length: number): string {
-  const from = text.length - length;
-  const unit = text.charCodeAt(from);
-  return text.slice(unit >= 0xdc00 && unit <= 0xdfff ? from + 1 : from);
+  return `${head}${note}${endOfText(text, room - head.length)}`;
 }

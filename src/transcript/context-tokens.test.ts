@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AssistantMessage, Usage } from "../core/messages.ts";
 import { contextTokens } from "./context-tokens.ts";
+import type { TranscriptMessage } from "./contract.ts";
 import { estimateTokens } from "./estimate-tokens.ts";
-import type { VisibleMessage } from "./visible.ts";
 
-const said = (text: string, timestamp = 1): VisibleMessage => ({ role: "user", content: text, timestamp });
+const said = (text: string, timestamp = 1): TranscriptMessage => ({ role: "user", content: text, timestamp });
 const answer = (usage: Usage | undefined, more: Partial<AssistantMessage> = {}): AssistantMessage => ({
   role: "assistant",
   content: [{ type: "text", text: "An answer of some words." }],

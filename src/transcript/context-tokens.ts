@@ -1,7 +1,7 @@
 import type { AssistantMessage } from "../core/messages.ts";
+import type { TranscriptMessage } from "./contract.ts";
 import { estimateTokens } from "./estimate-tokens.ts";
 import type { Vocabulary } from "./token-rates.ts";
-import type { VisibleMessage } from "./visible.ts";
 
 export interface ContextTokens {
   readonly tokens: number;
@@ -19,7 +19,7 @@ export interface ContextTokensOptions {
 
 /** How large a context is: the provider's word for what it has seen, an estimate for what came after. */
 export function contextTokens(
-  messages: readonly VisibleMessage[],
+  messages: readonly TranscriptMessage[],
   { compactedAt = Number.NEGATIVE_INFINITY, vocabulary }: ContextTokensOptions = {},
 ): ContextTokens {
   const last = lastCounted(messages, compactedAt);
@@ -29,9 +29,9 @@ export function contextTokens(
 }
 
 /** The last message whose count holds; -1: none. The order counts: behind an old message there are only older ones. */
-function lastCounted(messages: readonly VisibleMessage[], compactedAt: number): number {
+function lastCounted(messages: readonly TranscriptMessage[], compactedAt: number): number {
   for (let index = messages.length - 1; index >= 0; index--) {
-    const message = messages[index] as VisibleMessage;
+    const message = messages[index] as TranscriptMessage;
     const time = message.timestamp ?? Number.NEGATIVE_INFINITY;
     if (message.timestamp !== undefined && time <= compactedAt) return -1;
     const isKnown = time > compactedAt || compactedAt === Number.NEGATIVE_INFINITY;

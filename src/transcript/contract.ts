@@ -72,6 +72,8 @@ export interface ImageLimits {
   /** Of a whole request; the oldest give way. */
   readonly maxCount: number;
   readonly maxTotalBytes: number;
+  /** Left out: any GIF is taken, animated ones too. */
+  readonly gif?: "still" | "none";
 }
 
 /**

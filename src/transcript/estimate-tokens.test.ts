@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { pngOf } from "../../test/support/images.ts";
 import type { ImageBlock } from "../core/messages.ts";
-import { estimateTokens, textTokens } from "./estimate-tokens.ts";
+import { estimateTokens } from "./estimate-tokens.ts";
+import { textTokens } from "./text-tokens.ts";
 
 const image = (data: string): ImageBlock => ({ type: "image", data, mimeType: "image/png" });
 const ofBlocks = (...content: Parameters<typeof estimateTokens>[0][number]["content"] & object[]) =>

@@ -1,11 +1,10 @@
 import { readImageHeader } from "../core/image-header.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { AssistantBlock, Content, TextBlock } from "../core/messages.ts";
+import type { TranscriptMessage } from "./contract.ts";
+import { longestSide } from "./policy.ts";
 import { textTokens } from "./text-tokens.ts";
 import type { Vocabulary } from "./token-rates.ts";
-import type { VisibleMessage } from "./visible.ts";
-
-export { textTokens };
 
 /** About what a request's messages come to in tokens, where no provider has counted them. */
 
@@ -13,12 +12,10 @@ const tokensPerMessage = 4;
 /** An image whose size cannot be seen: one of 1,200 × 750. */
 const tokensPerImage = 1200;
 const pixelsPerToken = 750;
-/** Larger ones are made smaller before they are sent. */
-const longestSide = 1200;
 /** Of base64. The size of a JPEG stands behind its thumbnail and its colour profile. */
 const headerCharacters = 128 * 1024;
 
-export function estimateTokens(messages: readonly VisibleMessage[], vocabulary?: Vocabulary): number {
+export function estimateTokens(messages: readonly TranscriptMessage[], vocabulary?: Vocabulary): number {
   let tokens = 0;
   for (const { content } of messages) tokens += tokensPerMessage + contentTokens(content, vocabulary);
   return tokens;

@@ -19,12 +19,21 @@ export interface PolicyRequest {
 
 type Rules = Omit<TranscriptPolicy, "provider" | "api" | "model">;
 
+/** Of an image, in pixels; larger ones are made smaller before they are sent. */
+export const longestSide = 1200;
 const mebibyte = 1024 * 1024;
-const image = { maxSide: 1200, maxBytes: 5 * mebibyte };
-const anthropicImages: ImageLimits = { ...image, maxCount: 100, maxTotalBytes: 20 * mebibyte };
-const googleImages: ImageLimits = { ...image, maxCount: 500, maxTotalBytes: 13 * mebibyte };
-const openaiImages: ImageLimits = { ...image, maxCount: 500, maxTotalBytes: 32 * mebibyte };
-const mistralImages: ImageLimits = { ...image, maxCount: 8, maxTotalBytes: 32 * mebibyte };
+const image = { maxSide: longestSide, maxBytes: 5 * mebibyte };
+/** Anthropic counts the base64. */
+const anthropicBytes = Math.floor((image.maxBytes * 3) / 4);
+const anthropicImages: ImageLimits = {
+  ...image,
+  maxBytes: anthropicBytes,
+  maxCount: 100,
+  maxTotalBytes: 20 * mebibyte,
+};
+const googleImages: ImageLimits = { ...image, gif: "none", maxCount: 500, maxTotalBytes: 13 * mebibyte };
+const openaiImages: ImageLimits = { ...image, gif: "still", maxCount: 500, maxTotalBytes: 32 * mebibyte };
+const mistralImages: ImageLimits = { ...image, gif: "still", maxCount: 8, maxTotalBytes: 32 * mebibyte };
 
 const anthropic: Rules = {
   sanitizeMode: "full",

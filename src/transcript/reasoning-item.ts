@@ -8,8 +8,9 @@ export interface ReasoningItem {
 export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
   if (signature === undefined || !signature.startsWith("{")) return null;
   try {
-    const item = JSON.parse(signature) as Partial<ReasoningItem> | null;
-    if (typeof item?.id !== "string" || !/^rs[A-Za-z0-9_-]{1,62}$/.test(item.id)) return null;
+    const item = JSON.parse(signature) as Partial<ReasoningItem & { type: unknown }> | null;
+    if (item?.type !== "reasoning") return null;
+    if (typeof item.id !== "string" || !/^rs[A-Za-z0-9_-]{1,62}$/.test(item.id)) return null;
     const sealed = item.encrypted_content;
     return typeof sealed === "string" && sealed !== "" ? { id: item.id, encrypted_content: sealed } : null;
   } catch {

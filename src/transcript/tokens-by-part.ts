@@ -1,6 +1,8 @@
 import { stringifyJson } from "../core/json.ts";
+import { blocksOf } from "./blocks-of.ts";
 import type { ContextMessage, TranscriptMessage } from "./contract.ts";
-import { estimateTokens, textTokens } from "./estimate-tokens.ts";
+import { estimateTokens } from "./estimate-tokens.ts";
+import { textTokens } from "./text-tokens.ts";
 import { visibleMessage } from "./visible.ts";
 
 /**
@@ -56,7 +58,8 @@ export function tokensByPart({ messages, context, system, tools, window }: Count
   for (const message of messages) {
     const own = partOfRole[message.role];
     parts[own] += emptyMessage;
-    for (const block of blocksOf(message)) parts[partOf(block, own, summaries)] += tokensOf(block);
+    for (const block of blocksOf<Block>(message.content))
+      parts[partOf(block, own, summaries)] += tokensOf(block);
   }
   const { summary, ...others } = parts;
   const counted = {
@@ -70,10 +73,6 @@ export function tokensByPart({ messages, context, system, tools, window }: Count
 }
 
 type Block = Exclude<TranscriptMessage["content"], string>[number];
-
-function blocksOf({ content }: TranscriptMessage): readonly Block[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
-}
 
 function partOf(block: Block, own: Part, summaries: ReadonlySet<string>): Part {
   switch (block.type) {

@@ -1,16 +1,9 @@
 import type { ContextMessage } from "../core/context.ts";
-import type {
-  AssistantMessage,
-  BashExecutionMessage,
-  ToolResultMessage,
-  UserMessage,
-} from "../core/messages.ts";
-
-/** The three roles that every provider knows. */
-export type VisibleMessage = UserMessage | AssistantMessage | ToolResultMessage;
+import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
+import type { TranscriptMessage } from "./contract.ts";
 
 /** How the model sees a message of the context; `null`: not at all. */
-export function visibleMessage(message: ContextMessage): VisibleMessage | null {
+export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
   switch (message.role) {
     case "user":
     case "assistant":

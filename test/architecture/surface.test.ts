@@ -31,6 +31,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "parseSession",
       "parseSessionId",
       "prepareTranscript",
+      "prunedResults",
       "resolveReference",
       "resolveTranscriptPolicy",
       "xray",

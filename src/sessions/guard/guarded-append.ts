@@ -12,6 +12,7 @@ import { KeyedMutex } from "../../core/mutex.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
 import { capTexts, mostResultCharacters } from "../../transcript/cap-texts.ts";
+import { missingResult } from "../../transcript/missing-result.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
@@ -47,8 +48,6 @@ const pathLimit = 200;
 /** A message with more calls than this is beyond any provider. */
 const mostCalls = 1000;
 const mostTries = 20;
-const syntheticText =
-  "[skein] No result was recorded for this call: the run was interrupted before it ended.";
 
 /**
  * The only way in for messages: calls are checked, results must answer one, calls left open get a synthetic result
@@ -263,15 +262,9 @@ async function imageToBlob(store: Store, scope: Scope, block: Block, notes: Guar
   };
 }
 
-function syntheticResult({ id, name }: ToolCallBlock): AppendItem {
-  const content = [{ type: "text" as const, text: syntheticText }];
+function syntheticResult(call: ToolCallBlock): AppendItem {
   const details = { skein: { synthetic: true } };
-  return {
-    draft: {
-      type: "message",
-      message: { role: "toolResult", toolCallId: id, toolName: name, content, details, isError: true },
-    },
-  };
+  return { draft: { type: "message", message: { ...missingResult(call), details } } };
 }
 
 function itemOf(message: MessageDraft, id: string | undefined): AppendItem {

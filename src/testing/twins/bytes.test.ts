@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { imageData } from "../../../test/support/twins.ts";
 import { decodeBase64, decodeProtoBytes } from "./base64.ts";
-import { measure } from "./count.ts";
+import { sizeOf } from "./count.ts";
 import { readImageHead } from "./image-bytes.ts";
 import { inPieces, sseEvent } from "./sse.ts";
 
@@ -68,11 +68,11 @@ describe("bytes and texts", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const length = Buffer.byteLength(JSON.stringify(value));
-        expect(measure(value).bytes).toBeLessThan(length * 2 + 10);
-        expect(measure({ value, deep: [{ "\ud800": 1 }] }).isWellFormed).toBe(false);
+        expect(sizeOf(value).bytes).toBeLessThan(length * 2 + 10);
+        expect(sizeOf({ value, deep: [{ "\ud800": 1 }] }).isWellFormed).toBe(false);
       }),
     );
-    expect(measure(["\ude00"]).isWellFormed).toBe(false);
-    expect(measure({ text: "a".repeat(1000) }).text).toBe(1004);
+    expect(sizeOf(["\ude00"]).isWellFormed).toBe(false);
+    expect(sizeOf({ text: "a".repeat(1000) }).text).toBe(1004);
   });
 });

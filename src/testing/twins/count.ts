@@ -1,7 +1,7 @@
 import type { ScriptedReply, ScriptedUsage } from "./contract.ts";
 
 /** What a request comes to. */
-export interface Measure {
+export interface RequestSize {
   /** About as many as its JSON has. */
   readonly bytes: number;
   /** Those of its texts and names alone. */
@@ -11,7 +11,7 @@ export interface Measure {
 }
 
 /** Goes through the value once, however deep it is. */
-export function measure(value: unknown): Measure {
+export function sizeOf(value: unknown): RequestSize {
   let bytes = 0;
   let text = 0;
   let isWellFormed = true;
@@ -49,7 +49,7 @@ export function usageOf(reply: ScriptedReply, prompt: number): ScriptedUsage {
   for (const block of reply.content) {
     if (block.type === "thinking") reasoning += tokensOf(Buffer.byteLength(block.thinking));
     else if (block.type === "text") output += tokensOf(Buffer.byteLength(block.text));
-    else output += tokensOf(measure(block.arguments).bytes + block.name.length);
+    else output += tokensOf(sizeOf(block.arguments).bytes + block.name.length);
   }
   const thought = reasoning === 0 ? {} : { reasoning };
   return { input: prompt, output: Math.max(1, output + reasoning), ...thought };

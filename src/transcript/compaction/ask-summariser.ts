@@ -1,5 +1,5 @@
 import { escapeToLine } from "../../core/text.ts";
-import { shorten } from "./shorten.ts";
+import { truncateText } from "./truncate-text.ts";
 
 /**
  * What is asked of a summariser.
@@ -81,5 +81,5 @@ function stopped(signal: AbortSignal | undefined): SummaryFailure {
 }
 
 function lineOf(text: string): string {
-  return escapeToLine(shorten(text, mostNoteCharacters));
+  return escapeToLine(truncateText(text, mostNoteCharacters));
 }

@@ -1,4 +1,4 @@
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import { mostSummaryCharacters } from "./limits.ts";
 import type { SectionId } from "./sections.ts";
 import { sections, sectionsIn } from "./sections.ts";

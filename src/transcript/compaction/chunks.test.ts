@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
-import { shorten, shortenToTokens } from "./shorten.ts";
+import { truncateText, truncateToTokens } from "./truncate-text.ts";
 
 const texts = fc.array(fc.string({ unit: "grapheme", maxLength: 200 }), { maxLength: 30 });
 const most = fc.integer({ min: 40, max: 300 });
@@ -16,7 +16,7 @@ describe("a range in pieces", () => {
     fc.assert(
       fc.property(texts, most, (all, limit) => {
         const chunks = [...chunksOf(all, limit)];
-        expect(chunks.flat()).toEqual(all.map((text) => shortenToTokens(text, limit - 1)));
+        expect(chunks.flat()).toEqual(all.map((text) => truncateToTokens(text, limit - 1)));
         for (const chunk of chunks)
           expect(textTokens(chunk.join("\n\n"))).toBeLessThanOrEqual(limit + chunk.length);
         expect(chunks.every((chunk) => chunk.length > 0)).toBe(true);
@@ -29,7 +29,7 @@ describe("a range in pieces", () => {
       fc.asyncProperty(texts, most, fc.integer({ min: 1, max: 7 }), async (all, limit, pageSize) => {
         const chunks: (readonly string[])[] = [];
         for await (const chunk of chunksBackwards(pagesOf(all, pageSize), limit)) chunks.push(chunk);
-        expect(chunks.toReversed().flat()).toEqual(all.map((text) => shortenToTokens(text, limit - 1)));
+        expect(chunks.toReversed().flat()).toEqual(all.map((text) => truncateToTokens(text, limit - 1)));
       }),
     );
   });
@@ -64,14 +64,14 @@ describe("a range in pieces", () => {
 
 describe("a text made shorter", () => {
   test("[CMP9] keeps head and tail, says how much is gone, and splits no character", () => {
-    expect(shorten("abcdefghij", 10)).toBe("abcdefghij");
-    expect(shorten("abcdefghijk", 10)).toBe("abcdefg\n[… 1 characters left out …] ijk");
+    expect(truncateText("abcdefghij", 10)).toBe("abcdefghij");
+    expect(truncateText("abcdefghijk", 10)).toBe("abcdefg\n[… 1 characters left out …] ijk");
     fc.assert(
       fc.property(
         fc.string({ unit: "grapheme", maxLength: 60 }),
         fc.integer({ min: 1, max: 50 }),
         (text, longest) => {
-          const short = shorten(text.toWellFormed(), longest);
+          const short = truncateText(text.toWellFormed(), longest);
           expect(short.isWellFormed()).toBe(true);
           expect(short.replace(/\n\[… \d+ characters left out …\] /, "").length).toBeLessThanOrEqual(
             Math.max(longest, text.length <= longest ? text.length : 0),
@@ -84,11 +84,11 @@ describe("a text made shorter", () => {
   test("[CMP9] by tokens too, down to nothing", () => {
     for (const text of ["word ".repeat(5000), "京都".repeat(5000), "a".repeat(50_000)]) {
       for (const limit of [1000, 100, 30]) {
-        const short = shortenToTokens(text, limit);
+        const short = truncateToTokens(text, limit);
         expect(textTokens(short)).toBeLessThanOrEqual(limit);
         expect(short).not.toBe("");
       }
-      expect(shortenToTokens(text, 0)).toBe("");
+      expect(truncateToTokens(text, 0)).toBe("");
     }
   });
 });

@@ -1,6 +1,6 @@
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import { compactionLimits } from "./limits.ts";
-import { shortenToTokens } from "./shorten.ts";
+import { truncateToTokens } from "./truncate-text.ts";
 
 /** A range that is too large for one request, in pieces. */
 
@@ -70,6 +70,6 @@ export async function* chunksBackwards(
 
 function fitted(text: string, most: number): { fitting: string; size: number } {
   // What joins it to the next one counts too.
-  const fitting = shortenToTokens(text, most - 1);
+  const fitting = truncateToTokens(text, most - 1);
   return { fitting, size: textTokens(fitting) + 1 };
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { assistant, conversation, result, user } from "../../../test/support/conversation.ts";
 import type { ContextMessage } from "../../core/context.ts";
 import type { AssistantMessage } from "../../core/messages.ts";
-import { conversationText, mostResultCharacters } from "./conversation-text.ts";
+import { conversationText, mostQuotedCharacters } from "./conversation-text.ts";
 import { summaryPrompt } from "./prompts.ts";
 
 const bash = {
@@ -59,7 +59,7 @@ describe("messages as text", () => {
       expect(text).toContain("begin");
       expect(text).toContain(" end");
       expect(text).toMatch(/\[… \d+ characters left out …\]/);
-      expect(text?.length).toBeLessThan(mostResultCharacters + 200);
+      expect(text?.length).toBeLessThan(mostQuotedCharacters + 200);
     }
     expect(conversationText(user(long))).toBe(`[User]: ${long}`);
   });
@@ -73,7 +73,7 @@ describe("messages as text", () => {
     "</focus>",
     "</summary>",
     "</known-files>",
-  ])("[CMP6] %j does not end a fence", (hostile) => {
+  ])("[CMP6] %j does not end a tag", (hostile) => {
     for (const message of [user(hostile), assistant(hostile), result("a", hostile)]) {
       expect(conversationText(message)).not.toContain("<");
     }

@@ -3,12 +3,12 @@ import { stringifyJson } from "../../core/json.ts";
 import type { AssistantMessage, Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import { escapeToLine } from "../../core/text.ts";
 import { visibleMessage } from "../visible.ts";
-import { shorten } from "./shorten.ts";
+import { truncateText } from "./truncate-text.ts";
 
 /** Messages as plain text for a summariser. */
 
 /** A result, or the arguments of a call, is given with so many characters; what people and the model said, whole. */
-export const mostResultCharacters = 2000;
+export const mostQuotedCharacters = 2000;
 const mostNameCharacters = 80;
 
 /** One text a message; `null`: the model does not see it, and neither does a summariser. */
@@ -21,7 +21,7 @@ export function conversationText(message: ContextMessage): string | null {
       return assistantText(message);
     case "toolResult": {
       const name = label(message.toolName ?? "a tool");
-      const text = shorten(contentText(message.content), mostResultCharacters);
+      const text = truncateText(contentText(message.content), mostQuotedCharacters);
       return said(message.isError === true ? `Result of ${name}, failed` : `Result of ${name}`, text);
     }
     case "custom":
@@ -30,7 +30,7 @@ export function conversationText(message: ContextMessage): string | null {
       const code = message.exitCode === undefined ? "" : `, exit code ${message.exitCode}`;
       return said(
         `Shell command of the user${code}`,
-        `${message.command}\n${shorten(message.output, mostResultCharacters)}`,
+        `${message.command}\n${truncateText(message.output, mostQuotedCharacters)}`,
       );
     }
     case "branchSummary":
@@ -58,7 +58,7 @@ function assistantText(message: AssistantMessage): string | null {
 }
 
 function argumentsText(given: unknown): string {
-  return shorten(stringifyJson(given ?? {}), mostResultCharacters);
+  return truncateText(stringifyJson(given ?? {}), mostQuotedCharacters);
 }
 
 /** Images by what they are: a summariser reads text. */
@@ -74,21 +74,21 @@ function blockText(block: TextBlock | ImageBlock): string {
 }
 
 function said(who: string, text: string): string {
-  return `[${who}]: ${escapeSpeakers(escapeFences(text.toWellFormed()))}`;
+  return `[${who}]: ${escapeSpeakers(escapeTags(text.toWellFormed()))}`;
 }
 
 /** A name in brackets: one line, short, and it does not end the bracket. */
 function label(name: string): string {
-  return escapeFences(escapeToLine(shorten(name, mostNameCharacters))).replaceAll("]", ")");
+  return escapeTags(escapeToLine(truncateText(name, mostNameCharacters))).replaceAll("]", ")");
 }
 
 /** The tags that we put around what we give to a summariser or a model. */
-const fences = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
-const fence = new RegExp(`<(?=[\\s/]{0,8}(?:${fences.join("|")})\\b)`, "gi");
+const tags = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
+const tagStart = new RegExp(`<(?=[\\s/]{0,8}(?:${tags.join("|")})\\b)`, "gi");
 
-/** No text begins or ends a fence of ours. */
-export function escapeFences(text: string): string {
-  return text.replace(fence, "&lt;");
+/** No text begins or ends a tag of ours. */
+export function escapeTags(text: string): string {
+  return text.replace(tagStart, "&lt;");
 }
 
 /** No line of a text passes for the beginning of somebody else's. */

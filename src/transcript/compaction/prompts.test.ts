@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import type { PromptParts } from "./prompts.ts";
 import { summariserSystem, summaryPrompt } from "./prompts.ts";
 import { sections } from "./sections.ts";

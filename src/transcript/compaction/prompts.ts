@@ -1,7 +1,7 @@
-import { escapeFences } from "./conversation-text.ts";
+import { escapeTags } from "./conversation-text.ts";
 import { sections } from "./sections.ts";
-import { shortenToTokens } from "./shorten.ts";
 import type { TouchedFiles } from "./touched-files.ts";
+import { truncateToTokens } from "./truncate-text.ts";
 
 /** What a summariser is told. */
 
@@ -57,7 +57,7 @@ export function summaryPrompt(parts: PromptParts): string {
   const summaryTag = order === "newer" ? "previous-summary" : "later-summary";
   return [
     `<conversation>\n${parts.conversation}\n</conversation>`,
-    ...(summary === null ? [] : [`<${summaryTag}>\n${escapeFences(summary)}\n</${summaryTag}>`]),
+    ...(summary === null ? [] : [`<${summaryTag}>\n${escapeTags(summary)}\n</${summaryTag}>`]),
     ...knownFiles(parts.files),
     summary === null ? tasks.first : tasks[order],
     ...(parts.splitTurn ? [splitTurnTask] : []),
@@ -65,7 +65,7 @@ export function summaryPrompt(parts: PromptParts): string {
     ...(instructions.trim() === ""
       ? []
       : [
-          `Mind this above all:\n<focus>\n${escapeFences(shortenToTokens(instructions, mostFocusTokens))}\n</focus>`,
+          `Mind this above all:\n<focus>\n${escapeTags(truncateToTokens(instructions, mostFocusTokens))}\n</focus>`,
         ]),
     ...(problems.length === 0
       ? []
@@ -86,6 +86,6 @@ function knownFiles(files: TouchedFiles | undefined): string[] {
   const named = (title: string, paths: readonly string[]) =>
     paths.slice(0, mostFilesNamed).map((path) => `${title} ${path}`);
   const lines = [...named("changed", files?.modifiedFiles ?? []), ...named("read", files?.readFiles ?? [])];
-  const text = escapeFences(shortenToTokens(lines.join("\n"), mostFilesTokens));
+  const text = escapeTags(truncateToTokens(lines.join("\n"), mostFilesTokens));
   return text === "" ? [] : [`<known-files>\n${text}\n</known-files>`];
 }

@@ -13,29 +13,6 @@ export interface RecoveryState {
   readonly compactions: number;
 }
 
-type Pruning = Readonly<Record<RecoveryState["pruning"], Measure>>;
-type Truncation = Readonly<Record<RecoveryState["truncation"], Pruning>>;
-type Compaction = Readonly<Record<RecoveryState["compaction"], Truncation>>;
-
-const first: Truncation = {
-  untried: { untried: "truncate_oversized", tried: "truncate_oversized" },
-  tried: { untried: "truncate_oversized", tried: "truncate_oversized" },
-};
-
-const measures: Readonly<Record<RecoveryState["oversized"], Compaction>> = {
-  waiting: { possible: first, spent: first },
-  settled: {
-    possible: {
-      untried: { untried: "compact", tried: "compact" },
-      tried: { untried: "compact", tried: "compact" },
-    },
-    spent: {
-      untried: { untried: "truncate", tried: "truncate" },
-      tried: { untried: "prune", tried: "give_up" },
-    },
-  },
-};
-
 /** How a run begins. */
 export function recoveryFor({
   hasOversizedResults,
@@ -53,7 +30,10 @@ export function recoveryFor({
 
 /** What to do now that the context does not fit. */
 export function nextMeasure(state: RecoveryState): Measure {
-  return measures[state.oversized][state.compaction][state.truncation][state.pruning];
+  if (state.oversized === "waiting") return "truncate_oversized";
+  if (state.compaction === "possible") return "compact";
+  if (state.truncation === "untried") return "truncate";
+  return state.pruning === "untried" ? "prune" : "give_up";
 }
 
 /**

@@ -28,7 +28,7 @@ describe("the request that a cut turn works on", () => {
     );
   });
 
-  test("[CMP16] stands in the summary once, ends no fence, and is short where it must be", () => {
+  test("[CMP16] stands in the summary once, ends no tag, and is short where it must be", () => {
     const copied = "## Goal\nx\n\n## The request under way\n> old\n\n## Decisions\ny";
     const text = withRequest(copied, "do </summary> it", 1000);
     expect(text).toBe("## Goal\nx\n\n## Decisions\ny\n\n## The request under way\n> do &lt;/summary> it");

@@ -1,9 +1,9 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { textOf } from "../../core/messages.ts";
-import { escapeFences } from "./conversation-text.ts";
+import { escapeTags } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { headingOf } from "./sections.ts";
-import { shorten, shortenToTokens } from "./shorten.ts";
+import { truncateText, truncateToTokens } from "./truncate-text.ts";
 
 /**
  * A cut inside a turn leaves the request behind that the turn works on. No summariser is trusted with it: it stands in
@@ -34,9 +34,9 @@ export function latestAsk(messages: readonly ContextMessage[]): string | null {
 /** The summary with the request behind it, and nowhere else. */
 export function withRequest(summary: string, request: string | null, mostTokens: number): string {
   const rest = withoutRequest(summary);
-  const text = request === null ? "" : shortenToTokens(shorten(request, mostCharacters), mostTokens);
+  const text = request === null ? "" : truncateToTokens(truncateText(request, mostCharacters), mostTokens);
   if (text === "") return rest;
-  const quoted = escapeFences(text.toWellFormed())
+  const quoted = escapeTags(text.toWellFormed())
     .split(/\r\n|[\n\r\u2028\u2029]/)
     .map((line) => `> ${line}`);
   return `${rest}\n\n## ${heading}\n${quoted.join("\n")}`;

@@ -1,16 +1,16 @@
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import type { Summarise, SummaryFailure, SummaryRequest } from "./ask-summariser.ts";
 import { askSummariser } from "./ask-summariser.ts";
 import type { SummaryCheck } from "./check-summary.ts";
 import { checkSummary, hasMostSections, isFine, problemsOf } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
-import { escapeFences } from "./conversation-text.ts";
+import { escapeTags } from "./conversation-text.ts";
 import { compactionLimits, mostSummaryCharacters } from "./limits.ts";
 import type { PromptParts } from "./prompts.ts";
 import { summariserSystem, summaryPrompt } from "./prompts.ts";
 import { withoutRequest } from "./request-under-way.ts";
 import type { SectionId } from "./sections.ts";
-import { shortenToTokens } from "./shorten.ts";
+import { truncateToTokens } from "./truncate-text.ts";
 
 /** The notes on one piece of a range: asked for, checked, and in safeguard mode asked for once more. */
 
@@ -62,7 +62,7 @@ async function askFor(
   { summarise, contextWindow, signal, spent }: PieceOptions,
 ): Promise<{ readonly text: string } | SummaryFailure> {
   const { summaryTokens } = compactionLimits(contextWindow);
-  const summary = parts.summary === null ? null : shortenToTokens(parts.summary, summaryTokens);
+  const summary = parts.summary === null ? null : truncateToTokens(parts.summary, summaryTokens);
   const request: SummaryRequest = {
     system: summariserSystem,
     prompt: summaryPrompt({ ...parts, summary, problems, mostCharacters: mostCharacters(summaryTokens) }),
@@ -72,7 +72,7 @@ async function askFor(
   const answer = await askSummariser(summarise, request);
   const input = textTokens(request.system) + textTokens(request.prompt);
   spent(input, "text" in answer ? textTokens(answer.text) : 0);
-  return "text" in answer ? { text: withoutRequest(escapeFences(answer.text)) } : answer;
+  return "text" in answer ? { text: withoutRequest(escapeTags(answer.text)) } : answer;
 }
 
 /** What the summariser is told; in scripts with a token a character the check by tokens comes first. */

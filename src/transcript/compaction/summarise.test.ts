@@ -8,7 +8,7 @@ import {
   user,
 } from "../../../test/support/conversation.ts";
 import type { ContextMessage } from "../../core/context.ts";
-import { textTokens } from "../estimate-tokens.ts";
+import { textTokens } from "../text-tokens.ts";
 import type { SummaryRequest } from "./ask-summariser.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { planCut } from "./plan-cut.ts";

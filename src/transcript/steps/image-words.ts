@@ -2,7 +2,7 @@ import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
 /** Why an image is not shown. */
-export type Reason = "unseen" | "old" | "surplus" | "missing" | "unreadable" | "large";
+export type Reason = "unseen" | "old" | "surplus" | "missing" | "unreadable" | "unsupported" | "large";
 
 const reasons: Readonly<Record<Reason, string>> = {
   unseen: "this model sees no images",
@@ -10,11 +10,12 @@ const reasons: Readonly<Record<Reason, string>> = {
   surplus: "left out, there are too many",
   missing: "could not be loaded",
   unreadable: "could not be read",
+  unsupported: "of a kind that this model does not take",
   large: "too large to be shown",
 };
 
 /** What stands in for an image. */
-export function placeholder(image: ImageBlock | BlobRef, reason: Reason): string {
+export function imageStandIn(image: ImageBlock | BlobRef, reason: Reason): string {
   return `[image: ${described(image)}: ${reasons[reason]}]`;
 }
 

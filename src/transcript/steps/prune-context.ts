@@ -42,7 +42,16 @@ export function pruneContext(
   return work.result;
 }
 
-/** What of a request's messages is pruned, for the next one to leave it so. */
+/**
+ * What of a request's messages is pruned, for the next one to leave it so.
+ *
+ * @example
+ * ```ts
+ * import { prunedResults, type PruningOptions } from "skein";
+ * const pruned = prunedResults([]); // the messages of the last request
+ * const pruning: PruningOptions = { mode: "cache-ttl", ttlMs: 300_000, lastCallAt: null, now: Date.now(), pruned };
+ * ```
+ */
 export function prunedResults(
   messages: readonly TranscriptMessage[],
 ): ReadonlyMap<string, "trimmed" | "cleared"> {

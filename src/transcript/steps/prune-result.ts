@@ -1,7 +1,6 @@
 import type { ToolResultMessage } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import { cutText } from "../../core/text.ts";
-import { tailOf } from "../cap-texts.ts";
+import { cutText, endOfText } from "../../core/text.ts";
 
 /** What becomes of one tool result that is pruned. */
 
@@ -22,7 +21,7 @@ export function trimmedContent({ content }: ToolResultMessage): Content | null {
   const text = textOf(content);
   if (text.length <= trimmedFrom) return null;
   const gone = text.length - headKept - tailKept;
-  const trimmed = `${cutText(text, headKept)}${noteOf(gone)}${tailOf(text, tailKept)}`;
+  const trimmed = `${cutText(text, headKept)}${noteOf(gone)}${endOfText(text, tailKept)}`;
   const images = content.filter((block) => block.type === "image").length;
   const seen = images === 0 ? [] : [{ type: "text" as const, text: imagesText(images) }];
   return [{ type: "text", text: trimmed }, ...seen];

@@ -60,7 +60,7 @@ function readUser(message: Extract<TranscriptMessage, { role: "user" }>, tell: T
 }
 
 function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
-  const blocks = blocksOf(message.content);
+  const blocks = anyBlocksOf(message.content);
   let changed = blocks !== message.content;
   const kept: Block[] = [];
   for (const block of blocks) {
@@ -77,7 +77,7 @@ function readBlocks<M extends TranscriptMessage>(message: M, tell: Tell): M {
 }
 
 /** Files written by others may hold a string, or nothing, where blocks belong. */
-function blocksOf(content: unknown): readonly Block[] {
+function anyBlocksOf(content: unknown): readonly Block[] {
   if (Array.isArray(content)) return content;
   return typeof content === "string" ? [{ type: "text", text: content }] : [];
 }

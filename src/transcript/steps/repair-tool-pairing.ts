@@ -2,10 +2,7 @@ import type { AssistantMessage, ToolCallBlock, ToolResultMessage } from "../../c
 import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive, inserted } from "../derive.ts";
-
-/** What stands for a result that was never recorded. */
-export const missingResultText =
-  "[skein] No result was recorded for this call: the run was interrupted before it ended.";
+import { missingResult } from "../missing-result.ts";
 
 /**
  * Step 5, and once more after the limit: each result directly behind its call, in the calls' order. Results that
@@ -104,7 +101,7 @@ function withResults(
       behind.push(named(found.message, block.name, tell));
     } else if (made) {
       tell("result_made", `The call of ${block.name} has no result; it gets one that says so.`, message);
-      behind.push(missingResult(block));
+      behind.push(inserted(missingResult(block)));
     } else {
       tell("call_removed", `The call of ${block.name} has no result and is dropped.`, message);
       gone.add(block);
@@ -120,9 +117,4 @@ function named(result: ToolResultMessage, toolName: string, tell: Tell): ToolRes
   if (result.toolName === toolName) return result;
   tell("result_renamed", `A result bears the name of its call, ${toolName}.`, result);
   return derive(result, { toolName });
-}
-
-function missingResult({ id, name }: ToolCallBlock): ToolResultMessage {
-  const content = [{ type: "text" as const, text: missingResultText }];
-  return inserted({ role: "toolResult", toolCallId: id, toolName: name, content, isError: true });
 }

@@ -4,7 +4,7 @@ import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
 import type { ImageSite } from "./image-sites.ts";
 import { firstRecent, hasImages, imageSites } from "./image-sites.ts";
-import { placeholder, removalNote } from "./image-words.ts";
+import { imageStandIn, removalNote } from "./image-words.ts";
 import type { Settled, Waiting } from "./settle-image.ts";
 import { settleImage } from "./settle-image.ts";
 
@@ -87,7 +87,7 @@ function withImages(
   for (const [index, { block, image }] of sites.entries()) {
     const one = settled[index] as Settled;
     if ("reason" in one) {
-      content[block] = { type: "text", text: placeholder(image, one.reason) };
+      content[block] = { type: "text", text: imageStandIn(image, one.reason) };
       tell("image_removed", removalNote(image, one.reason));
       continue;
     }

@@ -1,3 +1,4 @@
+import { isAnimatedGif } from "../../core/animated-gif.ts";
 import type { ImageHeader } from "../../core/image-header.ts";
 import { readImageHeader } from "../../core/image-header.ts";
 import type { BlobRef, ImageBlock } from "../../core/messages.ts";
@@ -36,7 +37,8 @@ export function* settleImage(
   const header = readImageHeader(found.bytes);
   if (header === null) return { reason: "unreadable" };
   const { block, done } = found;
-  if (fits(found.bytes, header, limits)) {
+  const isTaken = isOfTakenKind(found.bytes, header, limits);
+  if (isTaken && fits(found.bytes, header, limits)) {
     if (block?.mimeType === header.mimeType) return { image: block, bytes: found.bytes.length, done };
     if (image.mimeType !== header.mimeType)
       done.push(["image_retyped", `An image (${described(image)}) is ${header.mimeType} by its bytes.`]);
@@ -44,11 +46,23 @@ export function* settleImage(
   }
   const smaller = yield* shrunk(found.bytes, header, limits, port);
   const after = smaller === null ? null : readImageHeader(smaller);
-  if (smaller === null || after === null || !fits(smaller, after, limits)) return { reason: "large" };
+  if (smaller === null || after === null || !fits(smaller, after, limits))
+    return { reason: isTaken ? "large" : "unsupported" };
+  if (!isOfTakenKind(smaller, after, limits)) return { reason: "unsupported" };
   const size = `${header.width} × ${header.height}, ${sizeText(found.bytes.length)}`;
   const now = `${after.width} × ${after.height}, ${sizeText(smaller.length)}`;
-  done.push(["image_shrunk", `An image of ${size} was made smaller: ${now}.`]);
+  if (isTaken) done.push(["image_shrunk", `An image of ${size} was made smaller: ${now}.`]);
+  else
+    done.push([
+      "image_converted",
+      `An image (${header.mimeType}, ${size}) is ${after.mimeType} now: ${now}.`,
+    ]);
   return sent(smaller, after, done);
+}
+
+function isOfTakenKind(bytes: Uint8Array, { mimeType }: ImageHeader, { gif }: ImageLimits): boolean {
+  if (mimeType !== "image/gif" || gif === undefined) return true;
+  return gif === "still" && !isAnimatedGif(bytes);
 }
 
 function fits(bytes: Uint8Array, { width, height }: ImageHeader, limits: ImageLimits): boolean {

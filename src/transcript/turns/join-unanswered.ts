@@ -1,7 +1,7 @@
 import type { UserMessage } from "../../core/messages.ts";
+import { blocksOf } from "../blocks-of.ts";
 import type { TranscriptMessage } from "../contract.ts";
 import { isSaid, merged } from "../derive.ts";
-import { blocksOf } from "./blocks-of.ts";
 import type { TurnRule } from "./turn-rule.ts";
 
 /** Stands before what a person said and nobody answered: the run died, and more was said. */

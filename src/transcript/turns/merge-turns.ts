@@ -1,7 +1,7 @@
 import type { AssistantBlock, AssistantMessage, UserMessage } from "../../core/messages.ts";
+import { blocksOf } from "../blocks-of.ts";
 import type { TranscriptMessage } from "../contract.ts";
 import { merged } from "../derive.ts";
-import { blocksOf } from "./blocks-of.ts";
 import type { TurnRule } from "./turn-rule.ts";
 
 /** Consecutive turns of one role become one. */

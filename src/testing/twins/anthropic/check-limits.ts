@@ -1,5 +1,5 @@
 import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
-import type { Measure } from "../count.ts";
+import type { RequestSize } from "../count.ts";
 import { tokensOf } from "../count.ts";
 import { fieldsOf, listOf } from "../fields.ts";
 import { readImageHead } from "../image-bytes.ts";
@@ -16,7 +16,7 @@ const mostTokensOfImage = 1600;
 const headLength = 64 * 1024;
 
 /** "API overview" › Request size limits. */
-export function checkSize(request: TwinRequest, { bytes, isWellFormed }: Measure): Refusal | null {
+export function checkSize(request: TwinRequest, { bytes, isWellFormed }: RequestSize): Refusal | null {
   const size = Number(request.headers["content-length"] ?? bytes);
   if (size > mostBytes) {
     return refuse("request_too_large", "Request exceeds the maximum allowed number of bytes", 413);
@@ -45,7 +45,7 @@ export function checkLength(tokens: number, { contextWindow }: TwinLimits): Refu
 }
 
 /** What the prompt comes to, the base64 of its images left out. */
-export function promptTokens({ text }: Measure, images: readonly PlacedImage[]): number {
+export function promptTokens({ text }: RequestSize, images: readonly PlacedImage[]): number {
   let data = 0;
   let tokens = 0;
   for (const { source } of images) {

@@ -1,5 +1,5 @@
 import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
-import { measure } from "../count.ts";
+import { sizeOf } from "../count.ts";
 import type { Fields } from "../fields.ts";
 import { fieldsOf, listOf } from "../fields.ts";
 import { checkContent } from "./check-content.ts";
@@ -25,7 +25,7 @@ export function checkMessages(request: TwinRequest, limits: TwinLimits): Refusal
   const read = readMessages(body);
   if ("rule" in read) return read;
   const images = imagesOf(read.turns);
-  const size = measure(body);
+  const size = sizeOf(body);
   return (
     checkSize(request, size) ??
     checkContent(read) ??
@@ -43,7 +43,7 @@ export function checkMessages(request: TwinRequest, limits: TwinLimits): Refusal
 /** The tokens of a request that was taken. */
 export function countMessages(body: Fields): number {
   const read = readMessages(body);
-  return promptTokens(measure(body), "rule" in read ? [] : imagesOf(read.turns));
+  return promptTokens(sizeOf(body), "rule" in read ? [] : imagesOf(read.turns));
 }
 
 function readMessages(body: Fields): MessagesRequest | Refusal {

@@ -1,6 +1,6 @@
 import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
-import type { Measure } from "../count.ts";
-import { measure, tokensOf } from "../count.ts";
+import type { RequestSize } from "../count.ts";
+import { sizeOf, tokensOf } from "../count.ts";
 import type { Fields } from "../fields.ts";
 import { fieldsOf, listOf } from "../fields.ts";
 import { checkFields } from "./check-fields.ts";
@@ -24,7 +24,7 @@ const tokensOfImage = 258;
 export function checkGenerate(request: TwinRequest, limits: TwinLimits): Refusal | null {
   const body = fieldsOf(request.body);
   if (body === null) return refuse("body_form", "Invalid JSON payload received. Expected an object.");
-  const size = measure(body);
+  const size = sizeOf(body);
   const refusal = checkFields(request, body) ?? checkSize(request, size);
   if (refusal !== null) return refusal;
   const contents = parseContents(listOf(body.contents) ?? []);
@@ -44,11 +44,11 @@ export function checkGenerate(request: TwinRequest, limits: TwinLimits): Refusal
 /** The tokens of a request that was taken. */
 export function countContents(body: Fields): number {
   const contents = parseContents(listOf(body.contents) ?? []);
-  return promptTokens(measure(body), "rule" in contents ? [] : inlineDataOf(contents));
+  return promptTokens(sizeOf(body), "rule" in contents ? [] : inlineDataOf(contents));
 }
 
 /** Published refusal: "Request payload size exceeds the limit: … bytes." */
-function checkSize({ headers }: TwinRequest, { bytes, isWellFormed }: Measure): Refusal | null {
+function checkSize({ headers }: TwinRequest, { bytes, isWellFormed }: RequestSize): Refusal | null {
   if (Number(headers["content-length"] ?? bytes) > mostBytes) {
     return refuse("request_too_large", `Request payload size exceeds the limit: ${mostBytes} bytes.`);
   }
@@ -65,7 +65,7 @@ function checkLength(tokens: number, { contextWindow }: TwinLimits): Refusal | n
   return refuse("prompt_too_long", message);
 }
 
-function promptTokens({ text }: Measure, data: readonly PlacedData[]): number {
+function promptTokens({ text }: RequestSize, data: readonly PlacedData[]): number {
   let bytes = 0;
   for (const { blob } of data) if (typeof blob.data === "string") bytes += blob.data.length;
   return tokensOf(text - bytes) + data.length * tokensOfImage;
