@@ -50,7 +50,7 @@ function fitted(id: string, form: Form): string | null {
   }
   // pi keeps the id of the Responses API's item behind the call's own.
   const own = id.includes("|") ? id.slice(0, id.indexOf("|")) : id;
-  return own !== "" && own.length <= longest.kept ? own : null;
+  return own !== "" && own.length <= longest.kept && own.isWellFormed() ? own : null;
 }
 
 function hashed(original: string, turn: number, form: Form): string {

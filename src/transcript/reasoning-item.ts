@@ -6,7 +6,7 @@ export interface ReasoningItem {
 
 /** `null`: the signature is none, or nothing that could be sent back without being stored there. */
 export function readReasoningItem(signature: string | undefined): ReasoningItem | null {
-  if (signature === undefined || !signature.startsWith("{")) return null;
+  if (typeof signature !== "string" || !signature.startsWith("{")) return null;
   try {
     const item = JSON.parse(signature) as Partial<ReasoningItem & { type: unknown }> | null;
     if (item?.type !== "reasoning") return null;

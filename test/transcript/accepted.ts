@@ -9,8 +9,7 @@ import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
 import { visibleMessage } from "../../src/transcript/visible.ts";
 import type { Speaker } from "./conversation.ts";
-import { toolNames } from "./conversation.ts";
-import { shrunk, transcriptOf } from "./generate.ts";
+import { optionsOf, shrunk, transcriptOf } from "./generate.ts";
 import { requestOptions, ToWire } from "./to-wire.ts";
 import { twinSigner } from "./twin-signer.ts";
 
@@ -20,9 +19,8 @@ const overHttp = Math.min(runs, 100);
 const unsanitised = Math.min(runs, 2000);
 const minutes = Math.max(10, runs / 1000) * 60_000;
 
-/** Every third request asks for thinking, every second one says which tools are offered. */
+/** Every third request asks for thinking. */
 const levelOf = (seed: number) => (seed % 3 === 0 ? "high" : "off");
-const optionsOf = (seed: number) => (seed % 2 === 0 ? { tools: toolNames } : {});
 
 /**
  * The tests of one provider: thousands of transcripts, turned into its wire format by the AI SDK and put to its rules.

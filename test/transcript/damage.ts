@@ -14,6 +14,7 @@ const deep = (levels: number): Record<string, unknown> => {
 };
 
 const badIds: readonly [string, ...string[]] = [
+  "half\ud83d",
   "",
   "a b/c:d",
   "ü".repeat(50),
@@ -85,7 +86,16 @@ export const damages: Readonly<Record<string, Damage>> = {
       toolCallId: chance.pick(badIds),
     })),
   "bad names": editCalls((call, chance) => {
-    call.name = chance.pick(["", "has space", "x".repeat(80), "ünï", "gone_tool"]);
+    call.name = chance.pick([
+      "",
+      "has space",
+      "x".repeat(80),
+      "ünï",
+      "gone_tool",
+      "constructor",
+      "1read",
+      "-read",
+    ]);
   }),
   "names of results": (messages, chance) =>
     change(messages, chance, "toolResult", (message: ToolResultMessage) => ({
@@ -199,6 +209,53 @@ export const damages: Readonly<Record<string, Damage>> = {
           : message.content),
         ...Array.from({ length: 12 }, () => ({ type: "image" as const, data: png, mimeType: "image/png" })),
       ],
+    })),
+  "long results": (messages, chance) =>
+    change(messages, chance, "toolResult", (message: ToolResultMessage) => ({
+      ...message,
+      content: [{ type: "text", text: "long ".repeat(chance.between(800, 6000)) }, ...message.content],
+    })),
+  blobs: (messages, chance) =>
+    change(
+      messages,
+      chance,
+      chance.pick(["user", "toolResult", "assistant"]),
+      (message: ToolResultMessage) => ({
+        ...message,
+        content: [
+          {
+            type: "text",
+            text: chance.pick(["[image, kept elsewhere]", " "]),
+            skein: {
+              blob: {
+                sha256: chance.pick(["there", "gone"]),
+                bytes: 70,
+                mimeType: "image/png",
+                was: chance.pick(["image", "text"]),
+              },
+            },
+          },
+          ...(typeof message.content === "string"
+            ? [{ type: "text" as const, text: message.content as string }]
+            : message.content),
+        ],
+      }),
+    ),
+  "what others said of it": (messages, chance) =>
+    change(messages, chance, "assistant", (message: AssistantMessage) => ({
+      ...message,
+      model: "another",
+      skein: { providerMetadata: { google: { thoughtSignature: "x" }, openai: { itemId: "msg_1" } } },
+      content: message.content.map((block) => ({
+        ...block,
+        skein: {
+          providerMetadata: {
+            google: { thoughtSignature: "not ours" },
+            anthropic: { signature: "not ours" },
+            openai: { itemId: "rs_of_nobody", reasoningEncryptedContent: "x" },
+          },
+        },
+      })) as AssistantMessage["content"],
     })),
   "stray result": (messages, chance) =>
     void messages.splice(chance.below(messages.length + 1), 0, {

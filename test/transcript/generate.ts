@@ -1,6 +1,7 @@
 import type { ContextMessage } from "../../src/core/context.ts";
+import type { TranscriptOptions } from "../../src/transcript/contract.ts";
 import type { Signer } from "./conversation.ts";
-import { Conversation } from "./conversation.ts";
+import { Conversation, png, toolNames } from "./conversation.ts";
 import { damageNames, damages } from "./damage.ts";
 import { Chance } from "./random.ts";
 
@@ -19,6 +20,19 @@ export function transcriptOf(seed: number, signer: Signer): Generated {
   );
   for (const name of damage) if (messages.length > 0) damages[name]?.(messages, chance);
   return { messages, damage };
+}
+
+/** What a run may know beside the messages, in all mixtures. */
+export function optionsOf(seed: number): TranscriptOptions {
+  const blob = (sha256: string) => (sha256 === "there" ? Buffer.from(png, "base64") : null);
+  const pruning = { mode: "cache-ttl", ttlMs: 1000, lastCallAt: 0, now: 10_000 } as const;
+  return {
+    ...(seed % 2 === 0 ? { tools: toolNames } : {}),
+    ...(seed % 3 === 0 ? { contextWindow: seed % 9 === 0 ? 1000 : seed % 2 === 0 ? 8000 : 30_000 } : {}),
+    ...(seed % 5 < 2 ? { images: { blob } } : {}),
+    ...(seed % 7 === 0 ? { historyLimit: 1 + (seed % 3) } : {}),
+    ...(seed % 4 === 1 ? { pruning } : {}),
+  };
 }
 
 /** The words by which what users said can be found again. */

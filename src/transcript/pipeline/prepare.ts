@@ -50,9 +50,9 @@ export const steps: readonly Step[] = [
   repairToolPairing,
   // Once more: a result that was moved to its call may be an old one now.
   sanitizeImages,
+  moveResultImages,
   truncateToolResults,
   pruneContext,
-  moveResultImages,
   validateTurns,
 ];
 

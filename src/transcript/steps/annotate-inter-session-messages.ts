@@ -5,9 +5,8 @@ import type { Recorder } from "../derive.ts";
 import { annotated, derive, isAnnotated } from "../derive.ts";
 
 const mark = "[Inter-session message]";
-/** What tells in one fast look that a text has nothing of the kind. */
-const telling = "nter-session message]";
-const imitation = /^([^\S\n]*)(\[[Ii]nter-session message\])/gm;
+/** Its spellings without the first letter: a fast look tells that a text has none. */
+const spellings = ["nter-session message]", "nter-Session Message]", "NTER-SESSION MESSAGE]"];
 
 /**
  * Step 1: a message of another session says so in its first line, once. A line of any user's text that reads like
@@ -48,7 +47,29 @@ function withoutImitation(message: UserMessage): UserMessage {
 }
 
 function escaped(text: string): string {
-  return text.includes(telling) ? text.replace(imitation, "$1\\$2") : text;
+  return spellings.reduce(escapedSpelling, text);
+}
+
+/** A backslash before each that begins a line. Never looks twice at what lies between two of them. */
+function escapedSpelling(text: string, spelling: string): string {
+  let found = text.indexOf(spelling);
+  if (found === -1) return text;
+  const pieces: string[] = [];
+  let from = 0;
+  for (; found !== -1; found = text.indexOf(spelling, found + 1)) {
+    const opening = found - 2;
+    const isMark = text[opening] === "[" && (text[found - 1] === "I" || text[found - 1] === "i");
+    if (!isMark || !beginsLine(text, opening, from)) continue;
+    pieces.push(text.slice(from, opening), "\\");
+    from = opening;
+  }
+  return pieces.length === 0 ? text : `${pieces.join("")}${text.slice(from)}`;
+}
+
+function beginsLine(text: string, place: number, from: number): boolean {
+  let at = place - 1;
+  while (at >= from && text[at] !== "\n" && /\s/.test(text[at] ?? "")) at--;
+  return at < from ? from === 0 : text[at] === "\n";
 }
 
 function withFirstLine(message: UserMessage): UserMessage {
@@ -67,7 +88,9 @@ function firstLine({ provenance }: UserMessage): string {
     ["sourceChannel", provenance?.sourceChannel],
     ["sourceTool", provenance?.sourceTool],
   ] as const;
-  const known = parts.flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${quoted(value)}`]));
+  const known = parts.flatMap(([name, value]) =>
+    typeof value === "string" ? [`${name}=${quoted(value)}`] : [],
+  );
   return [mark, ...known].join(" ");
 }
 

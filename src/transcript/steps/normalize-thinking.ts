@@ -17,9 +17,12 @@ export function normalizeThinking(
   const changes: Change[] = [];
   let changed = false;
   const after = messages.map((message) => {
-    if (message.role !== "assistant" || !message.content.some(hasSomethingToCheck)) return message;
+    if (message.role !== "assistant" || !hasSomethingToCheck(message)) return message;
     const isOwn = isOf(message, policy);
-    const blocks = message.content.flatMap((block) => {
+    const { told, bare } = isOwn ? { told: false, bare: message } : withoutMetadata(message);
+    if (told)
+      changes.push(record("metadata_removed", "What another provider said of it does not go out.", message));
+    const blocks = bare.content.flatMap((block) => {
       const isCutOff =
         message.stopReason === "aborted" && block.type === "thinking" && !block.thinkingSignature;
       const { block: kept, kind, note } = isCutOff ? cutOff : normalized(block, isOwn, policy);
@@ -27,17 +30,32 @@ export function normalizeThinking(
       return kept === null ? [] : [kept];
     });
     const same =
-      blocks.length === message.content.length && blocks.every((block, at) => block === message.content[at]);
-    if (same) return message;
+      blocks.length === bare.content.length && blocks.every((block, at) => block === bare.content[at]);
+    if (same && !told) return message;
     changed = true;
-    return derive(message, { content: blocks });
+    return same ? bare : derive(bare, { content: blocks });
   });
   return { messages: changed ? after : messages, changes };
 }
 
-function hasSomethingToCheck(block: AssistantBlock): boolean {
-  if (block.type === "thinking") return true;
-  return block.type === "text" ? block.textSignature !== undefined : block.thoughtSignature !== undefined;
+function hasSomethingToCheck(message: AssistantMessage): boolean {
+  if (message.skein?.providerMetadata !== undefined) return true;
+  return message.content.some((block) => {
+    if (block.type === "thinking" || block.skein?.providerMetadata !== undefined) return true;
+    return block.type === "text" ? block.textSignature !== undefined : block.thoughtSignature !== undefined;
+  });
+}
+
+/** Signatures and ids of items lie in there too, by the provider's name; a name may be another's by chance. */
+function withoutMetadata(message: AssistantMessage): { told: boolean; bare: AssistantMessage } {
+  const has = (each: { skein?: { providerMetadata?: unknown } }) =>
+    each.skein?.providerMetadata !== undefined;
+  if (!has(message) && !message.content.some(has)) return { told: false, bare: message };
+  const strip = <T extends { skein?: { providerMetadata?: unknown } }>(each: T): T =>
+    has(each) ? { ...each, skein: { ...each.skein, providerMetadata: undefined } } : each;
+  const content = message.content.map(strip);
+  const { skein } = strip(message);
+  return { told: true, bare: derive(message, { content, ...(skein === undefined ? {} : { skein }) }) };
 }
 
 /** Whether this very model said it, over the same wire format. */

@@ -85,7 +85,7 @@ function anyBlocksOf(content: unknown): readonly Block[] {
 function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): Block | null {
   switch (block?.type) {
     case "text":
-      return readText(block, tell);
+      return readText(block, role, tell);
     case "image":
       if (role === "assistant") break;
       return typeof block.data === "string" ? block : unusable(block.type, tell);
@@ -105,9 +105,10 @@ function readBlock(block: Block, role: TranscriptMessage["role"], tell: Tell): B
   return unusable(String((block as { type?: unknown } | null)?.type), tell);
 }
 
-function readText(block: TextBlock, tell: Tell): TextBlock | null {
+function readText(block: TextBlock, role: TranscriptMessage["role"], tell: Tell): TextBlock | null {
   if (typeof block.text !== "string") return unusable(block.type, tell);
-  if (block.text.trim() !== "" || block.skein?.blob !== undefined) return repaired(block, "text", tell);
+  const isImage = role !== "assistant" && block.skein?.blob?.was === "image";
+  if (block.text.trim() !== "" || isImage) return repaired(block, "text", tell);
   tell("blank_text", "A blank text is left out.");
   return null;
 }

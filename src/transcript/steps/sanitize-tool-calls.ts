@@ -4,14 +4,15 @@ import type {
   ToolCallBlock,
   ToolResultMessage,
 } from "../../core/messages.ts";
+import { cutText } from "../../core/text.ts";
 import { CallIds } from "../call-ids.ts";
-import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { Api, Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
 import { deepest, isTooDeep } from "../well-formed.ts";
 
 interface Options {
-  readonly policy: Pick<TranscriptPolicy, "toolCallIds">;
+  readonly policy: Pick<TranscriptPolicy, "toolCallIds" | "api">;
   /** Names of the tools that are offered now; left out where they are not known. */
   readonly tools?: readonly string[];
   readonly record: Recorder;
@@ -34,7 +35,7 @@ export function sanitizeToolCalls(
     const tell = (kind: string, note: string) => changes.push(record(kind, note, message));
     const done =
       message.role === "assistant"
-        ? withCheckedCalls(message, offered, calls, tell)
+        ? withCheckedCalls(message, (call) => problemOf(call, offered, policy.api), calls, tell)
         : message.role === "toolResult"
           ? withIdOfCall(message, calls)
           : message;
@@ -48,7 +49,7 @@ type Tell = (kind: string, note: string) => void;
 
 function withCheckedCalls(
   message: AssistantMessage,
-  offered: ReadonlySet<string> | null,
+  problemWith: (call: ToolCallBlock) => string | null,
   calls: CallMatcher,
   tell: Tell,
 ): AssistantMessage {
@@ -57,7 +58,7 @@ function withCheckedCalls(
   let changed = false;
   const content = message.content.flatMap((block): AssistantBlock[] => {
     if (block.type !== "toolCall") return [block];
-    const problem = problemOf(block, offered);
+    const problem = problemWith(block);
     if (problem !== null) {
       changed = true;
       tell("call_removed", `A call is dropped: ${problem}.`);
@@ -78,15 +79,22 @@ function withIdOfCall(message: ToolResultMessage, calls: CallMatcher): ToolResul
   return toolCallId === message.toolCallId ? message : derive(message, { toolCallId });
 }
 
-function problemOf(call: ToolCallBlock, offered: ReadonlySet<string> | null): string | null {
+function problemOf(call: ToolCallBlock, offered: ReadonlySet<string> | null, api: Api): string | null {
   if (typeof call.id !== "string" || call.id === "") return "it has no id";
   if (typeof call.name !== "string" || call.name === "") return "it names no tool";
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(call.name)) return "its name is none that a tool may have";
+  if (!mayBeName(call.name, api))
+    return `${JSON.stringify(cutText(call.name, 40))} is no name that a tool may have`;
   const args: unknown = call.arguments;
   if (typeof args !== "object" || args === null || Array.isArray(args)) return "its arguments are no object";
   if (isTooDeep(args)) return `its arguments nest more than ${deepest} levels`;
   if (offered !== null && !offered.has(call.name)) return `${call.name} is not offered now`;
   return null;
+}
+
+/** Names of what every object has are lost on the way through the provider packages' tables. */
+function mayBeName(name: string, api: Api): boolean {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name) || name in {}) return false;
+  return api !== "google-generative-ai" || /^[A-Za-z_]/.test(name);
 }
 
 /** The calls of one message under one id, in order; `null`: dropped. */

@@ -18,9 +18,9 @@ const rules: Readonly<Record<TranscriptPolicy["turns"], readonly TurnRule[]>> = 
     mergeTurns("assistant"),
     endWithUser,
   ],
-  gemini: [dropEmptyTurns, joinUnanswered, mergeTurns("assistant"), endWithUser],
-  mistral: [dropEmptyTurns, joinUnanswered, endWithUser, separateToolAndUser],
-  any: [dropEmptyTurns, joinUnanswered, endWithUser],
+  gemini: [dropEmptyTurns, stripOpenCalls, joinUnanswered, mergeTurns("assistant"), endWithUser],
+  mistral: [dropEmptyTurns, stripOpenCalls, joinUnanswered, endWithUser, separateToolAndUser],
+  any: [dropEmptyTurns, stripOpenCalls, joinUnanswered, endWithUser],
 };
 
 /** The order of turns as the provider wants it; never an empty request, never one that ends in an assistant turn. */

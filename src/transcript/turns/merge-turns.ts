@@ -54,6 +54,6 @@ function mergedAssistant(group: readonly [AssistantMessage, ...AssistantMessage[
 }
 
 function isSigned(block: AssistantBlock): boolean {
-  if (block.type === "thinking") return true;
+  if (block.type === "thinking" || block.skein?.providerMetadata !== undefined) return true;
   return block.type === "text" ? block.textSignature !== undefined : block.thoughtSignature !== undefined;
 }
