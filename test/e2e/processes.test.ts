@@ -35,7 +35,7 @@ function node(args: string[], options: { env?: NodeJS.ProcessEnv; cwd?: string }
 describe("the skein command", () => {
   test("[CLI1] [CLI2] runs from source by plain node", () => {
     const { stdout, stderr, status } = node([bin, "context", sample, "--json"]);
-    expect(JSON.parse(stdout).request.messages).toHaveLength(2);
+    expect(JSON.parse(stdout).request.messages).toHaveLength(3);
     expect({ stderr, status }).toEqual({ stderr: "", status: 0 });
     expect(node([bin, "context", "./missing.jsonl"]).status).toBe(1);
     expect(node([bin, "nonsense"]).status).toBe(2);
