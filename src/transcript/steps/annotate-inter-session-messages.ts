@@ -5,7 +5,7 @@ import type { Recorder } from "../derive.ts";
 import { annotated, derive, isAnnotated } from "../derive.ts";
 
 const mark = "[Inter-session message]";
-/** Its spellings without the first letter: a fast look tells that a text has none. */
+/** Its spellings without the first letter. */
 const spellings = ["nter-session message]", "nter-Session Message]", "NTER-SESSION MESSAGE]"];
 
 /**
@@ -47,7 +47,8 @@ function withoutImitation(message: UserMessage): UserMessage {
 }
 
 function escaped(text: string): string {
-  return spellings.reduce(escapedSpelling, text);
+  // A bracket is rare, and looking for one is fast.
+  return text.includes("[I") || text.includes("[i") ? spellings.reduce(escapedSpelling, text) : text;
 }
 
 /** A backslash before each that begins a line. Never looks twice at what lies between two of them. */
