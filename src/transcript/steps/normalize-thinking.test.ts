@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import type { ThinkingBlock } from "../../core/messages.ts";
+import { EntryIds } from "../derive.ts";
+import { resolveTranscriptPolicy } from "../policy.ts";
+import { normalizeThinking } from "./normalize-thinking.ts";
+
+const record = new EntryIds().recorder("normalizeThinking");
+
+/** What is left of a thinking block that this model itself made. */
+function left(provider: string, model: string, block: Omit<ThinkingBlock, "type">) {
+  const policy = resolveTranscriptPolicy({ provider, model });
+  const content = [{ type: "thinking" as const, ...block }];
+  const { messages } = normalizeThinking([{ role: "assistant", provider, model, content }], {
+    policy,
+    record,
+  });
+  return messages[0]?.content;
+}
+
+test.each([
+  ["a signature in base64", { thinking: "Hm.", thinkingSignature: "c2ln" }, 1],
+  ["another signature", { thinking: "Hm.", thinkingSignature: "sig-1" }, 0],
+  ["none", { thinking: "Hm." }, 0],
+  ["an empty text", { thinking: "", thinkingSignature: "c2ln" }, 0],
+])("[TR5] Claude served by Google keeps thinking only as Google takes it: %s", (_, block, count) => {
+  expect(left("google", "claude-sonnet-4-5", block)).toHaveLength(count);
+});
+
+test("[TR5] what another provider said of an answer does not go out with it", () => {
+  const policy = resolveTranscriptPolicy({ provider: "google", model: "gemini-3-pro-preview" });
+  const skein = { providerMetadata: { google: { thoughtSignature: "x" } } };
+  const call = { type: "toolCall" as const, id: "a", name: "read", arguments: {}, skein };
+  const message = {
+    role: "assistant" as const,
+    provider: "gproxy",
+    model: "gemini-3",
+    content: [call],
+    skein,
+  };
+  const { messages, changes } = normalizeThinking([message], { policy, record });
+  expect(JSON.stringify(messages)).not.toContain("thoughtSignature");
+  expect(changes.map(({ kind }) => kind)).toEqual(["metadata_removed"]);
+});
