@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { textTokens } from "../src/transcript/estimate-tokens.ts";
+import { textTokens } from "../src/transcript/text-tokens.ts";
 import type { Acts, Figures, Job } from "./side.ts";
 import { timedOften } from "./side.ts";
 
