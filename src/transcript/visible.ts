@@ -5,6 +5,7 @@ import type {
   ToolResultMessage,
   UserMessage,
 } from "../core/messages.ts";
+import { escapeSummaryFence } from "./fences.ts";
 
 /** The three roles that every provider knows. */
 export type VisibleMessage = UserMessage | AssistantMessage | ToolResultMessage;
@@ -39,8 +40,9 @@ function asUser(content: UserMessage["content"], timestamp: number | undefined):
   return { role: "user", content, ...(timestamp === undefined ? {} : { timestamp }) };
 }
 
+/** Whoever wrote it, a hook, a person or another program: a summary does not end before we end it. */
 function summaryText(lead: string, summary: string): string {
-  return `${lead}\n<summary>\n${summary}\n</summary>`;
+  return `${lead}\n<summary>\n${escapeSummaryFence(summary)}\n</summary>`;
 }
 
 function commandText(message: BashExecutionMessage): string {

@@ -2,6 +2,7 @@ import type { ContextMessage } from "../../core/context.ts";
 import { stringifyJson } from "../../core/json.ts";
 import type { AssistantMessage, Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import { escapeToLine } from "../../core/text.ts";
+import { escapeFences } from "../fences.ts";
 import { visibleMessage } from "../visible.ts";
 import { shorten } from "./shorten.ts";
 
@@ -80,15 +81,6 @@ function said(who: string, text: string): string {
 /** A name in brackets: one line, short, and it does not end the bracket. */
 function label(name: string): string {
   return escapeFences(escapeToLine(shorten(name, mostNameCharacters))).replaceAll("]", ")");
-}
-
-/** The tags that we put around what we give to a summariser or a model. */
-const fences = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
-const fence = new RegExp(`<(?=[\\s/]{0,8}(?:${fences.join("|")})\\b)`, "gi");
-
-/** No text begins or ends a fence of ours. */
-export function escapeFences(text: string): string {
-  return text.replace(fence, "&lt;");
 }
 
 /** No line of a text passes for the beginning of somebody else's. */

@@ -1,4 +1,4 @@
-import { escapeFences } from "./conversation-text.ts";
+import { escapeFences } from "../fences.ts";
 import { sections } from "./sections.ts";
 import { shortenToTokens } from "./shorten.ts";
 import type { TouchedFiles } from "./touched-files.ts";

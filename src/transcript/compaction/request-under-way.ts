@@ -1,6 +1,6 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { textOf } from "../../core/messages.ts";
-import { escapeFences } from "./conversation-text.ts";
+import { escapeFences } from "../fences.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { headingOf } from "./sections.ts";
 import { shorten, shortenToTokens } from "./shorten.ts";
