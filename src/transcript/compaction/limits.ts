@@ -9,6 +9,9 @@ const recentShare = 0.4;
 /** Of the reserve, what a summary may take. */
 const summaryShare = 0.8;
 
+/** In a smaller window there is no room for our own instructions to a summariser, and for a conversation. */
+export const leastWindow = 2000;
+
 /** A longer summary is no summary. */
 export const mostSummaryCharacters = 16_000;
 

@@ -29,7 +29,15 @@ export interface SummaryOptions {
   readonly older?: AsyncIterable<readonly ContextMessage[]>;
 }
 
-/** What the summariser was given and gave, in tokens, by our own estimate. */
+/**
+ * What the summariser was given and gave, in tokens, by our own estimate.
+ *
+ * @example
+ * ```ts
+ * import type { SummaryUsage } from "skein/store";
+ * const total = ({ input, output }: SummaryUsage) => input + output;
+ * ```
+ */
 export interface SummaryUsage {
   readonly requests: number;
   readonly input: number;
