@@ -655,6 +655,13 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
     const two = await compactIt(store, session, diligent().summarise);
     expect(two).toMatchObject({ summary: expect.stringMatching(/under way\n> NEW-REQUEST$/) });
     expect(JSON.stringify(two)).not.toContain("OLD-REQUEST");
+    await add(store, answered("done"), said("LAST-REQUEST"), ...steps(80));
+    const hooks = new HookRegistry();
+    hooks.on("before_compaction", ({ isCut }) => ({ summary: `By a hook, cut: ${isCut}.` }));
+    const options = { ...base, contextWindow: window, summarise: diligent().summarise };
+    expect(await compactSession({ store, hooks }, scope, session, options)).toMatchObject({
+      summary: "By a hook, cut: true.\n\n## The request under way\n> LAST-REQUEST",
+    });
     await store.close();
   });
 

@@ -4,9 +4,15 @@ import { checkSummary } from "../transcript/compaction/check-summary.ts";
 import { compactionLimits } from "../transcript/compaction/limits.ts";
 import type { CutPlan } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
-import type { Summary, SummaryUsage } from "../transcript/compaction/summarise.ts";
+import {
+  noAsks,
+  requestUnderWay,
+  withEarlier,
+  withRequest,
+} from "../transcript/compaction/request-under-way.ts";
+import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compaction/summarise.ts";
 import { makeSummary } from "../transcript/compaction/summarise.ts";
-import { filesIn, filesOf, withFiles } from "../transcript/compaction/touched-files.ts";
+import { filesIn, filesOf, noFiles, withFiles } from "../transcript/compaction/touched-files.ts";
 import type { CompactionHooks } from "./compaction-hooks.ts";
 import type { CompactionNotDone, CompactionOptions } from "./compaction-outcome.ts";
 import { notDone } from "./compaction-outcome.ts";
@@ -36,7 +42,7 @@ export async function summaryFor(
   const made =
     asked.summary === null
       ? await makeSummary(plan, { ...options, files, ...older })
-      : given(asked.summary, withFiles(files, filesIn(plan.toSummarise)), options);
+      : await given(asked.summary, plan, { ...options, files, ...older });
   if ("failure" in made) return notDone(made.failure, made.note);
   const replaced = plan.tokensBefore - plan.tokensKept + made.olderTokens;
   // Where a hook gave the summary of a cut context, nobody has counted what is replaced.
@@ -51,22 +57,35 @@ export function summaryMessage(summary: string): ContextMessage {
   return { role: "compactionSummary", summary, timestamp: 0 };
 }
 
-/** A summary that a hook gave: in any shape, but not nothing, and no longer than the summariser's may be. */
-function given(
+/**
+ * A summary that a hook gave: in any shape, but not nothing, and no longer than the summariser's may be. What the turn
+ * works on is added to it as it is to any other.
+ */
+async function given(
   summary: string,
-  files: Summary["files"],
-  { contextWindow }: Pick<CompactionOptions, "contextWindow">,
-): Summary | SummaryFailure {
-  const text = summary.toWellFormed();
-  const { summaryTokens } = compactionLimits(contextWindow);
-  const { isBlank, isTooLong } = checkSummary(text, { summaryTokens, ask: null });
+  plan: CutPlan,
+  { contextWindow, files = noFiles, older }: Pick<SummaryOptions, "contextWindow" | "files" | "older">,
+): Promise<Summary | SummaryFailure> {
+  const { summaryTokens, requestTokens } = compactionLimits(contextWindow);
+  const said = summary.toWellFormed();
+  const { isBlank, isTooLong } = checkSummary(said, { summaryTokens, ask: null });
   if (isBlank) return { failure: "empty", note: "the summary that a hook gave is empty" };
   if (isTooLong)
     return {
       failure: "too_long",
-      note: `the summary that a hook gave is too long: ${text.length} characters`,
+      note: `the summary that a hook gave is too long: ${said.length} characters`,
     };
-  return { text, files, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
+  const request = plan.splitTurn ? await requestIn(plan, older) : null;
+  const text = request === null ? said : withRequest(said, request, requestTokens);
+  const touched = withFiles(files, filesIn(plan.toSummarise));
+  return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
+}
+
+/** All of the older part is read, so that a redaction in it shows. */
+async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
+  let asks = withEarlier(noAsks, plan.toSummarise);
+  for await (const messages of older ?? []) asks = withEarlier(asks, messages);
+  return requestUnderWay(plan, asks);
 }
 
 async function previousDetails(

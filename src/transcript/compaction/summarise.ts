@@ -3,6 +3,7 @@ import type { Summarise, SummaryFailure } from "./ask-summariser.ts";
 import type { CompactionMode } from "./chunks.ts";
 import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
 import { conversationText } from "./conversation-text.ts";
+import { compactionLimits } from "./limits.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens } from "./plan-cut.ts";
 import type { PromptParts } from "./prompts.ts";
@@ -57,9 +58,6 @@ export interface Summary {
   readonly olderTokens: number;
 }
 
-/** The share of the window that the request under way may take in a summary. */
-const requestShare = 0.05;
-
 /** The summary of a plan, or why there is none. Rejects only where `older` does. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new Gathered(plan, options);
@@ -86,8 +84,8 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
     retried ||= made.retried;
   }
   if (notes === null) return { failure: "nothing_said", note: "nothing in the range is seen by a model" };
-  const most = Math.floor(options.contextWindow * requestShare);
-  const text = withRequest(notes.text, requestUnderWay(plan, gathered.asks), most);
+  const { requestTokens } = compactionLimits(options.contextWindow);
+  const text = withRequest(notes.text, requestUnderWay(plan, gathered.asks), requestTokens);
   const { files, usage, olderTokens } = gathered;
   return { text, chunks, retried, missing: notes.missing, files, usage, olderTokens };
 }
