@@ -1,6 +1,11 @@
 export { createStore, type StoreOptions } from "./compose.ts";
-export { compactSession } from "./sessions/compact-session.ts";
-export type { CompactionOptions, CompactionOutcome } from "./sessions/compaction-outcome.ts";
+export { type CompactionDeps, compactSession } from "./sessions/compact-session.ts";
+export type {
+  CompactionDone,
+  CompactionNotDone,
+  CompactionOptions,
+  CompactionOutcome,
+} from "./sessions/compaction-outcome.ts";
 export type {
   Appended,
   AppendItem,
@@ -36,3 +41,4 @@ export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 export type { FilesUpkeep } from "./store/files/upkeep.ts";
 export type { Summarise, SummaryRequest } from "./transcript/compaction/ask-summariser.ts";
+export type { SummaryUsage } from "./transcript/compaction/summarise.ts";

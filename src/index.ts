@@ -18,6 +18,7 @@ export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
+export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type {
   Api,

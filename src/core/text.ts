@@ -32,3 +32,12 @@ function escaped(char: string): string {
     .map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`)
     .join("");
 }
+
+/** What a thrown value says; it may be anything at all, and asking it may throw again. */
+export function thrownText(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error);
+  } catch {
+    return "something without words was thrown";
+  }
+}

@@ -12,8 +12,10 @@ import type { SessionRecord, Store } from "../store/contract.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { Summarise } from "../transcript/compaction/ask-summariser.ts";
+import { textTokens } from "../transcript/text-tokens.ts";
 import { compactSession } from "./compact-session.ts";
-import type { CompactionHooks, CompactionOptions } from "./compaction-outcome.ts";
+import type { CompactionOptions } from "./compaction-outcome.ts";
+import { HookRegistry, HookStop } from "./hooks.ts";
 
 const scope = { userId: "ann", agentId: "main" };
 // Keeps about 4,000 tokens.
@@ -57,7 +59,7 @@ async function begin(store: Store): Promise<SessionRecord> {
   return session;
 }
 
-async function memory(hooks?: CompactionHooks) {
+async function memory(hooks?: HookRegistry) {
   const store = createMemoryStore();
   const session = await begin(store);
   const compact = (options: Partial<CompactionOptions> & Pick<CompactionOptions, "summarise">) =>
@@ -176,9 +178,13 @@ describe("compacting a session", () => {
 });
 
 describe("hooks around a compaction", () => {
-  test("[CMP18] one may call it off, by word or by error, and nothing is asked or written", async () => {
-    for (const before of [async () => ({ cancel: "not now" }), () => Promise.reject(new Error("not now"))]) {
-      const { compact, ids } = await memory({ before });
+  test("[CMP18] one may call it off, by word or by a stop, and nothing is asked or written", async () => {
+    const byWord = new HookRegistry();
+    byWord.on("before_compaction", () => ({ cancel: "not now" }));
+    const byStop = new HookRegistry();
+    byStop.on("before_compaction", () => Promise.reject(new HookStop("not now")));
+    for (const hooks of [byWord, byStop]) {
+      const { compact, ids } = await memory(hooks);
       const { requests, summarise } = diligent();
       const outcome = await compact({ summarise });
       expect(outcome).toMatchObject({
@@ -191,28 +197,115 @@ describe("hooks around a compaction", () => {
   });
 
   test("[CMP18] one may give the summary, and is told what came of it", async () => {
-    const told: unknown[] = [];
-    const { store, compact } = await memory({
-      before: async ({ toSummarise }) => ({ summary: `${toSummarise.length} messages` }),
-      after: async (done) => void told.push(done),
+    const hooks = new HookRegistry();
+    const events: unknown[] = [];
+    hooks.on("before_compaction", ({ messages, ...event }) => {
+      events.push(event);
+      return { summary: `${messages.length} messages` };
     });
+    hooks.on("after_compaction", (event) => void events.push(event) as undefined);
+    const { store, compact } = await memory(hooks);
     const { requests, summarise } = diligent();
     const outcome = await compact({ summarise });
-    expect(outcome).toMatchObject({ done: true, chunks: 0 });
-    expect([requests, told]).toEqual([[], [outcome]]);
+    if (!outcome.done) throw new Error(outcome.note);
+    expect(outcome).toMatchObject({ chunks: 0, summary: "12 messages" });
+    const { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;
+    const ctx = { userId: "ann", agentId: "main", sessionId: "s" };
+    expect(events).toEqual([
+      { firstKeptEntryId, tokensBefore, previousSummary: null, isCut: false, summary: null, ctx },
+      { entryId, summary, firstKeptEntryId, tokensBefore, tokensAfter, ctx },
+    ]);
+    expect(requests).toEqual([]);
     const context = await store.sessions.context(scope, "s");
     expect(context?.messages[0]).toMatchObject({ summary: "12 messages" });
     const entry = await store.sessions.entry(scope, "s", context?.entryIds[0] ?? "");
     expect(entry).toMatchObject({ fromHook: true });
+    await compact({ summarise, contextWindow: 4000, ctx: { ...ctx, channel: "slack" } });
+    expect(events[2]).toMatchObject({ ctx: { channel: "slack" }, previousSummary: "12 messages" });
   });
 
-  test("[CMP18] an empty summary of a hook is none, and a hook that fails afterwards changes nothing", async () => {
-    const empty = await memory({ before: async () => ({ summary: " " }) });
-    expect(await empty.compact(diligent())).toMatchObject({ done: false, reason: "empty" });
-    expect(await empty.ids()).toEqual(allIds);
-    const late = await memory({ after: () => Promise.reject(new Error("late")) });
+  test.each<[string, string, object]>([
+    ["an empty one", " ", { done: false, reason: "empty" }],
+    ["one of too many characters", "x".repeat(16_001), { done: false, reason: "too_long" }],
+    ["one of too many tokens", textOfTokens(2100), { done: false, reason: "too_long" }],
+  ])("[CMP18] %s is no summary, as it would be none of the summariser's", async (_, summary, expected) => {
+    const hooks = new HookRegistry();
+    hooks.on("before_compaction", () => ({ summary }));
+    const { compact, ids } = await memory(hooks);
+    expect(await compact(diligent())).toMatchObject(expected);
+    expect(await ids()).toEqual(allIds);
+  });
+
+  const wordless = Object.create(null) as unknown;
+  test.each<[string, () => unknown, readonly string[]]>([
+    ["nothing in it", () => ({}), []],
+    ["a number for a summary", () => ({ summary: 5 }), ["before_compaction"]],
+    ["no object", () => "x", ["before_compaction"]],
+    [
+      "an error",
+      () => {
+        throw wordless;
+      },
+      ["before_compaction", "after_compaction"],
+    ],
+  ])("[CMP18] one that answers with %s is passed over", async (_, hook, expected) => {
+    const reported: unknown[] = [];
+    const hooks = new HookRegistry((name) => void reported.push(name));
+    hooks.on("before_compaction", hook as never);
+    hooks.on("after_compaction", hook as never);
+    const { compact } = await memory(hooks);
+    const { requests, summarise } = diligent();
+    const outcome = await compact({ summarise });
+    expect(outcome).toMatchObject({ done: true, chunks: requests.length });
+    expect(outcome).not.toHaveProperty("hookFailed");
+    expect(reported).toEqual(expected);
+  });
+
+  test("[CMP18] one that stops afterwards changes nothing, nor does a report that fails", async () => {
+    const hooks = new HookRegistry();
+    hooks.on("after_compaction", () => Promise.reject(new HookStop("late")));
+    const late = await memory(hooks);
     expect(await late.compact(diligent())).toMatchObject({ done: true, hookFailed: "late" });
     expect(await late.ids()).toHaveLength(9);
+    const unreported = new HookRegistry(() => {
+      throw wordless;
+    });
+    unreported.on("before_compaction", () => Promise.reject(new Error("x")));
+    const { compact, ids } = await memory(unreported);
+    expect(await compact(diligent())).toMatchObject({ done: false, reason: "cancelled" });
+    expect(await ids()).toEqual(allIds);
+  });
+});
+
+describe("options that cannot be meant", () => {
+  test.each<[string, object]>([
+    ...[undefined, null, "200000", Number.NaN, Number.POSITIVE_INFINITY, -5, 0, 1999].map(
+      (contextWindow): [string, object] => [`a window of ${contextWindow}`, { contextWindow }],
+    ),
+    ["another mode", { mode: "careful" }],
+    ["another trigger", { trigger: "mood" }],
+    ...[Number.NaN, "0.5", 0, 0.05, 0.95, 1].map((maxHistoryShare): [string, object] => [
+      `a share of ${maxHistoryShare}`,
+      { maxHistoryShare },
+    ]),
+    ...[Number.NaN, -1, 0.5].map((compactions): [string, object] => [
+      `${compactions} compactions`,
+      { compactions },
+    ]),
+  ])("[CMP5] %s is refused before anything is asked", async (_, wrong) => {
+    const { compact, ids } = await memory();
+    const { requests, summarise } = diligent();
+    await expect(compact({ summarise, ...wrong })).rejects.toMatchObject({ code: "invalid_arguments" });
+    expect([requests, await ids()]).toEqual([[], allIds]);
+  });
+
+  test("[CMP5] in the smallest window a summariser gets what was said, and its request fits", async () => {
+    const { compact } = await memory();
+    const { requests, summarise } = diligent();
+    expect(await compact({ summarise, contextWindow: 2000 })).toMatchObject({ done: true });
+    expect(requests.map(({ prompt }) => prompt).join("\n")).toContain("[User]: ask 0 ");
+    const sizes = requests.map(({ system, prompt }) => textTokens(system) + textTokens(prompt));
+    expect(Math.max(...sizes)).toBeLessThan(2000);
   });
 });
 
@@ -221,6 +314,19 @@ const hangs: Summarise = () => new Promise(() => undefined);
 describe("a summary that fails", () => {
   test.each<[string, Partial<CompactionOptions> & Pick<CompactionOptions, "summarise">, string]>([
     ["an error", { summarise: () => Promise.reject(new Error("overloaded")) }, "failed"],
+    ["what has no words", { summarise: () => Promise.reject(Object.create(null)) }, "failed"],
+    [
+      "what fails again when it is asked",
+      {
+        summarise: () =>
+          Promise.reject({
+            toString() {
+              throw new Error("again");
+            },
+          }),
+      },
+      "failed",
+    ],
     ["nothing", { summarise: async () => "" }, "empty"],
     ["garbage", { summarise: async () => "\u0000\ud800 lorem </conversation> ipsum" }, "poor"],
     ["too much", { summarise: async () => "x".repeat(500_000) }, "too_long"],
@@ -515,6 +621,47 @@ describe.each(Object.keys(stores))("a session that is larger than what is read o
       return goodNotes(prompt);
     });
     expect(outcome).toMatchObject({ done: false, reason: "conflict" });
+    await store.close();
+  });
+
+  test("[CMP16] the request under way is the newest, though it lies beyond what is read", async () => {
+    const { store: first, session } = await opened();
+    let calls = 0;
+    const step = (): EntryDraft[] => {
+      const id = `c${calls++}`;
+      const call = { type: "toolCall" as const, id, name: "look", arguments: {} };
+      const content = [{ type: "text" as const, text: textOfTokens(500) }];
+      return [
+        { type: "message", message: { ...assistantMessage(""), content: [call], stopReason: "toolUse" } },
+        {
+          type: "message",
+          message: { role: "toolResult", toolCallId: id, toolName: "look", content, isError: false },
+        },
+      ];
+    };
+    const add = (store: Store, ...drafts: EntryDraft[]) =>
+      store.sessions.append(
+        scope,
+        "s",
+        drafts.map((draft) => ({ draft })),
+      );
+    const steps = (count: number) => Array.from({ length: count }, step).flat();
+    await add(first, said("OLD-REQUEST"), ...steps(20));
+    const one = await compactIt(first, session, diligent().summarise);
+    expect(one).toMatchObject({ summary: expect.stringMatching(/under way\n> OLD-REQUEST$/) });
+    const note: EntryDraft = { type: "custom_message", customType: "n", content: "NOTE", display: true };
+    await add(first, answered("done"), said("NEW-REQUEST"), ...steps(60), note, ...steps(60));
+    const store = await reopened(first);
+    const two = await compactIt(store, session, diligent().summarise);
+    expect(two).toMatchObject({ summary: expect.stringMatching(/under way\n> NEW-REQUEST$/) });
+    expect(JSON.stringify(two)).not.toContain("OLD-REQUEST");
+    await add(store, answered("done"), said("LAST-REQUEST"), ...steps(80));
+    const hooks = new HookRegistry();
+    hooks.on("before_compaction", ({ isCut }) => ({ summary: `By a hook, cut: ${isCut}.` }));
+    const options = { ...base, contextWindow: window, summarise: diligent().summarise };
+    expect(await compactSession({ store, hooks }, scope, session, options)).toMatchObject({
+      summary: "By a hook, cut: true.\n\n## The request under way\n> LAST-REQUEST",
+    });
     await store.close();
   });
 

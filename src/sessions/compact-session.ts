@@ -6,16 +6,32 @@ import { noSuchSession } from "../store/refusals.ts";
 import { mostCompactions } from "../transcript/compaction/limits.ts";
 import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
-import type { CompactionHooks, CompactionOptions, CompactionOutcome } from "./compaction-outcome.ts";
+import { checkCompactionOptions } from "./compaction-arguments.ts";
+import { CompactionHooks } from "./compaction-hooks.ts";
+import type { CompactionOptions, CompactionOutcome } from "./compaction-outcome.ts";
 import { notDone } from "./compaction-outcome.ts";
 import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
 import { planSession } from "./compaction-range.ts";
 import type { SessionSummary } from "./compaction-summary.ts";
-import { summaryFor, summaryMessage, tellAfter } from "./compaction-summary.ts";
+import { summaryFor, summaryMessage } from "./compaction-summary.ts";
+import { HookRegistry } from "./hooks.ts";
 
+/**
+ * What a compaction needs.
+ *
+ * @example
+ * ```ts
+ * import { HookRegistry } from "skein";
+ * import { type CompactionDeps, createStore } from "skein/store";
+ * const hooks = new HookRegistry();
+ * hooks.on("before_compaction", ({ messages }) => (messages.length < 10 ? { cancel: "Too little yet." } : undefined));
+ * const deps: CompactionDeps = { store: await createStore({ memory: true }), hooks };
+ * ```
+ */
 export interface CompactionDeps {
   readonly store: Pick<Store, "sessions">;
-  readonly hooks?: CompactionHooks;
+  /** `before_compaction` is asked, `after_compaction` told. */
+  readonly hooks?: HookRegistry;
 }
 
 const nothingToCut: Readonly<Record<NothingToCut, string>> = {
@@ -29,7 +45,7 @@ const mostTries = 20;
 /**
  * Has the older part of a session summarised, and writes the summary down as a compaction. The summary is made without
  * any lock: what is said meanwhile stays behind it. Where there is no summary nothing is written, and history is whole.
- * Rejects only where the store does.
+ * Rejects only where the store does, and with `invalid_arguments` for options that cannot be meant.
  *
  * @example
  * ```ts
@@ -46,20 +62,22 @@ const mostTries = 20;
  * ```
  */
 export async function compactSession(
-  { store, hooks = {} }: CompactionDeps,
+  { store, hooks = new HookRegistry() }: CompactionDeps,
   scope: Scope,
   { sessionId }: Pick<SessionRecord, "sessionId">,
   options: CompactionOptions,
 ): Promise<CompactionOutcome> {
+  checkCompactionOptions(options);
   const place = { sessions: store.sessions, scope, sessionId };
+  const around = new CompactionHooks(hooks, options.ctx ?? { ...scope, sessionId });
   const planned = await planFor(place, options);
   if ("nothing" in planned) return notDone(planned.nothing, nothingToCut[planned.nothing]);
   const { plan, range } = planned;
   try {
-    const made = await summaryFor(place, plan, range, hooks, options);
+    const made = await summaryFor(place, plan, range, around, options);
     if ("reason" in made) return made;
     const written = await write(place, plan, range, made, options);
-    return written.done ? await tellAfter(hooks, written) : written;
+    return written.done ? await around.tellAfter(written) : written;
   } catch (error) {
     if (error instanceof SkeinError && error.code === "conflict") return notDone("conflict", error.message);
     throw error;

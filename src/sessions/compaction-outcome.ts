@@ -1,9 +1,10 @@
 import type { AppendOptions } from "../store/contract.ts";
 import type { Summarise, SummaryFailure } from "../transcript/compaction/ask-summariser.ts";
 import type { CompactionMode } from "../transcript/compaction/chunks.ts";
-import type { CutPlan, NothingToCut } from "../transcript/compaction/plan-cut.ts";
+import type { NothingToCut } from "../transcript/compaction/plan-cut.ts";
 import type { SectionId } from "../transcript/compaction/sections.ts";
 import type { SummaryUsage } from "../transcript/compaction/summarise.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 
 /** What a compaction of a session is told, and what it comes to. */
 
@@ -24,7 +25,7 @@ import type { SummaryUsage } from "../transcript/compaction/summarise.ts";
  */
 export interface CompactionOptions {
   readonly summarise: Summarise;
-  /** The model's window in tokens. */
+  /** The model's window in tokens, 2,000 or more. */
   readonly contextWindow: number;
   /** `safeguard`: the summariser gets smaller pieces, its answers are checked, and it is asked once more. */
   readonly mode: CompactionMode;
@@ -36,19 +37,21 @@ export interface CompactionOptions {
   readonly signal?: AbortSignal;
   /** How many compactions this run has had; each further one keeps half as much. */
   readonly compactions?: number;
+  /** What hooks are given; by default the user, the agent and the session. */
+  readonly ctx?: RuntimeContext;
   /** Asked at the moment of the write, for a run that may have lost its session. */
   readonly fence?: AppendOptions["fence"];
 }
 
-/** Who is asked before a summary is made, and told after it is kept. */
-export interface CompactionHooks {
-  /** May call it off, or give the summary itself. An error calls it off. */
-  readonly before?: (
-    plan: CutPlan,
-  ) => Promise<{ readonly cancel: string } | { readonly summary: string } | undefined>;
-  readonly after?: (done: CompactionDone) => Promise<void>;
-}
-
+/**
+ * A compaction that is written.
+ *
+ * @example
+ * ```ts
+ * import type { CompactionDone } from "skein/store";
+ * const saved = ({ tokensBefore, tokensAfter }: CompactionDone) => tokensBefore - tokensAfter;
+ * ```
+ */
 export interface CompactionDone {
   readonly done: true;
   readonly entryId: string;
@@ -62,11 +65,19 @@ export interface CompactionDone {
   /** Sections that the summary lacks even so. */
   readonly missing: readonly SectionId[];
   readonly usage: SummaryUsage;
-  /** What the hook that was told of it failed with. */
+  /** What a hook stopped with that was told of it. */
   readonly hookFailed?: string;
 }
 
-/** Nothing was written. `no_gain`: the summary is no shorter than what it would stand in for. */
+/**
+ * Nothing was written. `no_gain`: the summary is no shorter than what it would stand in for.
+ *
+ * @example
+ * ```ts
+ * import type { CompactionNotDone } from "skein/store";
+ * const isWorthAnotherTry = ({ reason }: CompactionNotDone) => reason === "failed" || reason === "conflict";
+ * ```
+ */
 export interface CompactionNotDone {
   readonly done: false;
   readonly reason: NothingToCut | SummaryFailure["failure"] | "cancelled" | "no_gain" | "conflict";

@@ -1,21 +1,24 @@
 import type { ContextMessage } from "../core/context.ts";
-import { escapeToLine } from "../core/text.ts";
 import type { SummaryFailure } from "../transcript/compaction/ask-summariser.ts";
+import { checkSummary } from "../transcript/compaction/check-summary.ts";
+import { compactionLimits } from "../transcript/compaction/limits.ts";
 import type { CutPlan } from "../transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../transcript/compaction/plan-cut.ts";
-import type { Summary, SummaryUsage } from "../transcript/compaction/summarise.ts";
+import {
+  noAsks,
+  requestUnderWay,
+  withEarlier,
+  withRequest,
+} from "../transcript/compaction/request-under-way.ts";
+import type { Summary, SummaryOptions, SummaryUsage } from "../transcript/compaction/summarise.ts";
 import { makeSummary } from "../transcript/compaction/summarise.ts";
-import { filesIn, filesOf, withFiles } from "../transcript/compaction/touched-files.ts";
-import type {
-  CompactionDone,
-  CompactionHooks,
-  CompactionNotDone,
-  CompactionOptions,
-} from "./compaction-outcome.ts";
+import { filesIn, filesOf, noFiles, withFiles } from "../transcript/compaction/touched-files.ts";
+import type { CompactionHooks } from "./compaction-hooks.ts";
+import type { CompactionNotDone, CompactionOptions } from "./compaction-outcome.ts";
 import { notDone } from "./compaction-outcome.ts";
 import type { SessionPlace, SummaryRange } from "./compaction-range.ts";
 
-/** The summary for a session, from a hook or from the summariser, and the hooks around it. */
+/** The summary for a session, from a hook or from the summariser. */
 
 export interface SessionSummary extends Summary {
   readonly fromHook: boolean;
@@ -31,15 +34,15 @@ export async function summaryFor(
   hooks: CompactionHooks,
   options: CompactionOptions,
 ): Promise<SessionSummary | CompactionNotDone> {
-  const asked = await askBefore(hooks, plan);
-  if ("cancel" in asked) return notDone("cancelled", asked.cancel);
+  const asked = await hooks.askBefore(plan);
+  if (asked.cancel !== null) return notDone("cancelled", asked.cancel);
   const files = filesOf(await previousDetails(place, plan));
   const fromHook = asked.summary !== null;
   const older = plan.isCut ? { older: range.older() } : {};
   const made =
     asked.summary === null
       ? await makeSummary(plan, { ...options, files, ...older })
-      : given(asked.summary, withFiles(files, filesIn(plan.toSummarise)));
+      : await given(asked.summary, plan, { ...options, files, ...older });
   if ("failure" in made) return notDone(made.failure, made.note);
   const replaced = plan.tokensBefore - plan.tokensKept + made.olderTokens;
   // Where a hook gave the summary of a cut context, nobody has counted what is replaced.
@@ -54,30 +57,35 @@ export function summaryMessage(summary: string): ContextMessage {
   return { role: "compactionSummary", summary, timestamp: 0 };
 }
 
-/** Tells that it is done; what that fails with costs nothing but itself. */
-export async function tellAfter(hooks: CompactionHooks, done: CompactionDone): Promise<CompactionDone> {
-  try {
-    await hooks.after?.(done);
-    return done;
-  } catch (error) {
-    return { ...done, hookFailed: messageOf(error) };
-  }
-}
-
-async function askBefore(
-  hooks: CompactionHooks,
+/**
+ * A summary that a hook gave: in any shape, but not nothing, and no longer than the summariser's may be. What the turn
+ * works on is added to it as it is to any other.
+ */
+async function given(
+  summary: string,
   plan: CutPlan,
-): Promise<{ readonly cancel: string } | { readonly summary: string | null }> {
-  try {
-    return (await hooks.before?.(plan)) ?? { summary: null };
-  } catch (error) {
-    return { cancel: `a hook failed: ${messageOf(error)}` };
-  }
+  { contextWindow, files = noFiles, older }: Pick<SummaryOptions, "contextWindow" | "files" | "older">,
+): Promise<Summary | SummaryFailure> {
+  const { summaryTokens, requestTokens } = compactionLimits(contextWindow);
+  const said = summary.toWellFormed();
+  const { isBlank, isTooLong } = checkSummary(said, { summaryTokens, ask: null });
+  if (isBlank) return { failure: "empty", note: "the summary that a hook gave is empty" };
+  if (isTooLong)
+    return {
+      failure: "too_long",
+      note: `the summary that a hook gave is too long: ${said.length} characters`,
+    };
+  const request = plan.splitTurn ? await requestIn(plan, older) : null;
+  const text = request === null ? said : withRequest(said, request, requestTokens);
+  const touched = withFiles(files, filesIn(plan.toSummarise));
+  return { text, files: touched, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
 }
 
-function given(text: string, files: Summary["files"]): Summary | SummaryFailure {
-  if (text.trim() === "") return { failure: "empty", note: "the summary that a hook gave is empty" };
-  return { text, files, chunks: 0, retried: false, missing: [], usage: noUsage, olderTokens: 0 };
+/** All of the older part is read, so that a redaction in it shows. */
+async function requestIn(plan: CutPlan, older: SummaryOptions["older"]): Promise<string | null> {
+  let asks = withEarlier(noAsks, plan.toSummarise);
+  for await (const messages of older ?? []) asks = withEarlier(asks, messages);
+  return requestUnderWay(plan, asks);
 }
 
 async function previousDetails(
@@ -87,8 +95,4 @@ async function previousDetails(
   if (plan.previousEntryId === null) return undefined;
   const entry = await sessions.entry(scope, sessionId, plan.previousEntryId);
   return entry?.type === "compaction" ? entry.details : undefined;
-}
-
-function messageOf(error: unknown): string {
-  return escapeToLine(error instanceof Error ? error.message : String(error));
 }

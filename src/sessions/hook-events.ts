@@ -102,10 +102,14 @@ export interface Hooks {
   readonly tool_result_persist: Replaced<ToolResultMessage>;
   /** Before any message is written. */
   readonly before_message_write: Replaced<Message>;
-  /** Before what is older than the first kept entry is summarised; `summary` is what a hook before made of it. */
+  /**
+   * Before what is older than the first kept entry is summarised; `summary` is what a hook before made of it. With
+   * `isCut` there is more of it than `messages`, before them: what was too much to be read at once.
+   */
   readonly before_compaction: Asked<
     {
       readonly messages: readonly ContextMessage[];
+      readonly isCut: boolean;
       readonly firstKeptEntryId: string | null;
       readonly tokensBefore: number;
       readonly previousSummary: string | null;

@@ -23,7 +23,7 @@ const asked: { readonly [N in AskedHook]: Hooks[N]["event"] } = {
   before_tool_call: { ...call, ctx },
   tool_result_persist: { message: result, ctx },
   before_message_write: { message, ctx },
-  before_compaction: { ...compacted, previousSummary: null, summary: null, ctx },
+  before_compaction: { ...compacted, isCut: false, previousSummary: null, summary: null, ctx },
   before_reset: { ...session, why: "A new day.", ctx },
   subagent_spawning: { ...child, ctx },
 };

@@ -1,6 +1,7 @@
 import type { ContextMessage } from "../core/context.ts";
 import type { BashExecutionMessage, UserMessage } from "../core/messages.ts";
 import type { TranscriptMessage } from "./contract.ts";
+import { escapeSummaryTag } from "./tags.ts";
 
 /** How the model sees a message of the context; `null`: not at all. */
 export function visibleMessage(message: ContextMessage): TranscriptMessage | null {
@@ -32,8 +33,9 @@ function asUser(content: UserMessage["content"], timestamp: number | undefined):
   return { role: "user", content, ...(timestamp === undefined ? {} : { timestamp }) };
 }
 
+/** Whoever wrote it, a hook, a person or another program: a summary does not end before we end it. */
 function summaryText(lead: string, summary: string): string {
-  return `${lead}\n<summary>\n${summary}\n</summary>`;
+  return `${lead}\n<summary>\n${escapeSummaryTag(summary)}\n</summary>`;
 }
 
 function commandText(message: BashExecutionMessage): string {

@@ -13,7 +13,6 @@ import { compactSession } from "../../src/sessions/compact-session.ts";
 import type { SessionRecord, Store } from "../../src/store/contract.ts";
 import type { FilesStore } from "../../src/store/files/store.ts";
 import { compactionLimits, shouldCompact } from "../../src/transcript/compaction/limits.ts";
-import type { CutPlan } from "../../src/transcript/compaction/plan-cut.ts";
 import { messageTokens } from "../../src/transcript/compaction/plan-cut.ts";
 import { diligent, longStory, marksIn } from "../support/long-story.ts";
 
@@ -88,18 +87,12 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
     let compactions = 0;
     let splits = 0;
     let turn = 0;
-    const hooks = {
-      before: async ({ splitTurn }: CutPlan) => {
-        splits += splitTurn ? 1 : 0;
-        return undefined;
-      },
-    };
     const nowContext = async () => (await store.sessions.context(scope, session.sessionId)) as SessionContext;
 
     const compact = async () => {
       const asked = requests.length;
       const trigger = compactions % 3 === 0 ? "overflow" : "threshold";
-      const outcome = await compactSession({ store, hooks }, scope, session, {
+      const outcome = await compactSession({ store }, scope, session, {
         summarise,
         contextWindow,
         mode: compactions % 4 === 3 ? "default" : "safeguard",
@@ -107,6 +100,7 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
       });
       if (!outcome.done) throw new Error(outcome.note);
       compactions += 1;
+      splits += outcome.summary.includes("## The request under way") ? 1 : 0;
       const context = await nowContext();
       const entry = await store.sessions.entry(scope, session.sessionId, outcome.entryId);
       path.push(entry as Entry);

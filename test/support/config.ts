@@ -106,7 +106,7 @@ export const anyConfig = record({
   compaction: some(
     record({
       mode: some(fc.constantFrom("default", "safeguard")),
-      maxHistoryShare: some(fc.constantFrom(0.1, 0.5, 1)),
+      maxHistoryShare: some(fc.constantFrom(0.1, 0.5, 0.9)),
     }),
   ),
   contextPruning: some(

@@ -84,6 +84,17 @@ export const share: ValueKind<number> = {
   write: (value) => value,
 };
 
+/** A part of a whole, ends included. */
+export function shareBetween(least: number, most: number): ValueKind<number> {
+  return {
+    expected: `a number from ${least} to ${most}`,
+    schema: { type: "number", minimum: least, maximum: most },
+    read: (written) =>
+      typeof written === "number" && written >= least && written <= most ? { value: written } : null,
+    write: (value) => value,
+  };
+}
+
 /** In milliseconds. */
 export const duration: ValueKind<number> = {
   expected: 'a length of time such as "30d", "12h" or "45m" (units: ms s m h d w)',

@@ -1,4 +1,4 @@
-import { escapeToLine } from "../../core/text.ts";
+import { escapeToLine, thrownText } from "../../core/text.ts";
 import { truncateText } from "./truncate-text.ts";
 
 /**
@@ -68,8 +68,7 @@ function textAnswer(answer: unknown): { readonly text: string } {
 }
 
 function failed(error: unknown): SummaryFailure {
-  const message = error instanceof Error ? error.message : String(error);
-  return { failure: "failed", note: `the summariser failed: ${lineOf(message)}` };
+  return { failure: "failed", note: `the summariser failed: ${lineOf(thrownText(error))}` };
 }
 
 function stopped(signal: AbortSignal | undefined): SummaryFailure {

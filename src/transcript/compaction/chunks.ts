@@ -8,8 +8,8 @@ export type CompactionMode = "default" | "safeguard";
 
 /** In safeguard mode, the share of the window that a request to the summariser may fill. */
 const usualHistoryShare = 0.5;
-const leastHistoryShare = 0.1;
-const mostHistoryShare = 0.9;
+export const leastHistoryShare = 0.1;
+export const mostHistoryShare = 0.9;
 /** Instructions, headings and names of files. */
 const overheadTokens = 1200;
 /** However small the window, a piece has some text. */

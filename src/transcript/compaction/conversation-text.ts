@@ -1,7 +1,8 @@
 import type { ContextMessage } from "../../core/context.ts";
 import { stringifyJson } from "../../core/json.ts";
-import type { AssistantMessage, Content, ImageBlock, TextBlock } from "../../core/messages.ts";
+import type { AssistantMessage, Content, ImageBlock, TextBlock, UserMessage } from "../../core/messages.ts";
 import { escapeToLine } from "../../core/text.ts";
+import { escapeTags } from "../tags.ts";
 import { visibleMessage } from "../visible.ts";
 import { truncateText } from "./truncate-text.ts";
 
@@ -16,7 +17,7 @@ export function conversationText(message: ContextMessage): string | null {
   if (visibleMessage(message) === null) return null;
   switch (message.role) {
     case "user":
-      return said("User", contentText(message.content));
+      return said(senderOf(message), contentText(message.content));
     case "assistant":
       return assistantText(message);
     case "toolResult": {
@@ -25,7 +26,7 @@ export function conversationText(message: ContextMessage): string | null {
       return said(message.isError === true ? `Result of ${name}, failed` : `Result of ${name}`, text);
     }
     case "custom":
-      return said(`Note from ${label(message.customType)}`, contentText(message.content));
+      return said(noteFrom(message.customType), contentText(message.content));
     case "bashExecution": {
       const code = message.exitCode === undefined ? "" : `, exit code ${message.exitCode}`;
       return said(
@@ -40,6 +41,18 @@ export function conversationText(message: ContextMessage): string | null {
     default:
       return null;
   }
+}
+
+/** Who a user message is from: what another session or the system says is not the user's word. */
+export function senderOf({ provenance }: Pick<UserMessage, "provenance">): string {
+  if (provenance?.kind === "internal_system") return "Message of the system";
+  if (provenance?.kind !== "inter_session") return "User";
+  const key = label(provenance.sourceSessionKey ?? "");
+  return key === "" ? "Message of another session" : `Message of another session ${key}`;
+}
+
+export function noteFrom(customType: string): string {
+  return `Note from ${label(customType)}`;
 }
 
 /** Thinking is left out: what came of it is in the answer. */
@@ -62,7 +75,7 @@ function argumentsText(given: unknown): string {
 }
 
 /** Images by what they are: a summariser reads text. */
-function contentText(content: Content): string {
+export function contentText(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((block) => blockText(block)).join("\n");
 }
@@ -82,16 +95,7 @@ function label(name: string): string {
   return escapeTags(escapeToLine(truncateText(name, mostNameCharacters))).replaceAll("]", ")");
 }
 
-/** The tags that we put around what we give to a summariser or a model. */
-const tags = ["conversation", "previous-summary", "later-summary", "known-files", "focus", "summary"];
-const tagStart = new RegExp(`<(?=[\\s/]{0,8}(?:${tags.join("|")})\\b)`, "gi");
-
-/** No text begins or ends a tag of ours. */
-export function escapeTags(text: string): string {
-  return text.replace(tagStart, "&lt;");
-}
-
 /** No line of a text passes for the beginning of somebody else's. */
 function escapeSpeakers(text: string): string {
-  return text.replace(/^([ \t]{0,8})\[(?=user|assistant|result|note|shell|summary)/gim, "$1\\[");
+  return text.replace(/^([ \t]{0,8})\[(?=user|assistant|result|note|message|shell|summary)/gim, "$1\\[");
 }

@@ -8,6 +8,11 @@ const mostRecent = 20_000;
 const recentShare = 0.4;
 /** Of the reserve, what a summary may take. */
 const summaryShare = 0.8;
+/** Of the window, what the request under way may take in a summary. */
+const requestShare = 0.05;
+
+/** In a smaller window there is no room for our own instructions to a summariser, and for a conversation. */
+export const leastWindow = 2000;
 
 /** A longer summary is no summary. */
 export const mostSummaryCharacters = 16_000;
@@ -24,6 +29,7 @@ export interface CompactionLimits {
   /** A last turn up to this size is kept whole, a larger one is cut inside. */
   readonly mostKept: number;
   readonly summaryTokens: number;
+  readonly requestTokens: number;
 }
 
 /** The limits of a window; each further compaction of one run keeps half of what the one before kept. */
@@ -34,7 +40,9 @@ export function compactionLimits(contextWindow: number, compactions = 0): Compac
   const threshold = window - reserve;
   const keep = Math.floor(Math.min(mostRecent, window * recentShare) / halved);
   const mostKept = Math.max(keep, Math.floor(threshold / 2 / halved));
-  return { reserve, threshold, keep, mostKept, summaryTokens: Math.floor(reserve * summaryShare) };
+  const summaryTokens = Math.floor(reserve * summaryShare);
+  const requestTokens = Math.floor(window * requestShare);
+  return { reserve, threshold, keep, mostKept, summaryTokens, requestTokens };
 }
 
 export interface ContextSize {

@@ -100,6 +100,19 @@ describe("where a context is cut", () => {
     expect(plan).toMatchObject({ firstKeptEntryId: "e3", splitTurn: true });
   });
 
+  const note: ContextMessage = { role: "custom", customType: "hook", content: "a note" };
+  test.each<[string, readonly ContextMessage[], boolean]>([
+    ["behind a result", [user("ask"), ...group("a", 6000), note], true],
+    ["behind an answer", [user("ask"), ...group("a", 6000), assistant("done"), note], false],
+    ["behind the ask itself", [...turn(10), user(textOfTokens(6000)), note], true],
+    ["with an ask behind it", [user("ask"), ...group("a", 6000), note, user("and now")], false],
+  ])("[CMP16] a kept part that begins with a note %s", (_, messages, expected) => {
+    const all = [...messages, ...group("z", 2500)];
+    const plan = planCut(contextOf(all), { contextWindow });
+    const at = all.indexOf(note);
+    expect(plan).toMatchObject({ firstKeptEntryId: `e${at}`, splitTurn: expected });
+  });
+
   test.each<[string, readonly ContextMessage[], object]>([
     ["nothing", [], { nothing: "nothing_said" }],
     ["a summary alone", [summary("x")], { nothing: "only_summary" }],
@@ -184,8 +197,9 @@ describe("any context", () => {
           for (const [call, at] of pairs(messages)) expect(call < place).toBe(at < place);
           expect(messages[place]?.role).not.toBe("toolResult");
           const isUser = userRoles.includes(messages[place]?.role ?? "");
-          expect(plan.splitTurn).toBe(!isUser);
-          if (plan.splitTurn) expect(["assistant", "toolResult"]).toContain(messages[place - 1]?.role);
+          if (!isUser) expect(plan.splitTurn).toBe(true);
+          if (messages[place]?.role === "user") expect(plan.splitTurn).toBe(false);
+          if (!isUser) expect(["assistant", "toolResult"]).toContain(messages[place - 1]?.role);
         });
       }),
       { numRuns: 2000 },

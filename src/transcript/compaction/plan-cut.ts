@@ -74,9 +74,22 @@ export function planCut(
     previousEntryId: previous === null ? null : (entryIds[0] ?? null),
     tokensBefore: sizes[0] ?? 0,
     tokensKept: sizes[place] ?? 0,
-    splitTurn: !isUserTurn(messages[place]),
+    splitTurn: isMidTurn(messages, from, place),
     isCut,
   };
+}
+
+/**
+ * Whether the turn that the kept part begins in began before it. A note or a command at its head is no ask: then it
+ * depends on what stands before, somebody's words or a result that is not answered yet.
+ */
+function isMidTurn(messages: readonly ContextMessage[], from: number, place: number): boolean {
+  if (!isUserTurn(messages[place])) return true;
+  for (let at = place; isUserTurn(messages[at]); at++) if (messages[at]?.role === "user") return false;
+  let before = place - 1;
+  while (before >= from && isUserTurn(messages[before]) && messages[before]?.role !== "user") before -= 1;
+  const role = before < from ? undefined : messages[before]?.role;
+  return role === "user" || role === "toolResult";
 }
 
 /** What all messages from each on come to. */

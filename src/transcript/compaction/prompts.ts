@@ -1,4 +1,4 @@
-import { escapeTags } from "./conversation-text.ts";
+import { escapeTags } from "../tags.ts";
 import { sections } from "./sections.ts";
 import type { TouchedFiles } from "./touched-files.ts";
 import { truncateToTokens } from "./truncate-text.ts";

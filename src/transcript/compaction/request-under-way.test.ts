@@ -1,16 +1,24 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { assistant, user } from "../../../test/support/conversation.ts";
-import { requestUnderWay, withoutRequest, withRequest } from "./request-under-way.ts";
+import type { ContextMessage } from "../../core/context.ts";
+import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./request-under-way.ts";
 
-const plan = (over: object) => ({ splitTurn: true, toSummarise: [], previousSummary: null, ...over });
+interface Given {
+  readonly splitTurn?: boolean;
+  readonly previousSummary?: string;
+  readonly toSummarise?: readonly ContextMessage[];
+}
+
+const requestOf = ({ splitTurn = true, previousSummary, toSummarise = [] }: Given) =>
+  requestUnderWay({ splitTurn, previousSummary: previousSummary ?? null }, withEarlier(noAsks, toSummarise));
 
 describe("the request that a cut turn works on", () => {
   test("[CMP16] is the user's last, to the letter", () => {
     const toSummarise = [user("old"), assistant("x"), user("  Do A.\nThen B. "), assistant("y")];
-    expect(requestUnderWay(plan({ toSummarise }))).toBe("Do A.\nThen B.");
-    expect(requestUnderWay(plan({ toSummarise, splitTurn: false }))).toBeNull();
-    expect(requestUnderWay(plan({}))).toBeNull();
+    expect(requestOf({ toSummarise })).toBe("Do A.\nThen B.");
+    expect(requestOf({ toSummarise, splitTurn: false })).toBeNull();
+    expect(requestOf({})).toBeNull();
   });
 
   test("[CMP16] is handed on while the same turn is cut again, and gives way to a newer one", () => {
@@ -21,11 +29,59 @@ describe("the request that a cut turn works on", () => {
           .replaceAll(/[\r\u2028\u2029]/g, "")
           .trim();
         const first = withRequest("## Goal\nx", request || null, 5000);
-        const again = withRequest("## Goal\ny", requestUnderWay(plan({ previousSummary: first })), 5000);
+        const again = withRequest("## Goal\ny", requestOf({ previousSummary: first }), 5000);
         expect(again.replace("## Goal\ny", "## Goal\nx")).toBe(first);
-        expect(requestUnderWay(plan({ previousSummary: first, toSummarise: [user("new")] }))).toBe("new");
+        expect(requestOf({ previousSummary: first, toSummarise: [user("new")] })).toBe("new");
       }),
     );
+  });
+
+  const note: ContextMessage = { role: "custom", customType: "hook", content: "a note" };
+  const bash: ContextMessage = { role: "bashExecution", command: "ls", output: "x" };
+  const left: ContextMessage = { role: "branchSummary", summary: "left", timestamp: 1 };
+  const from = (kind: string, sourceSessionKey?: string): ContextMessage => ({
+    ...user("by others"),
+    provenance: { kind, ...(sourceSessionKey === undefined ? {} : { sourceSessionKey }) },
+  });
+  const image: ContextMessage = {
+    role: "user",
+    content: [{ type: "image", data: "aGFsbG8h", mimeType: "image/png" }],
+  };
+  const quoted = (request: string) => withRequest("## Goal\nx", request, 1000);
+
+  test.each<[string, Given, string]>([
+    [
+      "not a note behind it",
+      { toSummarise: [user("ask"), note, bash, left, from("internal_system")] },
+      "ask",
+    ],
+    ["a note where nobody asked", { toSummarise: [note, bash] }, "[Note from hook]: a note"],
+    [
+      "another session's, told apart",
+      { toSummarise: [user("ask"), from("inter_session", "agent:x:main")] },
+      "[Message of another session agent:x:main]: by others",
+    ],
+    [
+      "another session's without a key",
+      { toSummarise: [from("inter_session")] },
+      "[Message of another session]: by others",
+    ],
+    ["a picture's, by what it is", { toSummarise: [user("old"), image] }, "[image image/png, 6 bytes]"],
+    ["what was handed on rather than a note", { previousSummary: quoted("ask"), toSummarise: [note] }, "ask"],
+    [
+      "a newer note rather than an older one",
+      { previousSummary: quoted("[Note from hook]: old"), toSummarise: [note] },
+      "[Note from hook]: a note",
+    ],
+  ])("[CMP16] is %s", (_, given, expected) => {
+    expect(requestOf(given)).toBe(expected);
+  });
+
+  test("[CMP16] is the newest, however far back it lies", () => {
+    const asks = withEarlier(withEarlier(noAsks, [note, assistant("x")]), [user("ask"), assistant("y")]);
+    expect(withEarlier(asks, [user("older")]).said?.text).toBe("ask");
+    const previousSummary = quoted("older still");
+    expect(requestUnderWay({ splitTurn: true, previousSummary }, asks)).toBe("ask");
   });
 
   test("[CMP16] stands in the summary once, ends no tag, and is short where it must be", () => {

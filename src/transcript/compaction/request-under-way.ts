@@ -1,34 +1,74 @@
 import type { ContextMessage } from "../../core/context.ts";
+import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
-import { escapeTags } from "./conversation-text.ts";
+import { escapeTags } from "../tags.ts";
+import { contentText, noteFrom, senderOf } from "./conversation-text.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { headingOf } from "./sections.ts";
 import { truncateText, truncateToTokens } from "./truncate-text.ts";
 
 /**
  * A cut inside a turn leaves the request behind that the turn works on. No summariser is trusted with it: it stands in
- * the summary in the user's own words, and is handed on as long as the same turn is cut again.
+ * the summary in the words of whoever asked, and is handed on as long as the same turn is cut again.
  */
 
 const heading = "The request under way";
 const mostCharacters = 4000;
+/** A request that nobody said, as it is quoted. */
+const isNote = /^\[(?:Note from |Message of the system\])/;
 
-/** What the turn works on that a plan cuts in two; `null`: the plan cuts none, or nobody knows. */
-export function requestUnderWay(
-  plan: Pick<CutPlan, "splitTurn" | "toSummarise" | "previousSummary">,
-): string | null {
-  if (!plan.splitTurn) return null;
-  return latestAsk(plan.toSummarise) ?? quotedRequest(plan.previousSummary ?? "");
+/** Something that was asked for. */
+export interface Ask {
+  readonly text: string;
+  /** The same as it is quoted: what the user did not say is told apart. */
+  readonly quote: string;
 }
 
-/** What was asked last, by the user or on the user's behalf. */
-export function latestAsk(messages: readonly ContextMessage[]): string | null {
+/** What a range was asked last. */
+export interface Asks {
+  /** By a person, or by another session. */
+  readonly said: Ask | null;
+  /** By a hook or by the system: it counts only where nobody said anything. */
+  readonly noted: Ask | null;
+}
+
+export const noAsks: Asks = { said: null, noted: null };
+
+/** What was asked last, now that the messages before are known too. */
+export function withEarlier(later: Asks, messages: readonly ContextMessage[]): Asks {
+  if (later.said !== null) return later;
+  let { noted } = later;
   for (const message of messages.toReversed()) {
     if (message.role !== "user" && message.role !== "custom") continue;
-    const text = textOf(message.content).trim();
-    if (text !== "") return text;
+    const text = askText(message.content);
+    if (text === "") continue;
+    const who = message.role === "user" ? senderOf(message) : noteFrom(message.customType);
+    const ask = { text, quote: who === "User" ? text : `[${who}]: ${text}` };
+    if (message.role === "user" && message.provenance?.kind !== "internal_system")
+      return { said: ask, noted };
+    noted ??= ask;
   }
-  return null;
+  return { said: null, noted };
+}
+
+/**
+ * What the turn works on that a plan cuts in two, as it is quoted: what was said last in the range, else what the
+ * previous summary hands on. `null`: the plan cuts none, or nobody knows.
+ */
+export function requestUnderWay(
+  plan: Pick<CutPlan, "splitTurn" | "previousSummary">,
+  { said, noted }: Asks,
+): string | null {
+  if (!plan.splitTurn) return null;
+  const handedOn = quotedRequest(plan.previousSummary ?? "");
+  if (said !== null) return said.quote;
+  if (noted === null) return handedOn;
+  return handedOn === null || isNote.test(handedOn) ? noted.quote : handedOn;
+}
+
+/** To the letter; what is no text, by what it is. */
+function askText(content: Content): string {
+  return textOf(content).trim() || contentText(content).trim();
 }
 
 /** The summary with the request behind it, and nowhere else. */

@@ -1,10 +1,10 @@
+import { escapeTags } from "../tags.ts";
 import { textTokens } from "../text-tokens.ts";
 import type { Summarise, SummaryFailure, SummaryRequest } from "./ask-summariser.ts";
 import { askSummariser } from "./ask-summariser.ts";
 import type { SummaryCheck } from "./check-summary.ts";
 import { checkSummary, hasMostSections, isFine, problemsOf } from "./check-summary.ts";
 import type { CompactionMode } from "./chunks.ts";
-import { escapeTags } from "./conversation-text.ts";
 import { compactionLimits, mostSummaryCharacters } from "./limits.ts";
 import type { PromptParts } from "./prompts.ts";
 import { summariserSystem, summaryPrompt } from "./prompts.ts";

@@ -226,6 +226,23 @@ describe("a range that is too large for one request", () => {
     expect(Math.max(...requests.map(sizeOf))).toBeLessThanOrEqual(contextWindow * 0.5);
   });
 
+  test("[CMP16] a request that only the older pages have is quoted, and not the previous summary's", async () => {
+    const groups = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => [
+        assistant("", `c${from + index}`),
+        result(`c${from + index}`, textOfTokens(1000)),
+      ]).flat();
+    async function* pages(): AsyncGenerator<readonly ContextMessage[]> {
+      yield groups(0, 2);
+      yield [assistant("done"), user("The new one."), ...groups(10, 2)];
+      yield [user("In between.")];
+    }
+    const before = "## Goal\nx\n\n## The request under way\n> The old one.";
+    const plan = planOf([summary(before), ...groups(20, 12)], "e1");
+    const made = await run(plan, { ...fake(notes("x")), older: pages() });
+    expect(made).toMatchObject({ text: `${notes("x")}\n\n## The request under way\n> The new one.` });
+  });
+
   test("[CMP16] a turn that is cut in two keeps its request to the letter", async () => {
     const groups = Array.from({ length: 12 }, (_, index) => [
       assistant("", `c${index}`),

@@ -3,10 +3,12 @@ import type { Summarise, SummaryFailure } from "./ask-summariser.ts";
 import type { CompactionMode } from "./chunks.ts";
 import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
 import { conversationText } from "./conversation-text.ts";
+import { compactionLimits } from "./limits.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens } from "./plan-cut.ts";
 import type { PromptParts } from "./prompts.ts";
-import { latestAsk, requestUnderWay, withoutRequest, withRequest } from "./request-under-way.ts";
+import type { Asks } from "./request-under-way.ts";
+import { noAsks, requestUnderWay, withEarlier, withoutRequest, withRequest } from "./request-under-way.ts";
 import type { SectionId } from "./sections.ts";
 import type { PieceSummary } from "./summarise-piece.ts";
 import { summarisePiece } from "./summarise-piece.ts";
@@ -28,7 +30,15 @@ export interface SummaryOptions {
   readonly older?: AsyncIterable<readonly ContextMessage[]>;
 }
 
-/** What the summariser was given and gave, in tokens, by our own estimate. */
+/**
+ * What the summariser was given and gave, in tokens, by our own estimate.
+ *
+ * @example
+ * ```ts
+ * import type { SummaryUsage } from "skein/store";
+ * const total = ({ input, output }: SummaryUsage) => input + output;
+ * ```
+ */
 export interface SummaryUsage {
   readonly requests: number;
   readonly input: number;
@@ -48,13 +58,11 @@ export interface Summary {
   readonly olderTokens: number;
 }
 
-/** The share of the window that the request under way may take in a summary. */
-const requestShare = 0.05;
-
 /** The summary of a plan, or why there is none. Rejects only where `older` does. */
 export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promise<Summary | SummaryFailure> {
   const gathered = new Gathered(plan, options);
-  const latest = latestAsk(plan.toSummarise);
+  // An ask that lies further back is not looked for: the first pieces do not have it.
+  const latest = gathered.asks.said?.text ?? null;
   let notes: PieceSummary | null = null;
   let chunks = 0;
   let retried = false;
@@ -76,8 +84,8 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
     retried ||= made.retried;
   }
   if (notes === null) return { failure: "nothing_said", note: "nothing in the range is seen by a model" };
-  const most = Math.floor(options.contextWindow * requestShare);
-  const text = withRequest(notes.text, requestUnderWay(plan), most);
+  const { requestTokens } = compactionLimits(options.contextWindow);
+  const text = withRequest(notes.text, requestUnderWay(plan, gathered.asks), requestTokens);
   const { files, usage, olderTokens } = gathered;
   return { text, chunks, retried, missing: notes.missing, files, usage, olderTokens };
 }
@@ -97,6 +105,7 @@ class Gathered {
   readonly #plan: CutPlan;
   readonly #options: SummaryOptions;
   files: TouchedFiles;
+  asks: Asks;
   usage: SummaryUsage = { requests: 0, input: 0, output: 0 };
   olderTokens = 0;
 
@@ -104,6 +113,7 @@ class Gathered {
     this.#plan = plan;
     this.#options = options;
     this.files = withFiles(options.files ?? noFiles, filesIn(plan.toSummarise));
+    this.asks = withEarlier(noAsks, plan.toSummarise);
   }
 
   readonly spent = (input: number, output: number): void => {
@@ -137,6 +147,7 @@ class Gathered {
     yield textsOf(toSummarise);
     for await (const messages of this.#options.older ?? []) {
       this.files = withFiles(filesIn(messages), this.files);
+      this.asks = withEarlier(this.asks, messages);
       this.olderTokens += messages.reduce((sum, message) => sum + messageTokens(message), 0);
       yield textsOf(messages);
     }
