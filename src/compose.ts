@@ -149,7 +149,7 @@ export async function contextForModel(
   model: ModelRef,
   { settings, wire, ...known }: RequestOptions = {},
 ): Promise<ContextPayload> {
-  const { modelInfo } = await import("./runtimes/models/model-table.ts");
+  const { modelInfo } = await import("./transcript/model-table.ts");
   const { modelRequest } = await import("./runtimes/ai-sdk/model-request.ts");
   const { shrinkImage } = await import("./runtimes/shrink-image.ts");
   const { xray } = await import("./sessions/xray.ts");

@@ -98,12 +98,59 @@ describe("a request to a model", () => {
       "high",
       { generationConfig: { maxOutputTokens: 8192, thinkingConfig: undefined } },
     ],
-    ["mistral magistral-medium-latest", "high", { reasoning_effort: "high", max_tokens: 32_768 }],
+    ["mistral magistral-medium-latest", "high", { reasoning_effort: undefined, max_tokens: 32_768 }],
+    ["mistral mistral-small-latest", "low", { reasoning_effort: "high" }],
     ["mistral codestral-latest", "off", { reasoning_effort: undefined, max_tokens: 16_384 }],
     ["local qwen3", "off", { reasoning_effort: undefined, max_tokens: 4096 }],
     ["local qwen3", "high", { reasoning_effort: "high", max_tokens: 4096 }],
   ])("[CNV9] %s thinks %s in the provider's words, with a limit", async (name, thinkingLevel, expected) => {
     expect(asIn(expected, await bodyOf(name, { thinkingLevel }))).toEqual(expected);
+  });
+
+  const left = ["thinking_left_on"];
+  const moved = ["thinking_level_changed"];
+  test.each<[string, string, string | undefined, string[]]>([
+    ["o1", "off", undefined, left],
+    ["o1-mini", "off", undefined, left],
+    ["o1-mini", "high", undefined, moved],
+    ["o3", "minimal", "low", moved],
+    ["o3-mini", "off", undefined, left],
+    ["o4-mini", "max", "high", moved],
+    ["gpt-5", "off", "minimal", []],
+    ["gpt-5", "minimal", "minimal", []],
+    ["gpt-5", "xhigh", "high", moved],
+    ["gpt-5-pro", "off", undefined, left],
+    ["gpt-5-pro", "low", "high", moved],
+    ["gpt-5-codex", "off", undefined, left],
+    ["gpt-5.1", "off", "none", []],
+    ["gpt-5.1", "minimal", "low", moved],
+    ["gpt-5.1-chat-latest", "off", undefined, left],
+    ["gpt-5.1-chat-latest", "high", "medium", moved],
+    ["gpt-5.1-codex", "off", undefined, left],
+    ["gpt-5.2", "max", "xhigh", moved],
+    ["gpt-5.4-pro", "low", "medium", moved],
+    ["gpt-5.6", "max", "max", []],
+  ])("[CNV13] %s at %s is sent %s", async (model, thinkingLevel, effort, told) => {
+    for (const api of ["openai-responses", "openai-completions"]) {
+      const name = `openai ${model} ${api}`;
+      expect(request(name, { thinkingLevel }).kinds).toEqual(told);
+      const body = await bodyOf(name, { thinkingLevel });
+      const { effort: own } = Object(body.reasoning) as { effort?: unknown };
+      const sent = api === "openai-responses" ? own : body.reasoning_effort;
+      // OpenAI's package does not know the highest effort for chat completions.
+      expect(sent).toBe(effort === "max" && api === "openai-completions" ? "xhigh" : effort);
+    }
+  });
+
+  test.each<[string, string, string | undefined, string[]]>([
+    ["magistral-medium-latest", "off", undefined, left],
+    ["magistral-medium-latest", "high", undefined, moved],
+    ["mistral-small-latest", "off", "none", []],
+    ["mistral-medium-latest", "low", "high", moved],
+    ["mistral-small-2506", "off", undefined, []],
+  ])("[CNV13] Mistral's %s at %s is sent %s", async (model, thinkingLevel, effort, told) => {
+    expect(request(`mistral ${model}`, { thinkingLevel }).kinds).toEqual(told);
+    expect((await bodyOf(`mistral ${model}`, { thinkingLevel })).reasoning_effort).toBe(effort);
   });
 
   test("[CNV9] Responses are not stored, and their reasoning comes back sealed", async () => {

@@ -1,7 +1,7 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
-import type { ModelInfo } from "../models/model-table.ts";
-import { modelInfo } from "../models/model-table.ts";
+import type { ModelInfo } from "../../transcript/model-table.ts";
+import { modelInfo } from "../../transcript/model-table.ts";
 import { cacheMark } from "./cache-breakpoints.ts";
 import { joined, ofProvider, optionsField } from "./metadata.ts";
 import { withTextsApart } from "./texts-apart.ts";
@@ -54,6 +54,7 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
     api,
     level: thinkingLevel,
     thinking: info.thinking,
+    efforts: info.efforts,
     messages: transcript,
   });
   const tools = (input.tools ?? []).map(functionTool);

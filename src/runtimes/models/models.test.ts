@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
+import { modelInfo } from "../../transcript/model-table.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
-import { modelInfo } from "./model-table.ts";
 import { openModel } from "./open-model.ts";
 
 describe("models", () => {
