@@ -1,5 +1,5 @@
 import { contextForModel } from "../../compose.ts";
-import { modelSettings } from "../../config/model-settings.ts";
+import { modelSettings, providerType } from "../../config/model-settings.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
@@ -51,7 +51,8 @@ async function viewOf(
   const model = named ?? ownModel(context) ?? (agentModel === null ? null : parseModel(agentModel));
   if (model !== null) {
     const settings = modelSettings(config.models, model.provider, model.model);
-    const api = model.api ?? settings.api ?? apiOf(settings.type);
+    const isOther = settings.type === "openai-compatible" && providerType(model.provider) === settings.type;
+    const api = model.api ?? settings.api ?? apiOf(isOther ? model.provider : settings.type);
     return contextForModel(context, { ...model, api }, { ...known, settings, wire });
   }
   if (!explain && !wire) return contextView(context);
