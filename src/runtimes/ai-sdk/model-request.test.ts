@@ -176,6 +176,50 @@ describe("a request to a model", () => {
     expect(await bodyOf("anthropic claude-sonnet-4-5", { system: " \n" })).not.toHaveProperty("system");
   });
 
+  test("[CNV15] half pairs are mended, and what is blank is left out", async () => {
+    const half = "a\ud800b";
+    const offered = [
+      { name: "read", description: half, inputSchema: { type: "object", description: half } },
+      { name: "write", description: " ", inputSchema: { type: "object" } },
+    ];
+    for (const name of [
+      "anthropic claude-sonnet-4-5",
+      "openai gpt-5",
+      "google gemini-2.5-pro",
+      "local qwen3",
+    ]) {
+      const text = JSON.stringify(await bodyOf(name, { system: half, tools: offered }));
+      expect(text).toContain("a\ufffdb");
+      expect(text).not.toContain("\\ud800");
+      expect(text).not.toContain('"description":" "');
+      expect(request(name, { system: " \n" }).options.prompt[0]?.role).toBe("user");
+    }
+  });
+
+  test.each<[string, Partial<ModelRequestInput>, number]>([
+    ["openai gpt-5", { maxOutputTokens: 1 }, 16],
+    ["openai gpt-5 openai-completions", { maxOutputTokens: 1 }, 1],
+    ["anthropic claude-sonnet-4-5", { maxOutputTokens: 1 }, 1],
+    ["openai gpt-4-0613", { info: { contextWindow: 8192, maxOutput: 8192 } }, 4096],
+    ["local qwen3", { info: { contextWindow: 2048 } }, 1024],
+    ["local qwen3", { info: { contextWindow: 2048 }, thinkingLevel: "high" }, 1024],
+    ["local qwen3", { info: { contextWindow: 2048 }, maxOutputTokens: 2048 }, 1024],
+    ["local qwen3", { info: { contextWindow: 1 } }, 1],
+  ])("[CNV15] %s with %j has a limit that leaves room for the prompt", (name, input, limit) => {
+    expect(request(name, input).options.maxOutputTokens).toBe(limit);
+  });
+
+  test("[CNV15] calls without known tools are told", () => {
+    const calls: TranscriptMessage[] = [
+      ...hello,
+      { role: "assistant", content: [{ type: "toolCall", id: "toolu_1", name: "read", arguments: {} }] },
+      { role: "toolResult", toolCallId: "toolu_1", content: [{ type: "text", text: "x" }] },
+    ];
+    expect(request("anthropic claude-sonnet-4-5", { transcript: calls }).kinds).toEqual(["tools_unknown"]);
+    expect(request("anthropic claude-sonnet-4-5", { transcript: calls, tools }).kinds).toEqual([]);
+    expect(request("anthropic claude-sonnet-4-5").kinds).toEqual([]);
+  });
+
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "c2ln" };
   const call = (id: string) => ({ type: "toolCall" as const, id, name: "read", arguments: {} });
   const answer = (...content: AssistantMessage["content"]): TranscriptMessage => ({
@@ -225,10 +269,10 @@ describe("a request to a model", () => {
       true,
     ],
   ])("[CNV10] whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
-    const { options, kinds } = request("anthropic claude-sonnet-4-5", { transcript, thinkingLevel: "low" });
+    const { options, kinds } = request("anthropic claude-sonnet-4-5", { transcript, tools, thinkingLevel: "low" });
     expect(options.providerOptions?.anthropic?.thinking !== undefined).toBe(thinks);
     expect(kinds).toEqual(thinks ? [] : ["thinking_switched_off"]);
-    expect(request("proxy claude-x anthropic-messages", { transcript, thinkingLevel: "low" }).kinds).toEqual(
+    expect(request("proxy claude-x anthropic-messages", { transcript, tools, thinkingLevel: "low" }).kinds).toEqual(
       kinds,
     );
     expect(request("anthropic claude-opus-5-5", { transcript, thinkingLevel: "low" }).options.reasoning).toBe(
@@ -241,10 +285,10 @@ describe("a request to a model", () => {
 
   test("[CNV10] nor is it told to stop thinking in a turn that began with it", () => {
     const transcript = [user, answer(thought, call("a")), result("a")];
-    const { options, kinds } = request("anthropic claude-opus-4-8", { transcript });
+    const { options, kinds } = request("anthropic claude-opus-4-8", { transcript, tools });
     expect([options.reasoning, kinds]).toEqual([undefined, ["thinking_left_on"]]);
     expect(request("anthropic claude-opus-4-8").options.reasoning).toBe("none");
-    expect(request("anthropic claude-sonnet-4-5", { transcript }).kinds).toEqual([]);
+    expect(request("anthropic claude-sonnet-4-5", { transcript, tools }).kinds).toEqual([]);
   });
 
   test("[CNV7] marks stand on the system prompt and on the last two of the API's user messages", () => {
