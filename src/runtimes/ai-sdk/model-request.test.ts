@@ -269,12 +269,16 @@ describe("a request to a model", () => {
       true,
     ],
   ])("[CNV10] whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
-    const { options, kinds } = request("anthropic claude-sonnet-4-5", { transcript, tools, thinkingLevel: "low" });
+    const { options, kinds } = request("anthropic claude-sonnet-4-5", {
+      transcript,
+      tools,
+      thinkingLevel: "low",
+    });
     expect(options.providerOptions?.anthropic?.thinking !== undefined).toBe(thinks);
     expect(kinds).toEqual(thinks ? [] : ["thinking_switched_off"]);
-    expect(request("proxy claude-x anthropic-messages", { transcript, tools, thinkingLevel: "low" }).kinds).toEqual(
-      kinds,
-    );
+    expect(
+      request("proxy claude-x anthropic-messages", { transcript, tools, thinkingLevel: "low" }).kinds,
+    ).toEqual(kinds);
     expect(request("anthropic claude-opus-5-5", { transcript, thinkingLevel: "low" }).options.reasoning).toBe(
       "low",
     );
