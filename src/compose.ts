@@ -133,7 +133,7 @@ function filesOf({ upkeep }: FilesStore, { userId, sessionId }: Placed): { log: 
 }
 
 /** What is known of a request beside the session and the model. */
-export interface RequestOptions extends Omit<XrayOptions, "contextWindow" | "overrides"> {
+export interface RequestOptions extends Omit<XrayOptions, "contextWindow" | "vision" | "overrides"> {
   /** What the configuration says of the model. */
   readonly settings?: ModelSettings;
   /** Lets the provider's package make the body that it would send, and adds what it did to it. */
@@ -149,7 +149,7 @@ export async function contextForModel(
   model: ModelRef,
   { settings, wire, ...known }: RequestOptions = {},
 ): Promise<ContextPayload> {
-  const { modelInfo } = await import("./runtimes/models/model-table.ts");
+  const { modelInfo } = await import("./transcript/model-table.ts");
   const { modelRequest } = await import("./runtimes/ai-sdk/model-request.ts");
   const { shrinkImage } = await import("./runtimes/shrink-image.ts");
   const { xray } = await import("./sessions/xray.ts");
@@ -159,8 +159,7 @@ export async function contextForModel(
   const seen = await xray(context, model, {
     ...known,
     images: { shrink: shrinkImage, ...known.images },
-    ...present({ contextWindow: info.contextWindow }),
-    overrides: { ...settings?.overrides, ...(info.vision === false ? { images: null } : {}) },
+    ...present({ contextWindow, vision, overrides: settings?.overrides }),
   });
   const { api, system, thinkingLevel, messages } = seen.request;
   const policy = { ...model, api };
@@ -168,8 +167,6 @@ export async function contextForModel(
   const changes = [...seen.changes, ...request.changes];
   if (wire !== true) return { ...seen, changes };
   const { captureWire } = await import("./runtimes/ai-sdk/wire.ts");
-  // The format says which package makes it, but that OpenAI's own and the one for other servers have one in common.
-  const type = settings?.type === "openai" && api === "openai-completions" ? "openai" : undefined;
-  const { body, warnings } = await captureWire(request.options, policy, type);
+  const { body, warnings } = await captureWire(request.options, policy, settings?.type);
   return { ...seen, changes: [...changes, ...warnings], wire: body };
 }

@@ -41,6 +41,13 @@ beforeAll(async () => {
   const data = (await wide.png().toBuffer()).toString("base64");
   const image = { type: "image", data, mimeType: "image/png" };
   write("wide.jsonl", { ...userLine("a", null), message: { role: "user", content: [image] } });
+  const call = { type: "toolCall", id: "toolu_1", name: "read", arguments: {} };
+  const done = { role: "toolResult", toolCallId: "toolu_1", toolName: "read", content: [], isError: false };
+  write("calls.jsonl", userLine("a", null), assistantLine("b", "a", { content: [call] }), {
+    ...userLine("c", "b"),
+    message: { ...done, timestamp: 1 },
+  });
+  write("long.jsonl", userLine("a", null, "gardens and food ".repeat(8000)));
   const evil = "\u001b[2J\u001b]0;owned\u0007 \u202eevil\r\n";
   write("hostile.jsonl", userLine("a", null, evil), userLine("b", "a", evil));
 });
@@ -134,6 +141,9 @@ describe("context for a model", () => {
     [["nobody.jsonl", "--model", "gpt-5"], "names no model"],
     [["nobody.jsonl", "--model", "antropic/claude-x"], "--base-url <url>"],
     [["nobody.jsonl", "--model", ""], "names no model"],
+    [["nobody.jsonl", "--model", "local/q", "--base-url", "notaurl"], "http:// or https://"],
+    [["nobody.jsonl", "--model", "local/q", "--base-url", "ftp://h/v1"], '"ftp://h/v1" is no address'],
+    [["nobody.jsonl", "--model", "local/q", "--base-url", "http://"], "is no address"],
     [["nobody.jsonl", "--explain"], "The session names no model"],
     [["nobody.jsonl", "--wire"], "--model <provider/model>"],
     [["missing.jsonl", "--model", "nonsense"], "names no model"],
@@ -143,6 +153,32 @@ describe("context for a model", () => {
     expect(err).toContain(text);
     const refusal = await payload(...args);
     expect(Check(RefusalSchema, refusal)).toBe(true);
+  });
+
+  test("[CLI28] what cannot be had of the model is told, with and without the wire", async () => {
+    const explained = ["nobody.jsonl", "--model", "openai/o3-mini", "--explain"];
+    for (const more of [[], ["--wire"]]) {
+      const { out } = await inFolder(...explained, ...more);
+      expect(out).toMatch(/\nmodelRequest\n {2}thinking_left_on: This model always thinks/);
+      expect(out.includes("\nwire\n{\n")).toBe(more.length === 1);
+      expect(out).not.toContain('"effort"');
+    }
+  });
+
+  test("[CLI28] calls whose tools nobody knows are told in a line", async () => {
+    const { out } = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5");
+    expect(out).toMatch(/\nThe tools are not known here; .*\n$/);
+    const explained = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--explain");
+    expect(explained.out).toContain("tools_unknown: The history has calls");
+    const wire = await inFolder("calls.jsonl", "--model", "anthropic/claude-sonnet-4-5", "--wire");
+    expect(JSON.parse(wire.out)).toHaveProperty("messages");
+    expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("tools are");
+  });
+
+  test("[CLI28] a request over the window says what a run would do", async () => {
+    const { out } = await inFolder("long.jsonl", "--model", "openai/gpt-4-0613");
+    expect(out).toMatch(/of 8\.2k \(\d{3}%\)\n {10}more than the window: a run would compact first\n/);
+    expect((await inFolder("nobody.jsonl", "--model", "openai/gpt-5")).out).not.toContain("compact");
   });
 
   test("[CLI5] what is explained and what goes over the wire cannot control the terminal", async () => {
@@ -236,6 +272,54 @@ channels: { irc: { historyLimit: 1 } }
     const lone = await run(["context", "lone.jsonl", "--model", "local/qwen3", "--json"], { cwd: home });
     expect(JSON.parse(lone.out)).toMatchObject({ tokens: { window: 32_768 } });
     expect(JSON.parse(lone.out).request).not.toHaveProperty("system");
+  });
+
+  test("[CLI31] the agent's level of thinking holds unless the session says one, and its model must be reachable", async () => {
+    const home = join(folder, "levels");
+    const dir = join(home, ".skein");
+    mkdirSync(home);
+    const configure = (model: string) =>
+      writeFileSync(
+        join(home, "skein.yaml"),
+        `store: files:${dir}\nagents: { main: { model: ${model}, thinking: high } }\n`,
+      );
+    const store = await createStore({ dir });
+    const scope = { agentId: "main" };
+    const said = { type: "message" as const, message: { role: "user" as const, content: "Hello" } };
+    const made = async (key: string, ...levels: string[]) => {
+      const { sessionId } = await store.sessions.create(scope, {
+        key: `agent:main:session:${key}`,
+        cwd: "/w",
+      });
+      const drafts = [
+        ...levels.map((thinkingLevel) => ({ type: "thinking_level_change" as const, thinkingLevel })),
+        said,
+      ];
+      const batch = drafts.map((draft) => ({ draft }));
+      await store.sessions.append(scope, sessionId, batch);
+      return sessionId;
+    };
+    const [silent, low, off, set] = [
+      await made("silent"),
+      await made("low", "low"),
+      await made("off", "high", "off"),
+      await made("set", "low"),
+    ];
+    await store.sessions.patch(scope, set, { thinkingLevel: "medium" });
+    await store.close();
+    configure("openai/gpt-5");
+    const seen = async (name: string) => run(["context", name, "--json"], { cwd: home });
+    const level = async (name: string) => JSON.parse((await seen(name)).out).request.thinkingLevel;
+    expect([await level(silent), await level(low), await level(off), await level(set)]).toEqual([
+      "high",
+      "low",
+      "off",
+      "medium",
+    ]);
+    configure("local/q");
+    const { out, exit } = await seen(silent);
+    expect([JSON.parse(out).code, exit]).toEqual(["invalid_arguments", 2]);
+    expect(out).toContain("models.providers.local.baseUrl");
   });
 
   test("[CLI28] images that live as blobs are found in a folder; those of a lone file are not known", async () => {

@@ -1,12 +1,15 @@
 import { Check } from "typebox/value";
 import { describe, expect, test } from "vitest";
 import { assistantMessage } from "../../test/support/session-text.ts";
+import { png as soundPng } from "../../test/transcript/conversation.ts";
 import { transcriptOf } from "../../test/transcript/generate.ts";
 import { anySigner } from "../../test/transcript/signer.ts";
 import type { SessionContext } from "../core/context.ts";
+import { present } from "../core/present.ts";
 import { SessionTree } from "../core/tree.ts";
 import { ContextPayloadSchema } from "../protocol/session-payloads.ts";
 import { estimateTokens } from "../transcript/estimate-tokens.ts";
+import { modelInfo } from "../transcript/model-table.ts";
 import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
 import { textTokens } from "../transcript/text-tokens.ts";
@@ -37,7 +40,11 @@ describe("the X-ray", () => {
         const seen = await xray(context, model);
         const { entryIds } = context;
         const policy = resolveTranscriptPolicy(model);
-        const { messages: request, changes } = await prepareTranscript(messages, policy, { entryIds });
+        const known = modelInfo(model.provider, model.model);
+        const { messages: request, changes } = await prepareTranscript(messages, policy, {
+          entryIds,
+          ...present({ contextWindow: known?.contextWindow }),
+        });
         expect(seen.request.messages).toEqual(request);
         expect(seen.changes).toEqual(changes);
         expect(Check(ContextPayloadSchema, JSON.parse(JSON.stringify(seen)))).toBe(true);
@@ -78,7 +85,22 @@ describe("the X-ray", () => {
       tokens: { window: 1000 },
     });
     expect((await xray(context, claude)).request.system).toBe("Own.");
-    expect((await xray(context, claude)).tokens).not.toHaveProperty("window");
+    expect((await xray(context, { provider: "local", model: "qwen3" })).tokens).not.toHaveProperty("window");
+  });
+
+  test("[XRY2] what is known of a model counts: its window, and whether it sees", async () => {
+    const image = { ...png, data: soundPng };
+    const context = contextOf([{ role: "user", content: [{ type: "text", text: "Look" }, image] }]);
+    expect((await xray(context, "openai/gpt-5")).tokens.window).toBe(400_000);
+    expect((await xray(context, "openai/gpt-5", { contextWindow: 9 })).tokens.window).toBe(9);
+    const images = async (model: string, options = {}) =>
+      JSON.stringify((await xray(context, model, options)).request.messages).split('"image"').length - 1;
+    expect(await images("openai/gpt-5")).toBe(1);
+    expect(await images("openai/o3-mini")).toBe(0);
+    expect(await images("openai/o3-mini", { vision: true })).toBe(1);
+    expect(await images("openai/gpt-5", { vision: false })).toBe(0);
+    const { images: limits } = resolveTranscriptPolicy({ provider: "openai", model: "gpt-5" });
+    expect(await images("openai/o3-mini", { overrides: { images: limits } })).toBe(1);
   });
 
   test("[XRY2] options and findings reach where they belong", async () => {

@@ -2,11 +2,12 @@ import type { SessionContext } from "../core/context.ts";
 import type { Diagnostic } from "../core/diagnostics.ts";
 import { present } from "../core/present.ts";
 import type { Api, Change, TranscriptMessage, TranscriptOptions } from "../transcript/contract.ts";
+import { modelInfo } from "../transcript/model-table.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import { prepareTranscript } from "../transcript/pipeline/prepare.ts";
 import type { PolicyRequest } from "../transcript/policy.ts";
-import { resolveTranscriptPolicy } from "../transcript/policy.ts";
+import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
 import type { TokensByPart } from "../transcript/tokens-by-part.ts";
 import { tokensByPart } from "../transcript/tokens-by-part.ts";
 
@@ -30,8 +31,11 @@ export type XraySession = SessionContext | { context(): SessionContext | Promise
  * const options: XrayOptions = { system: "You plan journeys.", contextWindow: 200_000, tools: [] };
  * ```
  */
-export interface XrayOptions
-  extends Pick<TranscriptOptions, "contextWindow" | "historyLimit" | "images" | "pruning"> {
+export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "images" | "pruning"> {
+  /** Left out: what is known of the model. */
+  readonly contextWindow?: number;
+  /** Whether the model sees images. Left out: what is known of it. */
+  readonly vision?: boolean;
   /** Left out: the session's own, in the rare file that holds one. */
   readonly system?: string;
   /** The tools that would be offered. Left out: not known, and no call is dropped for that. */
@@ -85,9 +89,12 @@ export async function xray(
   options: XrayOptions = {},
 ): Promise<Xray> {
   const context = "context" in session ? await session.context() : session;
-  const { tools, contextWindow, overrides } = options;
+  const { tools } = options;
   const named = typeof model === "string" ? parseModel(model) : model;
-  const policy = resolveTranscriptPolicy({ ...named, ...present({ overrides }) });
+  const info = modelInfo(named.provider, named.model, apiOf(named.provider, named.api));
+  const contextWindow = options.contextWindow ?? info?.contextWindow;
+  const sight = (options.vision ?? info?.vision) === false ? { images: null } : {};
+  const policy = resolveTranscriptPolicy({ ...named, overrides: { ...sight, ...options.overrides } });
   const { messages, changes } = await prepareTranscript(context.messages, policy, {
     ...present({ contextWindow, historyLimit: options.historyLimit }),
     ...present({ images: options.images, pruning: options.pruning }),

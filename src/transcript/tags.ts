@@ -10,7 +10,7 @@ function tagsOf(names: readonly string[]): RegExp {
 }
 
 const anyTag = tagsOf(names);
-const summaryFence = tagsOf(["summary"]);
+const summaryTag = tagsOf(["summary"]);
 
 /** No text begins or ends a tag of ours. */
 export function escapeTags(text: string): string {
@@ -19,5 +19,5 @@ export function escapeTags(text: string): string {
 
 /** The same for the one tag that a model sees. */
 export function escapeSummaryTag(text: string): string {
-  return text.replace(summaryFence, "&lt;");
+  return text.replace(summaryTag, "&lt;");
 }

@@ -1,5 +1,5 @@
 import { contextForModel } from "../../compose.ts";
-import { modelSettings } from "../../config/model-settings.ts";
+import { modelSettings, providerType } from "../../config/model-settings.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
@@ -31,6 +31,7 @@ export async function showContext(
   options: ContextCommandOptions,
 ): Promise<void> {
   const named = options.model === undefined ? null : parseModel(options.model);
+  checkAddress(options.baseUrl);
   const view = await withContext(terminal, name, options, (looked) => viewOf(looked, named, options));
   if (options.json === true) {
     printJson(terminal, view);
@@ -40,6 +41,18 @@ export async function showContext(
   if (explain || !wire) printContext(terminal, view, explain);
   if (wire) printWire(terminal, view.wire, explain);
   if (view.request.api === undefined) hint(terminal, name, options);
+  const isUnknown = view.changes.some(({ kind }) => kind === "tools_unknown");
+  if (isUnknown && !wire)
+    dim(terminal, "The tools are not known here; a run would offer those of its agent.");
+}
+
+/** As the configuration has it. */
+function checkAddress(url: string | undefined): void {
+  if (url === undefined || (/^https?:\/\/[^\s/]\S*$/.test(url) && URL.canParse(url))) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `"${url}" is no address of a server`,
+    advice: "--base-url takes one that begins with http:// or https://",
+  });
 }
 
 async function viewOf(
@@ -47,11 +60,14 @@ async function viewOf(
   named: ModelRef | null,
   { explain = false, wire = false, baseUrl }: ContextCommandOptions,
 ): Promise<ContextPayload> {
-  if (named !== null) checkReachable(named, config, baseUrl);
-  const model = named ?? ownModel(context) ?? (agentModel === null ? null : parseModel(agentModel));
+  const own = named === null ? ownModel(context) : null;
+  const typed = named ?? (own === null && agentModel !== null ? parseModel(agentModel) : null);
+  if (typed !== null) checkReachable(typed, config, baseUrl);
+  const model = own ?? typed;
   if (model !== null) {
     const settings = modelSettings(config.models, model.provider, model.model);
-    const api = model.api ?? settings.api ?? apiOf(settings.type);
+    const isOther = settings.type === "openai-compatible" && providerType(model.provider) === settings.type;
+    const api = model.api ?? settings.api ?? apiOf(isOther ? model.provider : settings.type);
     return contextForModel(context, { ...model, api }, { ...known, settings, wire });
   }
   if (!explain && !wire) return contextView(context);
@@ -61,7 +77,7 @@ async function viewOf(
   });
 }
 
-/** A model that is typed must be one that could be asked: a slip of the pen would be taken for a server. */
+/** A model that is typed, here or in the configuration, must be one that could be asked: a slip of the pen would be taken for a server. */
 function checkReachable({ provider, model }: ModelRef, config: Config, given: string | undefined): void {
   const { type, baseUrl } = modelSettings(config.models, provider, model);
   if (type !== "openai-compatible" || baseUrl !== null || given !== undefined) return;
@@ -70,6 +86,9 @@ function checkReachable({ provider, model }: ModelRef, config: Config, given: st
 
 function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {
   const next = commandLine(terminal, options, ["context", name, "--model", "anthropic/claude-sonnet-4-5"]);
-  const text = `No model is known; what one would be sent: ${next}`;
+  dim(terminal, `No model is known; what one would be sent: ${next}`);
+}
+
+function dim(terminal: Terminal, text: string): void {
   terminal.out(`\n${paint(terminal, "dim", oneLine(text, 2000))}\n`);
 }

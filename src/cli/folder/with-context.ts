@@ -1,9 +1,11 @@
-import { readBlobs, readSessionFile } from "../../compose.ts";
+import type { FilesStore } from "../../compose.ts";
+import { readBlobs, readLog, readSessionFile } from "../../compose.ts";
 import type { Config } from "../../config/sections/all.ts";
 import type { SessionContext } from "../../core/context.ts";
 import { parseKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
+import type { SessionRecord } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { historyLimitFor } from "../../transcript/history-limit.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -44,10 +46,26 @@ export async function withContext<T>(
       images: { blob: readBlobs(store, record) },
       pruning: pruningBy(config, terminal.now()),
       ...present({ system: context.system ?? agent?.system }),
+      ...present({ thinkingLevel: await levelOf(store, record, context, agent?.thinking ?? null) }),
       ...present({ historyLimit: historyLimitFor(parseKey(record.key), config.channels) }),
     };
     return use({ context, config, known, agentModel: agent?.model ?? null });
   });
+}
+
+/** The level that was set for the session, else what its entries say, else the agent's; `null`: the context's. */
+async function levelOf(
+  store: FilesStore,
+  record: SessionRecord,
+  { thinkingLevel }: SessionContext,
+  agents: string | null,
+): Promise<string | null> {
+  const { meta } = record;
+  if (meta.thinkingLevel !== undefined) return meta.thinkingLevel;
+  if (agents === null || thinkingLevel !== "off") return null;
+  // A context says off whether somebody chose it or nobody said anything.
+  const isChosen = (await readLog(store, record)).path().some(({ type }) => type === "thinking_level_change");
+  return isChosen ? null : agents;
 }
 
 function pruningBy({ contextPruning }: Config, now: number): NonNullable<XrayOptions["pruning"]> {

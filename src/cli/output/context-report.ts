@@ -62,6 +62,8 @@ function printTokens(terminal: Terminal, tokens: ContextPayload["tokens"]): void
   const { total, window } = tokens;
   const share = window === undefined ? "" : ` of ${shownCount(window)} (${percent(total, window)})`;
   row(terminal, "tokens", `about ${shownCount(total)}${share}`);
+  if (window !== undefined && total > window)
+    row(terminal, "", "more than the window: a run would compact first");
   const rows = Object.entries(partNames)
     .map(([part, name]) => ({ name, count: tokens[part as keyof typeof partNames] ?? 0 }))
     .filter(({ count }) => count > 0);

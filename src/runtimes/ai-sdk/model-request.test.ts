@@ -98,12 +98,59 @@ describe("a request to a model", () => {
       "high",
       { generationConfig: { maxOutputTokens: 8192, thinkingConfig: undefined } },
     ],
-    ["mistral magistral-medium-latest", "high", { reasoning_effort: "high", max_tokens: 32_768 }],
+    ["mistral magistral-medium-latest", "high", { reasoning_effort: undefined, max_tokens: 32_768 }],
+    ["mistral mistral-small-latest", "low", { reasoning_effort: "high" }],
     ["mistral codestral-latest", "off", { reasoning_effort: undefined, max_tokens: 16_384 }],
     ["local qwen3", "off", { reasoning_effort: undefined, max_tokens: 4096 }],
     ["local qwen3", "high", { reasoning_effort: "high", max_tokens: 4096 }],
   ])("[CNV9] %s thinks %s in the provider's words, with a limit", async (name, thinkingLevel, expected) => {
     expect(asIn(expected, await bodyOf(name, { thinkingLevel }))).toEqual(expected);
+  });
+
+  const left = ["thinking_left_on"];
+  const moved = ["thinking_level_changed"];
+  test.each<[string, string, string | undefined, string[]]>([
+    ["o1", "off", undefined, left],
+    ["o1-mini", "off", undefined, left],
+    ["o1-mini", "high", undefined, moved],
+    ["o3", "minimal", "low", moved],
+    ["o3-mini", "off", undefined, left],
+    ["o4-mini", "max", "high", moved],
+    ["gpt-5", "off", "minimal", []],
+    ["gpt-5", "minimal", "minimal", []],
+    ["gpt-5", "xhigh", "high", moved],
+    ["gpt-5-pro", "off", undefined, left],
+    ["gpt-5-pro", "low", "high", moved],
+    ["gpt-5-codex", "off", undefined, left],
+    ["gpt-5.1", "off", "none", []],
+    ["gpt-5.1", "minimal", "low", moved],
+    ["gpt-5.1-chat-latest", "off", undefined, left],
+    ["gpt-5.1-chat-latest", "high", "medium", moved],
+    ["gpt-5.1-codex", "off", undefined, left],
+    ["gpt-5.2", "max", "xhigh", moved],
+    ["gpt-5.4-pro", "low", "medium", moved],
+    ["gpt-5.6", "max", "max", []],
+  ])("[CNV13] %s at %s is sent %s", async (model, thinkingLevel, effort, told) => {
+    for (const api of ["openai-responses", "openai-completions"]) {
+      const name = `openai ${model} ${api}`;
+      expect(request(name, { thinkingLevel }).kinds).toEqual(told);
+      const body = await bodyOf(name, { thinkingLevel });
+      const { effort: own } = Object(body.reasoning) as { effort?: unknown };
+      const sent = api === "openai-responses" ? own : body.reasoning_effort;
+      // OpenAI's package does not know the highest effort for chat completions.
+      expect(sent).toBe(effort === "max" && api === "openai-completions" ? "xhigh" : effort);
+    }
+  });
+
+  test.each<[string, string, string | undefined, string[]]>([
+    ["magistral-medium-latest", "off", undefined, left],
+    ["magistral-medium-latest", "high", undefined, moved],
+    ["mistral-small-latest", "off", "none", []],
+    ["mistral-medium-latest", "low", "high", moved],
+    ["mistral-small-2506", "off", undefined, []],
+  ])("[CNV13] Mistral's %s at %s is sent %s", async (model, thinkingLevel, effort, told) => {
+    expect(request(`mistral ${model}`, { thinkingLevel }).kinds).toEqual(told);
+    expect((await bodyOf(`mistral ${model}`, { thinkingLevel })).reasoning_effort).toBe(effort);
   });
 
   test("[CNV9] Responses are not stored, and their reasoning comes back sealed", async () => {
@@ -127,6 +174,50 @@ describe("a request to a model", () => {
     });
     expect(await bodyOf("openai gpt-5")).not.toHaveProperty("tools");
     expect(await bodyOf("anthropic claude-sonnet-4-5", { system: " \n" })).not.toHaveProperty("system");
+  });
+
+  test("[CNV15] half pairs are mended, and what is blank is left out", async () => {
+    const half = "a\ud800b";
+    const offered = [
+      { name: "read", description: half, inputSchema: { type: "object", description: half } },
+      { name: "write", description: " ", inputSchema: { type: "object" } },
+    ];
+    for (const name of [
+      "anthropic claude-sonnet-4-5",
+      "openai gpt-5",
+      "google gemini-2.5-pro",
+      "local qwen3",
+    ]) {
+      const text = JSON.stringify(await bodyOf(name, { system: half, tools: offered }));
+      expect(text).toContain("a\ufffdb");
+      expect(text).not.toContain("\\ud800");
+      expect(text).not.toContain('"description":" "');
+      expect(request(name, { system: " \n" }).options.prompt[0]?.role).toBe("user");
+    }
+  });
+
+  test.each<[string, Partial<ModelRequestInput>, number]>([
+    ["openai gpt-5", { maxOutputTokens: 1 }, 16],
+    ["openai gpt-5 openai-completions", { maxOutputTokens: 1 }, 1],
+    ["anthropic claude-sonnet-4-5", { maxOutputTokens: 1 }, 1],
+    ["openai gpt-4-0613", { info: { contextWindow: 8192, maxOutput: 8192 } }, 4096],
+    ["local qwen3", { info: { contextWindow: 2048 } }, 1024],
+    ["local qwen3", { info: { contextWindow: 2048 }, thinkingLevel: "high" }, 1024],
+    ["local qwen3", { info: { contextWindow: 2048 }, maxOutputTokens: 2048 }, 1024],
+    ["local qwen3", { info: { contextWindow: 1 } }, 1],
+  ])("[CNV15] %s with %j has a limit that leaves room for the prompt", (name, input, limit) => {
+    expect(request(name, input).options.maxOutputTokens).toBe(limit);
+  });
+
+  test("[CNV15] calls without known tools are told", () => {
+    const calls: TranscriptMessage[] = [
+      ...hello,
+      { role: "assistant", content: [{ type: "toolCall", id: "toolu_1", name: "read", arguments: {} }] },
+      { role: "toolResult", toolCallId: "toolu_1", content: [{ type: "text", text: "x" }] },
+    ];
+    expect(request("anthropic claude-sonnet-4-5", { transcript: calls }).kinds).toEqual(["tools_unknown"]);
+    expect(request("anthropic claude-sonnet-4-5", { transcript: calls, tools }).kinds).toEqual([]);
+    expect(request("anthropic claude-sonnet-4-5").kinds).toEqual([]);
   });
 
   const thought = { type: "thinking" as const, thinking: "hm", thinkingSignature: "c2ln" };
@@ -178,12 +269,16 @@ describe("a request to a model", () => {
       true,
     ],
   ])("[CNV10] whether Anthropic is asked to think with a budget: %s", (_, transcript, thinks) => {
-    const { options, kinds } = request("anthropic claude-sonnet-4-5", { transcript, thinkingLevel: "low" });
+    const { options, kinds } = request("anthropic claude-sonnet-4-5", {
+      transcript,
+      tools,
+      thinkingLevel: "low",
+    });
     expect(options.providerOptions?.anthropic?.thinking !== undefined).toBe(thinks);
     expect(kinds).toEqual(thinks ? [] : ["thinking_switched_off"]);
-    expect(request("proxy claude-x anthropic-messages", { transcript, thinkingLevel: "low" }).kinds).toEqual(
-      kinds,
-    );
+    expect(
+      request("proxy claude-x anthropic-messages", { transcript, tools, thinkingLevel: "low" }).kinds,
+    ).toEqual(kinds);
     expect(request("anthropic claude-opus-5-5", { transcript, thinkingLevel: "low" }).options.reasoning).toBe(
       "low",
     );
@@ -194,10 +289,10 @@ describe("a request to a model", () => {
 
   test("[CNV10] nor is it told to stop thinking in a turn that began with it", () => {
     const transcript = [user, answer(thought, call("a")), result("a")];
-    const { options, kinds } = request("anthropic claude-opus-4-8", { transcript });
+    const { options, kinds } = request("anthropic claude-opus-4-8", { transcript, tools });
     expect([options.reasoning, kinds]).toEqual([undefined, ["thinking_left_on"]]);
     expect(request("anthropic claude-opus-4-8").options.reasoning).toBe("none");
-    expect(request("anthropic claude-sonnet-4-5", { transcript }).kinds).toEqual([]);
+    expect(request("anthropic claude-sonnet-4-5", { transcript, tools }).kinds).toEqual([]);
   });
 
   test("[CNV7] marks stand on the system prompt and on the last two of the API's user messages", () => {

@@ -1,7 +1,8 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
-import type { ModelInfo } from "../models/model-table.ts";
-import { modelInfo } from "../models/model-table.ts";
+import type { Api, Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
+import type { ModelInfo } from "../../transcript/model-table.ts";
+import { modelInfo } from "../../transcript/model-table.ts";
+import { wellFormed, wellFormedJson } from "../../transcript/well-formed.ts";
 import { cacheMark } from "./cache-breakpoints.ts";
 import { joined, ofProvider, optionsField } from "./metadata.ts";
 import { withTextsApart } from "./texts-apart.ts";
@@ -22,6 +23,7 @@ export interface ModelRequestInput {
   readonly transcript: readonly TranscriptMessage[];
   readonly policy: Pick<TranscriptPolicy, "provider" | "api" | "model">;
   readonly system?: string | undefined;
+  /** Left out: not known, which is told where the history has calls. */
   readonly tools?: readonly OfferedTool[] | undefined;
   /** Left out: `off`. */
   readonly thinkingLevel?: string | undefined;
@@ -40,10 +42,13 @@ export interface ModelRequest {
 /** Of an answer, unless somebody says otherwise; the providers count thinking in, so room for it comes on top. */
 const defaultOutput = 16_384;
 const unknownOutput = 4096;
+/** Responses refuse a smaller limit. */
+const fewestOfResponses = 16;
 
 /** The request to a model, the same for the same transcript: nothing in it depends on the clock. */
 export function modelRequest(input: ModelRequestInput): ModelRequest {
-  const { transcript, policy, system, thinkingLevel = "off" } = input;
+  const { transcript, policy, thinkingLevel = "off" } = input;
+  const system = wellFormed(input.system ?? "");
   const { provider, api, model } = policy;
   const info: Partial<ModelInfo> = { ...modelInfo(provider, model, api), ...input.info };
   const changes: Change[] = [];
@@ -54,13 +59,11 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
     api,
     level: thinkingLevel,
     thinking: info.thinking,
+    efforts: info.efforts,
     messages: transcript,
   });
   const tools = (input.tools ?? []).map(functionTool);
   if (api === "anthropic-messages" && prompt[0]?.role !== "system") markLast(tools);
-  const most = info.maxOutput ?? unknownOutput;
-  const answer = input.maxOutputTokens ?? Math.min(most, defaultOutput);
-  const maxOutputTokens = Math.max(answer, Math.min(answer + thinking.room, most));
   const providerOptions = joined(
     standingOptions(policy, info.thinking === "levels"),
     thinking.providerOptions,
@@ -68,13 +71,33 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
   return {
     options: {
       prompt,
-      maxOutputTokens,
+      maxOutputTokens: limitOf(input.maxOutputTokens, thinking.room, info, api),
       ...(tools.length === 0 ? {} : { tools }),
       ...(thinking.reasoning === undefined ? {} : { reasoning: thinking.reasoning }),
       ...optionsField(providerOptions),
     },
-    changes: [...changes, ...thinking.changes],
+    changes: [...changes, ...thinking.changes, ...toolsUnknown(input)],
   };
+}
+
+/** Of the answer. At most half the window, however large an answer may be: the prompt has to go into it too. */
+function limitOf(given: number | undefined, room: number, info: Partial<ModelInfo>, api: Api): number {
+  const half = Math.floor((info.contextWindow ?? Number.POSITIVE_INFINITY) / 2);
+  const most = Math.min(info.maxOutput ?? unknownOutput, half);
+  const answer = Math.min(given ?? Math.min(most, defaultOutput), half);
+  const least = api === "openai-responses" ? fewestOfResponses : 1;
+  return Math.max(least, answer, Math.min(answer + room, most));
+}
+
+/** Some providers refuse calls where no tools are offered; those of a lone file nobody knows. */
+function toolsUnknown({ tools, transcript }: ModelRequestInput): readonly Change[] {
+  if (tools !== undefined) return [];
+  const hasCalls = transcript.some(
+    ({ role, content }) =>
+      role === "assistant" && typeof content !== "string" && content.some(({ type }) => type === "toolCall"),
+  );
+  const note = "The history has calls, and the tools are not known: the request offers none.";
+  return hasCalls ? [{ step: "modelRequest", kind: "tools_unknown", note }] : [];
 }
 
 /** Responses are not to be stored there: the conversation is ours, and its reasoning comes back to us sealed. */
@@ -90,8 +113,10 @@ function functionTool({ name, description, inputSchema }: OfferedTool): Language
   return {
     type: "function",
     name,
-    ...(description === undefined ? {} : { description }),
-    inputSchema: inputSchema as LanguageModelV4FunctionTool["inputSchema"],
+    ...(description === undefined || description.trim() === ""
+      ? {}
+      : { description: wellFormed(description) }),
+    inputSchema: wellFormedJson(inputSchema) as LanguageModelV4FunctionTool["inputSchema"],
   };
 }
 

@@ -44,6 +44,36 @@ describe("parts that the format has no block for", () => {
     });
   });
 
+  const file = (mediaType: string, data: object) => ({ type: "file", mediaType, data });
+  test.each([
+    ["bad base64", file("application/pdf", { type: "data", data: "!!" })],
+    ["no bytes", file("application/pdf", { type: "data", data: "" })],
+    ["bytes that are no text", file("application/pdf", { type: "data", data: 7 })],
+    ["a blank text", file("text/plain", { type: "text", text: " \n" })],
+    ["a blank text in base64", file("text/plain", { type: "data", data: "ICA=" })],
+    ["an address of no server", file("image/png", { type: "url", url: "file:///etc/passwd" })],
+  ])("[CNV4] of a broken file only its name goes out: %s", (_, part) => {
+    const place = "url" in part.data ? ` at ${String(part.data.url)}` : "";
+    const text = `[file: ${part.mediaType}${place}]`;
+    const message = { role: "user" as const, content: [{ type: "text" as const, text, skein: { part } }] };
+    for (const api of apis)
+      expect(toModelMessages([message], { api })[0]?.content).toEqual([{ type: "text", text }]);
+  });
+
+  test("[CNV4] a file of a type that Gemini does not read goes out by its name", () => {
+    const sentAs = (mediaType: string) => {
+      const part = file(mediaType, { type: "data", data: "R0lGODlh" });
+      const block = { type: "text" as const, text: `[file: ${mediaType}]`, skein: { part } };
+      const [sentMessage] = toModelMessages([{ role: "user", content: [block] }], {
+        api: "google-generative-ai",
+      });
+      return Object(sentMessage?.content[0]).type;
+    };
+    expect(
+      ["image/gif", "image/png", "application/zip", "application/json", "audio/wav"].map(sentAs),
+    ).toEqual(["text", "text", "text", "file", "file"]);
+  });
+
   test("[CNV4] a text that somebody changed stands in for nothing any more", () => {
     const { messages } = fromModelMessages([{ role: "user", content: [bytes] }]);
     const [block] = (messages[0] as { content: { type: "text"; text: string }[] }).content;

@@ -1,6 +1,7 @@
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import type { ImageBlock, TextBlock } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
+import { isBase64 } from "../../transcript/base64.ts";
 import type { Api } from "../../transcript/contract.ts";
 import { nameOfApi } from "./signatures.ts";
 
@@ -96,9 +97,13 @@ export function imageBlockOf(part: {
   return { type: "image", data: base64Of(data.data), mimeType: mediaType };
 }
 
-/** Whether a provider's package takes a file in this place; it refuses the whole request, or drops it, elsewhere. */
+/**
+ * Whether a provider takes a file in this place; elsewhere its package refuses the whole request, or drops it. Files
+ * pass no step of the pipeline, so what is broken is found here.
+ */
 export function takesFile(part: Fields, api: Api, place: "user" | "result"): boolean {
   if (part.type !== "file" || typeof part.mediaType !== "string" || !isRecord(part.data)) return false;
+  if (!isSound(part.data, part.mediaType)) return false;
   const { mediaType, data } = part;
   const isImage = /^image(\/|$)/.test(mediaType);
   const isPdf = mediaType === "application/pdf";
@@ -110,8 +115,9 @@ export function takesFile(part: Fields, api: Api, place: "user" | "result"): boo
       text: place === "user",
     },
     "google-generative-ai": {
-      data: mediaType.includes("/"),
-      url: mediaType.includes("/") && place === "user",
+      // An image with its bytes is a block of ours, and has been looked at as one.
+      data: googleTakes.test(mediaType) && !isImage,
+      url: googleTakes.test(mediaType) && place === "user",
       text: place === "user",
     },
     "openai-responses": { data: isPdf, url: isImage || isPdf, text: false },
@@ -134,6 +140,25 @@ export function takesFile(part: Fields, api: Api, place: "user" | "result"): boo
     }
     default:
       return false;
+  }
+}
+
+/** What Gemini reads (documentation, "File input methods"): no GIF, and nothing that is of no such type. */
+const googleTakes =
+  /^(image\/(png|jpeg|webp|heic|heif)|application\/(pdf|json|rtf|xml)|text\/[\w.+-]+|(audio|video)\/[\w.+-]+)$/;
+
+/** Whether there is something in it, and it is what it says as far as that can be seen. */
+function isSound(data: Fields, mediaType: string): boolean {
+  switch (data.type) {
+    case "data":
+      if (typeof data.data !== "string" || !isBase64(data.data)) return false;
+      return mediaType !== "text/plain" || /\S/.test(Buffer.from(data.data, "base64").toString());
+    case "text":
+      return typeof data.text === "string" && /\S/.test(data.text);
+    case "url":
+      return /^(https?|gs):\/\/\S+$/i.test(String(data.url));
+    default:
+      return true;
   }
 }
 

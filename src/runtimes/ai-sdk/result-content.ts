@@ -1,6 +1,7 @@
 import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
 import type { Content, ImageBlock, TextBlock } from "../../core/messages.ts";
 import type { Api } from "../../transcript/contract.ts";
+import { wellFormedJson } from "../../transcript/well-formed.ts";
 import type { Report } from "./metadata.ts";
 import { metadataOf, optionsField, ownField } from "./metadata.ts";
 import { imageBlockOf, revived, standInBlock, stoodInFor, takesFile } from "./parts.ts";
@@ -55,7 +56,8 @@ function heldIn(block: TextBlock, api: Api, place: "user" | "result"): ResultPar
   const part = stoodInFor(block);
   if (part === null) return null;
   const isCustom = part.type === "custom" && place === "result" && api === "anthropic-messages";
-  return isCustom || takesFile(part, api, place) ? (revived(part) as ResultPart | null) : null;
+  if (!isCustom && !takesFile(part, api, place)) return null;
+  return revived(wellFormedJson(part) as typeof part) as ResultPart | null;
 }
 
 export function blocksOfContent(parts: readonly ResultPart[]): Block[] {

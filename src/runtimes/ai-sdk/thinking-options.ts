@@ -1,7 +1,8 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { AssistantMessage } from "../../core/messages.ts";
 import type { Api, Change, TranscriptMessage } from "../../transcript/contract.ts";
-import type { ModelInfo } from "../models/model-table.ts";
+import type { Effort, ModelInfo } from "../../transcript/model-table.ts";
+import { allEfforts } from "../../transcript/model-table.ts";
 import type { Metadata } from "./metadata.ts";
 import { ofProvider } from "./metadata.ts";
 
@@ -27,6 +28,7 @@ export interface ThinkingRequest {
   readonly level: string;
   /** What the table knows of the model. */
   readonly thinking: ModelInfo["thinking"] | undefined;
+  readonly efforts?: ModelInfo["efforts"] | undefined;
   readonly messages: readonly TranscriptMessage[];
 }
 
@@ -37,16 +39,36 @@ export function thinkingOptions(request: ThinkingRequest): ThinkingOptions {
   if (thinking === "none")
     return notAsked("thinking_not_supported", "This model does not think; the level has no effect.");
   if (api === "anthropic-messages" && thinking !== "levels") return anthropicBudget(request, level);
+  const { effort, changes } = effortFor(level, request.efforts);
+  if (effort === null) return { room: budgets[level], changes };
   const budget = thinking === "budget" ? { thinkingBudget: budgets[level] } : {};
   const fields: Partial<Record<Api, Metadata | undefined>> = {
     "openai-responses": ofProvider("openai", { reasoningSummary: "auto" }),
     "google-generative-ai": ofProvider("google", { thinkingConfig: { includeThoughts: true, ...budget } }),
   };
-  return { reasoning: level, providerOptions: fields[api], room: budgets[level], changes: [] };
+  return { reasoning: effort, providerOptions: fields[api], room: budgets[effort], changes };
+}
+
+/** The nearest effort that the model takes; `null`: it takes none. Of two as near, the lesser. */
+function effortFor(
+  level: Level,
+  efforts: readonly Effort[] | undefined,
+): { readonly effort: Level | null; readonly changes: readonly Change[] } {
+  if (efforts === undefined || efforts.includes(level)) return { effort: level, changes: [] };
+  const place = allEfforts.indexOf(level);
+  const distance = (effort: Effort) => Math.abs(allEfforts.indexOf(effort) - place);
+  const [effort = null] = efforts
+    .filter((each) => each !== "none")
+    .toSorted((a, b) => distance(a) - distance(b));
+  const note =
+    effort === null
+      ? `This model thinks by its own measure; the level ${level} is not sent.`
+      : `This model does not take the level ${level}; the nearest that it takes is ${effort}.`;
+  return { effort, changes: [changeOf("thinking_level_changed", note)] };
 }
 
 /** A model that thinks unless it is told not to is told so; what is not known to think is left alone. */
-function switchedOff({ api, thinking, messages }: ThinkingRequest): ThinkingOptions {
+function switchedOff({ api, thinking, efforts, messages }: ThinkingRequest): ThinkingOptions {
   const isSilent = thinking === "levels" || (thinking === "budget" && api === "google-generative-ai");
   if (!isSilent) return { room: 0, changes: [] };
   const hasThought = openLoop(messages).some(({ content }) =>
@@ -57,9 +79,17 @@ function switchedOff({ api, thinking, messages }: ThinkingRequest): ThinkingOpti
       "The turn began with thinking and its tool calls go on; until it is over, it cannot be switched off.";
     return notAsked("thinking_left_on", note);
   }
+  const least = efforts?.find((effort) => effort === "none" || effort === "minimal");
+  if (efforts !== undefined && least === undefined)
+    return notAsked("thinking_left_on", "This model always thinks; it cannot be switched off.");
   // A summary of thinking that nobody asked for needs an organisation that OpenAI has verified.
   const summary = api === "openai-responses" ? { reasoningSummary: null } : undefined;
-  return { reasoning: "none", providerOptions: ofProvider("openai", summary), room: 0, changes: [] };
+  return {
+    reasoning: least ?? "none",
+    providerOptions: ofProvider("openai", summary),
+    room: 0,
+    changes: [],
+  };
 }
 
 /** Whether a model that nobody knows takes a budget, its package decides. */
@@ -76,7 +106,11 @@ function anthropicBudget({ thinking, messages }: ThinkingRequest, level: Level):
 }
 
 function notAsked(kind: string, note: string): ThinkingOptions {
-  return { room: 0, changes: [{ step: "modelRequest", kind, note }] };
+  return { room: 0, changes: [changeOf(kind, note)] };
+}
+
+function changeOf(kind: string, note: string): Change {
+  return { step: "modelRequest", kind, note };
 }
 
 function isLevel(level: string): level is Level {

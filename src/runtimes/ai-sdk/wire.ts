@@ -1,8 +1,8 @@
 import type { LanguageModelV4CallOptions, SharedV4Warning } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
-import type { Api, Change } from "../../transcript/contract.ts";
+import { present } from "../../core/present.ts";
+import type { Change } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
-import { apiOf } from "../../transcript/policy.ts";
 import type { ModelType } from "../models/open-model.ts";
 import { openModel } from "../models/open-model.ts";
 
@@ -23,11 +23,11 @@ export async function wireBody(options: LanguageModelV4CallOptions, ref: ModelRe
   return (await captureWire(options, ref)).body;
 }
 
-/** The whole request; `type` is the package that makes it, by default that of the wire format. */
+/** The whole request, by the package that would make it for this model and type of provider. */
 export async function captureWire(
   options: LanguageModelV4CallOptions,
   ref: ModelRef,
-  type: ModelType = typeOf(apiOf(ref.provider, ref.api), ref.provider),
+  type?: ModelType,
 ): Promise<Wire> {
   const sent: Omit<Wire, "warnings">[] = [];
   const capture: typeof globalThis.fetch = async (url, init) => {
@@ -35,8 +35,7 @@ export async function captureWire(
     sent.push({ url: String(url), headers, body: JSON.parse(String(init?.body)) });
     return new Response("", { headers: { "content-type": "text/event-stream" } });
   };
-  const api = apiOf(ref.provider, ref.api);
-  const model = await openModel({ ...ref, api }, { ...nowhere, fetch: capture, type });
+  const model = await openModel(ref, { ...nowhere, fetch: capture, ...present({ type }) });
   const warnings: Change[] = [];
   const { stream } = await model.doStream(options);
   for await (const part of stream) {
@@ -51,19 +50,4 @@ function changeOf(warning: SharedV4Warning): Change {
   const note =
     "message" in warning ? warning.message : (warning.details ?? `${warning.feature} is not sent.`);
   return { step: "wireBody", kind: `${warning.type}_warning`, note };
-}
-
-function typeOf(api: Api, provider: string): ModelType {
-  switch (api) {
-    case "anthropic-messages":
-      return "anthropic";
-    case "google-generative-ai":
-      return "google";
-    case "mistral-conversations":
-      return "mistral";
-    case "openai-responses":
-      return "openai";
-    case "openai-completions":
-      return provider === "openai" ? "openai" : "openai-compatible";
-  }
 }

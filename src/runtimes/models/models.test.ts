@@ -1,7 +1,9 @@
 import { describe, expect, test, vi } from "vitest";
+import { present } from "../../core/present.ts";
+import { modelInfo } from "../../transcript/model-table.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
-import { modelInfo } from "./model-table.ts";
+import { captureWire } from "../ai-sdk/wire.ts";
 import { openModel } from "./open-model.ts";
 
 describe("models", () => {
@@ -62,6 +64,36 @@ describe("models", () => {
     const model = await openModel(ref, { apiKey: "none", ...options });
     expect(model.modelId).toBe(ref.model);
     expect(model.provider).toBe(provider);
+  });
+
+  const at = "http://127.0.0.1:9/v1";
+  test.each([
+    [{ provider: "google-vertex", model: "gemini-2.5-pro" }, undefined, /\/models\/gemini-2.5-pro:stream/],
+    [{ provider: "proxy", model: "m", api: "anthropic-messages" }, undefined, /\/v1\/messages$/],
+    [{ provider: "proxy", model: "m", api: "mistral-conversations" }, undefined, /\/v1\/chat\/completions$/],
+    [{ provider: "proxy", model: "m", api: "openai-responses" }, "openai-compatible", /\/v1\/responses$/],
+    [{ provider: "proxy", model: "m", api: "anthropic-messages" }, "openai-compatible", /\/v1\/messages$/],
+    [{ provider: "openai", model: "m", api: "openai-completions" }, undefined, /\/v1\/chat\/completions$/],
+    [{ provider: "anthropic", model: "m" }, "openai-compatible", /\/v1\/chat\/completions$/],
+  ] as const)("[CNV14] %j of the type %s is posted where its wire says", async (ref, type, url) => {
+    const urls: string[] = [];
+    const fetch: typeof globalThis.fetch = async (input) => {
+      urls.push(String(input));
+      return new Response("", { headers: { "content-type": "text/event-stream" } });
+    };
+    const options = { prompt: [{ role: "user" as const, content: [{ type: "text" as const, text: "Hi" }] }] };
+    const model = await openModel(ref, { apiKey: "none", baseUrl: at, fetch, ...present({ type }) });
+    await model.doStream(options);
+    const wire = await captureWire(options, ref, type);
+    expect(urls).toEqual([wire.url]);
+    expect(wire.url).toMatch(url);
+  });
+
+  test("[CNV14] a key never goes to who made a format on behalf of somebody else", async () => {
+    for (const api of ["anthropic-messages", "openai-responses", "mistral-conversations"]) {
+      const opened = openModel({ provider: "proxy", model: "m", api }, { apiKey: "k" });
+      await expect(opened).rejects.toMatchObject({ code: "invalid_arguments" });
+    }
   });
 
   test("[CNV12] a provider that nobody knows needs an address", async () => {

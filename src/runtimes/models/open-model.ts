@@ -1,6 +1,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import type { Api } from "../../transcript/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
 import { apiOf } from "../../transcript/policy.ts";
 
@@ -13,20 +14,47 @@ export interface OpenModelOptions {
   readonly baseUrl?: string;
   readonly headers?: Record<string, string>;
   readonly fetch?: typeof globalThis.fetch;
-  /** Left out: by the provider's name; one that is not known is taken for OpenAI-compatible. */
+  /** Left out: by the wire format, and without one by the provider's name; who is not known is OpenAI-compatible. */
   readonly type?: ModelType;
 }
 
 const known: readonly string[] = ["anthropic", "openai", "google", "mistral"] satisfies ModelType[];
 
+export interface Spoken {
+  readonly package: ModelType;
+  readonly api: Api;
+}
+
+/**
+ * Which package speaks to a model, and in which wire format: the format that is named, else the usual one of the type,
+ * else that of the provider's name. The transcript is made for the format, so the package follows it.
+ */
+export function spokenTo({ provider, api: named }: Omit<ModelRef, "model">, type?: ModelType): Spoken {
+  const api = named === undefined && type !== undefined ? apiOf(type) : apiOf(provider, named);
+  switch (api) {
+    case "anthropic-messages":
+      return { package: "anthropic", api };
+    case "google-generative-ai":
+      return { package: "google", api };
+    case "mistral-conversations":
+      return { package: "mistral", api };
+    case "openai-responses":
+      return { package: "openai", api };
+    case "openai-completions":
+      return { package: (type ?? provider) === "openai" ? "openai" : "openai-compatible", api };
+  }
+}
+
 /** Opens a model. The provider's package is loaded when it is asked for, and no other. */
 export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): Promise<LanguageModelV4> {
   const { provider, model } = ref;
-  const type = options.type ?? (known.includes(provider) ? (provider as ModelType) : "openai-compatible");
-  const api = ref.api === undefined ? undefined : apiOf(provider, ref.api);
-  const { apiKey, baseUrl: baseURL, headers, fetch } = options;
+  const { apiKey, baseUrl: baseURL, headers, fetch, type } = options;
+  const isKnown = known.includes(type ?? provider);
+  // Whatever the format, a key of somebody else's server must not go to who made the format.
+  if (!isKnown && baseURL === undefined) throw noBaseUrl(provider);
   const settings = present({ apiKey, baseURL, headers, fetch });
-  switch (type) {
+  const spoken = spokenTo(ref, type);
+  switch (spoken.package) {
     case "anthropic":
       return (await import("@ai-sdk/anthropic")).createAnthropic(settings)(model);
     case "google":
@@ -35,13 +63,10 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
       return (await import("@ai-sdk/mistral")).createMistral(settings)(model);
     case "openai": {
       const openai = (await import("@ai-sdk/openai")).createOpenAI(settings);
-      return api === "openai-completions" ? openai.chat(model) : openai.responses(model);
+      return spoken.api === "openai-completions" ? openai.chat(model) : openai.responses(model);
     }
     case "openai-compatible": {
       if (baseURL === undefined) throw noBaseUrl(provider);
-      // The package for other servers has no Responses.
-      if (api === "openai-responses")
-        return (await import("@ai-sdk/openai")).createOpenAI({ ...settings, baseURL }).responses(model);
       const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
       return createOpenAICompatible({ ...settings, baseURL, name: provider, includeUsage: true })(model);
     }
@@ -52,6 +77,6 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
 export function noBaseUrl(provider: string, howToGive = ""): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: `Provider "${provider}" is not known, and no address of it was given`,
-    advice: `Known are ${known.join(", ")}; any other needs the base URL of an OpenAI-compatible server${howToGive}`,
+    advice: `Known are ${known.join(", ")}; any other needs the base URL of its server${howToGive}`,
   });
 }

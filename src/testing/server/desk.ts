@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Refusal, Scripted, TwinLimits, TwinRequest, WireFormat } from "../twins/contract.ts";
+import { checkScripts } from "./check-script.ts";
 import { idSource } from "./ids.ts";
 import { play, sendJson } from "./play.ts";
 import type { Body } from "./read-body.ts";
@@ -25,6 +26,7 @@ export class Desk {
   }
 
   enqueue(scripted: readonly Scripted[]): void {
+    checkScripts(scripted);
     this.#queue.push(...scripted);
   }
 

@@ -122,6 +122,33 @@ describe.each(everyApi)("a twin of %s", (api) => {
     expect(twin.requests[0]?.refusal).toBeNull();
   });
 
+  test.each([
+    [{ text: "hi" }, "a reply with content"],
+    ["hi", "a reply such as"],
+    [null, "a reply such as"],
+    [{ fault: "nope" }, "one of status, cut, stall, garbage"],
+    [{ fault: "status" }, "a status from 200 to 599"],
+    [{ fault: "cut", reply: says("x") }, "with afterEvents"],
+    [{ fault: "stall", afterEvents: 1 }, "the fault's reply"],
+    [{ content: [{ type: "tool_use", name: "find", input: {} }] }, "content[0] to be a block of the type"],
+    [{ content: [{ type: "text", text: "x" }, { type: "text" }] }, "content[1] to be a text block"],
+    [
+      { content: [{ type: "toolCall", name: "find", arguments: "{}" }] },
+      "a toolCall with name and arguments",
+    ],
+    [{ content: [{ type: "thinking", text: "x" }] }, "a thinking block"],
+    [{ content: [], stopReason: "end_turn" }, "stopReason to be one of stop, length, toolUse"],
+    [{ content: [], usage: { input: "many" } }, "usage with numbers"],
+  ])("[TWN10] a script of another form, %j, is refused when it is queued", async (script, expected) => {
+    const scripted = script as unknown as Scripted;
+    const refusal = { code: "invalid_arguments", message: expect.stringContaining(expected) };
+    await expect(startTwin({ api, replies: [says("x"), scripted] })).rejects.toMatchObject(refusal);
+    const twin = await begin({ api });
+    expect(() => twin.enqueue(says("first"), scripted)).toThrow(expect.objectContaining(refusal));
+    // Nothing of a refused list is queued.
+    expect(JSON.stringify(await (await send(twin, good(api))).json())).toContain("nothing to add");
+  });
+
   test("[TWN4] a stream is cut after so many events", async () => {
     const twin = await begin({
       api,

@@ -1,4 +1,5 @@
 import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
+import { checkEffort } from "../openai-shared-efforts.ts";
 import { emptyList, missing, refuse, unknownField, wrongType } from "../openai-shared-errors.ts";
 import { checkImages } from "../openai-shared-images.ts";
 import type { Fields } from "../openai-shared-values.ts";
@@ -46,7 +47,7 @@ function checkParameters(body: Fields): Refusal | null {
   if (unknown !== null) return unknown;
   if (!Array.isArray(messages)) return wrongType("messages", "an array of objects", messages);
   if (messages.length === 0) return emptyList("messages", "missing_messages");
-  return checkStreamOptions(body);
+  return checkEffort(body.model, body.reasoning_effort, "reasoning_effort") ?? checkStreamOptions(body);
 }
 
 /** "Options for streaming response. Only set this when you set `stream: true`." (API reference) */

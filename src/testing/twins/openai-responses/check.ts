@@ -1,4 +1,5 @@
 import type { Refusal, TwinLimits, TwinRequest } from "../contract.ts";
+import { checkEffort } from "../openai-shared-efforts.ts";
 import { checkName, emptyText, missing, refuse, unknownField, wrongType } from "../openai-shared-errors.ts";
 import { checkImages } from "../openai-shared-images.ts";
 import type { Fields } from "../openai-shared-values.ts";
@@ -36,6 +37,9 @@ function checkParameters(body: Fields): Refusal | null {
     const param = "max_output_tokens";
     return refuse({ rule: "max_output_tokens", message, param, code: "integer_below_min_value" });
   }
+  const effort = isFields(body.reasoning) ? body.reasoning.effort : undefined;
+  const wrong = checkEffort(model, effort, "reasoning.effort");
+  if (wrong !== null) return wrong;
   return unstored("previous_response_id", previous) ?? unstored("conversation", conversation);
 }
 

@@ -1,5 +1,9 @@
 /** What is known of the well-known models, by the beginning of their ids. What is not here is not known. */
 
+/** How much a model may be asked to think, least first. */
+export const allEfforts = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+export type Effort = (typeof allEfforts)[number];
+
 export interface ModelInfo {
   /** Tokens of a request and its answer. */
   readonly contextWindow: number;
@@ -7,10 +11,21 @@ export interface ModelInfo {
   readonly vision: boolean;
   /** `budget`: so many tokens, told beforehand. `levels`: as much as the model finds right at a level. */
   readonly thinking: "none" | "budget" | "levels";
+  /** The efforts that it takes; any other is refused. Absent: not documented. Empty: it thinks, and takes none. */
+  readonly efforts?: readonly Effort[];
 }
 
-type Thinking = ModelInfo["thinking"];
+/** A list of efforts is a model of levels that takes these. */
+type Thinking = ModelInfo["thinking"] | readonly Effort[];
 type Row = readonly [window: number, maxOutput: number, thinking: Thinking, vision?: boolean];
+
+/** As the models' pages and the refusals of the API have them. */
+const upToHigh = ["low", "medium", "high"] as const;
+const upToXhigh = [...upToHigh, "xhigh"] as const;
+const fromNone = ["none", ...upToXhigh] as const;
+const pro = ["medium", "high", "xhigh"] as const;
+const chat = ["medium"] as const;
+const onOrOff = ["none", "high"] as const;
 
 const million = 1_048_576;
 
@@ -40,21 +55,33 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "gpt-4o": [128_000, 16_384, "none"],
     "gpt-4.5": [128_000, 16_384, "none"],
     "gpt-4.1": [1_047_576, 32_768, "none"],
-    "gpt-5": [400_000, 128_000, "levels"],
+    "gpt-5": [400_000, 128_000, ["minimal", ...upToHigh]],
     "gpt-5-chat": [128_000, 16_384, "none"],
-    "gpt-5.1-chat": [128_000, 16_384, "levels"],
-    "gpt-5.2-chat": [128_000, 16_384, "levels"],
-    "gpt-5.3-chat": [128_000, 16_384, "levels"],
-    "gpt-5.4": [1_050_000, 128_000, "levels"],
-    "gpt-5.4-mini": [400_000, 128_000, "levels"],
-    "gpt-5.4-nano": [400_000, 128_000, "levels"],
-    "gpt-5.5": [1_050_000, 128_000, "levels"],
-    "gpt-5.6": [1_050_000, 128_000, "levels"],
-    o1: [200_000, 100_000, "levels"],
-    "o1-mini": [128_000, 65_536, "levels", false],
-    o3: [200_000, 100_000, "levels"],
-    "o3-mini": [200_000, 100_000, "levels", false],
-    "o4-mini": [200_000, 100_000, "levels"],
+    "gpt-5-codex": [400_000, 128_000, upToHigh],
+    "gpt-5-pro": [400_000, 272_000, ["high"]],
+    "gpt-5.1": [400_000, 128_000, ["none", ...upToHigh]],
+    "gpt-5.1-chat": [128_000, 16_384, chat],
+    "gpt-5.1-codex": [400_000, 128_000, upToHigh],
+    "gpt-5.1-codex-max": [400_000, 128_000, upToXhigh],
+    "gpt-5.2": [400_000, 128_000, fromNone],
+    "gpt-5.2-chat": [128_000, 16_384, chat],
+    "gpt-5.2-codex": [400_000, 128_000, upToXhigh],
+    "gpt-5.2-pro": [400_000, 128_000, pro],
+    "gpt-5.3-chat": [128_000, 16_384, chat],
+    "gpt-5.3-codex": [400_000, 128_000, upToXhigh],
+    "gpt-5.4": [1_050_000, 128_000, fromNone],
+    "gpt-5.4-mini": [400_000, 128_000, fromNone],
+    "gpt-5.4-nano": [400_000, 128_000, fromNone],
+    "gpt-5.4-pro": [1_050_000, 128_000, pro],
+    "gpt-5.5": [1_050_000, 128_000, fromNone],
+    "gpt-5.5-pro": [1_050_000, 128_000, pro],
+    "gpt-5.6": [1_050_000, 128_000, [...fromNone, "max"]],
+    o1: [200_000, 100_000, upToHigh],
+    "o1-mini": [128_000, 65_536, [], false],
+    "o1-preview": [128_000, 32_768, [], false],
+    o3: [200_000, 100_000, upToHigh],
+    "o3-mini": [200_000, 100_000, upToHigh, false],
+    "o4-mini": [200_000, 100_000, upToHigh],
   },
   google: {
     "gemini-1.5-pro": [2 * million, 8192, "none"],
@@ -66,11 +93,14 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
   mistral: {
     "codestral-": [256_000, 32_768, "none", false],
     "devstral-": [131_072, 32_768, "none", false],
-    "magistral-": [131_072, 40_960, "levels"],
+    "magistral-": [131_072, 40_960, []],
     "ministral-": [131_072, 32_768, "none"],
     "mistral-large-": [131_072, 32_768, "none"],
-    "mistral-medium-": [131_072, 32_768, "levels"],
-    "mistral-small-": [131_072, 32_768, "levels"],
+    "mistral-large-4": [131_072, 32_768, upToHigh],
+    "mistral-medium-": [131_072, 32_768, onOrOff],
+    "mistral-medium-25": [131_072, 32_768, "none"],
+    "mistral-small-": [131_072, 32_768, onOrOff],
+    "mistral-small-25": [131_072, 32_768, "none"],
     "pixtral-": [131_072, 32_768, "none"],
   },
 };
@@ -87,7 +117,9 @@ export function modelInfo(provider: string, model: string, api = ""): ModelInfo 
   const found = rowOf(provider, model) ?? rowOf(maker, model);
   if (found === undefined) return undefined;
   const [contextWindow, maxOutput, thinking, vision = true] = found;
-  return { contextWindow, maxOutput, vision, thinking };
+  const known = { contextWindow, maxOutput, vision };
+  if (typeof thinking === "string") return { ...known, thinking };
+  return { ...known, thinking: "levels", efforts: thinking };
 }
 
 function rowOf(provider: string, model: string): Row | undefined {
