@@ -96,12 +96,18 @@ function normalized(block: AssistantBlock, isOwn: boolean, policy: TranscriptPol
 }
 
 function ownThinking(block: ThinkingBlock, { thinking }: TranscriptPolicy): Normalized {
-  if (isReplayable(block, thinking)) return { block };
+  if (isReplayable(block, thinking)) return thinking === "plain" ? unsigned(block) : { block };
   const note =
     thinking === "none"
       ? "This provider does not take thinking back."
       : "The thinking has no signature that its provider accepts.";
   return { block: null, kind: "thinking_removed", note };
+}
+
+function unsigned(block: ThinkingBlock): Normalized {
+  if (block.thinkingSignature === undefined) return { block };
+  const { thinkingSignature: _, ...bare } = block;
+  return { block: bare, kind: "signature_removed", note: "This provider does not sign thinking." };
 }
 
 function isReplayable(block: ThinkingBlock, form: TranscriptPolicy["thinking"]): boolean {
