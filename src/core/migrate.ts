@@ -64,6 +64,7 @@ const rolesWithContent = ["user", "assistant", "toolResult", "custom", "system"]
 
 function normalizeMessage(value: Record<string, unknown>): Record<string, unknown> {
   const message = dropNulls(value);
+  if (isRecord(message.provenance)) message.provenance = usableProvenance(message.provenance);
   if (!rolesWithContent.includes(String(message.role))) return message;
   const asBlocks = message.role === "assistant" || message.role === "toolResult";
   const { content = [] } = message;
@@ -77,6 +78,15 @@ function normalizeMessage(value: Record<string, unknown>): Record<string, unknow
       .filter((block) => isUsableBlock(message.role, block));
   }
   return message;
+}
+
+const provenanceTexts = ["sourceSessionKey", "sourceChannel", "sourceTool", "rootId", "deliveryId"];
+
+/** A field beside it must not cost the kind: what another session said would pass for a person's word. */
+function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {
+  const isUsable = ([field, value]: readonly [string, unknown]) =>
+    field === "hops" ? Number.isFinite(value) : !provenanceTexts.includes(field) || typeof value === "string";
+  return Object.fromEntries(Object.entries(provenance).filter(isUsable));
 }
 
 /** Takes away fields that keep a message from being used, but for those that are what it says. */

@@ -130,6 +130,15 @@ describe("reading a session", () => {
       { role: "user", content: "x", provenance: { kind: "scheduled" } },
       { content: "x" },
     ],
+    [
+      "a field beside the kind of a provenance",
+      {
+        role: "user",
+        content: "x",
+        provenance: { kind: "inter_session", sourceSessionKey: null, hops: "3", future: null },
+      },
+      { content: "x", provenance: { kind: "inter_session", future: null } },
+    ],
     ["null in usage", { role: "assistant", content: [], usage: { cost: null } }, { content: [] }],
     ["strings for blocks", { role: "user", content: ["hi"] }, { content: [{ type: "text", text: "hi" }] }],
     [
