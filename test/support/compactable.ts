@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { EntryDraft } from "../../src/core/seal.ts";
+import type { SessionRecord, Store } from "../../src/store/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { textOfTokens } from "./conversation.ts";
+import { assistantMessage } from "./session-text.ts";
+
+/** Sessions that are long enough to be compacted. */
+
+export const scope = { userId: "ann", agentId: "main" };
+// Keeps about 4,000 tokens.
+const contextWindow = 10_000;
+export const base = { contextWindow, mode: "safeguard", trigger: "threshold" } as const;
+
+export const said = (text: string): EntryDraft => ({
+  type: "message",
+  message: { role: "user", content: text },
+});
+export const answered = (text: string): EntryDraft => ({ type: "message", message: assistantMessage(text) });
+export const tenTurns = Array.from({ length: 10 }, (_, index) => [
+  { id: `u${index}`, draft: said(`ask ${index} ${textOfTokens(450)}`) },
+  { id: `a${index}`, draft: answered(`answer ${index} ${textOfTokens(450)}`) },
+]).flat();
+
+export const roots: string[] = [];
+export const stores: Record<string, () => Promise<Store>> = {
+  memory: async () => createMemoryStore(),
+  files: async () => {
+    const root = mkdtempSync(join(tmpdir(), "skein-compact-"));
+    roots.push(root);
+    return openFilesStore({ root, durability: "os" });
+  },
+};
+/** Takes away what the stores left on the disk. */
+export function removeRoots(): void {
+  for (const root of roots) rmSync(root, { recursive: true, force: true });
+}
+
+/** Methods as properties, for an object that inherits from one with private fields. */
+export function bound<T extends object>(object: T, names: readonly (keyof T)[]): PropertyDescriptorMap {
+  return Object.fromEntries(
+    names.map((name) => [name, { value: (object[name] as (...args: unknown[]) => unknown).bind(object) }]),
+  );
+}
+
+export async function begin(store: Store): Promise<SessionRecord> {
+  const session = await store.sessions.create(scope, {
+    key: "agent:main:session:s",
+    sessionId: "s",
+    cwd: "/w",
+  });
+  await store.sessions.append(scope, "s", tenTurns);
+  return session;
+}
+
+export const allIds = tenTurns.map(({ id }) => id);
