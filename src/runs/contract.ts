@@ -1,0 +1,353 @@
+import type { Provenance, Usage } from "../core/messages.ts";
+import type { MessageDraft } from "../core/seal.ts";
+
+/**
+ * What is work and not yet conversation (W): accepted input, runs, waits, approvals, budgets, the outbox. Every method
+ * is one transaction: all of it or nothing. A step that cannot happen (`states.ts`) is a `conflict`, and nothing is
+ * written.
+ */
+
+export type RunState =
+  | "queued"
+  | "running"
+  | "waiting"
+  | "sleeping"
+  | "ok"
+  | "error"
+  | "timeout"
+  | "aborted"
+  | "merged";
+
+export type EndState = Extract<RunState, "ok" | "error" | "timeout" | "aborted">;
+
+/** Where input comes from; the lane follows from it, never from a client. */
+export type InputKind = "user" | "channel" | "cron" | "send" | "ping_pong" | "announce" | "spawn" | "note";
+
+export type Lane = "main" | "subagent" | "cron" | "nested";
+
+export type QueueMode = "steer" | "followup" | "interrupt";
+
+/** The session that a run belongs to, as it was when the input was accepted. */
+export interface RunSession {
+  readonly uid: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly key: string;
+  readonly sessionId: string;
+}
+
+/** What a run may be told beside its message. JSON. */
+export interface RunOptions {
+  readonly model?: string;
+  readonly thinking?: string;
+  /** 0: none. Left out: the agent's, else an hour. */
+  readonly runTimeoutSeconds?: number;
+  /** Instead of the agent's own system prompt. */
+  readonly system?: string;
+  /** Behind it. */
+  readonly extraSystemPrompt?: string;
+  /** A JSON Schema of an object: the answer has to be JSON that fits it. */
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
+  /** Tools of this run at the most, by name, group or glob. */
+  readonly tools?: readonly string[];
+  /** Where the reply goes when the run has ended well; left out: to nobody. */
+  readonly deliverTo?: DeliveryTarget;
+  /** Where the prompt was typed, which decides whether it may name image files. */
+  readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
+}
+
+export interface DeliveryTarget {
+  readonly channel: string;
+  readonly to?: string;
+  readonly accountId?: string;
+  readonly threadId?: string;
+}
+
+/** One request and all that it sets off share a root. */
+export interface RootRef {
+  readonly rootId: string;
+  readonly hops: number;
+}
+
+export interface AcceptRequest {
+  readonly session: RunSession;
+  readonly kind: InputKind;
+  /** What is written into the session when its turn comes, under `entryId`. */
+  readonly message: MessageDraft;
+  /** Left out: a new one. */
+  readonly runId?: string;
+  readonly entryId?: string;
+  /** The same one of the same user gives the same run, also after a restart. */
+  readonly idempotencyKey?: string;
+  readonly queueMode?: QueueMode;
+  readonly options?: RunOptions;
+  readonly provenance?: Provenance;
+  /** Left out: outside input, which opens a root of its own. */
+  readonly root?: RootRef;
+  /** The two sessions (uids) of a message between them, where neither spawned the other: counted, and a loop past a limit. */
+  readonly pair?: readonly [string, string];
+  /** The run whose end this announces: kept for whoever sleeps for it. */
+  readonly arrivalOf?: string;
+  /** The run that started this one (a send or a spawn). */
+  readonly startedBy?: string;
+  /** Over the budget it is refused; a delivery (`true`) is written all the same, without a model turn. */
+  readonly isDelivery?: boolean;
+}
+
+export interface Accepted {
+  readonly run: Run;
+  /** `false`: it was known already, and nothing was changed. */
+  readonly isNew: boolean;
+}
+
+/** How a run ended. */
+export interface Outcome {
+  readonly state: EndState;
+  /** A stable code, where it did not end well. */
+  readonly code?: string;
+  readonly error?: string;
+  /** The text of the last answer. */
+  readonly reply?: string;
+  /** The entry that it ended with. */
+  readonly entryId?: string;
+  /** The answer as `outputSchema` asked for it. */
+  readonly output?: unknown;
+}
+
+export interface RunUsage
+  extends Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens"> {
+  /** Absent: the price of something is not known. */
+  readonly costUsd?: number;
+}
+
+export interface Run {
+  readonly runId: string;
+  readonly idempotencyKey: string | null;
+  readonly session: RunSession;
+  /** Goes up with every accepted input; within a session, the order of turns. */
+  readonly seq: number;
+  readonly kind: InputKind;
+  readonly lane: Lane;
+  readonly queueMode: QueueMode;
+  readonly message: MessageDraft;
+  readonly entryId: string;
+  readonly options: RunOptions;
+  readonly provenance: Provenance | null;
+  readonly root: RootRef;
+  readonly state: RunState;
+  readonly fence: number;
+  readonly owner: string | null;
+  readonly leaseUntil: number | null;
+  /** How often its owner was lost. */
+  readonly lost: number;
+  readonly createdAt: number;
+  /** The first claim. */
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  /** `null`: none, or not claimed yet. Does not run while asleep. */
+  readonly deadline: number | null;
+  readonly outcome: Outcome | null;
+  readonly usage: RunUsage;
+  readonly mergedInto: string | null;
+  /** Waits in the inbox for a run that sleeps, and starts none of its own. */
+  readonly keptFor: string | null;
+  readonly startedBy: string | null;
+  /** Its input is written without a model turn: a note, or a delivery beyond the budget. */
+  readonly isSilent: boolean;
+  /** Somebody wants it ended. */
+  readonly abortRequested: boolean;
+}
+
+/** A run that this process owns from now on. */
+export interface Claim {
+  readonly run: Run;
+  /** Where the session stood when the fence was raised, under the session's own lock. */
+  readonly leafId: string | null;
+  /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
+  readonly how: "new" | "recovered" | "woken";
+  /** What a woken run slept for: input that arrived, oldest first, and the runs that are still open. */
+  readonly arrivals: readonly Run[];
+  readonly stillOpen: readonly string[];
+}
+
+/** What proves that a run is still ours. */
+export interface Held {
+  readonly runId: string;
+  readonly fence: number;
+}
+
+export interface RunQuery {
+  readonly states?: readonly RunState[];
+  readonly sessionUid?: string;
+  readonly rootId?: string;
+  readonly limit?: number;
+  /** A seq: older ones than this. */
+  readonly before?: number;
+}
+
+/** A wait that was entered, or would have closed a circle. */
+export type WaitEntered =
+  | { readonly entered: true }
+  | { readonly entered: false; readonly cycle: readonly string[] };
+
+export interface RunStore {
+  /** Durable when it resolves. `budget_exceeded` with the figures. */
+  accept(request: AcceptRequest): Promise<Accepted>;
+  /** `userId` undefined: of anybody, for the program itself. */
+  get(runId: string, userId?: string | null): Promise<Run | null>;
+  /** Newest first. */
+  list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
+  /** Accepted input of a session that is not yet in the conversation, oldest first. */
+  pending(sessionUid: string): Promise<readonly Run[]>;
+
+  /** The next run that may go, by lanes and fairness: recovered and woken ones of a session before its others. */
+  claim(owner: string): Promise<Claim | null>;
+  /** Asked under the session's lock at the moment of a write. */
+  isHeld(held: Held): boolean;
+  /** Goes on owning; gives those that are not ours any more. */
+  renew(owner: string, held: readonly Held[]): Promise<readonly string[]>;
+  /** Its input stands in the session. */
+  written(held: Held): Promise<void>;
+
+  /** Input that waits to be steered into a running turn, oldest first. */
+  steerable(held: Held): Promise<readonly Run[]>;
+  /** Its entry is written: merged into the running one, whose outcome it shares. */
+  steered(held: Held, runId: string): Promise<void>;
+
+  /** Frees the slot. With runs: edges to them, unless that closes a circle. */
+  wait(
+    held: Held,
+    wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
+  ): Promise<WaitEntered>;
+  /** `true` once it has a slot again; asked anew until then. Before new claims. */
+  waitOver(held: Held): Promise<boolean>;
+  /** `queued`: everything is there already. `nothing_to_wait_for`: it goes on running. */
+  sleep(
+    held: Held,
+    sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
+  ): Promise<"sleeping" | "queued" | "nothing_to_wait_for">;
+
+  /** Ends it, with everything that goes with its end: input for others, and rows of the outbox. */
+  end(
+    held: Held,
+    outcome: Outcome,
+    also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
+  ): Promise<void>;
+  /** Back into the queue, not counted as lost: its owner stops in good order, or never began. */
+  release(held: Held): Promise<void>;
+  /** As the loss of a lease: counted, and the fourth time an error. */
+  lose(held: Held): Promise<void>;
+  /** Ends what nobody owns at once, and asks the owner of the rest to. Gives the state that it has then; `null`: unknown. */
+  abort(runId: string, reason?: string): Promise<RunState | null>;
+
+  /** Adds what a step cost to the run and to every root that it charges; `budget_exceeded` once one is over. */
+  charge(held: Held, usage: RunUsage): Promise<void>;
+  /** What a root has come to. */
+  budget(rootId: string): Promise<BudgetFigures | null>;
+
+  /** The answer so far, not synced. `null` takes it away. */
+  keepPartial(held: Held, text: string | null): Promise<void>;
+  /** What a lost owner had streamed. */
+  partial(runId: string): Promise<string | null>;
+
+  requestApproval(held: Held, request: ApprovalRequest): Promise<Approval>;
+  /** The first answer stands. `null`: there is none of this id. */
+  resolveApproval(
+    approvalId: string,
+    answer: "approved" | "denied" | "expired",
+    by: string | null,
+  ): Promise<Approval | null>;
+  approval(approvalId: string): Promise<Approval | null>;
+  approvals(
+    query: { readonly runId?: string; readonly open?: boolean },
+    userId?: string | null,
+  ): Promise<readonly Approval[]>;
+
+  /** Lost leases, sleepers whose time has come, deadlines, and what is older than 30 days. Gives when to look again. */
+  sweep(): Promise<{ readonly nextAt: number | null }>;
+  /** Whether another process has changed something since the last time this was asked. */
+  changedByOthers(): boolean;
+}
+
+export interface BudgetLimits {
+  readonly hops: number;
+  readonly runs: number;
+  readonly tokens: number | null;
+  readonly costUsd: number | null;
+  /** Messages of a pair of sessions under one root. */
+  readonly pingPong: number;
+}
+
+export interface BudgetFigures {
+  readonly rootId: string;
+  readonly runs: number;
+  readonly tokens: number;
+  /** `null`: the price of something is not known. */
+  readonly costUsd: number | null;
+  readonly hops: number;
+}
+
+export interface ApprovalRequest {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  readonly expiresAt: number;
+}
+
+export interface Approval extends ApprovalRequest {
+  readonly approvalId: string;
+  readonly runId: string;
+  readonly session: RunSession;
+  readonly requestedAt: number;
+  readonly answer: "approved" | "denied" | "expired" | null;
+  readonly resolvedAt: number | null;
+  readonly by: string | null;
+}
+
+/** A message on its way to a channel. */
+export interface OutboxRequest {
+  readonly session: RunSession;
+  readonly runId: string | null;
+  readonly target: DeliveryTarget;
+  readonly text: string;
+  /** The same one again changes nothing; also what the channel is told, so that it can drop a repetition. */
+  readonly idempotencyKey: string;
+}
+
+export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
+
+export interface OutboxRow extends OutboxRequest {
+  readonly outboxId: string;
+  readonly state: OutboxState;
+  readonly attempts: number;
+  readonly createdAt: number;
+  readonly nextAt: number;
+  readonly endedAt: number | null;
+  readonly lastError: string | null;
+  /** What the channel answered. */
+  readonly receipt: unknown;
+}
+
+export interface OutboxStore {
+  put(request: OutboxRequest): Promise<OutboxRow>;
+  get(outboxId: string, userId?: string | null): Promise<OutboxRow | null>;
+  /** Newest first. */
+  list(
+    query: { readonly states?: readonly OutboxState[]; readonly limit?: number },
+    userId?: string | null,
+  ): Promise<readonly OutboxRow[]>;
+  /** Rows that are due, each for this owner alone until `leaseMs` have passed. */
+  due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]>;
+  delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
+  failed(
+    outboxId: string,
+    owner: string,
+    error: string,
+    next: { readonly at: number } | "dead",
+  ): Promise<void>;
+  /** A dead or dropped one again, from the beginning. `null`: unknown. */
+  retry(outboxId: string): Promise<OutboxRow | null>;
+  drop(outboxId: string): Promise<OutboxRow | null>;
+  /** When the next row is due; `null`: none waits. */
+  nextAt(): Promise<number | null>;
+}

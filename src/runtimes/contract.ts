@@ -1,0 +1,195 @@
+import type { SessionContext } from "../core/context.ts";
+import type { Entry } from "../core/entries.ts";
+import type { ToolCallBlock, Usage } from "../core/messages.ts";
+import type { MessageDraft } from "../core/seal.ts";
+import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/contract.ts";
+import type { ModelInfo } from "../transcript/model-table.ts";
+
+/** What makes a session answer, and what it is given for one turn. A runtime knows no store, no queue and no lease. */
+export interface Runtime {
+  /** From where the session stands until there is nothing more to do. Throws a SkeinError where it cannot go on. */
+  run(turn: Turn): Promise<TurnEnd>;
+}
+
+export type TurnEnd =
+  /** The last answer is written. */
+  | { readonly kind: "answered"; readonly reply: string; readonly entryId: string; readonly output?: unknown }
+  /** A tool asked to sleep, and every call of its message is answered. */
+  | { readonly kind: "yielded"; readonly entryId: string; readonly sleep: SleepRequest };
+
+export interface SleepRequest {
+  /** Left out: every open run that this one started. */
+  readonly waitFor?: readonly string[];
+}
+
+/** Who is asked, and for whom. */
+export interface TurnAbout {
+  readonly runId: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly cwd: string;
+}
+
+/** A model, ready to be asked. */
+export interface TurnModel {
+  /** As it is written into the transcript. */
+  readonly provider: string;
+  readonly model: string;
+  readonly policy: TranscriptPolicy;
+  readonly info: Partial<ModelInfo>;
+  /** Dollars per million tokens; `null`: not known, and then no cost is. */
+  readonly price: ModelPrice | null;
+  /** `LanguageModelV4` of the AI SDK; opened at the first request, so that a missing key is an error of the run. */
+  open(): Promise<unknown>;
+}
+
+export interface ModelPrice {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead?: number;
+  readonly cacheWrite?: number;
+}
+
+/** The ports of a turn. All writes go through the guard and under the run's fence; `fenced` ends the turn. */
+export interface Turn {
+  readonly about: TurnAbout;
+  /** Aborted by people, by the deadline, or because the run is not ours any more. */
+  readonly signal: AbortSignal;
+  readonly model: TurnModel;
+  readonly system: string | null;
+  readonly thinkingLevel: string;
+  readonly tools: readonly Tool[];
+  readonly limits: TurnLimits;
+  /** A JSON Schema that the answer has to fit. */
+  readonly outputSchema: Readonly<Record<string, unknown>> | null;
+  /** Calls that a lost owner left open, and the entry of the message that made them. */
+  readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
+  /** What the model is concerned with, as the session stands, made valid for this model. */
+  request(): Promise<TurnRequest>;
+  /** Refused: the run goes on without it. */
+  say(message: MessageDraft): Promise<Said>;
+  /** Brings in what was said meanwhile. Only when every call is answered. `true`: there was something. */
+  takeInput(): Promise<boolean>;
+  /** Before each step and each tool: throws when the run is not ours any more, or ends. */
+  check(): Promise<void>;
+  /** After each answer; `budget_exceeded` ends the turn. */
+  charge(usage: Usage): Promise<void>;
+  /** The context is too large. Takes measures; `context_overflow` when none is left. */
+  makeRoom(
+    size: { readonly tokens: number; readonly contextWindow: number },
+    why: "threshold" | "overflow",
+  ): Promise<void>;
+  /** Asks a person; `false`: no, or nobody answered in time. */
+  approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
+  readonly hooks: TurnHooks;
+  emit(event: TurnEvent): void;
+}
+
+export interface TurnLimits {
+  /** Model calls of a turn; by default 50. */
+  readonly maxSteps: number;
+  /** A stream that is silent for so long is an error; by default 120,000. */
+  readonly stallMs: number;
+  /** By default 3. */
+  readonly maxRetries: number;
+  readonly maxOutputTokens?: number;
+}
+
+export interface TurnRequest {
+  readonly messages: readonly TranscriptMessage[];
+  readonly context: SessionContext;
+  readonly changes: readonly Change[];
+  /** As estimated; over the threshold the loop asks for room first. */
+  readonly tokens: number;
+  readonly isOverThreshold: boolean;
+}
+
+export interface Said {
+  /** The message itself; `null`: it was refused. */
+  readonly entry: Entry | null;
+  readonly refused: string | null;
+}
+
+/** The hooks of a turn, with the context of the run filled in. */
+export interface TurnHooks {
+  beforeToolCall(
+    call: ToolCallBlock,
+  ): Promise<{ readonly arguments: Readonly<Record<string, unknown>>; readonly block: string | null }>;
+  afterToolCall(call: ToolCallBlock, result: MessageDraft, durationMs: number): Promise<void>;
+  llmInput(messages: readonly TranscriptMessage[]): Promise<void>;
+  llmOutput(message: MessageDraft): Promise<void>;
+}
+
+export type TurnEvent =
+  | { readonly type: "delta"; readonly kind: "text" | "thinking"; readonly delta: string }
+  | { readonly type: "tool_call"; readonly call: ToolCallBlock }
+  | {
+      readonly type: "tool_result";
+      readonly call: ToolCallBlock;
+      readonly isError: boolean;
+      readonly content: readonly unknown[];
+      readonly durationMs: number;
+    }
+  | {
+      readonly type: "retry";
+      readonly attempt: number;
+      readonly delayMs: number;
+      readonly code: string;
+      readonly error: string;
+    }
+  /** A request goes out, or an answer is there: for telemetry. */
+  | {
+      readonly type: "step";
+      readonly phase: "asked" | "answered";
+      readonly step: number;
+      readonly usage?: Usage;
+    };
+
+/** A tool as a turn calls it: arguments are checked, and what it returns is text, blocks or JSON. */
+export interface Tool {
+  readonly name: string;
+  readonly description: string;
+  /** A JSON Schema of an object. */
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+  /** `safe`: may be called again when it is not known whether the first call was done. */
+  readonly replay: "safe" | "never";
+  /** The groups that it is in: `group:sessions`. */
+  readonly groups: readonly string[];
+  needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
+  /** The arguments as the tool takes them, or what is wrong with them, with the path. */
+  check(
+    args: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly args: unknown } | { readonly problem: string }>;
+  /** A throw is a failed result; the run goes on. */
+  execute(args: unknown, call: ToolCallContext): Promise<ToolOutput>;
+}
+
+export interface ToolCallContext {
+  readonly about: TurnAbout;
+  readonly toolCallId: string;
+  /** The entry of the message that made the call: ids of what a tool sets off derive from it. */
+  readonly entryId: string;
+  readonly signal: AbortSignal;
+  /** The slot is free meanwhile: for tools that wait for somebody else. */
+  whileWaiting<T>(
+    runIds: readonly string[],
+    wait: () => Promise<T>,
+  ): Promise<
+    | { readonly entered: true; readonly value: T }
+    | { readonly entered: false; readonly cycle: readonly string[] }
+  >;
+}
+
+export interface ToolOutput {
+  readonly content: readonly (
+    | { readonly type: "text"; readonly text: string }
+    | { readonly type: "image"; readonly data: string; readonly mimeType: string }
+  )[];
+  readonly isError?: boolean;
+  /** For people, never for the model. */
+  readonly details?: unknown;
+  /** Ends the turn once every call of this message is answered. */
+  readonly sleep?: SleepRequest;
+}
