@@ -15,6 +15,8 @@ const floors: Readonly<Record<string, number>> = {
   interchange: 2,
   testing: 2,
   runtimes: 3,
+  channels: 3,
+  telemetry: 3,
   sessions: 3,
   client: 3,
   conformance: 3,
