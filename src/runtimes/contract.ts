@@ -81,6 +81,8 @@ export interface Turn {
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
   ): Promise<void>;
+  /** Frees the slot while a tool waits for other runs. */
+  whileWaiting: ToolCallContext["whileWaiting"];
   /** Asks a person; `false`: no, or nobody answered in time. */
   approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;

@@ -68,11 +68,12 @@ export async function leaveTornCopies(
   sessions: SessionStore,
   scope: Scope,
   sessionId: string,
+  options: Pick<AppendOptions, "fence"> = {},
 ): Promise<boolean> {
   const page = await sessions.page(scope, sessionId, { along: "branch", limit: 1 });
   const { backTo } = (page?.entries.at(-1) as { skein?: { backTo?: unknown } } | undefined)?.skein ?? {};
   if (typeof backTo !== "string") return false;
-  await sessions.branch(scope, sessionId, backTo);
+  await sessions.branch(scope, sessionId, backTo, options);
   return true;
 }
 

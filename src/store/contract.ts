@@ -381,7 +381,12 @@ export interface SessionStore {
     options?: AppendOptions,
   ): Promise<Appended>;
   /** Moves the leaf, and remembers it. */
-  branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord>;
+  branch(
+    scope: Scope,
+    sessionId: string,
+    targetId: string | null,
+    options?: Pick<AppendOptions, "fence">,
+  ): Promise<SessionRecord>;
   /** A new session with the path to an entry. */
   fork(scope: Scope, sessionId: string, entryId: string | null, init: SessionInit): Promise<SessionRecord>;
   context(scope: Scope, sessionId: string, options?: ContextOptions): Promise<SessionContext | null>;

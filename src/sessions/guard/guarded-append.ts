@@ -29,6 +29,8 @@ export interface GuardedAppend {
   readonly notes: readonly GuardNote[];
   /** Why nothing was written. The run goes on. */
   readonly refused: string | null;
+  /** Under its id it stood there already. */
+  readonly wasThere?: true;
 }
 
 export interface GuardDeps {
@@ -38,6 +40,8 @@ export interface GuardDeps {
 
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
+  /** `fenced` unless this is the branch's last message now; `null`: there is none. For a run, which alone may write. */
+  readonly lastMessageId?: string | null;
   /** For hooks; left out: what the guard itself knows. */
   readonly ctx?: RuntimeContext;
 }
@@ -94,7 +98,7 @@ export async function closeOpenCalls(
   deps: GuardDeps,
   scope: Scope,
   sessionId: string,
-  options: Pick<AppendOptions, "fence"> = {},
+  options: Pick<GuardOptions, "fence" | "lastMessageId"> = {},
 ): Promise<GuardedAppend> {
   return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
@@ -132,7 +136,9 @@ async function decideAndAppend(
     if (page === null)
       throw new SkeinError("not_found", { what: "Session", name: sessionId, advice: "Create it first" });
     const known = options.id === undefined ? null : await store.sessions.entry(scope, sessionId, options.id);
-    if (known !== null) return { entries: [known], notes: [], refused: null };
+    if (known !== null) return { entries: [known], notes: [], refused: null, wasThere: true };
+    if (options.lastMessageId !== undefined && lastMessageOf(page.entries) !== options.lastMessageId)
+      throw new SkeinError("fenced", { sessionId });
     const decision = decide(page.entries);
     if ("refused" in decision) return { entries: [], notes: [], refused: decision.refused };
     const fence = options.fence === undefined ? {} : { fence: options.fence };
@@ -158,6 +164,11 @@ async function lastTurn(store: Store, scope: Scope, sessionId: string): Promise<
   );
   if (page === null || isWhole === true || !page.hasEarlier) return page;
   return store.sessions.page(scope, sessionId, { ...range, limit: mostCalls });
+}
+
+/** The last entry of a path that is a message, of whatever kind; `null`: it has none. */
+export function lastMessageOf(path: readonly Entry[]): string | null {
+  return path.findLast(({ type }) => type === "message" || type === "custom_message")?.id ?? null;
 }
 
 function isResult(entry: Entry | undefined): boolean {
@@ -192,11 +203,11 @@ function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
 }
 
 /** Puts what is too large for a line into blobs. */
-async function withBlobs(
+export async function withBlobs(
   store: Store,
   scope: Scope,
   message: MessageDraft,
-  notes: GuardNote[],
+  notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
   if (typeof message.content === "string" && message.content.length <= mostResultCharacters) return message;

@@ -130,11 +130,16 @@ export class FileSessions implements SessionStore {
     });
   }
 
-  async branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord> {
+  async branch(
+    scope: Scope,
+    sessionId: string,
+    targetId: string | null,
+    options: Pick<AppendOptions, "fence"> = {},
+  ): Promise<SessionRecord> {
     const row = this.#require(scope, sessionId);
     const needs = targetId === null ? [] : [targetId];
     return this.#catalogue.using(row, async (file) => {
-      const writing = { ...this.#catalogue.marking(row), needs };
+      const writing = { ...this.#catalogue.marking(row), ...options, needs };
       const plan = await file.write((tree) => tree.planBranch(targetId), writing);
       this.#appended(row, file, plan);
       return recordOf(row, file);

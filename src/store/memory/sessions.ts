@@ -132,8 +132,14 @@ export class MemorySessions implements SessionStore {
     return { entries: plan.entries, leafId: tree.leafId };
   }
 
-  async branch(scope: Scope, sessionId: string, targetId: string | null): Promise<SessionRecord> {
+  async branch(
+    scope: Scope,
+    sessionId: string,
+    targetId: string | null,
+    options: Pick<AppendOptions, "fence"> = {},
+  ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
+    if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
     this.#commit(session, session.tree.planBranch(targetId));
     return recordOf(session);
   }

@@ -1,0 +1,87 @@
+import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { keyedProviders, keyVariable } from "../config/default-model.ts";
+import type { ModelSettings } from "../config/model-settings.ts";
+import { modelSettings } from "../config/model-settings.ts";
+import type { Config } from "../config/sections/all.ts";
+import type { Environment } from "../config/variables.ts";
+import { present } from "../core/present.ts";
+import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
+import { priceOf } from "../runtimes/models/prices.ts";
+import type { ModelPort } from "../sessions/running/contract.ts";
+import { modelInfo } from "../transcript/model-table.ts";
+import type { ModelRef } from "../transcript/parse-model.ts";
+import { parseModel } from "../transcript/parse-model.ts";
+import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
+
+export interface ModelSources {
+  readonly config: Pick<Config, "models">;
+  readonly env: Environment;
+  /** Models that somebody made, by provider/model: they go before all others. */
+  readonly given?: Readonly<Record<string, LanguageModelV4>>;
+}
+
+/** The model that ships: nothing is sent anywhere, and nothing is paid. */
+const rehearsal = "rehearsal";
+const rehearsalInfo = { contextWindow: 200_000, maxOutput: 16_384, vision: true, thinking: "levels" } as const;
+
+/** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
+export function createModels(sources: ModelSources): ModelPort {
+  return {
+    turnModel: (name) => turnModel(sources, name),
+    summariser: (model, signal, told) => async (request) => {
+      const { summariserOf } = await import("../runtimes/ai-sdk/summariser.ts");
+      return summariserOf(model, signal, told)(request);
+    },
+  };
+}
+
+function turnModel(sources: ModelSources, name: string): TurnModel {
+  const ref = parseModel(name);
+  const { provider, model } = ref;
+  const given = own(sources.given ?? {}, name);
+  if (provider === rehearsal) return rehearsed(ref, given);
+  const settings = modelSettings(sources.config.models, provider, model);
+  const api = apiOf(provider, ref.api ?? settings.api ?? undefined);
+  const known = modelInfo(provider, model, api);
+  const { contextWindow, maxOutput, vision } = settings;
+  const info = { ...known, ...present({ contextWindow, maxOutput, vision }) };
+  const sight = info.vision === false ? { images: null } : {};
+  const policy = resolveTranscriptPolicy({ ...ref, api, overrides: { ...sight, ...settings.overrides } });
+  const price = settings.price ?? priceOf(provider, model);
+  return { provider, model, policy, info, price, open: async () => given ?? (await opened(sources, ref, settings)) };
+}
+
+function rehearsed(ref: ModelRef, given: LanguageModelV4 | undefined): TurnModel {
+  const { provider, model } = ref;
+  const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
+  const price: ModelPrice = { input: 0, output: 0 };
+  const open = async () => {
+    if (given !== undefined) return given;
+    const { rehearsalModel } = await import("../runtimes/rehearsal/rehearsal-model.ts");
+    return rehearsalModel();
+  };
+  return { provider, model, policy, info: rehearsalInfo, price, open };
+}
+
+async function opened(
+  { config, env }: ModelSources,
+  ref: ModelRef,
+  settings: ModelSettings,
+): Promise<LanguageModelV4> {
+  const { openModel } = await import("../runtimes/models/open-model.ts");
+  const provider = own(config.models.providers, ref.provider);
+  const apiKey = provider?.apiKey ?? keyFrom(env, ref.provider);
+  const { baseUrl, type, api } = settings;
+  const headers = provider === undefined ? undefined : { ...provider.headers };
+  return openModel({ ...ref, ...present({ api: ref.api ?? api }) }, { ...present({ apiKey, baseUrl, headers }), type });
+}
+
+function keyFrom(env: Environment, provider: string): string | null {
+  const keyed = keyedProviders.find((each) => each.provider === provider);
+  const variable = keyed === undefined ? null : keyVariable(keyed, env);
+  return variable === null ? null : (env(variable) ?? null);
+}
+
+function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
+  return Object.hasOwn(table, name) ? table[name] : undefined;
+}

@@ -1,0 +1,231 @@
+import type { Clock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { Claim, Held, Run, RunStore } from "./contract.ts";
+
+/** Why a run's signal was aborted. */
+export class RunStopped extends Error {
+  override readonly name = "RunStopped";
+  /** `lost`: it is not ours any more. `closing`: this process stops, and another one goes on. */
+  readonly why: "aborted" | "timeout" | "lost" | "closing";
+
+  constructor(why: RunStopped["why"]) {
+    super(`The run was stopped: ${why}.`);
+    this.why = why;
+  }
+}
+
+export interface WorkerOptions {
+  readonly runs: RunStore;
+  /** Who owns the runs that this worker claims. */
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly leaseMs: number;
+  /** How often it is looked whether another process has changed something. */
+  readonly pollMs?: number;
+  /** Does the run, and says itself how it ended; what it throws is a fault of ours. */
+  execute(claim: Claim, signal: AbortSignal): Promise<void>;
+  report(error: unknown): void;
+}
+
+interface Active {
+  readonly run: Run;
+  readonly stop: AbortController;
+  readonly done: Promise<void>;
+}
+
+interface Resuming {
+  readonly held: Held;
+  readonly signal: AbortSignal;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+/** The longest delay that a timer takes. */
+const longestDelay = 2 ** 31 - 1;
+const longestSweep = 5000;
+
+/**
+ * Claims runs as long as there are slots, keeps their leases, stops them when somebody asks or their time is over, and
+ * looks after those that others have lost. One a process.
+ */
+export class Worker {
+  readonly #options: WorkerOptions;
+  readonly #active = new Map<string, Active>();
+  readonly #resuming: Resuming[] = [];
+  #state: "new" | "working" | "closing" = "new";
+  #isLooking = false;
+  #mustLookAgain = false;
+  #sweepTimer: NodeJS.Timeout | undefined;
+  #pollTimer: NodeJS.Timeout | undefined;
+  #beatTimer: NodeJS.Timeout | undefined;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+  }
+
+  /** How many runs it is at. */
+  get active(): number {
+    return this.#active.size;
+  }
+
+  start(): void {
+    if (this.#state !== "new") return;
+    this.#state = "working";
+    const { leaseMs, pollMs = 250 } = this.#options;
+    this.#beatTimer = setInterval(() => void this.#beat(), Math.max(1, Math.floor(leaseMs / 3))).unref();
+    this.#pollTimer = setInterval(() => this.#poll(), pollMs).unref();
+    void this.#sweep();
+  }
+
+  /** There may be something to do. */
+  wake(): void {
+    if (this.#state !== "working") return;
+    this.#mustLookAgain = true;
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    queueMicrotask(() => void this.#look());
+  }
+
+  /** Resolves when a waiting run has a slot again; it goes before new claims. */
+  resume(held: Held, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#resuming.push({ held, signal, resolve, reject });
+      signal.addEventListener("abort", () => this.wake(), { once: true });
+      this.wake();
+    });
+  }
+
+  /** Stops claiming, lets runs come to a written state, and gives them back. */
+  async close(graceMs = 30_000): Promise<void> {
+    if (this.#state === "closing") return;
+    this.#state = "closing";
+    for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
+    for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
+    this.#resumeAll();
+    const ends = Promise.allSettled([...this.#active.values()].map(({ done }) => done));
+    await Promise.race([ends, delayed(graceMs)]);
+    clearInterval(this.#beatTimer);
+  }
+
+  async #look(): Promise<void> {
+    try {
+      while (this.#mustLookAgain && this.#state === "working") {
+        this.#mustLookAgain = false;
+        await this.#stopWhoIsAsked();
+        await this.#resumeFirst();
+        await this.#claimAll();
+      }
+    } catch (error) {
+      this.#options.report(error);
+    } finally {
+      this.#isLooking = false;
+    }
+    if (this.#mustLookAgain) this.wake();
+  }
+
+  async #claimAll(): Promise<void> {
+    const { runs, owner } = this.#options;
+    while (this.#state === "working") {
+      const claim = await runs.claim(owner);
+      if (claim === null) return;
+      this.#begin(claim);
+    }
+  }
+
+  #begin(claim: Claim): void {
+    const { run } = claim;
+    const stop = new AbortController();
+    const timer = this.#deadline(run, stop);
+    const done = this.#execute(claim, stop.signal).finally(() => {
+      clearTimeout(timer);
+      this.#active.delete(run.runId);
+      this.wake();
+    });
+    this.#active.set(run.runId, { run, stop, done });
+  }
+
+  async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
+    const { execute, report, runs } = this.#options;
+    try {
+      await execute(claim, signal);
+    } catch (error) {
+      report(error);
+      const { runId, fence } = claim.run;
+      await runs.lose({ runId, fence }).catch(report);
+    }
+  }
+
+  #deadline({ deadline }: Run, stop: AbortController): NodeJS.Timeout | undefined {
+    if (deadline === null) return undefined;
+    const left = Math.min(longestDelay, Math.max(0, deadline - this.#options.clock.now()));
+    return setTimeout(() => stop.abort(new RunStopped("timeout")), left).unref();
+  }
+
+  /** Somebody else may have asked: by the flag in the row. */
+  async #stopWhoIsAsked(): Promise<void> {
+    for (const [runId, { stop }] of this.#active) {
+      if (stop.signal.aborted) continue;
+      const run = await this.#options.runs.get(runId);
+      if (run?.abortRequested === true) stop.abort(new RunStopped("aborted"));
+    }
+  }
+
+  /** In the order of asking; whoever has no slot yet stays. */
+  async #resumeFirst(): Promise<void> {
+    for (const each of this.#resuming.splice(0)) {
+      try {
+        if (each.signal.aborted) throw each.signal.reason;
+        if (await this.#options.runs.waitOver(each.held)) each.resolve();
+        else this.#resuming.push(each);
+      } catch (error) {
+        each.reject(error);
+      }
+    }
+  }
+
+  #resumeAll(): void {
+    for (const each of this.#resuming.splice(0)) each.reject(new RunStopped("closing"));
+  }
+
+  #poll(): void {
+    try {
+      if (this.#resuming.length > 0 || this.#options.runs.changedByOthers()) this.wake();
+    } catch (error) {
+      this.#options.report(error);
+    }
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#active.size === 0) return;
+    const held = [...this.#active.values()].map(({ run: { runId, fence } }) => ({ runId, fence }));
+    try {
+      for (const runId of await this.#options.runs.renew(this.#options.owner, held))
+        this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
+    } catch (error) {
+      this.#options.report(error);
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { runs, clock, report } = this.#options;
+    let next = longestSweep;
+    try {
+      const { nextAt } = await runs.sweep();
+      if (nextAt !== null) next = Math.min(longestSweep, Math.max(20, nextAt - clock.now()));
+    } catch (error) {
+      report(error);
+    }
+    if (this.#state !== "working") return;
+    this.wake();
+    this.#sweepTimer = setTimeout(() => void this.#sweep(), next).unref();
+  }
+}
+
+/** Whether an error says that the run is another's now. */
+export function isFenced(error: unknown): boolean {
+  return error instanceof SkeinError && error.code === "fenced";
+}
+
+function delayed(ms: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, ms).unref());
+}

@@ -1,0 +1,114 @@
+import type { Content } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import { present } from "../../core/present.ts";
+import type { MessageDraft } from "../../core/seal.ts";
+import type { Claim, Run } from "../../runs/contract.ts";
+import type { GuardedAppend } from "../guard/guarded-append.ts";
+import { prependedEntry } from "../prepended-context.ts";
+import { promptImages } from "../prompt-images.ts";
+import type { RunningDeps, RunPlace } from "./contract.ts";
+import type { RunWriter } from "./run-writer.ts";
+
+/** How what was accepted becomes conversation. Written under ids that were fixed before, so that a second time changes nothing. */
+
+type Deps = Pick<RunningDeps, "runs">;
+
+export interface BringOptions {
+  /** Whether the model sees images. */
+  readonly seesImages: boolean;
+  /** What hooks put before the prompt. */
+  readonly prepend: string | null;
+}
+
+/** The input of a new or recovered run. `null`: a hook or the guard refused it. */
+export async function bringInput(
+  place: RunPlace,
+  writer: RunWriter,
+  run: Run,
+  options: BringOptions,
+): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
+  const context = prependedEntry(options.prepend);
+  if (context !== null) await writer.note(context, `${run.entryId}-context`);
+  const { refused, wasThere } = await saidBy(place, writer, run, options.seesImages);
+  return { refused, wasThere: wasThere === true };
+}
+
+/** What was said while a turn goes on; only between an answered group of calls and the next request. */
+export async function takeSteered(
+  { runs }: Deps,
+  place: RunPlace,
+  writer: RunWriter,
+  { runId, fence }: Run,
+  seesImages: boolean,
+): Promise<boolean> {
+  const held = { runId, fence };
+  const waiting = await runs.steerable(held);
+  for (const each of waiting) {
+    await saidBy(place, writer, each, seesImages);
+    await runs.steered(held, each.runId);
+  }
+  return waiting.length > 0;
+}
+
+/** What a woken run slept for, as one user turn; where nothing has come, a note that names what is still open. */
+export async function bringArrivals(
+  { runs }: Deps,
+  writer: RunWriter,
+  { run, arrivals, stillOpen }: Claim,
+): Promise<void> {
+  const { runId, fence } = run;
+  const open = stillOpen.length === 0 ? null : stillOpenText(stillOpen);
+  const [first, ...more] = arrivals;
+  if (first === undefined) {
+    const content = open ?? "[Skein] You are awake again; nothing that you waited for is open any more.";
+    await writer.note(
+      { type: "custom_message", customType: "skein.wake", content, display: true },
+      `${runId}-wake-${fence}`,
+    );
+    return;
+  }
+  const message = more.length === 0 && open === null ? first.message : joined([first, ...more], open);
+  await writer.say(message, first.entryId);
+  for (const each of arrivals) await runs.steered({ runId, fence }, each.runId);
+}
+
+function stillOpenText(open: readonly string[]): string {
+  return `[Skein] The time to wait is over. Still open: ${open.join(", ")}.`;
+}
+
+function joined(arrivals: readonly Run[], note: string | null): MessageDraft {
+  const content = arrivals.flatMap(({ message }) => blocksOf(contentOf(message)));
+  const provenance = arrivals[0]?.provenance ?? undefined;
+  const told = note === null ? [] : [{ type: "text" as const, text: note }];
+  return { role: "user", content: [...content, ...told], ...present({ provenance }) };
+}
+
+function contentOf(message: MessageDraft): Content {
+  return message.role === "user" ? message.content : "";
+}
+
+function blocksOf(content: Content): Exclude<Content, string> {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+/** Only what somebody types before us may name files; which of them were not taken stands beside it, for people. */
+async function saidBy(
+  { session }: RunPlace,
+  writer: RunWriter,
+  { message, options, provenance, entryId }: Run,
+  seesImages: boolean,
+): Promise<GuardedAppend> {
+  if (message.role !== "user") return writer.say(message, entryId);
+  const said = { ...message, ...present({ provenance: message.provenance ?? provenance }) };
+  if (typeof said.content !== "string") return writer.say(said, entryId);
+  const origin = options.origin ?? "api";
+  const { content, notes } = await promptImages(said.content, { origin, seesImages, cwd: session.cwd });
+  const done = await writer.say({ ...said, content }, entryId);
+  if (notes.length > 0 && done.wasThere !== true)
+    await writer.note({ type: "custom", customType: "skein.notes", data: { notes } });
+  return done;
+}
+
+export function promptOf({ message }: Run): string {
+  return message.role === "user" ? textOf(message.content) : "";
+}

@@ -1,0 +1,74 @@
+import type { Config } from "../../config/sections/all.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Emit } from "../../core/events.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { Usage } from "../../core/messages.ts";
+import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
+import type { Worker } from "../../runs/worker.ts";
+import type { Runtime, Tool, TurnModel } from "../../runtimes/contract.ts";
+import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
+import type { Summarise } from "../../transcript/compaction/ask-summariser.ts";
+import type { ImagePort } from "../../transcript/contract.ts";
+import type { HookRegistry } from "../hooks.ts";
+import type { RuntimeContext } from "../runtime-context.ts";
+import type { StateModule } from "../with-state.ts";
+
+/** What running needs of the rest of the program. Concrete runtimes and models are composed in. */
+export interface RunningDeps {
+  readonly store: Store;
+  readonly runs: RunStore;
+  readonly hooks: HookRegistry;
+  readonly emit: Emit;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  readonly worker: Pick<Worker, "resume">;
+  readonly runtime: Runtime;
+  readonly models: ModelPort;
+  readonly shrink?: ImagePort["shrink"];
+  readonly settings: RunSettings;
+  /** `null`: nobody has configured or defined it. */
+  agent(agentId: string): AgentProfile | null;
+  /** The tools of a run, those of servers too. */
+  tools(agent: AgentProfile, session: SessionRecord, run: Run): Promise<readonly Tool[]>;
+  /** What goes to a channel when a run has ended well. */
+  outgoing(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[];
+  /** Resolves when an approval is answered, or its time is over. */
+  untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void>;
+  report(error: unknown): void;
+}
+
+export interface ModelPort {
+  /** Throws a SkeinError where the name is none. */
+  turnModel(name: string): TurnModel;
+  /** Summaries by the same model; `told` hears what they cost. */
+  summariser(model: TurnModel, signal: AbortSignal, told: (usage: Usage) => void): Summarise;
+}
+
+/** An agent as it runs. */
+export interface AgentProfile {
+  readonly id: string;
+  /** As provider/model. */
+  readonly model: string;
+  readonly system: string | null;
+  readonly thinking: string | null;
+  readonly maxSteps: number;
+  readonly runTimeoutSeconds: number;
+  /** Made anew for each run. */
+  state(): readonly StateModule[];
+}
+
+export interface RunSettings
+  extends Pick<Config, "compaction" | "contextPruning" | "channels">,
+    Pick<Config["session"], "reset"> {
+  readonly approvalTimeoutMs: number;
+  readonly stallMs: number;
+  readonly maxRetries: number;
+  readonly yieldTimeoutMs: number;
+}
+
+/** The session of a run, and for whom. */
+export interface RunPlace {
+  readonly scope: Scope & { readonly agentId: string };
+  readonly session: SessionRecord;
+  readonly ctx: RuntimeContext;
+}

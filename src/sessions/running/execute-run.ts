@@ -1,0 +1,166 @@
+import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
+import { isFenced, RunStopped } from "../../runs/worker.ts";
+import type { TurnEnd } from "../../runtimes/contract.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { withState } from "../with-state.ts";
+import type { RunningDeps, RunPlace } from "./contract.ts";
+import { outcomeOf } from "./outcome.ts";
+import { resetIfDue } from "./reset-if-due.ts";
+import { runTurn } from "./run-turn.ts";
+import { RunWriter } from "./run-writer.ts";
+
+/**
+ * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
+ * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
+ */
+export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
+  const { run } = claim;
+  const held = { runId: run.runId, fence: run.fence };
+  const session = await sessionOf(deps, run);
+  if (session === null) {
+    await deps.runs.end(held, gone(run));
+    return;
+  }
+  const place = placeOf(deps, session, run);
+  const ending = new Ending(deps, place, claim);
+  try {
+    if (await resetIfDue(deps, place, claim)) return;
+    const writer = await RunWriter.begin(deps, place, claim);
+    await (run.isSilent ? ending.closeWritten(writer) : ending.closeTurn(writer, signal));
+  } catch (error) {
+    await ending.closeFailed(error);
+  }
+}
+
+class Ending {
+  readonly #deps: RunningDeps;
+  readonly #place: RunPlace;
+  readonly #claim: Claim;
+  readonly #beganAt: number;
+  #writer: RunWriter | null = null;
+
+  constructor(deps: RunningDeps, place: RunPlace, claim: Claim) {
+    this.#deps = deps;
+    this.#place = place;
+    this.#claim = claim;
+    this.#beganAt = deps.clock.now();
+  }
+
+  /** A note, or a delivery beyond the budget: it stands in the session, and no model is asked. */
+  async closeWritten(writer: RunWriter): Promise<void> {
+    const { run } = this.#claim;
+    const { refused } = await writer.say(run.message, run.entryId);
+    await this.#deps.runs.written(this.#held);
+    const state = refused === null ? "ok" : "error";
+    const why = refused === null ? {} : { code: "refused", error: refused };
+    await this.#end({ state, ...why, entryId: run.entryId });
+  }
+
+  async closeTurn(writer: RunWriter, signal: AbortSignal): Promise<void> {
+    this.#writer = writer;
+    const { store, report } = this.#deps;
+    const { scope, session } = this.#place;
+    const agent = this.#deps.agent(scope.agentId);
+    const work = () => runTurn(this.#deps, { ...this.#place, agent, claim: this.#claim, writer, signal });
+    let ended: TurnEnd | Outcome | undefined;
+    try {
+      await withState(store.state, scope, session.sessionId, agent?.state() ?? [], async () => {
+        ended = await work();
+      });
+    } catch (error) {
+      // What the run came to stands; that its state could not be saved is told.
+      if (ended === undefined) throw error;
+      report(error);
+    }
+    if (ended !== undefined) await this.#settle(ended, writer, signal);
+  }
+
+  async #settle(ended: TurnEnd | Outcome, writer: RunWriter, signal: AbortSignal): Promise<void> {
+    if ("state" in ended) return this.#end(ended);
+    if (ended.kind === "answered") {
+      const { reply, entryId, output } = ended;
+      const { run } = this.#claim;
+      const outbox = this.#deps.outgoing(this.#place.session, run, reply);
+      const also = output === undefined ? {} : { output };
+      return this.#end({ state: "ok", reply, entryId, ...also }, outbox);
+    }
+    const { settings, clock, runs } = this.#deps;
+    const wakeAt = clock.now() + settings.yieldTimeoutMs;
+    const slept = await runs.sleep(this.#held, { ...ended.sleep, wakeAt });
+    if (slept === "nothing_to_wait_for") await this.closeTurn(writer, signal);
+  }
+
+  async closeFailed(error: unknown): Promise<void> {
+    const { runs, report } = this.#deps;
+    const outcome = outcomeOf(error);
+    if (outcome === null) {
+      if (error instanceof RunStopped && error.why === "closing") await runs.release(this.#held);
+      else if (isFenced(error) && runs.isHeld(this.#held)) await runs.lose(this.#held);
+      return;
+    }
+    if (outcome.code === "internal") report(error);
+    try {
+      await this.#keepInput();
+      await this.#writer?.closeOpenCalls();
+    } catch (closing) {
+      if (isFenced(closing)) return;
+      report(closing);
+    }
+    await this.#end(outcome);
+  }
+
+  /** Whatever went wrong before it was written: what was accepted stands in the session. */
+  async #keepInput(): Promise<void> {
+    const { run, how } = this.#claim;
+    if (how !== "woken") await this.#writer?.say(run.message, run.entryId);
+  }
+
+  async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
+    const { runs, hooks, clock, report } = this.#deps;
+    try {
+      await runs.end(this.#held, outcome, { outbox });
+    } catch (error) {
+      if (!isFenced(error)) throw error;
+      return;
+    }
+    const told = {
+      outcome: outcome.state,
+      error: outcome.error ?? null,
+      messages: [],
+      durationMs: clock.now() - this.#beganAt,
+      ctx: this.#place.ctx,
+    };
+    await hooks.notify("agent_end", told).catch(report);
+  }
+
+  get #held() {
+    const { runId, fence } = this.#claim.run;
+    return { runId, fence };
+  }
+}
+
+async function sessionOf({ store }: RunningDeps, { session }: Run): Promise<SessionRecord | null> {
+  const scope = { agentId: session.agentId, ...(session.userId === null ? {} : { userId: session.userId }) };
+  return store.sessions.get(scope, session.sessionId);
+}
+
+function placeOf({ store }: RunningDeps, session: SessionRecord, run: Run): RunPlace {
+  const { userId, agentId, key, sessionId, cwd, meta } = session;
+  const scope = { agentId, ...(userId === null ? {} : { userId }) };
+  const { deliverTo } = run.options;
+  const ctx = {
+    userId,
+    agentId,
+    sessionKey: key,
+    sessionId,
+    store,
+    cwd,
+    channel: deliverTo?.channel ?? meta.channel ?? null,
+    delivery: deliverTo ?? meta.delivery ?? null,
+  };
+  return { scope, session, ctx };
+}
+
+function gone({ session }: Run): Outcome {
+  return { state: "error", code: "not_found", error: `The session ${session.key} is gone.` };
+}

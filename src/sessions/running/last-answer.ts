@@ -1,0 +1,15 @@
+import type { Entry } from "../../core/entries.ts";
+import { textOf } from "../../core/messages.ts";
+
+/** The last answer of a branch, as the end of a run tells it. */
+export function lastAnswer(tail: readonly Entry[]): {
+  readonly reply: string;
+  readonly entryId: string;
+  readonly error: string;
+} {
+  const entry = tail.findLast((each) => each.type === "message" && each.message.role === "assistant");
+  if (entry?.type !== "message" || entry.message.role !== "assistant")
+    return { reply: "", entryId: "", error: "" };
+  const { content, errorMessage } = entry.message;
+  return { reply: textOf(content), entryId: entry.id, error: errorMessage ?? "The model could not answer." };
+}

@@ -1,0 +1,28 @@
+import { SkeinError } from "../../core/errors.ts";
+import { thrownText } from "../../core/text.ts";
+import type { Outcome } from "../../runs/contract.ts";
+import { RunStopped } from "../../runs/worker.ts";
+import { HookStop } from "../hooks.ts";
+
+/** How a run ends that could not go on; `null`: it is not ours to end. */
+export function outcomeOf(error: unknown): Outcome | null {
+  if (error instanceof RunStopped) return stopped(error);
+  if (error instanceof SkeinError) {
+    if (error.code === "fenced") return null;
+    return { state: "error", code: error.code, error: error.message };
+  }
+  if (error instanceof HookStop) return { state: "error", code: "hook_stopped", error: error.message };
+  return { state: "error", code: "internal", error: thrownText(error) };
+}
+
+function stopped({ why }: RunStopped): Outcome | null {
+  switch (why) {
+    case "aborted":
+      return { state: "aborted", code: "aborted", error: "The run was aborted." };
+    case "timeout":
+      return { state: "timeout", code: "timeout", error: "The run took longer than it may." };
+    case "lost":
+    case "closing":
+      return null;
+  }
+}

@@ -1,0 +1,114 @@
+import type { Entry } from "../../core/entries.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
+import type { Claim, Held } from "../../runs/contract.ts";
+import { noSuchSession } from "../../store/refusals.ts";
+import type { GuardedAppend } from "../guard/guarded-append.ts";
+import { closeOpenCalls, guardedAppend, lastMessageOf } from "../guard/guarded-append.ts";
+import type { RunningDeps, RunPlace } from "./contract.ts";
+
+type Deps = Pick<RunningDeps, "store" | "hooks" | "runs">;
+
+const pageSize = 200;
+
+/**
+ * The one who may write into a session while a run goes on. Every write is refused as `fenced` once the run is another's,
+ * or somebody else has said something since we looked.
+ */
+export class RunWriter {
+  readonly #deps: Deps;
+  readonly #place: RunPlace;
+  readonly #held: Held;
+  #lastMessageId: string | null;
+
+  private constructor(deps: Deps, place: RunPlace, held: Held, lastMessageId: string | null) {
+    this.#deps = deps;
+    this.#place = place;
+    this.#held = held;
+    this.#lastMessageId = lastMessageId;
+  }
+
+  /** From where the session stood when the run was claimed. */
+  static async begin(deps: Deps, place: RunPlace, { run, leafId }: Claim): Promise<RunWriter> {
+    const { runId, fence } = run;
+    return new RunWriter(deps, place, { runId, fence }, await lastMessageAt(deps, place, leafId));
+  }
+
+  readonly fence = (): boolean => this.#deps.runs.isHeld(this.#held);
+
+  /** Throws once the run is another's. */
+  check(): void {
+    if (!this.fence()) throw new SkeinError("fenced", { sessionId: this.#place.session.sessionId });
+  }
+
+  /** A message, by the guard. Under an id that stands there already, nothing is written. */
+  async say(message: MessageDraft, id?: string): Promise<GuardedAppend> {
+    const { scope, session, ctx } = this.#place;
+    const done = await guardedAppend(this.#deps, scope, session.sessionId, message, {
+      ...(id === undefined ? {} : { id }),
+      ctx,
+      fence: this.fence,
+      lastMessageId: this.#lastMessageId,
+    });
+    if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+    return done;
+  }
+
+  /** An entry that is no message of the guard's. */
+  async note(draft: EntryDraft, id?: string): Promise<Entry | null> {
+    const { scope, session } = this.#place;
+    const item = { draft, ...(id === undefined ? {} : { id }) };
+    const { entries } = await this.#deps.store.sessions.append(scope, session.sessionId, [item], {
+      fence: this.fence,
+    });
+    if (draft.type === "custom_message") this.#lastMessageId = entries[0]?.id ?? this.#lastMessageId;
+    return entries[0] ?? null;
+  }
+
+  /** Calls that will get no result any more. */
+  async closeOpenCalls(): Promise<void> {
+    const { scope, session } = this.#place;
+    const done = await closeOpenCalls(this.#deps, scope, session.sessionId, {
+      fence: this.fence,
+      lastMessageId: this.#lastMessageId,
+    });
+    this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+  }
+
+  /** After we have moved to another branch ourselves. */
+  async lookAgain(): Promise<void> {
+    this.#lastMessageId = lastMessageOf(await tailOf(this.#deps, this.#place));
+  }
+}
+
+/** The end of the branch, as far back as its last message. */
+export async function tailOf(
+  { store }: Pick<Deps, "store">,
+  { scope, session }: RunPlace,
+  from?: string | null,
+): Promise<readonly Entry[]> {
+  if (from === null) return [];
+  const { sessionId } = session;
+  let tail: readonly Entry[] = [];
+  for (;;) {
+    const before = tail[0] === undefined ? {} : { before: tail[0].id };
+    const range = { along: "branch", limit: pageSize, ...before } as const;
+    const page = (await store.sessions.page(scope, sessionId, range)) ?? noSuchSession(sessionId);
+    tail = [...page.entries, ...tail];
+    const here = from === undefined ? tail : upTo(tail, from);
+    if (!page.hasEarlier || here.some(isTurnBegin)) return here;
+  }
+}
+
+/** What calls may be open of lies behind it. */
+function isTurnBegin(entry: Entry): boolean {
+  return entry.type === "custom_message" || (entry.type === "message" && entry.message.role !== "toolResult");
+}
+
+function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
+  return tail.slice(0, tail.findIndex((entry) => entry.id === id) + 1);
+}
+
+async function lastMessageAt(deps: Deps, place: RunPlace, leafId: string | null): Promise<string | null> {
+  return lastMessageOf(await tailOf(deps, place, leafId));
+}

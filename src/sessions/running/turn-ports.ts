@@ -1,0 +1,167 @@
+import type { ToolCallBlock, Usage } from "../../core/messages.ts";
+import type { Run, RunUsage } from "../../runs/contract.ts";
+import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
+import { pendingCalls } from "../guard/pending-calls.ts";
+import { takeSteered } from "./bring-input.ts";
+import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";
+import { RoomMaker } from "./make-room.ts";
+import { PartialKeeper } from "./partial-keeper.ts";
+import type { RunWriter } from "./run-writer.ts";
+import { tailOf } from "./run-writer.ts";
+import { turnHooks } from "./turn-hooks.ts";
+import { TurnRequests } from "./turn-request.ts";
+import { Waiting } from "./waiting.ts";
+
+export interface TurnParts {
+  readonly place: RunPlace;
+  readonly agent: AgentProfile;
+  readonly run: Run;
+  readonly writer: RunWriter;
+  readonly signal: AbortSignal;
+  readonly model: TurnModel;
+  readonly system: string | null;
+  readonly tools: readonly Tool[];
+}
+
+/** What a runtime is given of the session, the queue and the hooks. */
+export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
+  const { place, agent, run, writer, signal, model, system, tools } = parts;
+  const held = { runId: run.runId, fence: run.fence };
+  const about = aboutOf(place, run);
+  const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
+  const partial = new PartialKeeper(deps, held);
+  const waiting = new Waiting(deps, held, signal);
+  const requests = new TurnRequests(deps, place, { model, system, tools });
+  const emit = (event: TurnEvent) => {
+    partial.take(event);
+    const type = eventTypes[event.type];
+    deps.emit({
+      ...bodyOf(event, model),
+      type,
+      at: deps.clock.now(),
+      ...told,
+      runId: run.runId,
+    } as Parameters<typeof deps.emit>[0]);
+  };
+  const room = new RoomMaker(deps, place, {
+    model,
+    signal,
+    writer,
+    requests,
+    used: (usage) => void deps.runs.charge(held, runUsage(usage)).catch(deps.report),
+    told: (event) =>
+      deps.emit({ type: "run.compaction", at: deps.clock.now(), ...told, runId: run.runId, ...event }),
+  });
+  const seesImages = model.policy.images !== null;
+  return {
+    about,
+    signal,
+    model,
+    system,
+    tools,
+    thinkingLevel: await thinkingLevelOf(deps, parts),
+    limits: {
+      maxSteps: agent.maxSteps,
+      stallMs: deps.settings.stallMs,
+      maxRetries: deps.settings.maxRetries,
+    },
+    outputSchema: run.options.outputSchema ?? null,
+    open: await openCallsOf(deps, place),
+    request: () => requests.next(),
+    say: async (message) => {
+      const { entries, refused } = await writer.say(message);
+      await partial.settle();
+      return { entry: entries.at(-1) ?? null, refused };
+    },
+    takeInput: () => takeSteered(deps, place, writer, run, seesImages),
+    check: async () => {
+      signal.throwIfAborted();
+      writer.check();
+    },
+    charge: (usage) => deps.runs.charge(held, runUsage(usage)),
+    makeRoom: (size, why) => room.make(size, why),
+    approve: (call) => approve(deps, held, waiting, call, signal),
+    whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
+    hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
+    emit,
+  };
+}
+
+const eventTypes = {
+  delta: "run.delta",
+  tool_call: "run.tool",
+  tool_result: "run.tool",
+  retry: "run.retry",
+  step: "run.step",
+} as const;
+
+/** An event of the loop as the bus has it. */
+function bodyOf(event: TurnEvent, { provider, model }: TurnModel): Record<string, unknown> {
+  const { type: _, ...body } = event;
+  switch (event.type) {
+    case "tool_call": {
+      const { id, name, arguments: args } = event.call;
+      return { phase: "call", toolCallId: id, toolName: name, arguments: args };
+    }
+    case "tool_result": {
+      const { isError, content, durationMs } = event;
+      const { id, name } = event.call;
+      return { phase: "result", toolCallId: id, toolName: name, isError, content, durationMs };
+    }
+    case "step":
+      return { provider, model, ...body };
+    default:
+      return body;
+  }
+}
+
+function aboutOf({ session }: RunPlace, { runId }: Run): TurnAbout {
+  const { userId, agentId, key, sessionId, cwd } = session;
+  return { runId, userId, agentId, sessionKey: key, sessionId, cwd };
+}
+
+async function openCallsOf(deps: RunningDeps, place: RunPlace): Promise<Turn["open"]> {
+  const { calls, entryId } = pendingCalls(await tailOf(deps, place));
+  return entryId === null || calls.length === 0 ? null : { entryId, calls };
+}
+
+/** The run's own, else what was set for the session, else the agent's, else what the session's entries say. */
+async function thinkingLevelOf({ store }: RunningDeps, { run, place, agent }: TurnParts): Promise<string> {
+  const { scope, session } = place;
+  const given = run.options.thinking ?? session.meta.thinkingLevel ?? agent.thinking;
+  if (given !== null && given !== undefined) return given;
+  const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
+  return context?.thinkingLevel ?? "off";
+}
+
+function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: Usage): RunUsage {
+  const counted = { input, output, cacheRead, cacheWrite, totalTokens, costUsd: cost?.total };
+  return Object.fromEntries(Object.entries(counted).filter(([, value]) => value !== undefined));
+}
+
+/** Asks people. The slot is free meanwhile; who does not answer in time has said no. */
+async function approve(
+  deps: RunningDeps,
+  held: { readonly runId: string; readonly fence: number },
+  waiting: Waiting,
+  { id, name, arguments: args }: ToolCallBlock,
+  signal: AbortSignal,
+): Promise<{ readonly approved: boolean; readonly note: string }> {
+  const expiresAt = deps.clock.now() + deps.settings.approvalTimeoutMs;
+  const { approvalId } = await deps.runs.requestApproval(held, {
+    toolCallId: id,
+    toolName: name,
+    arguments: args,
+    expiresAt,
+  });
+  await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, signal));
+  signal.throwIfAborted();
+  const answer = (await deps.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
+  const seconds = Math.round(deps.settings.approvalTimeoutMs / 1000);
+  const notes = {
+    approved: "It was approved.",
+    denied: "It was not approved: somebody said no.",
+    expired: `It was not approved: nobody answered within ${seconds} seconds.`,
+  };
+  return { approved: answer === "approved", note: notes[answer] };
+}

@@ -1,0 +1,61 @@
+import type { Held, RunStore } from "../../runs/contract.ts";
+import type { Worker } from "../../runs/worker.ts";
+
+export type Waited<T> =
+  | { readonly entered: true; readonly value: T }
+  | { readonly entered: false; readonly cycle: readonly string[] };
+
+interface WaitDeps {
+  readonly runs: Pick<RunStore, "wait">;
+  readonly worker: Pick<Worker, "resume">;
+}
+
+/**
+ * The waits of one run. Several calls of one message may wait at once: the slot is free from the first on, and asked for
+ * again when the last is over.
+ */
+export class Waiting {
+  readonly #deps: WaitDeps;
+  readonly #held: Held;
+  readonly #signal: AbortSignal;
+  #depth = 0;
+  #resuming: Promise<void> | null = null;
+
+  constructor(deps: WaitDeps, held: Held, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#held = held;
+    this.#signal = signal;
+  }
+
+  async while<T>(
+    kind: "run" | "approval",
+    runIds: readonly string[],
+    wait: () => Promise<T>,
+  ): Promise<Waited<T>> {
+    await this.#resuming;
+    this.#depth += 1;
+    const entered = await this.#enter(kind, runIds);
+    if (!entered.entered) {
+      this.#depth -= 1;
+      return entered;
+    }
+    try {
+      return { entered: true, value: await wait() };
+    } finally {
+      this.#depth -= 1;
+      if (this.#depth === 0) await this.#resume();
+    }
+  }
+
+  #enter(kind: "run" | "approval", runIds: readonly string[]) {
+    return this.#deps.runs.wait(this.#held, { for: kind, runIds });
+  }
+
+  async #resume(): Promise<void> {
+    const resuming = this.#deps.worker.resume(this.#held, this.#signal).finally(() => {
+      this.#resuming = null;
+    });
+    this.#resuming = resuming;
+    await resuming;
+  }
+}

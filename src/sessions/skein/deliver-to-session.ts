@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import { readKey } from "../../core/keys.ts";
+import { present } from "../../core/present.ts";
+import type {
+  Accepted,
+  AcceptRequest,
+  InputKind,
+  OutboxRow,
+  OutboxStore,
+  RootRef,
+  RunOptions,
+  RunSession,
+  RunStore,
+} from "../../runs/contract.ts";
+import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
+import { runSession } from "./accept-input.ts";
+
+export interface DeliverDeps {
+  readonly store: Pick<Store, "sessions">;
+  readonly runs: Pick<RunStore, "accept">;
+  readonly outbox: Pick<OutboxStore, "put">;
+}
+
+/** A message from one session to another. */
+export interface SessionDelivery {
+  /** Fixed by what set it off, so that a second time changes nothing: {@link deliveryId}. */
+  readonly id: string;
+  readonly from: RunSession;
+  /** The run that sends it; `null`: the end of a run, or a program. */
+  readonly runId: string | null;
+  /** The key of the target, which may have moved on to another session since. */
+  readonly to: string;
+  readonly kind: Extract<InputKind, "send" | "ping_pong" | "announce" | "note">;
+  readonly text: string;
+  readonly root: RootRef;
+  /** The tool that sent it. */
+  readonly tool?: string;
+  /** The run whose end this announces. */
+  readonly arrivalOf?: string;
+  /** Neither spawned the other: counted against loops. */
+  readonly isBetweenStrangers?: boolean;
+  readonly options?: RunOptions;
+}
+
+export type Delivered =
+  | { readonly delivered: true; readonly accepted: Accepted; readonly target: SessionRecord }
+  /** There is nobody to give it to. */
+  | { readonly delivered: false; readonly letter: OutboxRow };
+
+/** The name of what a tool call sets off: the same call again is the same delivery. */
+export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
+  const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}
+
+/**
+ * Delivers exactly once: the accepted input is the delivery. A target that is gone passes to the session that spawned it;
+ * where there is none, it becomes a dead letter.
+ */
+export async function deliverToSession(deps: DeliverDeps, delivery: SessionDelivery): Promise<Delivered> {
+  const target = await targetOf(deps.store, delivery);
+  if (target === null) {
+    const letter = await deps.outbox.put({
+      session: delivery.from,
+      runId: delivery.runId,
+      target: { channel: "session", to: delivery.to },
+      text: delivery.text,
+      idempotencyKey: delivery.id,
+    });
+    return { delivered: false, letter };
+  }
+  return { delivered: true, accepted: await deps.runs.accept(acceptRequest(delivery, target)), target };
+}
+
+/** The delivery as input of its target, for a transaction that has more to do. */
+export function acceptRequest(delivery: SessionDelivery, target: SessionRecord): AcceptRequest {
+  const { id, from, kind, text, root, tool, arrivalOf, isBetweenStrangers, options, runId } = delivery;
+  const provenance = {
+    kind: "inter_session",
+    sourceSessionKey: from.key,
+    ...present({ sourceTool: tool }),
+    rootId: root.rootId,
+    hops: root.hops,
+    deliveryId: id,
+  };
+  const pair = isBetweenStrangers === true ? ([from.uid, target.uid] as const) : undefined;
+  return {
+    session: runSession(target),
+    kind,
+    message: kind === "note" ? noteOf(text) : { role: "user", content: text, provenance },
+    idempotencyKey: `delivery:${id}`,
+    entryId: id,
+    queueMode: "followup",
+    provenance,
+    root,
+    isDelivery: kind === "announce" || kind === "note",
+    ...present({ pair, arrivalOf, options, startedBy: runId }),
+  };
+}
+
+/** Words that are put into a session's own mouth. */
+function noteOf(text: string): AcceptRequest["message"] {
+  return {
+    role: "assistant",
+    content: [{ type: "text", text }],
+    api: "skein",
+    provider: "skein",
+    model: "note",
+    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: { total: 0 } },
+    stopReason: "stop",
+  };
+}
+
+/** The session that has the key now, else the one that spawned it. */
+async function targetOf(
+  { sessions }: Pick<Store, "sessions">,
+  { to, from }: SessionDelivery,
+): Promise<SessionRecord | null> {
+  const scope: Scope = present({ userId: from.userId });
+  const [here] = await sessions.find(scope, { by: "key", key: to });
+  if (here !== undefined) return here;
+  const key = readKey(to);
+  if ("problem" in key || key.form !== "subagent") return null;
+  return sessions.get(scope, key.parentSessionId);
+}

@@ -1,0 +1,79 @@
+import type { EventBus } from "../../core/events.ts";
+import type { Run, RunStore } from "../../runs/contract.ts";
+
+const pollMs = 250;
+
+/** Tells when something of a run is decided: by our own events at once, and by looking, for what other processes do. */
+export class RunWatcher {
+  readonly #runs: Pick<RunStore, "get" | "approval">;
+  readonly #bus: EventBus;
+
+  constructor(runs: Pick<RunStore, "get" | "approval">, bus: EventBus) {
+    this.#runs = runs;
+    this.#bus = bus;
+  }
+
+  /** The run, once it has ended. Keeps the process alive until then. */
+  untilEnded(runId: string, signal?: AbortSignal): Promise<Run> {
+    return this.#until(
+      async () => {
+        const run = await this.#runs.get(runId);
+        return run !== null && run.outcome === null ? null : (run as Run);
+      },
+      (event) => event.type === "run.ended" && event.runId === runId,
+      signal,
+    );
+  }
+
+  /** Resolves when an approval is answered or its time is over, and when the signal comes. */
+  async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
+    const late = AbortSignal.timeout(Math.max(0, expiresAt - Date.now()));
+    const either = AbortSignal.any([signal, late]);
+    await this.#until(
+      async () => {
+        const approval = await this.#runs.approval(approvalId);
+        return approval === null || approval.answer !== null ? true : null;
+      },
+      (event) => event.type === "approval.resolved" && event.approvalId === approvalId,
+      either,
+    ).catch((error: unknown) => {
+      if (!either.aborted) throw error;
+    });
+  }
+
+  #until<T>(
+    look: () => Promise<T | null>,
+    isSign: (event: Parameters<Parameters<EventBus["subscribe"]>[0]>[0]) => boolean,
+    signal?: AbortSignal,
+  ): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const stop = () => {
+        clearInterval(timer);
+        leave();
+        signal?.removeEventListener("abort", onAbort);
+      };
+      const tryIt = () => {
+        look().then(
+          (found) => {
+            if (found === null) return;
+            stop();
+            resolve(found);
+          },
+          (error: unknown) => {
+            stop();
+            reject(error);
+          },
+        );
+      };
+      const onAbort = () => {
+        stop();
+        reject(signal?.reason);
+      };
+      const timer = setInterval(tryIt, pollMs);
+      const leave = this.#bus.subscribe((event) => void (isSign(event) && tryIt()));
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
+      else tryIt();
+    });
+  }
+}

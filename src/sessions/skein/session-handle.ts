@@ -1,0 +1,127 @@
+import type { EventBus } from "../../core/events.ts";
+import type { Content, Provenance } from "../../core/messages.ts";
+import { present } from "../../core/present.ts";
+import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
+import type { SessionRecord, Store } from "../../store/contract.ts";
+import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
+import { resolveRuntimeContext } from "../runtime-context.ts";
+import { acceptInput, findFor } from "./accept-input.ts";
+import type { RunWatcher } from "./run-watcher.ts";
+import type { Turn } from "./turn-handle.ts";
+import { TurnHandle } from "./turn-handle.ts";
+
+/**
+ * How a message is sent.
+ *
+ * @example
+ * ```ts
+ * import type { SendOptions } from "skein";
+ * const options: SendOptions = { idempotencyKey: "order-17", queueMode: "followup", runTimeoutSeconds: 600 };
+ * ```
+ */
+export interface SendOptions
+  extends Pick<
+    RunOptions,
+    | "model"
+    | "thinking"
+    | "runTimeoutSeconds"
+    | "system"
+    | "extraSystemPrompt"
+    | "tools"
+    | "deliverTo"
+    | "origin"
+  > {
+  /** The same one again gives the same run, also after a restart. */
+  readonly idempotencyKey?: string;
+  /** What becomes of it while a turn runs; by default as the configuration says. */
+  readonly queueMode?: QueueMode;
+  /** TypeBox, any Standard Schema, or a JSON Schema of an object: the answer has to fit it, and is `output` of the result. */
+  readonly schema?: object;
+  readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
+}
+
+export interface HandleDeps {
+  readonly store: Store;
+  readonly runs: RunStore;
+  readonly bus: EventBus;
+  readonly watcher: RunWatcher;
+  readonly defaults: ContextDefaults;
+  readonly queueMode: QueueMode;
+  readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
+  abort(runId: string): Promise<unknown>;
+  /** A schema as JSON Schema. */
+  jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
+}
+
+/**
+ * A session, by its name. Nothing is made until something is said.
+ *
+ * @example
+ * ```ts
+ * import type { SessionHandle } from "skein";
+ * const ask = async (session: SessionHandle, text: string) => (await session.send(text).result).reply;
+ * ```
+ */
+export class SessionHandle {
+  readonly #deps: HandleDeps;
+  readonly #context: RuntimeContext;
+
+  constructor(deps: HandleDeps, context: RuntimeContext) {
+    this.#deps = deps;
+    this.#context = context;
+  }
+
+  get key(): string {
+    return this.#resolved().sessionKey;
+  }
+
+  /** What is known of it; `null`: nothing was said to it yet. */
+  record(): Promise<SessionRecord | null> {
+    return findFor(this.#deps.store, this.#resolved());
+  }
+
+  /** Says something. The turn runs from now on, whether anybody reads it or not. */
+  send(text: string, options: SendOptions = {}): Turn {
+    const { bus, watcher, newRunId, abort } = this.#deps;
+    const runId = newRunId(this.#context.userId ?? null, options.idempotencyKey);
+    const accepted = this.#accept(runId, text, options);
+    accepted.catch(() => undefined);
+    return new TurnHandle({
+      runId,
+      accepted,
+      subscribe: (listener) => bus.subscribe(listener),
+      untilEnded: (id) => watcher.untilEnded(id),
+      abort,
+    });
+  }
+
+  async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
+    const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...rest } = options;
+    const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
+    const context = this.#resolved();
+    const { run } = await acceptInput(this.#deps, context, {
+      kind: "user",
+      runId,
+      content: withImages(text, images),
+      queueMode,
+      ...present({ idempotencyKey }),
+      options: { ...rest, ...present({ outputSchema }) },
+      provenance: provenanceOf(context.channel),
+    });
+    return run;
+  }
+
+  #resolved() {
+    return resolveRuntimeContext(this.#context, this.#deps.defaults);
+  }
+}
+
+function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {
+  if (images.length === 0) return text;
+  const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
+  return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...shown];
+}
+
+function provenanceOf(sourceChannel: string | null): Provenance {
+  return { kind: "external_user", ...present({ sourceChannel }) };
+}

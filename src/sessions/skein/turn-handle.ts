@@ -1,0 +1,216 @@
+import type { Entry } from "../../core/entries.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import type { Run, RunUsage } from "../../runs/contract.ts";
+import { RunError } from "./run-error.ts";
+
+/**
+ * What happens in a turn, as it happens.
+ *
+ * @example
+ * ```ts
+ * import type { TurnEvent } from "skein";
+ * const shown = (event: TurnEvent) => (event.type === "text" ? event.delta : "");
+ * ```
+ */
+export type TurnEvent =
+  | { readonly type: "text" | "thinking"; readonly delta: string }
+  | {
+      readonly type: "tool_call";
+      readonly id: string;
+      readonly name: string;
+      readonly args: Readonly<Record<string, unknown>>;
+    }
+  | {
+      readonly type: "tool_result";
+      readonly id: string;
+      readonly name: string;
+      readonly isError: boolean;
+      readonly content: readonly unknown[];
+    }
+  | { readonly type: "entry"; readonly entry: Entry }
+  | {
+      readonly type: "child";
+      readonly childSessionKey: string;
+      readonly childRunId: string;
+      readonly state: string;
+    }
+  /** The text of this answer so far does not count: the model is asked again. */
+  | { readonly type: "retry"; readonly attempt: number; readonly delayMs: number; readonly error: string }
+  | {
+      readonly type: "compaction";
+      readonly phase: "started" | "done" | "not_done";
+      readonly measure: string;
+      readonly note?: string;
+    }
+  | {
+      readonly type: "approval";
+      readonly approvalId: string;
+      readonly name: string;
+      readonly args: Readonly<Record<string, unknown>>;
+      readonly answer: "approved" | "denied" | "expired" | null;
+    }
+  | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
+
+/**
+ * What a turn came to.
+ *
+ * @example
+ * ```ts
+ * import type { TurnResult } from "skein";
+ * const costOf = ({ usage }: TurnResult) => usage.costUsd ?? null;
+ * ```
+ */
+export interface TurnResult {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly reply: string;
+  /** What `schema` asked for. */
+  readonly output?: unknown;
+  readonly usage: RunUsage;
+  /** The entry of the reply. */
+  readonly entryId?: string;
+}
+
+/**
+ * A turn under way. It runs whether it is read or not, and leaving the loop does not abort it.
+ *
+ * @example
+ * ```ts
+ * import type { Turn } from "skein";
+ * async function print(turn: Turn) {
+ *   for await (const event of turn) if (event.type === "text") process.stdout.write(event.delta);
+ *   const { reply, usage } = await turn.result;
+ *   return { length: reply.length, tokens: usage.totalTokens };
+ * }
+ * ```
+ */
+export interface Turn extends AsyncIterable<TurnEvent> {
+  readonly runId: string;
+  /** Rejects with a {@link RunError} unless the run ended well. */
+  readonly result: Promise<TurnResult>;
+  /** Durable: no run ends well behind it. */
+  abort(): Promise<void>;
+}
+
+export interface TurnSource {
+  readonly runId: string;
+  /** Resolves once the input is accepted; rejects where it was refused. */
+  readonly accepted: Promise<Run>;
+  subscribe(listener: (event: SkeinEvent) => void): () => void;
+  /** Resolves when the run has ended, whoever ran it. */
+  untilEnded(runId: string): Promise<Run>;
+  abort(runId: string): Promise<unknown>;
+}
+
+/** Follows a run by its events; everything is there from the beginning, for whoever begins to read. */
+export class TurnHandle implements Turn {
+  readonly runId: string;
+  readonly result: Promise<TurnResult>;
+  readonly #source: TurnSource;
+  readonly #events: TurnEvent[] = [];
+  #isOver = false;
+  #following: string;
+  #sessionId: string | null = null;
+  #news = Promise.withResolvers<void>();
+
+  constructor(source: TurnSource) {
+    this.#source = source;
+    this.runId = source.runId;
+    this.#following = source.runId;
+    const leave = source.subscribe((event) => this.#take(event));
+    this.result = this.#follow().finally(leave);
+    // Whoever does not ask for the result does not want to hear of it.
+    this.result.catch(() => undefined);
+  }
+
+  async abort(): Promise<void> {
+    await this.#source.accepted;
+    await this.#source.abort(this.runId);
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<TurnEvent, void, undefined> {
+    for (let next = 0; ; ) {
+      const event = this.#events[next];
+      if (event !== undefined) {
+        next += 1;
+        yield event;
+      } else if (this.#isOver) return;
+      else await this.#news.promise;
+    }
+  }
+
+  async #follow(): Promise<TurnResult> {
+    try {
+      const { session, runId } = await this.#source.accepted;
+      this.#sessionId = session.sessionId;
+      const run = await this.#source.untilEnded(runId);
+      const outcome = run.outcome ?? { state: "error", error: "The run ended without an outcome." };
+      this.#push({ type: "end", state: outcome.state });
+      if (outcome.state !== "ok") throw new RunError(run, outcome);
+      const { key, sessionId } = run.session;
+      const { reply = "", output, entryId } = outcome;
+      return {
+        runId: this.runId,
+        sessionKey: key,
+        sessionId,
+        reply,
+        ...(output === undefined ? {} : { output }),
+        usage: run.usage,
+        ...(entryId === undefined ? {} : { entryId }),
+      };
+    } finally {
+      this.#isOver = true;
+      this.#news.resolve();
+    }
+  }
+
+  #take(event: SkeinEvent): void {
+    if (event.type === "run.ended" && event.runId === this.runId && event.mergedInto !== undefined)
+      this.#following = event.mergedInto;
+    if (event.type === "entry.appended" && event.sessionId === this.#sessionId)
+      this.#push({ type: "entry", entry: event.entry });
+    if (event.runId !== this.#following) return;
+    const shown = shownOf(event);
+    if (shown !== null) this.#push(shown);
+  }
+
+  #push(event: TurnEvent): void {
+    this.#events.push(event);
+    const { resolve } = this.#news;
+    this.#news = Promise.withResolvers();
+    resolve();
+  }
+}
+
+function shownOf(event: SkeinEvent): TurnEvent | null {
+  switch (event.type) {
+    case "run.delta":
+      return { type: event.kind, delta: event.delta };
+    case "run.tool": {
+      const { toolCallId: id, toolName: name } = event;
+      if (event.phase === "call") return { type: "tool_call", id, name, args: event.arguments ?? {} };
+      return { type: "tool_result", id, name, isError: event.isError === true, content: event.content ?? [] };
+    }
+    case "run.child": {
+      const { childSessionKey, childRunId, state } = event;
+      return { type: "child", childSessionKey, childRunId, state };
+    }
+    case "run.retry": {
+      const { attempt, delayMs, error } = event;
+      return { type: "retry", attempt, delayMs, error };
+    }
+    case "run.compaction": {
+      const { phase, measure, note } = event;
+      return { type: "compaction", phase, measure, ...(note === undefined ? {} : { note }) };
+    }
+    case "approval.requested": {
+      const { approvalId, toolName, arguments: args } = event;
+      return { type: "approval", approvalId, name: toolName, args, answer: null };
+    }
+    case "approval.resolved":
+      return { type: "approval", approvalId: event.approvalId, name: "", args: {}, answer: event.answer };
+    default:
+      return null;
+  }
+}
