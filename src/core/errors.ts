@@ -105,6 +105,11 @@ export const errorCatalogue = {
     text: "The conversation in session {sessionId} does not fit: about {tokens} tokens, and the model's window has {contextWindow}.",
     remedy: "Nothing of it is lost. Use a model with a larger window, or go on in a new session.",
   },
+  budget_exceeded: {
+    status: 429,
+    text: "The request {rootId} and all that it set off are over a limit: {limit} is {figure}, and {allowed} is allowed.",
+    remedy: "End with what is there, ask anew, which begins a budget of its own, or raise budget.{limit}.",
+  },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",

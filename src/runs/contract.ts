@@ -351,3 +351,21 @@ export interface OutboxStore {
   /** When the next row is due; `null`: none waits. */
   nextAt(): Promise<number | null>;
 }
+
+/** What became of the work of a session, to be told once the transaction is committed. */
+export type TellLater = () => void;
+
+/**
+ * Work that hangs on sessions. A store calls it inside its own transaction, so that a session and its work change
+ * together; what it throws keeps the change from happening.
+ */
+export interface WorkAttendant {
+  /** `conflict` while a run is running or waiting. Sleeping runs end, input that waits goes along to the new one. */
+  reset(old: RunSession, fresh: RunSession): TellLater;
+  /** Runs end; what other sessions sent and nobody has read goes to the parent, or is a dead letter. */
+  remove(session: RunSession, parent: RunSession | null): TellLater;
+  /** `conflict` while a run is running or waiting. */
+  branch(session: RunSession): void;
+  /** Nothing of these sessions is left. */
+  purge(uids: readonly string[]): void;
+}

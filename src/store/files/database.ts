@@ -3,6 +3,9 @@ import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { migrate } from "./migrations.ts";
 
+/** A database that lives as long as it is open. */
+export const inMemory = ":memory:";
+
 /** A SQLite database with its migrations done and its statements kept. */
 export class Database {
   readonly #db: DatabaseSync;
@@ -11,7 +14,7 @@ export class Database {
   /** `verify`: one whose pages are damaged is refused, as one that cannot be opened at all is. */
   constructor(path: string, pragmas: string, migrations: readonly string[], verify = false) {
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
-    closeSync(openSync(path, "a", 0o600));
+    if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
     this.#db = new DatabaseSync(path, { timeout: 10_000 });
     try {
       this.#db.exec(pragmas);

@@ -80,6 +80,11 @@ export class WorkDb {
     this.#db = new Database(path, pragmas, migrations);
   }
 
+  /** The database itself, for the work that hangs on sessions and changes with them. */
+  get ledger(): Database {
+    return this.#db;
+  }
+
   /** Takes key, id and label for a new session; `conflict` when one is taken. */
   claim(row: SessionRow): void {
     this.#claiming([row.uid], () => this.#insert(row));

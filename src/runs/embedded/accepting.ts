@@ -1,0 +1,126 @@
+import { SkeinError } from "../../core/errors.ts";
+import { budgetExceeded, reserveRun } from "../budget.ts";
+import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
+import { laneOf, ranks } from "../lanes.ts";
+import type { Books } from "./books.ts";
+import { arrived } from "./ending.ts";
+import { refreshQueue } from "./queue.ts";
+import { countPair, pairCount, rootFigures, writeFigures } from "./roots.ts";
+import type { RunRow } from "./rows.ts";
+import { hashedId, publicRun, runIdOf } from "./rows.ts";
+
+/** Takes input in, in the transaction that it is called in. */
+export function acceptInput(books: Books, request: AcceptRequest): Accepted {
+  const known = knownRun(books, request);
+  if (known !== null) return { run: publicRun(known), isNew: false };
+  const { session, kind, idempotencyKey } = request;
+  const runId =
+    request.runId ??
+    (idempotencyKey === undefined ? books.options.newId() : runIdOf(session.userId, idempotencyKey));
+  const root = request.root ?? { rootId: runId, hops: 0 };
+  const isSilent = kind === "note" || !reserve(books, request, root);
+  const keeper = request.arrivalOf === undefined ? null : keeperOf(books, request.arrivalOf, session.uid);
+  const queueMode = request.queueMode ?? defaultMode(kind);
+  insert(books, request, { runId, root, isSilent, keeper, queueMode });
+  if (queueMode === "interrupt") interrupt(books, session.uid);
+  const made = books.row(runId);
+  if (made === null) throw new SkeinError("internal", { problem: `run ${runId} is not where it was put` });
+  books.note("run.queued", session, runId, { lane: made.lane, kind });
+  refreshQueue(books, session.uid);
+  if (request.arrivalOf !== undefined) arrived(books, request.arrivalOf, "announced");
+  return { run: publicRun(made), isNew: true };
+}
+
+function knownRun(books: Books, { session, runId, idempotencyKey }: AcceptRequest): RunRow | null {
+  const user = session.userId ?? "";
+  const byKey = idempotencyKey === undefined ? [] : books.rows("user = ? AND idem = ?", user, idempotencyKey);
+  const known = byKey[0] ?? (runId === undefined ? null : books.row(runId));
+  if (known === null || known.user === user) return known;
+  const problem = `The run id ${runId} is taken`;
+  throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
+}
+
+/** `false`: over the budget, and a delivery. Nothing is charged for it: no model is asked. */
+function reserve(books: Books, request: AcceptRequest, root: { rootId: string; hops: number }): boolean {
+  const { pair } = request;
+  const asked = {
+    hops: root.hops,
+    pairCount: pair === undefined ? null : pairCount(books, root.rootId, pair),
+  };
+  const reserved = reserveRun(rootFigures(books, root.rootId), asked, books.options.limits);
+  if ("refusal" in reserved) {
+    if (request.isDelivery === true) return false;
+    throw budgetExceeded(root.rootId, reserved.refusal);
+  }
+  writeFigures(books, root.rootId, request.session.userId ?? "", reserved.figures);
+  if (pair !== undefined) countPair(books, root.rootId, pair);
+  return true;
+}
+
+/** The run of this session that sleeps for what this announces, or woke and has not gone on yet. */
+function keeperOf(books: Books, arrivalOf: string, uid: string): string | null {
+  const sleepers = books.rows(
+    `uid = ? AND (state = 'sleeping' OR (state = 'queued' AND woken = 1))
+     AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0) ORDER BY seq LIMIT 1`,
+    uid,
+    arrivalOf,
+  );
+  return sleepers[0]?.runId ?? null;
+}
+
+function defaultMode(kind: InputKind): QueueMode {
+  return kind === "user" || kind === "channel" ? "steer" : "followup";
+}
+
+function insert(
+  books: Books,
+  request: AcceptRequest,
+  made: {
+    readonly runId: string;
+    readonly root: { readonly rootId: string; readonly hops: number };
+    readonly isSilent: boolean;
+    readonly keeper: string | null;
+    readonly queueMode: QueueMode;
+  },
+): void {
+  const { session, kind, idempotencyKey, options = {}, provenance, arrivalOf, startedBy } = request;
+  const { runId, root, isSilent, keeper, queueMode } = made;
+  const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
+  books.run(
+    `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
+       state, created_at, kept_for, arrival_of, started_by, silent)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?)`,
+    runId,
+    session.userId ?? "",
+    idempotencyKey ?? null,
+    session.uid,
+    session.agentId,
+    session.key,
+    session.sessionId,
+    kind,
+    laneOf(kind),
+    queueMode,
+    rank,
+    request.entryId ?? hashedId("entry", runId),
+    root.rootId,
+    root.hops,
+    books.now(),
+    keeper,
+    arrivalOf ?? null,
+    startedBy ?? null,
+    isSilent ? 1 : 0,
+  );
+  books.run(
+    "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",
+    JSON.stringify(request.message),
+    JSON.stringify(options),
+    provenance === undefined ? null : JSON.stringify(provenance),
+    runId,
+  );
+}
+
+/** Whoever is at it stops, so that this comes next. */
+function interrupt(books: Books, uid: string): void {
+  const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
+  books.run(sql, "New input took its place.", uid);
+}

@@ -1,0 +1,130 @@
+import type { Clock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { BudgetLimits, Held, RunSession } from "../contract.ts";
+import type { LaneCaps } from "../lanes.ts";
+import type { Ledger, Value } from "./ledger.ts";
+import type { RunRow } from "./rows.ts";
+import { runOf, selectRun } from "./rows.ts";
+
+export interface EmbeddedOptions {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  readonly emit: Emit;
+  readonly limits: BudgetLimits;
+  readonly lanes: LaneCaps;
+  /** How long an owner that says nothing is taken to be alive. */
+  readonly leaseMs: number;
+  /** Of runs that say nothing of it; 0: none. */
+  readonly defaultRunTimeoutMs: number;
+  /** How long a run sleeps at the most, whatever it asks for. */
+  readonly yieldTimeoutMs: number;
+  /** Whether an owner is known to be dead, before its lease has run out. */
+  isGone(owner: string): boolean;
+  /**
+   * Runs `act` under the session's own write lock: `false` is `fenced`, a session that is gone `not_found`. Gives the leaf
+   * as it is then.
+   */
+  underLock(session: RunSession, act: () => boolean): Promise<{ readonly leafId: string | null }>;
+}
+
+/**
+ * What is synced, and what is not. Input that was acknowledged, what a run's end sends to others, sleep, an approval's
+ * answer and the end of a run that nobody owns are told to nobody else: they are on the disk before anybody hears of them.
+ * All other steps (claims, leases, marks) survive the death of the process without that; after a power cut the row is as it
+ * was before, nobody owns it any more, and recovery goes on from the log, which is synced.
+ */
+export type Durability = "synced" | "unsynced";
+
+/** The ledger of runs: transactions whose events are told once they are committed, and the reading of rows. */
+export class Books {
+  readonly options: EmbeddedOptions;
+  readonly #ledger: Ledger;
+  #untold: SkeinEvent[] | null = null;
+
+  constructor(options: EmbeddedOptions) {
+    this.options = options;
+    this.#ledger = options.ledger;
+  }
+
+  now(): number {
+    return this.options.clock.now();
+  }
+
+  /** One transaction. Inside another one, a part of it. */
+  change<T>(durability: Durability, act: () => T): T {
+    const { result, tell } = this.collect(() => {
+      if (durability === "synced") return this.#ledger.exclusively(act);
+      let made: { readonly result: T } | null = null;
+      this.#ledger.unsynced(() => {
+        made = { result: this.#ledger.exclusively(act) };
+      });
+      return (made as unknown as { readonly result: T }).result;
+    });
+    tell();
+    return result;
+  }
+
+  /** Does something inside a transaction of somebody else's, who tells of it when that is committed. */
+  collect<T>(act: () => T): { readonly result: T; readonly tell: () => void } {
+    const outer = this.#untold;
+    const mine: SkeinEvent[] = [];
+    this.#untold = mine;
+    let result: T;
+    try {
+      result = act();
+    } finally {
+      this.#untold = outer;
+    }
+    const tell = () => {
+      if (outer !== null && this.#untold === outer) outer.push(...mine);
+      else for (const event of mine) this.options.emit(event);
+    };
+    return { result, tell };
+  }
+
+  /** Told once it is committed. */
+  note<T extends SkeinEventType>(
+    type: T,
+    session: RunSession,
+    runId: string | null,
+    fields: Omit<SkeinEvent<T>, "type" | "at" | "userId" | "sessionKey" | "sessionId" | "runId">,
+  ): void {
+    const { userId, key: sessionKey, sessionId } = session;
+    const about = { userId, sessionKey, sessionId, ...(runId === null ? {} : { runId }) };
+    this.#untold?.push({ type, at: this.now(), ...about, ...fields } as unknown as SkeinEvent);
+  }
+
+  run(text: string, ...values: Value[]): number {
+    return Number(this.#ledger.run(text, ...values).changes);
+  }
+
+  get(text: string, ...values: Value[]): Record<string, unknown> | undefined {
+    return this.#ledger.sql(text).get(...values);
+  }
+
+  all(text: string, ...values: Value[]): Record<string, unknown>[] {
+    return this.#ledger.sql(text).all(...values);
+  }
+
+  row(runId: string): RunRow | null {
+    return this.rows("run_id = ?", runId)[0] ?? null;
+  }
+
+  rows(where: string, ...values: Value[]): RunRow[] {
+    return this.all(`${selectRun} WHERE ${where}`, ...values).map(runOf);
+  }
+
+  /** The row of a run that somebody says is theirs; `fenced` where it is not. */
+  held({ runId, fence }: Held): RunRow {
+    const row = this.row(runId);
+    if (row === null || row.fence !== fence || row.owner === null) throw fenced(row);
+    return row;
+  }
+}
+
+export function fenced(row: RunRow | null): SkeinError {
+  return new SkeinError("fenced", { sessionId: row?.session.sessionId ?? "(unknown)" });
+}

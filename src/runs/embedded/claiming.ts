@@ -1,0 +1,208 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Claim } from "../contract.ts";
+import type { Ready } from "../lanes.ts";
+import { chooseNext, ranks } from "../lanes.ts";
+import { mostLost, nextState } from "../states.ts";
+import type { Books } from "./books.ts";
+import { fenced } from "./books.ts";
+import { endRun } from "./ending.ts";
+import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
+import type { RunRow } from "./rows.ts";
+import { publicRun } from "./rows.ts";
+
+/** Claiming, and giving back: both raise the fence under the session's own lock. */
+
+/** A claim is tried so often where others are quicker; the next call goes on. */
+const mostTries = 64;
+
+export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
+  const leftOut = new Set<string>();
+  for (let tries = 0; tries < mostTries; tries++) {
+    const next = nextReady(books, leftOut);
+    if (next === null) return null;
+    const claimed = await claimReady(books, next, owner, leftOut);
+    if (claimed !== null) return claimed;
+  }
+  return null;
+}
+
+function nextReady(books: Books, leftOut: ReadonlySet<string>): Ready | null {
+  const heads = readyHeads(books, leftOut);
+  if (heads.length === 0) return null;
+  return chooseNext(heads, takenSlots(books, "and resuming"), books.options.lanes);
+}
+
+async function claimReady(
+  books: Books,
+  ready: Ready,
+  owner: string,
+  leftOut: Set<string>,
+): Promise<Claim | null> {
+  const row = books.rows("seq = ?", ready.seq)[0];
+  if (row === undefined) return null;
+  if (isOverdue(books, row)) {
+    books.change("unsynced", () => endIfQueued(books, row, "deadline"));
+    return null;
+  }
+  try {
+    const { leafId } = await books.options.underLock(row.session, () => take(books, ready, owner));
+    return claimOf(books, row, leafId);
+  } catch (error) {
+    const code = error instanceof SkeinError ? error.code : null;
+    if (code === "fenced") return null; // somebody was quicker
+    if (code === "not_found") {
+      books.change("unsynced", () => endIfQueued(books, row, "not_found"));
+      return null;
+    }
+    if (code !== "locked") throw error;
+    leftOut.add(ready.uid);
+    return null;
+  }
+}
+
+function isOverdue(books: Books, row: RunRow): boolean {
+  return row.deadline !== null && row.startedAt !== null && row.deadline <= books.now();
+}
+
+/** Ends a queued run that cannot go on. */
+export function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_found"): void {
+  const row = books.row(runId);
+  if (row?.state !== "queued") return;
+  if (why === "deadline") {
+    endRun(books, row, { state: "timeout", code: "timeout", error: "Its time was over before it went on." });
+    return;
+  }
+  const error = `Session ${row.session.sessionId} is not there any more.`;
+  endRun(books, row, { state: "error", code: "not_found", error });
+}
+
+/** Under the session's lock. `false`: it is not the next one any more. */
+function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boolean {
+  return books.change("unsynced", () => {
+    const still = books.get("SELECT seq, slot FROM ready WHERE uid = ?", uid);
+    if (still === undefined || Number(still.seq) !== seq || still.slot !== slot) return false;
+    if (slot !== "none" && takenSlots(books, "and resuming")[slot] >= books.options.lanes[slot]) return false;
+    const row = books.rows("seq = ?", seq)[0];
+    if (row === undefined) return false;
+    const now = books.now();
+    books.run(
+      `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),
+         deadline = CASE WHEN started_at IS NULL THEN ? ELSE deadline END WHERE seq = ?`,
+      nextState(row, "claim"),
+      owner,
+      now + books.options.leaseMs,
+      now,
+      deadlineOf(books, row, now),
+      seq,
+    );
+    refreshQueue(books, uid);
+    tookTurn(books, { slot, user, uid });
+    const attempt = row.lost + 1;
+    if (howOf(row) === "recovered")
+      books.note("run.recovered", row.session, row.runId, { attempt, action: "" });
+    else books.note("run.started", row.session, row.runId, { attempt, model: row.options.model ?? null });
+    return true;
+  });
+}
+
+function deadlineOf(books: Books, row: RunRow, now: number): number | null {
+  const { runTimeoutSeconds } = row.options;
+  const ms = runTimeoutSeconds === undefined ? books.options.defaultRunTimeoutMs : runTimeoutSeconds * 1000;
+  return ms <= 0 ? null : now + ms;
+}
+
+function howOf(row: RunRow): Claim["how"] {
+  if (row.startedAt === null) return "new";
+  return row.isWoken ? "woken" : "recovered";
+}
+
+/** `before`: the row as it was when it was chosen. */
+function claimOf(books: Books, before: RunRow, leafId: string | null): Claim | null {
+  const row = books.row(before.runId);
+  if (row === null) return null;
+  const arrivals = books.rows("kept_for = ? AND state = 'queued' ORDER BY seq", row.runId).map(publicRun);
+  const open = books.all("SELECT to_run FROM run_waits WHERE from_run = ? AND arrived <> 1", row.runId);
+  const stillOpen = open.map(({ to_run }) => String(to_run));
+  return { run: publicRun(row), leafId, how: howOf(before), arrivals, stillOpen };
+}
+
+/** Back into the queue, with the fence raised. `isLost`: counted, and once too often an error. */
+export async function requeue(
+  books: Books,
+  row: RunRow,
+  isLost: boolean,
+  isStill: (now: RunRow) => boolean,
+): Promise<void> {
+  const act = () =>
+    books.change("unsynced", () => {
+      const now = books.row(row.runId);
+      if (now === null || now.fence !== row.fence || now.owner !== row.owner || !isStill(now)) return false;
+      giveBack(books, now, isLost);
+      return true;
+    });
+  try {
+    await books.options.underLock(row.session, act);
+  } catch (error) {
+    // The session is gone, and nobody can write into it: nothing is to be locked.
+    if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
+    if (!act()) throw fenced(row);
+  }
+}
+
+function giveBack(books: Books, row: RunRow, isLost: boolean): void {
+  const next = nextState({ ...row, lost: isLost ? row.lost : 0 }, "lease_lost");
+  books.run("DELETE FROM run_waits WHERE from_run = ? AND ? = 0", row.runId, row.isWoken ? 1 : 0);
+  if (next === "error") {
+    const error = `Its process was lost ${mostLost + 1} times, so it is not tried again.`;
+    endRun(books, row, { state: "error", code: "lost_too_often", error });
+    return;
+  }
+  books.run(
+    `UPDATE runs SET state = ?, rank = ?, fence = fence + 1, owner = NULL, lease_until = NULL, resuming = 0,
+       lost = lost + ? WHERE run_id = ?`,
+    next,
+    row.isWoken ? ranks.woken : ranks.recovered,
+    isLost ? 1 : 0,
+    row.runId,
+  );
+  const queued = books.row(row.runId);
+  if (queued === null) return;
+  if (queued.abortRequested) {
+    endRun(books, queued, { state: "aborted", code: "aborted", ...reasonOf(queued) });
+    return;
+  }
+  books.note("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  refreshQueue(books, row.session.uid);
+}
+
+export function reasonOf(row: RunRow): { error?: string } {
+  return row.abortReason === null ? {} : { error: row.abortReason };
+}
+
+/** Runs whose owner is gone, or has said nothing for too long. */
+export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
+  const active = books.all(
+    "SELECT run_id, owner, lease_until FROM runs WHERE state IN ('running', 'waiting') ORDER BY seq",
+  );
+  const gone = new Map<string, boolean>();
+  const isGone = (owner: string) => {
+    const known = gone.get(owner) ?? books.options.isGone(owner);
+    gone.set(owner, known);
+    return known;
+  };
+  return active
+    .filter(({ owner }) => owner !== exceptOf)
+    .filter(({ owner, lease_until }) => Number(lease_until) <= books.now() || isGone(String(owner)))
+    .flatMap(({ run_id }) => books.row(String(run_id)) ?? []);
+}
+
+/** Takes them from their owners. One whose session somebody holds, or that lives after all, is left for the next time. */
+export async function takeBackLost(books: Books, exceptOf: string | null): Promise<void> {
+  for (const row of lostRuns(books, exceptOf)) {
+    const isStill = ({ leaseUntil, owner }: RunRow) =>
+      owner !== null && ((leaseUntil ?? 0) <= books.now() || books.options.isGone(owner));
+    await requeue(books, row, true, isStill).catch((error: unknown) => {
+      if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) throw error;
+    });
+  }
+}

@@ -1,0 +1,122 @@
+import { overSpent } from "../budget.ts";
+import type { EndState, Outcome } from "../contract.ts";
+import { ranks } from "../lanes.ts";
+import type { RunEvent } from "../states.ts";
+import { nextState } from "../states.ts";
+import type { Books } from "./books.ts";
+import { refreshQueue } from "./queue.ts";
+import { rootFigures } from "./roots.ts";
+import type { RunRow } from "./rows.ts";
+
+/** How runs end, and what that sets off: merged runs end with them, sleepers wake, kept input goes free. */
+
+const eventOf = {
+  ok: "answer",
+  error: "error",
+  timeout: "deadline",
+  aborted: "abort",
+} as const satisfies Record<EndState, RunEvent>;
+
+/** Ends a run, in the transaction that it is called in. `false`: it had ended before. */
+export function endRun(books: Books, row: RunRow, outcome: Outcome): boolean {
+  if (nextState(row, eventOf[outcome.state]) === null) return false;
+  const now = books.now();
+  books.run(
+    `UPDATE runs SET state = ?, outcome = ?, ended_at = ?, owner = NULL, lease_until = NULL, resuming = 0, woken = 0,
+       kept_for = NULL, wake_at = NULL WHERE run_id = ?`,
+    outcome.state,
+    JSON.stringify(outcome),
+    now,
+    row.runId,
+  );
+  books.run("DELETE FROM run_partials WHERE run_id = ?", row.runId);
+  books.run("DELETE FROM run_waits WHERE from_run = ?", row.runId);
+  expireApprovals(books, row);
+  const { code = null, error = null } = outcome;
+  books.note("run.ended", row.session, row.runId, { state: outcome.state, code, error });
+  freeKept(books, row);
+  endMerged(books, row, outcome, now);
+  refreshQueue(books, row.session.uid);
+  resolveWaitsFor(books, row.runId);
+  return true;
+}
+
+/** Those that were merged into it share its outcome. */
+function endMerged(books: Books, into: RunRow, outcome: Outcome, now: number): void {
+  for (const merged of books.rows("merged_into = ? AND ended_at IS NULL", into.runId)) {
+    const sql = "UPDATE runs SET outcome = ?, ended_at = ? WHERE run_id = ?";
+    books.run(sql, JSON.stringify(outcome), now, merged.runId);
+    const { code = null, error = null } = outcome;
+    books.note("run.ended", merged.session, merged.runId, {
+      state: "merged",
+      code,
+      error,
+      mergedInto: into.runId,
+    });
+    resolveWaitsFor(books, merged.runId);
+  }
+}
+
+/** What was kept for a run that takes it no more starts runs of its own. */
+export function freeKept(books: Books, row: RunRow): void {
+  const kept = books.rows("kept_for = ? AND state = 'queued'", row.runId);
+  for (const each of kept) {
+    books.run("UPDATE runs SET kept_for = NULL WHERE run_id = ?", each.runId);
+    books.note("run.queued", each.session, each.runId, { lane: each.lane, kind: each.kind });
+  }
+  if (kept.length > 0) refreshQueue(books, row.session.uid);
+}
+
+/** Nobody will hear from a run that has ended without an announcement: whoever sleeps for it need not go on. */
+function resolveWaitsFor(books: Books, runId: string): void {
+  arrived(books, runId, "ended");
+}
+
+/** 0: still open. 1: its announcement is there. 2: it ended without one. */
+const marks = { announced: 1, ended: 2 } as const;
+
+/** What sleepers wait for is there; those that wait for nothing more wake. */
+export function arrived(books: Books, runId: string, how: keyof typeof marks): void {
+  const sleepers = books.rows(
+    "state = 'sleeping' AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0)",
+    runId,
+  );
+  books.run("UPDATE run_waits SET arrived = ? WHERE to_run = ? AND arrived = 0", marks[how], runId);
+  for (const sleeper of sleepers) {
+    const open = "SELECT 1 FROM run_waits WHERE from_run = ? AND arrived = 0 LIMIT 1";
+    if (books.get(open, sleeper.runId) === undefined) wake(books, sleeper);
+  }
+}
+
+/** Back into the queue; the time asleep does not count. Where its root has nothing left, it ends. */
+export function wake(books: Books, row: RunRow): void {
+  const now = books.now();
+  const refusal = overSpent(rootFigures(books, row.root.rootId), books.options.limits);
+  if (refusal !== null) {
+    const { limit, figure, allowed } = refusal;
+    const error = `Over the budget of its request: ${limit} is ${figure}, and ${allowed} is allowed.`;
+    endRun(books, row, { state: "error", code: "budget_exceeded", error });
+    return;
+  }
+  const asleep = now - (row.sleptAt ?? now);
+  const deadline = row.deadline === null ? null : row.deadline + asleep;
+  books.run(
+    `UPDATE runs SET state = ?, rank = ?, woken = 1, deadline = ?, slept_at = NULL, wake_at = NULL WHERE run_id = ?`,
+    nextState(row, "wake"),
+    ranks.woken,
+    deadline,
+    row.runId,
+  );
+  books.note("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  refreshQueue(books, row.session.uid);
+}
+
+function expireApprovals(books: Books, row: RunRow): void {
+  const open = books.all("SELECT approval_id FROM approvals WHERE run_id = ? AND answer IS NULL", row.runId);
+  for (const { approval_id } of open) {
+    const approvalId = String(approval_id);
+    const sql = "UPDATE approvals SET answer = 'expired', resolved_at = ? WHERE approval_id = ?";
+    books.run(sql, books.now(), approvalId);
+    books.note("approval.resolved", row.session, row.runId, { approvalId, answer: "expired", by: null });
+  }
+}

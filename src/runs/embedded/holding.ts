@@ -1,0 +1,158 @@
+import type { Held, Run, WaitEntered } from "../contract.ts";
+import { isEnded, nextState } from "../states.ts";
+import { findCycle } from "../waits.ts";
+import type { Books } from "./books.ts";
+import { wake } from "./ending.ts";
+import { refreshQueue, takenSlots } from "./queue.ts";
+import type { RunRow } from "./rows.ts";
+import { publicRun } from "./rows.ts";
+
+/** What the owner of a run does with it between its claim and its end. Each is called in a transaction. */
+
+export function renewLeases(books: Books, owner: string, held: readonly Held[]): string[] {
+  const until = books.now() + books.options.leaseMs;
+  const sql = "UPDATE runs SET lease_until = ? WHERE run_id = ? AND fence = ? AND owner = ?";
+  return held
+    .filter(({ runId, fence }) => books.run(sql, until, runId, fence, owner) === 0)
+    .map(({ runId }) => runId);
+}
+
+/** Its input stands in the session; of a woken run, what it woke for does. */
+export function markWritten(books: Books, held: Held): void {
+  const { runId, isWoken } = books.held(held);
+  books.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
+  if (isWoken) books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
+}
+
+/** Input that asks for an answer of a certain form is a turn of its own. */
+export function steerableInto(books: Books, held: Held): Run[] {
+  const { session } = books.held(held);
+  return books
+    .rows(
+      `uid = ? AND state = 'queued' AND mode = 'steer' AND kept_for IS NULL AND silent = 0 AND started_at IS NULL
+       ORDER BY seq`,
+      session.uid,
+    )
+    .filter(({ options }) => options.outputSchema === undefined)
+    .map(publicRun);
+}
+
+/** A turn with several inputs carries its first root and the highest hops. */
+export function mergeInto(books: Books, held: Held, runId: string): void {
+  const into = books.held(held);
+  const row = books.row(runId);
+  if (row === null || row.session.uid !== into.session.uid) return;
+  const next = nextState(row, "steered");
+  if (next === null) return;
+  books.run(
+    "UPDATE runs SET state = ?, merged_into = ?, written = 1, kept_for = NULL WHERE run_id = ?",
+    next,
+    into.runId,
+    runId,
+  );
+  books.run("UPDATE runs SET hops = max(hops, ?) WHERE run_id = ?", row.root.hops, into.runId);
+  const kept = "SELECT 1 FROM runs WHERE kept_for = ? AND state = 'queued' LIMIT 1";
+  if (row.keptFor === into.runId && books.get(kept, into.runId) === undefined) markWritten(books, held);
+  refreshQueue(books, row.session.uid);
+}
+
+export function enterWait(
+  books: Books,
+  held: Held,
+  wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
+): WaitEntered {
+  const row = books.held(held);
+  const runIds = wait.runIds ?? [];
+  const next = nextState(row, "wait");
+  const cycle = findCycle(row.runId, runIds, (runId) => waitsFor(books, runId));
+  if (cycle !== null) return { entered: false, cycle };
+  for (const runId of runIds) {
+    books.run("INSERT OR IGNORE INTO run_waits (from_run, to_run) VALUES (?, ?)", row.runId, runId);
+  }
+  books.run("UPDATE runs SET state = ? WHERE run_id = ?", next, row.runId);
+  const which = wait.runIds === undefined ? {} : { runIds };
+  books.note("run.waiting", row.session, row.runId, { for: wait.for, ...which });
+  return { entered: true };
+}
+
+/** What a run waits for now: a queued one for whoever has its session. */
+function waitsFor(books: Books, runId: string): string[] {
+  const row = books.get("SELECT uid, state, merged_into, kept_for FROM runs WHERE run_id = ?", runId);
+  if (row === undefined) return [];
+  if (row.state === "merged") return [String(row.merged_into)];
+  if (row.state === "queued") {
+    const sql = "SELECT run_id FROM runs WHERE uid = ? AND state IN ('running', 'waiting')";
+    const busy = books.all(sql, String(row.uid)).map((each) => String(each.run_id));
+    return row.kept_for === null ? busy : [...busy, String(row.kept_for)];
+  }
+  if (row.state !== "waiting" && row.state !== "sleeping") return [];
+  const sql = "SELECT to_run FROM run_waits WHERE from_run = ? AND arrived = 0";
+  return books.all(sql, runId).map((each) => String(each.to_run));
+}
+
+/** Before any new claim: a slot that comes free is not given away as long as somebody wants it back. */
+export function resume(books: Books, held: Held): boolean {
+  const row = books.held(held);
+  const next = nextState(row, "wait_over");
+  const isFree = row.isSilent || takenSlots(books, "only running")[row.lane] < books.options.lanes[row.lane];
+  if (!isFree) {
+    books.run("UPDATE runs SET resuming = 1 WHERE run_id = ?", row.runId);
+    return false;
+  }
+  books.run("UPDATE runs SET state = ?, resuming = 0 WHERE run_id = ?", next, row.runId);
+  books.run("DELETE FROM run_waits WHERE from_run = ?", row.runId);
+  return true;
+}
+
+export function goToSleep(
+  books: Books,
+  held: Held,
+  sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
+): "sleeping" | "queued" | "nothing_to_wait_for" {
+  const row = books.held(held);
+  const next = nextState(row, "yield");
+  const targets = [...new Set(sleep.waitFor ?? startedBy(books, row))].filter((each) => each !== row.runId);
+  const found = targets.map((runId) => ({ runId, ...findTarget(books, row, runId) }));
+  const wanted = found.filter(({ isOpen, arrivals }) => isOpen || arrivals.length > 0);
+  if (wanted.length === 0) return "nothing_to_wait_for";
+  const now = books.now();
+  const wakeAt = Math.min(sleep.wakeAt, now + books.options.yieldTimeoutMs);
+  books.run("DELETE FROM run_waits WHERE from_run = ?", row.runId);
+  for (const { runId, arrivals } of wanted) {
+    const sql = "INSERT INTO run_waits (from_run, to_run, arrived) VALUES (?, ?, ?)";
+    books.run(sql, row.runId, runId, arrivals.length > 0 ? 1 : 0);
+    for (const seq of arrivals) books.run("UPDATE runs SET kept_for = ? WHERE seq = ?", row.runId, seq);
+  }
+  books.run(
+    `UPDATE runs SET state = ?, owner = NULL, lease_until = NULL, slept_at = ?, wake_at = ?, woken = 0, written = 1
+     WHERE run_id = ?`,
+    next,
+    now,
+    wakeAt,
+    row.runId,
+  );
+  const waitingFor = wanted.filter(({ arrivals }) => arrivals.length === 0).map(({ runId }) => runId);
+  books.note("run.sleeping", row.session, row.runId, { waitingFor, wakeAt });
+  refreshQueue(books, row.session.uid);
+  const asleep = books.row(row.runId);
+  if (waitingFor.length > 0 || asleep === null) return "sleeping";
+  wake(books, asleep);
+  return "queued";
+}
+
+function startedBy(books: Books, row: RunRow): string[] {
+  const started = books.all("SELECT run_id FROM runs WHERE started_by = ? ORDER BY seq", row.runId);
+  return started.map(({ run_id }) => String(run_id));
+}
+
+/** Whether a run is still to be heard of, and what of it waits in the inbox already. */
+function findTarget(books: Books, row: RunRow, runId: string): { isOpen: boolean; arrivals: number[] } {
+  const target = books.row(runId);
+  if (target !== null && target.user !== row.user) return { isOpen: false, arrivals: [] };
+  const sql =
+    "SELECT seq FROM runs WHERE arrival_of = ? AND uid = ? AND state = 'queued' AND kept_for IS NULL AND started_at IS NULL";
+  const arrivals = books.all(sql, runId, row.session.uid).map(({ seq }) => Number(seq));
+  const isOpen =
+    target !== null && (target.state === "merged" ? target.outcome === null : !isEnded(target.state));
+  return { isOpen, arrivals };
+}

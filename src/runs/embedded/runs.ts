@@ -1,0 +1,266 @@
+import { addUsage, budgetExceeded, defaultLimits, figuresOf, overSpent, spend } from "../budget.ts";
+import type {
+  Accepted,
+  AcceptRequest,
+  Approval,
+  ApprovalRequest,
+  BudgetFigures,
+  Claim,
+  Held,
+  OutboxRequest,
+  Outcome,
+  Run,
+  RunQuery,
+  RunState,
+  RunStore,
+  RunUsage,
+  WaitEntered,
+} from "../contract.ts";
+import { defaultCaps } from "../lanes.ts";
+import { isEnded } from "../states.ts";
+import { acceptInput } from "./accepting.ts";
+import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
+import type { EmbeddedOptions } from "./books.ts";
+import { Books, fenced } from "./books.ts";
+import { claimNext, requeue, takeBackLost } from "./claiming.ts";
+import { endRun } from "./ending.ts";
+import {
+  enterWait,
+  goToSleep,
+  markWritten,
+  mergeInto,
+  renewLeases,
+  resume,
+  steerableInto,
+} from "./holding.ts";
+import type { Value } from "./ledger.ts";
+import { EmbeddedOutbox } from "./outbox.ts";
+import { putOutbox } from "./outbox-rows.ts";
+import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
+import { publicRun } from "./rows.ts";
+import { migrateRuns } from "./schema.ts";
+import { sweepAll } from "./sweeping.ts";
+
+type Given = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
+
+/** All but the rim has a default. */
+export type EmbeddedRunsOptions = Pick<EmbeddedOptions, Given> & Partial<Omit<EmbeddedOptions, Given>>;
+
+const defaults = {
+  limits: defaultLimits,
+  lanes: defaultCaps,
+  leaseMs: 30_000,
+  defaultRunTimeoutMs: 3_600_000,
+  yieldTimeoutMs: 3_600_000,
+};
+
+const defaultListed = 100;
+const mostListed = 1000;
+
+/** Runs in the database of a folder, or in memory: every process that has it open sees the same. */
+export class EmbeddedRuns implements RunStore {
+  readonly outbox: EmbeddedOutbox;
+  readonly #books: Books;
+  #dataVersion: number;
+
+  constructor(options: EmbeddedRunsOptions) {
+    migrateRuns(options.ledger);
+    this.#books = new Books({ ...defaults, ...options });
+    this.outbox = new EmbeddedOutbox(this.#books);
+    this.#dataVersion = this.#version();
+  }
+
+  async accept(request: AcceptRequest): Promise<Accepted> {
+    return this.#books.change("synced", () => acceptInput(this.#books, request));
+  }
+
+  async get(runId: string, userId?: string | null): Promise<Run | null> {
+    const row = this.#books.row(runId);
+    return row !== null && (userId === undefined || row.session.userId === userId) ? publicRun(row) : null;
+  }
+
+  async list(query: RunQuery, userId?: string | null): Promise<readonly Run[]> {
+    const { states, sessionUid, rootId, before } = query;
+    const wanted: [string, Value][] = [];
+    if (userId !== undefined) wanted.push(["user = ?", userId ?? ""]);
+    if (sessionUid !== undefined) wanted.push(["uid = ?", sessionUid]);
+    if (rootId !== undefined) wanted.push(["root = ?", rootId]);
+    if (before !== undefined) wanted.push(["seq < ?", before]);
+    const inState = states === undefined ? [] : [`state IN (${states.map(() => "?").join(", ")})`];
+    // The planner cannot see that these never have an end; with it, it finds them without the ended ones.
+    const isOpen = states?.every((state) => !isEnded(state)) === true ? ["ended_at IS NULL"] : [];
+    const where = [...wanted.map(([text]) => text), ...inState, ...isOpen, "true"].join(" AND ");
+    const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
+    const values = [...wanted.map(([, value]) => value), ...(states ?? []), limit];
+    return this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
+  }
+
+  async pending(sessionUid: string): Promise<readonly Run[]> {
+    const where = "uid = ? AND state = 'queued' AND written = 0 ORDER BY seq";
+    return this.#books.rows(where, sessionUid).map(publicRun);
+  }
+
+  async claim(owner: string): Promise<Claim | null> {
+    await takeBackLost(this.#books, owner);
+    return claimNext(this.#books, owner);
+  }
+
+  isHeld({ runId, fence }: Held): boolean {
+    const sql = "SELECT 1 FROM runs WHERE run_id = ? AND fence = ? AND state IN ('running', 'waiting')";
+    return this.#books.get(sql, runId, fence) !== undefined;
+  }
+
+  async renew(owner: string, held: readonly Held[]): Promise<readonly string[]> {
+    return this.#books.change("unsynced", () => renewLeases(this.#books, owner, held));
+  }
+
+  async written(held: Held): Promise<void> {
+    this.#books.change("unsynced", () => markWritten(this.#books, held));
+  }
+
+  async steerable(held: Held): Promise<readonly Run[]> {
+    return steerableInto(this.#books, held);
+  }
+
+  async steered(held: Held, runId: string): Promise<void> {
+    this.#books.change("unsynced", () => mergeInto(this.#books, held, runId));
+  }
+
+  async wait(
+    held: Held,
+    wait: { readonly for: "run" | "approval"; readonly runIds?: readonly string[] },
+  ): Promise<WaitEntered> {
+    return this.#books.change("unsynced", () => enterWait(this.#books, held, wait));
+  }
+
+  async waitOver(held: Held): Promise<boolean> {
+    return this.#books.change("unsynced", () => resume(this.#books, held));
+  }
+
+  async sleep(
+    held: Held,
+    sleep: { readonly waitFor?: readonly string[]; readonly wakeAt: number },
+  ): Promise<"sleeping" | "queued" | "nothing_to_wait_for"> {
+    return this.#books.change("synced", () => goToSleep(this.#books, held, sleep));
+  }
+
+  async end(
+    held: Held,
+    outcome: Outcome,
+    also: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] } = {},
+  ): Promise<void> {
+    const { deliver = [], outbox = [] } = also;
+    const durability = deliver.length + outbox.length > 0 ? "synced" : "unsynced";
+    this.#books.change(durability, () => {
+      const known = this.#books.row(held.runId);
+      if (known !== null && known.fence === held.fence && known.endedAt !== null) return;
+      const row = this.#books.held(held);
+      // Before the end is told: who sleeps for this run is to find what it says.
+      for (const each of deliver) acceptInput(this.#books, { ...each, isDelivery: true });
+      for (const each of outbox) putOutbox(this.#books, each);
+      endRun(this.#books, row, outcome);
+    });
+  }
+
+  async release(held: Held): Promise<void> {
+    await requeue(this.#books, this.#books.held(held), false, () => true);
+  }
+
+  async lose(held: Held): Promise<void> {
+    await requeue(this.#books, this.#books.held(held), true, () => true);
+  }
+
+  async abort(runId: string, reason?: string): Promise<RunState | null> {
+    const books = this.#books;
+    return books.change("synced", () => {
+      const row = books.row(runId);
+      if (row === null) return null;
+      if (row.state === "queued" || row.state === "sleeping") {
+        const error = reason === undefined ? {} : { error: reason };
+        endRun(books, row, { state: "aborted", code: "aborted", ...error });
+        return "aborted";
+      }
+      const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
+      if (!isEnded(row.state)) books.run(sql, reason ?? null, runId);
+      return row.state;
+    });
+  }
+
+  async charge(held: Held, usage: RunUsage): Promise<void> {
+    const books = this.#books;
+    const refusal = books.change("unsynced", () => {
+      const row = books.held(held);
+      const sql = "UPDATE runs SET usage = ? WHERE run_id = ?";
+      books.run(sql, JSON.stringify(addUsage(row.usage, usage)), row.runId);
+      const merged = books.rows("merged_into = ?", row.runId);
+      const roots = [...new Set([row, ...merged].map(({ root }) => root.rootId))];
+      const refusals = roots.flatMap((rootId) => {
+        const figures = spend(rootFigures(books, rootId), usage);
+        writeFigures(books, rootId, row.user, figures);
+        const over = overSpent(figures, books.options.limits);
+        return over === null ? [] : [{ rootId, over }];
+      });
+      return refusals[0];
+    });
+    // What was spent is spent: refused only once it is written down.
+    if (refusal !== undefined) throw budgetExceeded(refusal.rootId, refusal.over);
+  }
+
+  async budget(rootId: string): Promise<BudgetFigures | null> {
+    const figures = figuresOfRoot(this.#books, rootId);
+    return figures === null ? null : figuresOf(rootId, figures);
+  }
+
+  async keepPartial(held: Held, text: string | null): Promise<void> {
+    this.#books.change("unsynced", () => {
+      const { runId } = this.#books.held(held);
+      if (text === null) this.#books.run("DELETE FROM run_partials WHERE run_id = ?", runId);
+      else this.#books.run("INSERT OR REPLACE INTO run_partials (run_id, text) VALUES (?, ?)", runId, text);
+    });
+  }
+
+  async partial(runId: string): Promise<string | null> {
+    const row = this.#books.get("SELECT text FROM run_partials WHERE run_id = ?", runId);
+    return row === undefined ? null : String(row.text);
+  }
+
+  async requestApproval(held: Held, request: ApprovalRequest): Promise<Approval> {
+    const made = this.#books.change("synced", () => askFor(this.#books, held, request));
+    if (made === null) throw fenced(null);
+    return made;
+  }
+
+  async resolveApproval(
+    approvalId: string,
+    given: "approved" | "denied" | "expired",
+    by: string | null,
+  ): Promise<Approval | null> {
+    return this.#books.change("synced", () => answer(this.#books, approvalId, given, by));
+  }
+
+  async approval(approvalId: string): Promise<Approval | null> {
+    return approvalOf(this.#books, approvalId);
+  }
+
+  async approvals(
+    query: { readonly runId?: string; readonly open?: boolean },
+    userId?: string | null,
+  ): Promise<readonly Approval[]> {
+    return approvalsOf(this.#books, query, userId);
+  }
+
+  async sweep(): Promise<{ readonly nextAt: number | null }> {
+    return sweepAll(this.#books);
+  }
+
+  changedByOthers(): boolean {
+    const version = this.#version();
+    const isChanged = version !== this.#dataVersion;
+    this.#dataVersion = version;
+    return isChanged;
+  }
+
+  #version(): number {
+    return Number(this.#books.get("PRAGMA data_version")?.data_version);
+  }
+}

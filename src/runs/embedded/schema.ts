@@ -1,0 +1,126 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Ledger } from "./ledger.ts";
+
+/**
+ * The part of `work.db` that is about runs. It has a version of its own among the facts, so that it goes forward without
+ * the rest. What is long and never changes (`run_inputs`) stands apart from what changes often (`runs`).
+ *
+ * `ready` has one row for each session with a run that could be claimed but for its lane, and `ready_users` counts them
+ * by user: the next run is found by two looks into an index, however many wait.
+ */
+const steps: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE runs (
+       seq INTEGER PRIMARY KEY AUTOINCREMENT,
+       run_id TEXT NOT NULL UNIQUE,
+       user TEXT NOT NULL,
+       idem TEXT,
+       uid TEXT NOT NULL,
+       agent TEXT NOT NULL,
+       key TEXT NOT NULL,
+       session_id TEXT NOT NULL,
+       kind TEXT NOT NULL,
+       lane TEXT NOT NULL,
+       mode TEXT NOT NULL,
+       rank INTEGER NOT NULL,
+       entry_id TEXT NOT NULL,
+       root TEXT NOT NULL,
+       hops INTEGER NOT NULL,
+       state TEXT NOT NULL,
+       fence INTEGER NOT NULL DEFAULT 0,
+       owner TEXT,
+       lease_until INTEGER,
+       lost INTEGER NOT NULL DEFAULT 0,
+       created_at INTEGER NOT NULL,
+       started_at INTEGER,
+       ended_at INTEGER,
+       deadline INTEGER,
+       outcome TEXT,
+       usage TEXT,
+       merged_into TEXT,
+       kept_for TEXT,
+       arrival_of TEXT,
+       started_by TEXT,
+       silent INTEGER NOT NULL,
+       abort INTEGER NOT NULL DEFAULT 0,
+       abort_reason TEXT,
+       written INTEGER NOT NULL DEFAULT 0,
+       woken INTEGER NOT NULL DEFAULT 0,
+       resuming INTEGER NOT NULL DEFAULT 0,
+       slept_at INTEGER,
+       wake_at INTEGER
+     ) STRICT`,
+    "CREATE UNIQUE INDEX runs_idem ON runs (user, idem) WHERE idem IS NOT NULL",
+    "CREATE INDEX runs_session ON runs (uid, seq)",
+    "CREATE INDEX runs_user ON runs (user, seq)",
+    "CREATE INDEX runs_root ON runs (root, seq)",
+    "CREATE INDEX runs_state ON runs (state, seq) WHERE ended_at IS NULL",
+    "CREATE INDEX runs_queued ON runs (uid, rank, seq) WHERE state = 'queued'",
+    "CREATE INDEX runs_active ON runs (uid, lane, silent, resuming, state) WHERE state IN ('running', 'waiting')",
+    "CREATE INDEX runs_wake ON runs (wake_at) WHERE state = 'sleeping'",
+    "CREATE INDEX runs_deadline ON runs (deadline) WHERE state = 'queued' AND deadline IS NOT NULL",
+    "CREATE INDEX runs_ended ON runs (ended_at) WHERE ended_at IS NOT NULL",
+    "CREATE INDEX runs_merged ON runs (merged_into) WHERE merged_into IS NOT NULL",
+    "CREATE INDEX runs_kept ON runs (kept_for, seq) WHERE kept_for IS NOT NULL",
+    "CREATE INDEX runs_arrival ON runs (arrival_of) WHERE arrival_of IS NOT NULL",
+    "CREATE INDEX runs_started ON runs (started_by) WHERE started_by IS NOT NULL",
+    `CREATE TABLE run_inputs (
+       seq INTEGER PRIMARY KEY, message TEXT NOT NULL, options TEXT NOT NULL, provenance TEXT) STRICT`,
+    "CREATE TABLE run_partials (run_id TEXT PRIMARY KEY, text TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    `CREATE TABLE run_waits (
+       from_run TEXT NOT NULL, to_run TEXT NOT NULL, arrived INTEGER NOT NULL DEFAULT 0,
+       PRIMARY KEY (from_run, to_run)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX run_waits_to ON run_waits (to_run)",
+    `CREATE TABLE ready (
+       uid TEXT PRIMARY KEY, slot TEXT NOT NULL, user TEXT NOT NULL, turn INTEGER NOT NULL,
+       seq INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX ready_next ON ready (slot, user, turn, seq)",
+    `CREATE TABLE ready_users (
+       slot TEXT NOT NULL, user TEXT NOT NULL, turn INTEGER NOT NULL, count INTEGER NOT NULL,
+       PRIMARY KEY (slot, user)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX ready_users_next ON ready_users (slot, turn, user) WHERE count > 0",
+    "CREATE INDEX ready_users_turn ON ready_users (slot, turn)",
+    `CREATE TABLE turns (
+       uid TEXT NOT NULL, slot TEXT NOT NULL, turn INTEGER NOT NULL,
+       PRIMARY KEY (uid, slot)) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE budgets (
+       root TEXT PRIMARY KEY, user TEXT NOT NULL, runs INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL,
+       priced INTEGER NOT NULL, hops INTEGER NOT NULL, touched_at INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX budgets_touched ON budgets (touched_at)",
+    `CREATE TABLE budget_pairs (
+       root TEXT NOT NULL, a TEXT NOT NULL, b TEXT NOT NULL, count INTEGER NOT NULL,
+       PRIMARY KEY (root, a, b)) STRICT, WITHOUT ROWID`,
+    `CREATE TABLE approvals (
+       approval_id TEXT PRIMARY KEY, run_id TEXT NOT NULL, user TEXT NOT NULL, tool_call_id TEXT NOT NULL,
+       tool_name TEXT NOT NULL, arguments TEXT NOT NULL, requested_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+       answer TEXT, resolved_at INTEGER, by TEXT) STRICT`,
+    "CREATE INDEX approvals_run ON approvals (run_id)",
+    "CREATE INDEX approvals_open ON approvals (expires_at) WHERE answer IS NULL",
+    `CREATE TABLE outbox (
+       seq INTEGER PRIMARY KEY AUTOINCREMENT, outbox_id TEXT NOT NULL UNIQUE, user TEXT NOT NULL, idem TEXT NOT NULL,
+       uid TEXT NOT NULL, session TEXT NOT NULL, run_id TEXT, target TEXT NOT NULL, text TEXT NOT NULL,
+       state TEXT NOT NULL, attempts INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, next_at INTEGER NOT NULL,
+       ended_at INTEGER, last_error TEXT, receipt TEXT, owner TEXT, lease_until INTEGER) STRICT`,
+    "CREATE UNIQUE INDEX outbox_idem ON outbox (user, idem)",
+    "CREATE INDEX outbox_due ON outbox (next_at) WHERE state = 'queued'",
+    "CREATE INDEX outbox_state ON outbox (state, seq)",
+    "CREATE INDEX outbox_session ON outbox (uid)",
+    "CREATE INDEX outbox_ended ON outbox (ended_at) WHERE ended_at IS NOT NULL",
+  ],
+];
+
+const fact = "schema.runs";
+
+/** Brings the tables of runs forward, all of it or nothing. Those of a newer Skein are refused. */
+export function migrateRuns(ledger: Ledger, forward: readonly (readonly string[])[] = steps): void {
+  ledger.exclusively(() => {
+    const version = Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
+    if (version > forward.length) {
+      const problem = `the version ${version} of its runs is newer than ${forward.length}, the last that this Skein knows`;
+      throw new SkeinError("read_only", { name: "work.db", problem });
+    }
+    if (version === forward.length) return;
+    for (const step of forward.slice(version)) for (const text of step) ledger.run(text);
+    ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(forward.length));
+  });
+}

@@ -1,0 +1,74 @@
+import { answer, expired } from "./approvals.ts";
+import type { Books } from "./books.ts";
+import { endIfQueued, takeBackLost } from "./claiming.ts";
+import { wake } from "./ending.ts";
+
+/** What time brings: lost leases, wake times, deadlines, and the end of remembering. */
+
+const keepMs = 30 * 24 * 60 * 60 * 1000;
+/** So many old rows are forgotten at once; the next sweep goes on. */
+const mostForgotten = 500;
+
+export async function sweepAll(books: Books): Promise<{ readonly nextAt: number | null }> {
+  await takeBackLost(books, null);
+  const now = books.now();
+  const sleepers = () => books.rows("state = 'sleeping' AND wake_at <= ?", now);
+  if (sleepers().length > 0) books.change("synced", () => sleepers().map((row) => wake(books, row)));
+  const late = () => books.rows("state = 'queued' AND deadline IS NOT NULL AND deadline <= ?", now);
+  if (late().length > 0)
+    books.change("unsynced", () => late().map((row) => endIfQueued(books, row, "deadline")));
+  for (const approvalId of expired(books)) {
+    books.change("synced", () => answer(books, approvalId, "expired", null));
+  }
+  forget(books, now - keepMs);
+  return { nextAt: nextTime(books) };
+}
+
+function forget(books: Books, before: number): void {
+  const old = "SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
+  const oldOut =
+    "SELECT seq FROM outbox WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
+  const oldRoots = "SELECT root FROM budgets WHERE touched_at < ? ORDER BY touched_at LIMIT ?";
+  const isThere = (sql: string) => books.get(sql, before, 1) !== undefined;
+  if (![old, oldOut, oldRoots].some(isThere)) return;
+  books.change("unsynced", () => {
+    for (const { seq } of books.all(old, before, mostForgotten)) forgetRun(books, Number(seq));
+    for (const { seq } of books.all(oldOut, before, mostForgotten))
+      books.run("DELETE FROM outbox WHERE seq = ?", Number(seq));
+    for (const { root } of books.all(oldRoots, before, mostForgotten))
+      forgetRoot(books, String(root), before);
+  });
+}
+
+/** A run with everything that hangs on it. */
+export function forgetRun(books: Books, seq: number): void {
+  const runId = String(books.get("SELECT run_id FROM runs WHERE seq = ?", seq)?.run_id);
+  books.run("DELETE FROM approvals WHERE run_id = ?", runId);
+  books.run("DELETE FROM run_partials WHERE run_id = ?", runId);
+  books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
+  books.run("DELETE FROM run_inputs WHERE seq = ?", seq);
+  books.run("DELETE FROM runs WHERE seq = ?", seq);
+}
+
+/** A root that something still goes on under is looked at again later. */
+function forgetRoot(books: Books, root: string, before: number): void {
+  if (books.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) {
+    books.run("UPDATE budgets SET touched_at = ? WHERE root = ?", before + keepMs, root);
+    return;
+  }
+  books.run("DELETE FROM budget_pairs WHERE root = ?", root);
+  books.run("DELETE FROM budgets WHERE root = ?", root);
+}
+
+function nextTime(books: Books): number | null {
+  const times = [
+    "SELECT min(lease_until) AS at FROM runs WHERE state IN ('running', 'waiting')",
+    "SELECT min(wake_at) AS at FROM runs WHERE state = 'sleeping'",
+    "SELECT min(deadline) AS at FROM runs WHERE state = 'queued' AND deadline IS NOT NULL",
+    "SELECT min(expires_at) AS at FROM approvals WHERE answer IS NULL",
+  ].flatMap((sql) => {
+    const at = books.get(sql)?.at;
+    return at === null || at === undefined ? [] : [Number(at)];
+  });
+  return times.length === 0 ? null : Math.min(...times);
+}
