@@ -110,6 +110,36 @@ export const errorCatalogue = {
     text: "The request {rootId} and all that it set off are over a limit: {limit} is {figure}, and {allowed} is allowed.",
     remedy: "End with what is there, ask anew, which begins a budget of its own, or raise budget.{limit}.",
   },
+  step_limit: {
+    status: 508,
+    text: "The turn was ended after {steps} requests to the model.",
+    remedy: "What was done is kept. Say something to go on, or raise maxSteps.",
+  },
+  repeated_call: {
+    status: 508,
+    text: "The turn was ended: {tool} was called the same way three times in a row, with the same result.",
+    remedy: "What was done is kept. Say what to do instead.",
+  },
+  model_failed: {
+    status: 502,
+    text: "{model} did not answer after {attempts} attempts: {problem}",
+    remedy: "The session is unharmed; say something to try again, or use another model.",
+  },
+  model_auth: {
+    status: 503,
+    text: "{model} refused the key, or there is none: {problem}",
+    remedy: "Set {variable}, or {setting} in the configuration.",
+  },
+  model_not_found: {
+    status: 502,
+    text: "There is no model {model}: {problem}",
+    remedy: "Check its name at the provider, or use another model.",
+  },
+  invalid_output: {
+    status: 502,
+    text: "The answer does not fit the schema that was asked for: {problem}.",
+    remedy: "Make the schema simpler, say in the message what is wanted, or use another model.",
+  },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",

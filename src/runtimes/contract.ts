@@ -85,6 +85,8 @@ export interface Turn {
   whileWaiting: ToolCallContext["whileWaiting"];
   /** Asks a person; `false`: no, or nobody answered in time. */
   approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
+  /** Frees the slot while a tool waits for other runs. Left out: the tool waits, and the slot is kept. */
+  readonly whileWaiting?: ToolCallContext["whileWaiting"];
   readonly hooks: TurnHooks;
   emit(event: TurnEvent): void;
 }

@@ -15,7 +15,7 @@ export function checkScripts(scripts: readonly unknown[]): asserts scripts is re
 }
 
 const reply = '{ content: [{ type: "text", text }] }';
-const faults = ["status", "cut", "stall", "garbage"];
+const faults = ["status", "cut", "stall", "garbage", "slow"];
 
 /** What was expected instead; `null`: nothing is wrong. */
 function problemOf(script: unknown): string | null {
@@ -27,10 +27,18 @@ function problemOf(script: unknown): string | null {
     const isStatus = Number.isInteger(status) && Number(status) >= 200 && Number(status) <= 599;
     return isStatus ? null : "a fault of the kind status with a status from 200 to 599";
   }
+  if (script.fault === "slow") {
+    const isCount = Number.isInteger(script.bytes) && Number(script.bytes) > 0;
+    return isCount ? problemOfFaulty(script) : "a fault of the kind slow with bytes, a number of them";
+  }
   const { afterEvents } = script;
   if (!Number.isInteger(afterEvents) || Number(afterEvents) < 0)
     return `a fault of the kind ${String(script.fault)} with afterEvents, a number of events`;
-  return isRecord(script.reply) ? problemOfReply(script.reply) : `the fault's reply, such as ${reply}`;
+  return problemOfFaulty(script);
+}
+
+function problemOfFaulty({ reply: of }: Readonly<Record<string, unknown>>): string | null {
+  return isRecord(of) ? problemOfReply(of) : `the fault's reply, such as ${reply}`;
 }
 
 function problemOfReply({ content, stopReason, usage }: Readonly<Record<string, unknown>>): string | null {

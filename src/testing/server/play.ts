@@ -26,6 +26,7 @@ export async function play(
     "cache-control": "no-cache",
   });
   if (fault === null) return finish(pieces, response);
+  if (fault.fault === "slow") return finish(crumbs(pieces, fault.bytes), response);
   // An answer that is no stream goes wrong in its middle.
   const before = isStream ? fault.afterEvents : 1;
   if (!(await send(pieces.slice(0, before), response))) return;
@@ -55,12 +56,12 @@ export function sendJson(
   response.end(JSON.stringify(body));
 }
 
-async function finish(pieces: readonly string[], response: ServerResponse): Promise<void> {
+async function finish(pieces: Iterable<string | Uint8Array>, response: ServerResponse): Promise<void> {
   if (await send(pieces, response)) response.end();
 }
 
 /** One write a piece, each once the one before has left. `false`: the client is gone. */
-async function send(pieces: readonly string[], response: ServerResponse): Promise<boolean> {
+async function send(pieces: Iterable<string | Uint8Array>, response: ServerResponse): Promise<boolean> {
   for (const piece of pieces) {
     if (response.destroyed) return false;
     const hasLeft = await new Promise<boolean>((resolve) => {
@@ -69,6 +70,14 @@ async function send(pieces: readonly string[], response: ServerResponse): Promis
     if (!hasLeft) return false;
   }
   return true;
+}
+
+/** The same bytes, a few at a time; characters are not kept together. */
+function* crumbs(pieces: readonly string[], bytes: number): Generator<Uint8Array> {
+  for (const piece of pieces) {
+    const whole = Buffer.from(piece);
+    for (let from = 0; from < whole.length; from += bytes) yield whole.subarray(from, from + bytes);
+  }
 }
 
 function inHalves(text: string): readonly string[] {

@@ -126,10 +126,12 @@ describe.each(everyApi)("a twin of %s", (api) => {
     [{ text: "hi" }, "a reply with content"],
     ["hi", "a reply such as"],
     [null, "a reply such as"],
-    [{ fault: "nope" }, "one of status, cut, stall, garbage"],
+    [{ fault: "nope" }, "one of status, cut, stall, garbage, slow"],
     [{ fault: "status" }, "a status from 200 to 599"],
     [{ fault: "cut", reply: says("x") }, "with afterEvents"],
     [{ fault: "stall", afterEvents: 1 }, "the fault's reply"],
+    [{ fault: "slow", reply: says("x"), bytes: 0 }, "with bytes"],
+    [{ fault: "slow", bytes: 3 }, "the fault's reply"],
     [{ content: [{ type: "tool_use", name: "find", input: {} }] }, "content[0] to be a block of the type"],
     [{ content: [{ type: "text", text: "x" }, { type: "text" }] }, "content[1] to be a text block"],
     [

@@ -139,7 +139,7 @@ export interface ScriptedUsage {
 }
 
 /**
- * An answer that is no reply: an error of the server, or a stream that goes wrong.
+ * An answer that is no plain reply: an error of the server, or a stream that goes wrong or comes in crumbs.
  *
  * @example
  * ```ts
@@ -160,7 +160,9 @@ export type ScriptedFault =
   /** So many events, then silence until the client leaves. */
   | { readonly fault: "stall"; readonly reply: ScriptedReply; readonly afterEvents: number }
   /** Bytes that are no event of this format, in the middle of a stream. */
-  | { readonly fault: "garbage"; readonly reply: ScriptedReply; readonly afterEvents: number };
+  | { readonly fault: "garbage"; readonly reply: ScriptedReply; readonly afterEvents: number }
+  /** The whole of `reply`, so many bytes at a time: characters and events come in pieces. */
+  | { readonly fault: "slow"; readonly reply: ScriptedReply; readonly bytes: number };
 
 /**
  * One answer of a twin.

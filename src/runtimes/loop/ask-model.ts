@@ -1,0 +1,134 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { SkeinError } from "../../core/errors.ts";
+import { modelInfo } from "../../transcript/model-table.ts";
+import type { AnswerDraft } from "../ai-sdk/from-response.ts";
+import { modelRequest } from "../ai-sdk/model-request.ts";
+import type { Turn, TurnRequest } from "../contract.ts";
+import { PartCollector } from "./collect-parts.ts";
+import type { Failure } from "./failure.ts";
+import { failureOf } from "./failure.ts";
+import { errorOf } from "./failure-error.ts";
+import { unfinishedAnswer, wholeAnswer } from "./messages.ts";
+import { outputOptions, withOutputRules } from "./output.ts";
+import { readAnswer } from "./read-answer.ts";
+import { retryDelay } from "./retry-delay.ts";
+import type { LoopDeps } from "./waits.ts";
+
+/** So often room is asked for before it is left to the provider to say no, or given up. */
+const mostRoom = 3;
+
+/**
+ * The next answer of the model, not yet written. Asks again where that may help and makes room where it is needed; when it
+ * gives up, or the turn is aborted, what there is of the answer is written, and the reason thrown.
+ */
+export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft> {
+  let request = await requestWithRoom(turn);
+  let rooms = 0;
+  for (let attempt = 1; ; attempt++) {
+    const tried = await tryOnce(turn, request, attempt, deps);
+    if (tried.answer !== null) return tried.answer;
+    const { failure, collector, error } = tried;
+    if (failure.kind === "overflow" && rooms < mostRoom) {
+      rooms++;
+      await turn.makeRoom(sizeOf(turn, request), "overflow");
+      request = await requestWithRoom(turn);
+      // Nothing is wrong with the model: this was no attempt.
+      attempt--;
+    } else if (failure.kind === "transient" && attempt <= turn.limits.maxRetries) {
+      const delayMs = retryDelay(attempt, failure.retryAfterMs, deps.random);
+      turn.emit({ type: "retry", attempt, delayMs, code: failure.code, error: failure.text });
+      await deps.sleep(delayMs, turn.signal);
+      await turn.check();
+    } else {
+      const retryable = failure.kind === "transient";
+      const ending = {
+        stopReason: "error",
+        errorMessage: failure.text,
+        attempts: attempt,
+        retryable,
+      } as const;
+      await turn.say(unfinishedAnswer(collector, ending, turn.model, deps.clock.now()));
+      throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
+    }
+  }
+}
+
+type Tried =
+  | { readonly answer: AnswerDraft }
+  | {
+      readonly answer: null;
+      readonly failure: Failure;
+      readonly collector: PartCollector;
+      readonly error: unknown;
+    };
+
+async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: LoopDeps): Promise<Tried> {
+  const collector = new PartCollector();
+  const { model, limits, signal } = turn;
+  const onDelta = (delta: { kind: "text" | "thinking"; delta: string }) => {
+    turn.emit({ type: "delta", ...delta });
+  };
+  await turn.hooks.llmInput(request.messages);
+  try {
+    const opened = (await model.open()) as LanguageModelV4;
+    const options = callOptions(turn, request);
+    const facts = await readAnswer(
+      opened,
+      options,
+      collector,
+      { signal, stallMs: limits.stallMs, onDelta },
+      deps,
+    );
+    return { answer: wholeAnswer(collector, facts, model, deps.clock.now()) };
+  } catch (error) {
+    if (signal.aborted) return await keepAborted(turn, collector, attempt, deps);
+    return { answer: null, failure: failureOf(error, deps.clock.now()), collector, error };
+  }
+}
+
+function callOptions(turn: Turn, request: TurnRequest): LanguageModelV4CallOptions {
+  const { options } = modelRequest({
+    transcript: request.messages,
+    policy: turn.model.policy,
+    system: withOutputRules(turn.system, turn.outputSchema) ?? undefined,
+    tools: turn.tools,
+    thinkingLevel: turn.thinkingLevel,
+    maxOutputTokens: turn.limits.maxOutputTokens,
+    info: turn.model.info,
+  });
+  return outputOptions(options, turn);
+}
+
+/** What was said until then is kept. Under a lost fence nothing can be, and the reason for the abort is told all the same. */
+async function keepAborted(
+  turn: Turn,
+  collector: PartCollector,
+  attempts: number,
+  deps: LoopDeps,
+): Promise<never> {
+  if (collector.texts.some((text) => text.trim() !== "")) {
+    const errorMessage = "The answer was aborted.";
+    const ending = { stopReason: "aborted", errorMessage, attempts, retryable: false } as const;
+    await turn
+      .say(unfinishedAnswer(collector, ending, turn.model, deps.clock.now()))
+      .catch((error: unknown) => {
+        if (!(error instanceof SkeinError && error.code === "fenced")) throw error;
+      });
+  }
+  throw turn.signal.reason;
+}
+
+async function requestWithRoom(turn: Turn): Promise<TurnRequest> {
+  let request = await turn.request();
+  for (let rooms = 0; request.isOverThreshold && rooms < mostRoom; rooms++) {
+    await turn.makeRoom(sizeOf(turn, request), "threshold");
+    request = await turn.request();
+  }
+  return request;
+}
+
+/** A window that nobody knows is at least not larger than what did not fit. */
+function sizeOf({ model }: Turn, { tokens }: TurnRequest): { tokens: number; contextWindow: number } {
+  const known = modelInfo(model.provider, model.model, model.policy.api)?.contextWindow;
+  return { tokens, contextWindow: model.info.contextWindow ?? known ?? tokens };
+}

@@ -1,0 +1,120 @@
+import type {
+  LanguageModelV4Content,
+  LanguageModelV4ResponseMetadata,
+  LanguageModelV4StreamPart,
+} from "@ai-sdk/provider";
+import type { ResponseFacts } from "../ai-sdk/from-response.ts";
+import { joined } from "../ai-sdk/metadata.ts";
+
+type Block = Extract<LanguageModelV4Content, { type: "text" | "reasoning" }>;
+type Said = { -readonly [K in keyof Block]: Block[K] };
+type Metadata = Block["providerMetadata"];
+
+/** A piece of the answer that people may see at once. */
+export interface Delta {
+  readonly kind: "text" | "thinking";
+  readonly delta: string;
+}
+
+/** Puts an answer together from the parts of its stream, in the order in which they began. */
+export class PartCollector {
+  readonly #content: LanguageModelV4Content[] = [];
+  /** Texts and thoughts that have not ended, by kind and id. */
+  readonly #open = new Map<string, Said>();
+  readonly #response: LanguageModelV4ResponseMetadata = {};
+  #facts: ResponseFacts | null = null;
+
+  /** What there is to show of a part; `null`: nothing. A part of a kind that is not known says nothing. */
+  add(part: LanguageModelV4StreamPart): Delta | null {
+    switch (part.type) {
+      case "text-start":
+      case "reasoning-start":
+        this.#begin(kindOf(part.type), part.id, part.providerMetadata);
+        return null;
+      case "text-delta":
+      case "reasoning-delta":
+        return this.#extend(kindOf(part.type), part.id, part.delta, part.providerMetadata);
+      case "text-end":
+      case "reasoning-end":
+        this.#end(part);
+        return null;
+      case "tool-call":
+      case "tool-result":
+      case "tool-approval-request":
+      case "file":
+      case "reasoning-file":
+      case "source":
+      case "custom":
+        this.#content.push(part);
+        return null;
+      case "response-metadata":
+        this.#note(part);
+        return null;
+      case "finish":
+        this.#finish(part);
+        return null;
+      default:
+        return null;
+    }
+  }
+
+  get content(): readonly LanguageModelV4Content[] {
+    return this.#content;
+  }
+
+  /** `null`: the stream has not come to its end. */
+  get facts(): ResponseFacts | null {
+    return this.#facts;
+  }
+
+  /** All that was said in words so far. */
+  get texts(): readonly string[] {
+    return this.#content.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  }
+
+  #begin(type: Block["type"], id: string, metadata: Metadata): Said {
+    const block: Said = { type, text: "", ...(metadata === undefined ? {} : { providerMetadata: metadata }) };
+    this.#content.push(block as Block);
+    this.#open.set(`${type} ${id}`, block);
+    return block;
+  }
+
+  /** A piece of something that never began begins it. */
+  #extend(type: Block["type"], id: string, delta: string, metadata: Metadata): Delta | null {
+    const block = this.#open.get(`${type} ${id}`) ?? this.#begin(type, id, undefined);
+    block.text += delta;
+    addMetadata(block, metadata);
+    return delta === "" ? null : { kind: type === "text" ? "text" : "thinking", delta };
+  }
+
+  #end(part: Extract<LanguageModelV4StreamPart, { type: "text-end" | "reasoning-end" }>): void {
+    const name = `${kindOf(part.type)} ${part.id}`;
+    const block = this.#open.get(name);
+    this.#open.delete(name);
+    if (block === undefined) return;
+    addMetadata(block, part.providerMetadata);
+    if (part.type === "text-end" && part.citations !== undefined)
+      Object.assign(block, { citations: part.citations });
+  }
+
+  #note({ id, modelId, timestamp }: LanguageModelV4ResponseMetadata): void {
+    if (id !== undefined) this.#response.id = id;
+    if (modelId !== undefined) this.#response.modelId = modelId;
+    if (timestamp !== undefined) this.#response.timestamp = timestamp;
+  }
+
+  #finish(part: Extract<LanguageModelV4StreamPart, { type: "finish" }>): void {
+    const { finishReason, usage, providerMetadata } = part;
+    this.#facts = { finishReason, usage, providerMetadata, response: this.#response };
+  }
+}
+
+function kindOf(type: string): Block["type"] {
+  return type.startsWith("text-") ? "text" : "reasoning";
+}
+
+/** Signatures come with a later piece, or with the end. */
+function addMetadata(block: Said, metadata: Metadata): void {
+  const both = joined(block.providerMetadata, metadata);
+  if (both !== undefined) block.providerMetadata = both;
+}

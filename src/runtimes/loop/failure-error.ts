@@ -1,0 +1,39 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Turn } from "../contract.ts";
+import type { Failure } from "./failure.ts";
+
+/** Where each package looks for its key. */
+const variables: Readonly<Record<string, string>> = {
+  anthropic: "ANTHROPIC_API_KEY",
+  openai: "OPENAI_API_KEY",
+  google: "GOOGLE_GENERATIVE_AI_API_KEY",
+  mistral: "MISTRAL_API_KEY",
+};
+
+/** A failure as the error that ends a turn. One of our own, such as an address that is missing, stays what it is. */
+export function errorOf(
+  failure: Failure,
+  cause: unknown,
+  { model, about }: Turn,
+  attempts: number,
+  size: { readonly tokens: number; readonly contextWindow: number },
+): SkeinError {
+  if (cause instanceof SkeinError) return cause;
+  const { provider } = model;
+  const name = `${provider}/${model.model}`;
+  const problem = failure.text;
+  switch (failure.kind) {
+    case "overflow":
+      return new SkeinError("context_overflow", { sessionId: about.sessionId, ...size }, { cause });
+    case "auth": {
+      const own = Object.hasOwn(variables, provider) ? variables[provider] : undefined;
+      const setting = `models.providers.${provider}.apiKey`;
+      const variable = own ?? "its key";
+      return new SkeinError("model_auth", { model: name, problem, variable, setting }, { cause });
+    }
+    case "not_found":
+      return new SkeinError("model_not_found", { model: name, problem }, { cause });
+    default:
+      return new SkeinError("model_failed", { model: name, attempts, problem }, { cause });
+  }
+}

@@ -1,0 +1,127 @@
+import { systemClock } from "../../core/clock.ts";
+import type { Entry } from "../../core/entries.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { ToolCallBlock } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import type { AnswerDraft } from "../ai-sdk/from-response.ts";
+import type { Runtime, Turn, TurnEnd } from "../contract.ts";
+import type { AnsweredCalls } from "./answer-calls.ts";
+import { answerCalls } from "./answer-calls.ts";
+import { askModel } from "./ask-model.ts";
+import { chargedUsage, isEmptyAnswer } from "./messages.ts";
+import { correction, readOutput } from "./output.ts";
+import { Repeats } from "./repeats.ts";
+import type { LoopDeps } from "./waits.ts";
+import { realSleep } from "./waits.ts";
+
+/** So often a model is told that its answer does not fit. */
+const mostCorrections = 2;
+
+/**
+ * The runtime that asks a model, does what it calls for, and asks again, one step at a time: every message is written
+ * before the next request, so that whoever takes a turn up goes on from what is written.
+ */
+export function createLoop(deps: Partial<LoopDeps> = {}): Runtime {
+  const whole = { clock: systemClock, random: Math.random, sleep: realSleep, ...deps };
+  return { run: (turn) => new Loop(turn, whole).run() };
+}
+
+/** One turn under way. */
+class Loop {
+  readonly #turn: Turn;
+  readonly #deps: LoopDeps;
+  readonly #repeats = new Repeats();
+  #wasEmpty = false;
+  #corrections = 0;
+  #lastEntryId = "";
+
+  constructor(turn: Turn, deps: LoopDeps) {
+    this.#turn = turn;
+    this.#deps = deps;
+  }
+
+  async run(): Promise<TurnEnd> {
+    const { limits } = this.#turn;
+    const resumed = await this.#resume();
+    if (resumed !== null) return resumed;
+    for (let step = 1; step <= limits.maxSteps; step++) {
+      const end = await this.#step(step);
+      if (end !== null) return end;
+    }
+    throw new SkeinError("step_limit", { steps: limits.maxSteps });
+  }
+
+  /** Calls that a lost owner left open are answered first. */
+  async #resume(): Promise<TurnEnd | null> {
+    const { open } = this.#turn;
+    if (open === null || open.calls.length === 0) return null;
+    const origin = { entryId: open.entryId, isReplay: true };
+    return this.#afterCalls(await answerCalls(this.#turn, open.calls, origin, this.#deps), open.entryId);
+  }
+
+  /** One request and all that comes of it; `null`: the turn goes on. */
+  async #step(step: number): Promise<TurnEnd | null> {
+    const turn = this.#turn;
+    await turn.check();
+    turn.signal.throwIfAborted();
+    turn.emit({ type: "step", phase: "asked", step });
+    const answer = await askModel(turn, this.#deps);
+    const usage = chargedUsage(answer, turn.model);
+    turn.emit({ type: "step", phase: "answered", step, usage });
+    await turn.hooks.llmOutput(answer);
+    if (isEmptyAnswer(answer) && !this.#wasEmpty) {
+      // Nothing is written of it: an empty answer in the history invites another.
+      this.#wasEmpty = true;
+      await turn.charge(usage);
+      return null;
+    }
+    const { entry } = await turn.say(answer);
+    await turn.charge(usage);
+    if (entry !== null) this.#lastEntryId = entry.id;
+    const calls = callsIn(entry);
+    if (entry === null || calls.length === 0) return this.#close(answer, entry);
+    const origin = { entryId: entry.id, isReplay: false };
+    return this.#afterCalls(await answerCalls(turn, calls, origin, this.#deps), entry.id);
+  }
+
+  async #afterCalls({ answered, entryId, sleep }: AnsweredCalls, madeBy: string): Promise<TurnEnd | null> {
+    this.#lastEntryId = entryId ?? madeBy;
+    this.#wasEmpty = false;
+    if (sleep !== null) return { kind: "yielded", entryId: this.#lastEntryId, sleep };
+    if (this.#repeats.see(answered)) {
+      throw new SkeinError("repeated_call", { tool: answered[0]?.call.name ?? "" });
+    }
+    await this.#takeInput();
+    return null;
+  }
+
+  /** The answer calls for nothing more: it is the last, unless something was said meanwhile or it does not fit. */
+  async #close(answer: AnswerDraft, entry: Entry | null): Promise<TurnEnd | null> {
+    if (await this.#takeInput()) return null;
+    const { outputSchema } = this.#turn;
+    // What was refused is not said to anybody.
+    const reply = entry === null ? "" : textOf(answer.content);
+    const end = { kind: "answered", reply, entryId: this.#lastEntryId } as const;
+    if (outputSchema === null || entry === null) return end;
+    const read = await readOutput(reply, outputSchema);
+    if ("output" in read) return { ...end, output: read.output };
+    if (this.#corrections === mostCorrections) {
+      throw new SkeinError("invalid_output", { problem: read.problem });
+    }
+    this.#corrections++;
+    await this.#turn.say(correction(read.problem));
+    return null;
+  }
+
+  async #takeInput(): Promise<boolean> {
+    const was = await this.#turn.takeInput();
+    if (was) this.#repeats.forget();
+    return was;
+  }
+}
+
+/** As they were written: the guard takes out what nobody can answer. */
+function callsIn(entry: Entry | null): ToolCallBlock[] {
+  if (entry?.type !== "message" || entry.message.role !== "assistant") return [];
+  return entry.message.content.filter((block) => block.type === "toolCall");
+}

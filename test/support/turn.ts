@@ -1,0 +1,226 @@
+import type { Entry } from "../../src/core/entries.ts";
+import { SkeinError } from "../../src/core/errors.ts";
+import type { ToolCallBlock, Usage } from "../../src/core/messages.ts";
+import type { MessageDraft } from "../../src/core/seal.ts";
+import type { Tool, ToolOutput, Turn, TurnEnd, TurnEvent, TurnModel } from "../../src/runtimes/contract.ts";
+import { createLoop } from "../../src/runtimes/loop/loop.ts";
+import { guardedAppend } from "../../src/sessions/guard/guarded-append.ts";
+import { HookRegistry } from "../../src/sessions/hooks.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
+import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
+
+/** A turn on a real store with the real guard, a clock that stands still, and sleeps that take no time. */
+
+export const scope = { userId: "ann", agentId: "main" };
+const stallMs = 120_000;
+
+export interface TurnOptions {
+  readonly model: TurnModel;
+  readonly tools?: readonly Tool[];
+  readonly limits?: Partial<Turn["limits"]>;
+  readonly with?: Partial<Turn>;
+  /** What is said meanwhile: one for each time that the turn asks for it; `null`: nothing. */
+  readonly meanwhile?: (MessageDraft | null)[];
+  /** Estimated tokens of each request; left out: as they are estimated, and never over the threshold. */
+  readonly over?: boolean[];
+  readonly random?: () => number;
+}
+
+export async function openTurn(options: TurnOptions) {
+  const store = createMemoryStore();
+  const hooks = new HookRegistry((_, error) => {
+    throw error;
+  });
+  const { sessionId } = await store.sessions.create(scope, {
+    key: "agent:main:main",
+    sessionId: "s",
+    cwd: "/work",
+  });
+  const abort = new AbortController();
+  const events: TurnEvent[] = [];
+  const charged: Usage[] = [];
+  const rooms: string[] = [];
+  const sleeps: number[] = [];
+  const seen: string[] = [];
+  const time = new StillTime(stallMs, sleeps);
+  const over = [...(options.over ?? [])];
+  const meanwhile = [...(options.meanwhile ?? [])];
+  let fence: (() => boolean) | null = null;
+
+  const say = async (message: MessageDraft) => {
+    if (fence !== null && !fence()) throw new SkeinError("fenced", { sessionId });
+    const { entries, refused } = await guardedAppend({ store, hooks }, scope, sessionId, message);
+    return { entry: entries.at(-1) ?? null, refused };
+  };
+  const turn: Turn = {
+    about: {
+      runId: "run-1",
+      ...scope,
+      sessionKey: "agent:main:main",
+      sessionId,
+      cwd: "/work",
+    },
+    signal: abort.signal,
+    model: options.model,
+    system: "You are of use.",
+    thinkingLevel: "off",
+    tools: options.tools ?? [],
+    limits: { maxSteps: 50, stallMs, maxRetries: 3, ...options.limits },
+    outputSchema: null,
+    open: null,
+    request: async () => {
+      const context = await store.sessions.context(scope, sessionId);
+      if (context === null) throw new Error("the session is gone");
+      const { messages, changes } = await prepareTranscript(context.messages, options.model.policy, {
+        entryIds: context.entryIds,
+      });
+      const tokens = estimateTokens(messages);
+      return { messages, context, changes, tokens, isOverThreshold: over.shift() ?? false };
+    },
+    say,
+    takeInput: async () => {
+      const message = meanwhile.shift() ?? null;
+      if (message !== null) await say(message);
+      return message !== null;
+    },
+    check: async () => {
+      seen.push("check");
+    },
+    charge: async (usage) => {
+      charged.push(usage);
+    },
+    makeRoom: async (_, why) => {
+      rooms.push(why);
+    },
+    approve: async () => ({ approved: true, note: "" }),
+    hooks: {
+      beforeToolCall: async (call) => ({ arguments: call.arguments, block: null }),
+      afterToolCall: async () => undefined,
+      llmInput: async () => undefined,
+      llmOutput: async () => undefined,
+    },
+    emit: (event) => void events.push(event),
+    ...options.with,
+  };
+  const loop = createLoop({ clock: time, random: options.random ?? (() => 0.5), sleep: time.sleep });
+  const entries = async (): Promise<readonly Entry[]> =>
+    (await store.sessions.page(scope, sessionId, { along: "branch", limit: 1000 }))?.entries ?? [];
+  return {
+    store,
+    hooks,
+    turn,
+    events,
+    charged,
+    rooms,
+    sleeps,
+    seen,
+    time,
+    abort: (reason: unknown) => abort.abort(reason),
+    fenceOff: (holds: () => boolean) => {
+      fence = holds;
+    },
+    say,
+    entries,
+    run: (): Promise<TurnEnd> => loop.run(turn),
+    /** One line for each message. */
+    lines: async () => (await entries()).map(lineOf),
+  };
+}
+
+/** Time moves only when somebody waits for a retry, or when a test lets a silence pass. */
+class StillTime {
+  readonly #stallMs: number;
+  readonly #sleeps: number[];
+  readonly #waiting = new Set<() => void>();
+  #now = Date.UTC(2026, 0, 1);
+  #isHushed = false;
+
+  constructor(stall: number, sleeps: number[]) {
+    this.#stallMs = stall;
+    this.#sleeps = sleeps;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  /** The silence that a stream is in lasts as long as anybody bears it. */
+  hush(): void {
+    this.#now += this.#stallMs;
+    for (const wake of [...this.#waiting]) wake();
+  }
+
+  readonly sleep = (ms: number, signal: AbortSignal): Promise<void> => {
+    signal.throwIfAborted();
+    const isWatch = ms === this.#stallMs;
+    if (!isWatch || this.#isHushed) {
+      this.#sleeps.push(ms);
+      this.#now += ms;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const wake = () => {
+        this.#waiting.delete(wake);
+        resolve();
+      };
+      this.#waiting.add(wake);
+      signal.addEventListener("abort", () => {
+        this.#waiting.delete(wake);
+        reject(signal.reason);
+      });
+    });
+  };
+}
+
+export function lineOf(entry: Entry): string {
+  if (entry.type !== "message") return entry.type;
+  const { message } = entry;
+  const text =
+    "content" in message
+      ? typeof message.content === "string"
+        ? message.content
+        : message.content
+            .map((block) => {
+              if (block.type === "text") return block.text;
+              return block.type === "toolCall"
+                ? `→ ${block.name} ${JSON.stringify(block.arguments)}`
+                : block.type;
+            })
+            .join(" | ")
+      : "";
+  if (message.role === "toolResult")
+    return `result ${message.toolName}${message.isError ? " failed" : ""}: ${text}`;
+  if (message.role === "assistant") return `assistant ${message.stopReason}: ${text}`;
+  return `${message.role}: ${text}`;
+}
+
+/** A tool that does what it is told; by default it says what it got. */
+export function tool(
+  name: string,
+  execute: (args: unknown, call: Parameters<Tool["execute"]>[1]) => Promise<ToolOutput> = async (args) => ({
+    content: [{ type: "text", text: `${name} ${JSON.stringify(args)}` }],
+  }),
+  more: Partial<Tool> = {},
+): Tool {
+  return {
+    name,
+    description: `The tool ${name}.`,
+    inputSchema: { type: "object", properties: { what: { type: "string" } } },
+    replay: "never",
+    groups: [],
+    needsApproval: () => false,
+    check: async (args) => ({ args }),
+    execute,
+    ...more,
+  };
+}
+
+export const text = (said: string): ToolOutput => ({ content: [{ type: "text", text: said }] });
+
+export const openCall = (id: string, name: string, args: Record<string, unknown> = {}): ToolCallBlock => ({
+  type: "toolCall",
+  id,
+  name,
+  arguments: args,
+});
