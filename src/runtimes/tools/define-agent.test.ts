@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import type { AgentSpec } from "./define-agent.ts";
+import { defineAgent } from "./define-agent.ts";
+import { defineTool } from "./define-tool.ts";
+
+const weather = defineTool({ name: "weather", description: "Tells the weather.", execute: () => "sunny" });
+const notes = { key: "notes", save: () => null, load: () => undefined };
+
+describe("defineAgent", () => {
+  test("[TOL11] what is given is kept, in lists of its own, and frozen", () => {
+    const tools = [weather];
+    const spec: AgentSpec = {
+      id: "Research",
+      model: "anthropic/claude-sonnet-4-5",
+      system: "Be brief.",
+      thinking: "low",
+      tools,
+      allow: ["weather", "group:sessions"],
+      deny: ["group:mcp:*"],
+      state: () => [notes],
+      cwd: "/work",
+      maxSteps: 20,
+      runTimeoutSeconds: 0,
+      maxOutputTokens: 1000,
+    };
+    const agent = defineAgent(spec);
+    expect(agent).toEqual({ ...spec, id: "research" });
+    tools.push(weather);
+    expect(agent.tools).toEqual([weather]);
+    expect(Object.isFrozen(agent) && Object.isFrozen(agent.tools)).toBe(true);
+    expect(defineAgent({ id: "main" })).toEqual({ id: "main" });
+  });
+
+  test.each<[string, unknown, string]>([
+    ["no object", null, "no id"],
+    ["no id", {}, "no id"],
+    ["an unknown field", { id: "main", sytem: "x" }, 'no field "sytem"'],
+    ["a field of every object", { id: "main", toString: 1 }, 'no field "toString"'],
+    ["a model without provider", { id: "main", model: "gpt" }, "such as"],
+    ["a model with a space", { id: "main", model: "a/b c" }, "model"],
+    ["a thinking that is none", { id: "main", thinking: "hard" }, "xhigh"],
+    ["tools that are none", { id: "main", tools: [{ name: "a" }] }, "defineTool"],
+    ["allow as a text", { id: "main", allow: "weather" }, "allow"],
+    ["deny with a number", { id: "main", deny: [1] }, "deny"],
+    ["a state that is none", { id: "main", state: [{ key: "a" }] }, "state modules"],
+    ["a relative folder", { id: "main", cwd: "work" }, "absolute"],
+    ["no steps", { id: "main", maxSteps: 0 }, "whole number from 1"],
+    ["half a second", { id: "main", runTimeoutSeconds: 0.5 }, "runTimeoutSeconds"],
+    ["two tools of one name", { id: "main", tools: [weather, weather] }, 'two tools of the name "weather"'],
+    ["two states of one key", { id: "main", state: [notes, notes] }, 'key "notes"'],
+  ])("[TOL12] refuses %s", (_, spec, words) => {
+    expect(() => defineAgent(spec as AgentSpec)).toThrow(
+      expect.objectContaining({ code: "invalid_arguments", message: expect.stringContaining(words) }),
+    );
+  });
+
+  test("[TOL12] refuses an id that is none", () => {
+    expect(() => defineAgent({ id: "some one" })).toThrow(
+      expect.objectContaining({ code: "invalid_agent_id" }),
+    );
+  });
+});

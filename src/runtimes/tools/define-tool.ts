@@ -1,0 +1,122 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { ArgumentsOf, ToolParameters } from "./tool-parameters.ts";
+
+/** For whom and where a tool is called. `signal` is aborted when the run ends before the tool does. */
+export interface ToolContext {
+  readonly signal: AbortSignal;
+  readonly toolCallId: string;
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly sessionId: string;
+  readonly userId: string | null;
+  readonly agentId: string;
+  readonly cwd: string;
+}
+
+export interface ToolSpec<P extends ToolParameters | undefined> {
+  /** Letters, digits, `_` and `-`, at most 64. */
+  readonly name: string;
+  /** For the model: what it does, and when to use it. */
+  readonly description: string;
+  /** A schema of an object; left out, the tool takes no arguments. */
+  readonly parameters?: P;
+  /** A text, JSON, or `{content}` of text and image blocks. A throw is a failed result, and the run goes on. */
+  execute(args: ArgumentsOf<P>, context: ToolContext): unknown;
+  /** `safe`: may be called again when it is not known whether the first call was done. By default `never`. */
+  readonly replay?: "safe" | "never";
+  /** Whether a person is asked first. By default nobody is. */
+  readonly approval?: boolean | ((args: ArgumentsOf<P>) => boolean | Promise<boolean>);
+  /** Names under which `allow` and `deny` find it beside its own: `group:<name>`. */
+  readonly groups?: readonly string[];
+}
+
+/** A tool as it was defined; a run prepares it when it is first wanted. */
+export interface ToolDefinition<Arguments = unknown> {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: ToolParameters | null;
+  readonly replay: "safe" | "never";
+  readonly groups: readonly string[];
+  /** Whether a call is put before a person: always, never, or as these arguments say. */
+  readonly approval: "always" | "never" | "asked";
+  needsApproval(args: Arguments): boolean | Promise<boolean>;
+  execute(args: Arguments, context: ToolContext): unknown;
+}
+
+const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
+const fields = ["name", "description", "parameters", "execute", "replay", "approval", "groups"];
+
+/** Makes a tool of a function. Nothing is loaded and nothing is called; what is wrong is refused at once. */
+export function defineTool<P extends ToolParameters | undefined = undefined>(
+  spec: ToolSpec<P>,
+): ToolDefinition<ArgumentsOf<P>> {
+  const problem = problemOf(spec);
+  if (problem !== null) throw new SkeinError("invalid_arguments", problem);
+  const { approval = false } = spec;
+  return Object.freeze({
+    name: spec.name,
+    description: spec.description,
+    parameters: spec.parameters ?? null,
+    replay: spec.replay ?? "never",
+    groups: Object.freeze([...(spec.groups ?? [])]),
+    approval: typeof approval === "function" ? "asked" : approval ? "always" : "never",
+    needsApproval: (args: ArgumentsOf<P>) => (typeof approval === "function" ? approval(args) : approval),
+    execute: (args: ArgumentsOf<P>, context: ToolContext) => spec.execute(args, context),
+  } as const);
+}
+
+interface Problem {
+  readonly problem: string;
+  readonly advice: string;
+}
+
+/** Callers in JavaScript have no types to hold them. */
+function problemOf(spec: unknown): Problem | null {
+  if (typeof spec !== "object" || spec === null)
+    return { problem: "A tool is defined by an object", advice: "Give name, description and execute" };
+  const given = spec as Readonly<Record<string, unknown>>;
+  const { name } = given;
+  if (typeof name !== "string" || !namePattern.test(name))
+    return {
+      problem: `Tool name ${JSON.stringify(name) ?? "undefined"} is not valid`,
+      advice: "Use letters, digits, underscore and hyphen, at most 64",
+    };
+  const wrong = wrongField(given);
+  return wrong === null ? null : { problem: `Tool "${name}": ${wrong.problem}`, advice: wrong.advice };
+}
+
+function wrongField(given: Readonly<Record<string, unknown>>): Problem | null {
+  const unknown = Object.keys(given).find((field) => !fields.includes(field));
+  if (unknown !== undefined)
+    return { problem: `field "${unknown}" is not known`, advice: `Use ${fields.join(", ")}` };
+  if (typeof given.description !== "string" || given.description.trim() === "")
+    return { problem: "it has no description", advice: "Say for the model what it does and when to use it" };
+  if (typeof given.execute !== "function")
+    return { problem: "execute is not a function", advice: "Give execute(args, context)" };
+  if (!areParameters(given.parameters))
+    return {
+      problem: "parameters is no schema of an object",
+      advice: "Use Type.Object of TypeBox, z.object of zod, or any other Standard Schema",
+    };
+  if (given.replay !== undefined && given.replay !== "safe" && given.replay !== "never")
+    return { problem: 'replay is neither "safe" nor "never"', advice: "Leave it out where you are not sure" };
+  if (given.approval !== undefined && !["boolean", "function"].includes(typeof given.approval))
+    return { problem: "approval is neither true, false nor a function", advice: "Use one of them" };
+  if (!areGroups(given.groups))
+    return { problem: "groups is no list of names", advice: 'Give names such as ["weather"]' };
+  return null;
+}
+
+/** A schema of arktype is a function with properties. */
+function areParameters(given: unknown): boolean {
+  if (given === undefined) return true;
+  if ((typeof given !== "object" && typeof given !== "function") || given === null) return false;
+  if (!("~standard" in given)) return "type" in given && given.type === "object";
+  const standard = given["~standard"];
+  return typeof standard === "object" && standard !== null && "validate" in standard;
+}
+
+function areGroups(given: unknown): boolean {
+  const isName = (each: unknown) => typeof each === "string" && /^[^\s*?]+$/.test(each);
+  return given === undefined || (Array.isArray(given) && given.every(isName));
+}

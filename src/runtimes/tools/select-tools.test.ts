@@ -1,0 +1,89 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { ToolRule } from "./select-tools.ts";
+import { joinTools, selectTools } from "./select-tools.ts";
+
+const tools = [
+  { name: "weather", groups: [] },
+  { name: "sessions_list", groups: ["group:sessions"] },
+  { name: "sessions_send", groups: ["group:sessions"] },
+  { name: "files__read", groups: ["group:mcp", "group:mcp:files"] },
+  { name: "files__write", groups: ["group:mcp", "mcp:files"] },
+  { name: "web__get", groups: ["group:mcp", "group:mcp:web"] },
+];
+const all = tools.map(({ name }) => name);
+const names = (...rules: ToolRule[]) =>
+  selectTools(
+    tools,
+    rules.map((rule, index) => ({ of: `layer ${index}`, ...rule })),
+  ).tools.map(({ name }) => name);
+
+describe("selectTools", () => {
+  test.each<[string, ToolRule[], string[]]>([
+    ["no layers: all", [], all],
+    ["a rule without anything: all", [{}], all],
+    ["an empty allow: none", [{ allow: [] }], []],
+    ["a name", [{ allow: ["weather"] }], ["weather"]],
+    ["a group", [{ allow: ["group:sessions"] }], ["sessions_list", "sessions_send"]],
+    ["a server's group", [{ allow: ["group:mcp:files"] }], ["files__read", "files__write"]],
+    ["all servers", [{ allow: ["group:mcp"] }], ["files__read", "files__write", "web__get"]],
+    ["a pattern of groups", [{ allow: ["group:mcp:w*"] }], ["web__get"]],
+    ["a pattern of names", [{ allow: ["*__*"] }], ["files__read", "files__write", "web__get"]],
+    ["a star", [{ allow: ["*"] }], all],
+    ["a star of groups leaves out who has none", [{ allow: ["group:*"] }], all.slice(1)],
+    ["a name is not a group", [{ allow: ["sessions"] }], []],
+    ["deny wins", [{ allow: ["*"], deny: ["group:mcp", "weather"] }], ["sessions_list", "sessions_send"]],
+    ["deny alone", [{ deny: ["*_*"] }], ["weather"]],
+    [
+      "layers intersect",
+      [{ allow: ["group:sessions", "weather"] }, { allow: ["sessions_*"] }],
+      all.slice(1, 3),
+    ],
+    ["a deny of any layer", [{ allow: ["*"] }, { deny: ["*_*"] }, {}], ["weather"]],
+  ])("[TOL8] %s", (_, rules, expected) => {
+    expect(names(...rules)).toEqual(expected);
+  });
+
+  test("[TOL8] another layer never adds a tool, and the order of layers does not matter", () => {
+    const entry = fc.constantFrom("*", "weather", "group:sessions", "group:mcp*", "*__read", "none");
+    const rule = fc.record(
+      { allow: fc.array(entry, { maxLength: 3 }), deny: fc.array(entry, { maxLength: 2 }) },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(fc.array(rule, { maxLength: 3 }), rule, (rules, another) => {
+        const before = names(...rules);
+        const after = names(...rules, another);
+        expect(before).toEqual(expect.arrayContaining(after));
+        expect(names(another, ...rules.toReversed())).toEqual(after);
+      }),
+    );
+  });
+
+  test("[TOL9] an entry of allow that fits nothing is told, with whose it is; one of deny is not", () => {
+    const { unmatched } = selectTools(tools, [
+      { of: "agent main", allow: ["wether", "weather", "group:nope"], deny: ["gone"] },
+      { of: "this run", allow: ["*"] },
+    ]);
+    expect(unmatched).toEqual([
+      { of: "agent main", entry: "wether", note: '"wether" in what agent main allows fits no tool.' },
+      { of: "agent main", entry: "group:nope", note: '"group:nope" in what agent main allows fits no tool.' },
+    ]);
+  });
+
+  test("[TOL10] two tools of one name are a conflict that names both", () => {
+    const [one] = tools;
+    if (one === undefined) throw new Error("unreachable");
+    const sources = [
+      { from: "agent main", tools: [one] },
+      { from: "MCP server sky", tools: [{ name: "other", groups: [] }, one] },
+    ];
+    expect(() => joinTools(sources)).toThrow(
+      expect.objectContaining({
+        code: "conflict",
+        message: expect.stringContaining('"weather": one of agent main and one of MCP server sky'),
+      }),
+    );
+    expect(joinTools([{ from: "a", tools }])).toEqual(tools);
+  });
+});

@@ -1,0 +1,77 @@
+import { SkeinError } from "../../core/errors.ts";
+import { matchesGlob } from "../../core/glob.ts";
+
+/** Which tools an agent may use: by name, by `group:<name>`, and by patterns with `*`. */
+
+export interface ToolRule {
+  /** Left out: all. Empty: none. */
+  readonly allow?: readonly string[];
+  /** Wins over `allow`. */
+  readonly deny?: readonly string[];
+}
+
+/** A rule and whose it is, for people: `agent main`, `this run`. */
+export interface ToolLayer extends ToolRule {
+  readonly of: string;
+}
+
+export interface Selectable {
+  readonly name: string;
+  readonly groups: readonly string[];
+}
+
+export interface Selection<T> {
+  readonly tools: readonly T[];
+  /** Entries of `allow` that no tool fits, in any layer: most often a slip of the pen. */
+  readonly unmatched: readonly { readonly of: string; readonly entry: string; readonly note: string }[];
+}
+
+const prefix = "group:";
+
+/** A group as tools carry it, with its prefix. */
+export function groupName(name: string): string {
+  return name.startsWith(prefix) ? name : `${prefix}${name}`;
+}
+
+/** What every layer allows and none denies, in the order of the tools. */
+export function selectTools<T extends Selectable>(
+  tools: readonly T[],
+  layers: readonly ToolLayer[],
+): Selection<T> {
+  const unmatched = layers.flatMap(({ of, allow = [] }) =>
+    allow
+      .filter((entry) => !tools.some((tool) => fits(tool, entry)))
+      .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} allows fits no tool.` })),
+  );
+  return { tools: tools.filter((tool) => layers.every((layer) => permits(layer, tool))), unmatched };
+}
+
+/** The tools of all sources in one list; two of one name are a `conflict`, since a model could not tell them apart. */
+export function joinTools<T extends Selectable>(
+  sources: readonly { readonly from: string; readonly tools: readonly T[] }[],
+): readonly T[] {
+  const origins = new Map<string, string>();
+  for (const { from, tools } of sources)
+    for (const { name } of tools) {
+      const other = origins.get(name);
+      if (other !== undefined) {
+        const problem = `Two tools are named "${name}": one of ${other} and one of ${from}`;
+        throw new SkeinError("conflict", {
+          problem,
+          advice: "Give one of them another name, or leave one out",
+        });
+      }
+      origins.set(name, from);
+    }
+  return sources.flatMap(({ tools }) => tools);
+}
+
+function permits({ allow, deny = [] }: ToolRule, tool: Selectable): boolean {
+  if (deny.some((entry) => fits(tool, entry))) return false;
+  return allow === undefined || allow.some((entry) => fits(tool, entry));
+}
+
+function fits(tool: Selectable, entry: string): boolean {
+  if (!entry.startsWith(prefix)) return matchesGlob(entry, tool.name);
+  return tool.groups.some((group) => matchesGlob(entry, groupName(group)));
+}
