@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import type { Terminal } from "./output/terminal.ts";
 import { registerContext } from "./register/context.ts";
+import { registerInit } from "./register/init.ts";
 import { examples, globalOptions } from "./register/options.ts";
 import { registerSessions } from "./register/sessions.ts";
 import { registerUpkeep } from "./register/upkeep.ts";
@@ -22,6 +23,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
       ),
     );
   for (const option of globalOptions()) program.addOption(option);
+  registerInit(program, terminal);
   registerSessions(program, terminal);
   registerContext(program, terminal);
   registerUsers(program, terminal);

@@ -118,7 +118,11 @@ function compared(value: unknown): unknown {
   const config = structuredClone(value) as {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };
     models: { providers: Record<string, { apiKey: string | null; headers: Plain }> };
+    mcpServers: Record<string, { env: Plain; headers: Plain }>;
   };
+  for (const secrets of Object.values(config.mcpServers).flatMap(({ env, headers }) => [env, headers])) {
+    for (const name of Object.keys(secrets)) secrets[name] = "***";
+  }
   for (const provider of Object.values(config.models.providers)) {
     provider.apiKey &&= "***";
     for (const name of Object.keys(provider.headers)) provider.headers[name] = "***";

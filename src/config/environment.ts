@@ -105,9 +105,10 @@ function ownKey(segment: string, table: Table, written: WrittenNode | null): str
   ];
   const lowered = segment.toLowerCase();
   return (
+    keys.find((key) => key === segment) ??
     keys.find((key) => key.toLowerCase() === lowered) ??
     keys.find((key) => key.toLowerCase().replaceAll("-", "_") === lowered) ??
-    lowered
+    (table.keepsCase === true ? segment : lowered)
   );
 }
 

@@ -51,8 +51,36 @@ describe("defaults and where the file is", () => {
       store: { kind: "files", path: join(home, ".skein") },
       durability: "full",
       lock: { timeoutMs: 10_000 },
-      agents: { main: { cwd: null, model: null, system: null, thinking: null } },
+      agents: {
+        main: {
+          model: null,
+          system: null,
+          thinking: null,
+          cwd: null,
+          tools: { allow: [], deny: [] },
+          runTimeoutSeconds: null,
+          maxSteps: null,
+        },
+      },
+      defaults: {
+        model: null,
+        system: null,
+        thinking: "off",
+        cwd: null,
+        tools: { allow: [], deny: [] },
+        runTimeoutSeconds: 3600,
+        maxSteps: 50,
+      },
       models: { providers: {} },
+      mcpServers: {},
+      queue: { mode: "steer" },
+      lanes: { main: 4, subagent: 8, cron: 1, nested: 8 },
+      budget: { hops: 8, runs: 100, tokens: null, costUsd: null },
+      approvals: { timeoutSeconds: 120 },
+      retries: { max: 3, stallSeconds: 120 },
+      yield: { timeoutMinutes: 60 },
+      telemetry: { otlp: null },
+      logging: { level: "warn", file: null },
       session: {
         scope: "per-sender",
         reset: { mode: "none", atHour: 4, minutes: 60, byKind: {}, byChannel: {} },
@@ -242,7 +270,7 @@ session:
 
   test("[CFG5] unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, models, session, compaction, contextPruning, channels (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, reset, maintenance',
     ]);
@@ -433,12 +461,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, agents, models, session, compaction, contextPruning, channels)",
+      "1:1: found a list, expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, agents, models, session, compaction, contextPruning, channels)',
+      '1:1: found "hello", expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
     [

@@ -37,7 +37,7 @@ models:
       api: openai-responses
       apiKey: sk-1
       models:
-        qwen3:8b: { contextWindow: 32768, vision: false, policy: { toolCallIds: strict9, repairToolPairing: false } }
+        qwen3:8b: { contextWindow: 32768, vision: false, price: { input: 0.5, output: 2 }, policy: { toolCallIds: strict9, repairToolPairing: false } }
         seeing: { vision: true, maxOutput: 100 }
 `);
 
@@ -48,6 +48,7 @@ models:
       contextWindow: 32_768,
       maxOutput: null,
       vision: false,
+      price: { input: 0.5, output: 2, cacheRead: null, cacheWrite: null },
       overrides: { toolCallIds: "strict9", repairToolPairing: false, images: null },
     });
     expect(modelSettings(models, "local", "seeing")).toMatchObject({
@@ -63,6 +64,7 @@ models:
       contextWindow: null,
       maxOutput: null,
       vision: null,
+      price: { input: null, output: null, cacheRead: null, cacheWrite: null },
       overrides: {},
     });
   });

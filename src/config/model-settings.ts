@@ -12,9 +12,20 @@ export interface ModelSettings {
   readonly contextWindow: number | null;
   readonly maxOutput: number | null;
   readonly vision: boolean | null;
+  /** Dollars for a million tokens; `null`: what is known of the model. */
+  readonly price: PriceSettings;
   /** What its transcripts are to be otherwise than its wire format asks, as `resolveTranscriptPolicy` takes it. */
   readonly overrides: Partial<Omit<TranscriptPolicy, "provider" | "api" | "model">>;
 }
+
+export interface PriceSettings {
+  readonly input: number | null;
+  readonly output: number | null;
+  readonly cacheRead: number | null;
+  readonly cacheWrite: number | null;
+}
+
+const noPrice: PriceSettings = { input: null, output: null, cacheRead: null, cacheWrite: null };
 
 /** The settings of `provider/model`, whether anything is written of them or not. Keys and headers are not among them. */
 export function modelSettings({ providers }: Models, provider: string, model: string): ModelSettings {
@@ -28,6 +39,7 @@ export function modelSettings({ providers }: Models, provider: string, model: st
     contextWindow: its?.contextWindow ?? null,
     maxOutput: its?.maxOutput ?? null,
     vision: its?.vision ?? null,
+    price: its?.price ?? noPrice,
     overrides: { ...Object.fromEntries(given), ...(its?.vision === false ? { images: null } : {}) },
   };
 }

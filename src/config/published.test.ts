@@ -3,9 +3,12 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { Check } from "typebox/schema";
 import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { anyConfig } from "../../test/support/config.ts";
 import { variableOf } from "./environment.ts";
 import { configJsonSchema, writtenDefault } from "./json-schema.ts";
+import { parseConfigText } from "./parse-yaml.ts";
+import { readTree } from "./read-tree.ts";
 import { sections } from "./sections/all.ts";
 import type { Node } from "./settings/setting.ts";
 
@@ -60,6 +63,27 @@ describe("what is published", () => {
     { models: { providers: { local: { models: { q: { policy: { turns: "openai" } } } } } } },
     { agents: { a: { model: "claude" } } },
     { agents: { a: { thinking: "much" } } },
+    { agents: { a: { tools: ["read"] } } },
+    { agents: { a: { maxSteps: 0 } } },
+    { agents: { a: { sandboxed: true } } },
+    { defaults: { runTimeoutSeconds: -1 } },
+    { defaults: { thinking: null } },
+    { queue: { mode: "drop" } },
+    { lanes: { main: 0 } },
+    { lanes: { cron: 1001 } },
+    { lanes: { fast: 1 } },
+    { budget: { hops: -1 } },
+    { budget: { costUsd: "5" } },
+    { approvals: { timeoutSeconds: 0 } },
+    { retries: { max: 1.5 } },
+    { yield: { timeoutMinutes: 0 } },
+    { telemetry: { otlp: "collector:4318" } },
+    { logging: { level: "trace" } },
+    { mcpServers: { "a b": { command: "x" } } },
+    { mcpServers: { a: { command: ["x"] } } },
+    { mcpServers: { a: { command: "x", env: { "A-B": "x" } } } },
+    { mcpServers: { a: { url: "ws://x" } } },
+    { models: { providers: { local: { models: { q: { price: { input: -1 } } } } } } },
   ])("[CFG12] and refuses %j, as the reader does", (config) => {
     expect(accepts(config)).toBe(false);
   });
@@ -68,6 +92,16 @@ describe("what is published", () => {
     const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
     const rows = [...page.matchAll(/^\| `(.+?)` \| (.+?) \| (.+) \|$/gm)].map((match) => match.slice(1, 4));
     expect(rows).toEqual(rowsOf(sections));
+  });
+
+  test("[CFG13] its example has no mistake, and the schema takes it", () => {
+    const page = readFileSync(fromRoot("docs/configuration.md"), "utf8");
+    const example = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
+    const place = { folder: "/p", home: "/h", root: "/r" };
+    const { root, problems } = parseConfigText(example, "/p/skein.yaml", () => "value");
+    expect(problems).toEqual([]);
+    expect(readTree(sections, root === null ? [] : [root], () => place, place).problems).toEqual([]);
+    expect(accepts(parse(example))).toBe(true);
   });
 
   test("[CFG13] and names the variables as they are read", () => {

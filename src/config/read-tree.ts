@@ -152,7 +152,18 @@ class TreeReader {
       }),
     );
     if (this.problems.length === told) this.#unused(group, values, entriesOf, path);
+    const given = (key: string) =>
+      values[key] !== null || entriesOf(key).some(({ value }) => value.is === "told");
+    if (this.problems.length === told && group.oneOf?.some(given) === false) {
+      this.#noneOf(group.oneOf, layers, path);
+    }
     return Object.freeze(values);
+  }
+
+  #noneOf(keys: readonly string[], layers: readonly WrittenNode[], path: readonly string[]): void {
+    const last = layers.at(-1);
+    const needed = keys.join(" or ");
+    if (last !== undefined && last.is !== "told") this.#tell(last.at, path, `no ${needed}`, needed);
   }
 
   #missing(maps: readonly WrittenMap[], path: readonly string[], key: string): void {

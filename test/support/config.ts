@@ -27,7 +27,14 @@ const resetRule = fc.oneof(
   record({ mode: fc.constant("idle"), minutes: some(fc.integer({ min: 1, max: 9999 })) }),
 );
 const maybeNull = <T>(arbitrary: fc.Arbitrary<T>) => some(fc.oneof(arbitrary, fc.constant(null)));
+const globs = maybeNull(
+  fc.array(fc.constantFrom("*", "read_*", "web_?earch", "true", "1"), { maxLength: 3 }),
+);
+const toolLists = maybeNull(record({ allow: globs, deny: globs }));
 const agent = record({
+  tools: toolLists,
+  runTimeoutSeconds: maybeNull(fc.constantFrom(0, 60)),
+  maxSteps: maybeNull(fc.constantFrom(1, 200)),
   cwd: maybeNull(path),
   model: maybeNull(fc.constantFrom("anthropic/claude-sonnet-4-5", "local/qwen3:8b", "a/b/c")),
   system: maybeNull(fc.constantFrom("You are Ann's helper.", "one line: here", "- # 'quoted'")),
@@ -37,9 +44,6 @@ const kind = fc.constantFrom("main", "group", "cron", "hook", "node", "other");
 const channel = fc.constantFrom("slack", "a.b", "My Channel", "constructor", "42", "true");
 
 const count = maybeNull(fc.integer({ min: 1, max: 1e6 }));
-const globs = maybeNull(
-  fc.array(fc.constantFrom("*", "read_*", "web_?earch", "true", "1"), { maxLength: 3 }),
-);
 const channelSettings = record({
   historyLimit: count,
   dmHistoryLimit: count,
@@ -49,6 +53,7 @@ const model = record({
   contextWindow: count,
   maxOutput: count,
   vision: maybeNull(fc.boolean()),
+  price: maybeNull(record({ input: maybeNull(fc.constantFrom(0, 0.25, 15)), cacheRead: count })),
   policy: maybeNull(
     record({
       toolCallIds: maybeNull(fc.constantFrom("strict", "strict9", "kept")),
@@ -65,6 +70,23 @@ const provider = record({
   headers: maybeNull(fc.dictionary(fc.constantFrom("x-team", "Authorization"), fc.constantFrom("a", "b: c"))),
   models: maybeNull(fc.dictionary(fc.constantFrom("qwen3:8b", "a/b", "constructor"), model, { maxKeys: 2 })),
 });
+
+const mcpServer = fc.oneof(
+  record({
+    command: fc.constantFrom("npx", "./server"),
+    args: maybeNull(fc.array(fc.constantFrom("-y", "a b", "true"), { maxLength: 3 })),
+    env: maybeNull(fc.dictionary(fc.constantFrom("HOME", "api_key"), fc.constantFrom("", "x: y"))),
+    cwd: maybeNull(path),
+    timeoutSeconds: some(fc.integer({ min: 1, max: 600 })),
+  }),
+  record({
+    url: fc.constantFrom("https://example.org/mcp"),
+    headers: maybeNull(
+      fc.dictionary(fc.constantFrom("x-team", "Authorization"), fc.constantFrom("a", "b: c")),
+    ),
+  }),
+);
+const few = some(fc.integer({ min: 1, max: 1000 }));
 
 /** What a configuration file may hold, as plain data. */
 export const anyConfig = record({
@@ -98,6 +120,28 @@ export const anyConfig = record({
       ),
     }),
   ),
+  defaults: some(
+    record({
+      model: maybeNull(fc.constantFrom("local/qwen3:8b")),
+      system: maybeNull(fc.constantFrom("one line: here")),
+      thinking: some(fc.constantFrom("off", "high", false)),
+      cwd: maybeNull(path),
+      tools: toolLists,
+      runTimeoutSeconds: some(fc.constantFrom(0, 60)),
+      maxSteps: few,
+    }),
+  ),
+  mcpServers: some(fc.dictionary(fc.constantFrom("files", "My_Server-2", "constructor"), mcpServer)),
+  queue: some(record({ mode: some(fc.constantFrom("steer", "followup", "interrupt")) })),
+  lanes: some(record({ main: few, subagent: few, cron: few, nested: few })),
+  budget: some(
+    record({ hops: few, runs: few, tokens: count, costUsd: maybeNull(fc.constantFrom(0, 0.5, 5)) }),
+  ),
+  approvals: some(record({ timeoutSeconds: few })),
+  retries: some(record({ max: some(fc.integer({ min: 0, max: 20 })), stallSeconds: few })),
+  yield: some(record({ timeoutMinutes: few })),
+  telemetry: some(record({ otlp: maybeNull(fc.constant("http://127.0.0.1:4318")) })),
+  logging: some(record({ level: some(fc.constantFrom("silent", "debug")), file: maybeNull(path) })),
   models: some(
     record({
       providers: some(fc.dictionary(fc.constantFrom("anthropic", "local", "constructor"), provider)),
@@ -113,7 +157,7 @@ export const anyConfig = record({
     record({
       mode: some(fc.constantFrom("off", "cache-ttl", false)),
       ttl: some(duration),
-      tools: maybeNull(record({ allow: globs, deny: globs })),
+      tools: toolLists,
     }),
   ),
   channels: some(fc.dictionary(channel, channelSettings, { maxKeys: 3 })),

@@ -1,39 +1,54 @@
 import { readAgentId } from "../../core/names.ts";
-import { choiceWithOff, folderPath, orNone, text, textLike } from "../settings/kinds.ts";
-import type { Group, Setting, Table } from "../settings/setting.ts";
+import { choiceWithOff, folderPath, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import type { Group, List, Setting, Table, ValueKind } from "../settings/setting.ts";
 
-const cwd: Setting<string | null> = {
-  node: "setting",
-  about: "The folder that the agent's sessions work in; null: where the caller stands.",
-  kind: orNone(folderPath, "the caller's own"),
-  fallback: () => null,
+/** An agent, and `defaults` with the same keys: what an agent does not say, `defaults` says for it. */
+
+export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
+
+const asDefaults = "as defaults says";
+const modelKind = textLike(
+  "^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$",
+  'a model such as "anthropic/claude-sonnet-4-6"',
+);
+const thinkingKind: ValueKind<ThinkingSetting> = choiceWithOff("minimal", "low", "medium", "high", "xhigh");
+/** A year at the most. */
+const timeoutKind = wholeNumber(0, 31_536_000);
+const stepsKind = wholeNumber(1, 10_000);
+
+const allow: List<string> = {
+  node: "list",
+  about: `Tools that it is offered, by name, group (group:sessions) or glob; none: ${asDefaults}.`,
+  of: text,
+};
+const deny: List<string> = {
+  node: "list",
+  about: `Tools that it never gets, written the same way; wins over allow; none: ${asDefaults}.`,
+  of: text,
 };
 
-const model: Setting<string | null> = {
-  node: "setting",
-  about: "Its model, as provider/model; null: one whose key is there.",
-  kind: orNone(
-    textLike("^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$", 'a model such as "anthropic/claude-sonnet-4-5"'),
-    "one whose key is there",
-  ),
-  fallback: () => null,
-};
+function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
+  return {
+    node: "setting",
+    about: `${about}; null: ${asDefaults}.`,
+    kind: orNone(kind, `what defaults says`),
+    fallback: () => null,
+  };
+}
 
-const system: Setting<string | null> = {
-  node: "setting",
-  about: "Its system prompt; null: none.",
-  kind: orNone(text, "none"),
-  fallback: () => null,
-};
-
-const thinking: Setting<"off" | "minimal" | "low" | "medium" | "high" | "xhigh" | null> = {
-  node: "setting",
-  about: "How much it thinks, unless the session says otherwise; null: not at all (off).",
-  kind: orNone(choiceWithOff("minimal", "low", "medium", "high", "xhigh"), "off"),
-  fallback: () => null,
-};
-
-const agent = { node: "group", about: "An agent.", fields: { model, system, thinking, cwd } } satisfies Group;
+const agent = {
+  node: "group",
+  about: "An agent. What it does not say, defaults says for it.",
+  fields: {
+    model: inherited("Its model, as provider/model", modelKind),
+    system: inherited("Its system prompt", text),
+    thinking: inherited("How much it thinks, unless the session says otherwise", thinkingKind),
+    cwd: inherited("The folder that the agent's sessions work in", folderPath),
+    tools: { node: "group", about: "Which tools it has.", fields: { allow, deny } },
+    runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
+    maxSteps: inherited("How often a turn may ask the model", stepsKind),
+  },
+} satisfies Group;
 
 export const agents: Table<typeof agent> = {
   node: "table",
@@ -45,3 +60,42 @@ export const agents: Table<typeof agent> = {
   of: agent,
   fallbackKeys: ["main"],
 };
+
+function general<T>(about: string, kind: ValueKind<T>, fallback: T): Setting<T> {
+  return { node: "setting", about, kind, fallback: () => fallback };
+}
+
+const generalTools = {
+  node: "group",
+  about: "Which tools agents have.",
+  fields: {
+    allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; none: all." },
+    deny: { ...deny, about: "Tools that agents never get, written the same way; wins over allow." },
+  },
+} satisfies Group;
+
+export const defaults = {
+  node: "group",
+  about: "What holds for every agent that does not say otherwise; the same keys as an agent.",
+  fields: {
+    model: general(
+      "The model of agents, as provider/model; null: one whose key is there, else rehearsal/basic.",
+      orNone(modelKind, "one whose key is there"),
+      null,
+    ),
+    system: general("The system prompt of agents; null: none.", orNone(text, "none"), null),
+    thinking: general("How much agents think.", thinkingKind, "off"),
+    cwd: general(
+      "The folder that sessions work in; null: where the caller stands.",
+      orNone(folderPath, "the caller's own"),
+      null,
+    ),
+    tools: generalTools,
+    runTimeoutSeconds: general(
+      "How long a run may take from its first claim, in seconds, not counted while it sleeps; 0: as long as it likes.",
+      timeoutKind,
+      3600,
+    ),
+    maxSteps: general("How often a turn may ask the model.", stepsKind, 50),
+  },
+} satisfies Group;

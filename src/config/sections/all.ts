@@ -1,11 +1,14 @@
 import type { Group, Read } from "../settings/setting.ts";
-import { agents } from "./agents.ts";
+import { agents, defaults } from "./agents.ts";
 import { channels } from "./channels.ts";
 import { compaction } from "./compaction.ts";
 import { contextPruning } from "./context-pruning.ts";
+import { mcpServers } from "./mcp-servers.ts";
 import { modelsSection } from "./models.ts";
+import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
 import { session } from "./session.ts";
 import { store } from "./store.ts";
+import { logging, telemetry } from "./watching.ts";
 import { durability, lock } from "./writing.ts";
 
 /** The whole configuration, each section from its own file. */
@@ -17,11 +20,21 @@ export const sections = {
     durability,
     lock,
     agents,
+    defaults,
     models: modelsSection,
+    mcpServers,
     session,
+    queue,
+    lanes,
+    budget,
+    approvals,
+    retries,
+    yield: yielding,
     compaction,
     contextPruning,
     channels,
+    telemetry,
+    logging,
   },
 } satisfies Group;
 

@@ -1,4 +1,4 @@
-import { choice, shareBetween } from "../settings/kinds.ts";
+import { choice, numberBetween } from "../settings/kinds.ts";
 import type { Group, Setting } from "../settings/setting.ts";
 
 const mode: Setting<"safeguard" | "default"> = {
@@ -13,7 +13,7 @@ const maxHistoryShare: Setting<number> = {
   node: "setting",
   about:
     "With safeguard: the part of the context window that one request for a summary may fill, 0.1 to 0.9.",
-  kind: shareBetween(0.1, 0.9),
+  kind: numberBetween(0.1, 0.9),
   fallback: () => 0.5,
 };
 

@@ -1,6 +1,7 @@
 import type { Api } from "../../transcript/contract.ts";
-import { choice, flag, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import { choice, flag, httpAddress, numberBetween, orNone, text, wholeNumber } from "../settings/kinds.ts";
 import type { Group, Setting, Table, ValueKind } from "../settings/setting.ts";
+import { headers } from "./headers.ts";
 import { anyName } from "./names.ts";
 import { policy } from "./policy.ts";
 
@@ -38,28 +39,27 @@ const apiKey: Setting<string | null> = {
 };
 const baseUrl = optional(
   "Where the provider is reached; null: at its usual address.",
-  textLike("^https?://[^\\s/]\\S*$", "an address that begins with http:// or https://"),
+  httpAddress,
   "the usual address",
 );
 
-const header: Setting<string> = {
-  node: "setting",
-  about: "A header that goes with every request; never shown.",
-  kind: text,
-  secret: true,
-};
-const headers: Table<typeof header> = {
-  node: "table",
-  about: "Headers that go with every request.",
-  keyName: "<header>",
-  keyExpected: "the name of a header",
-  keySchema: { pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", not: { const: "__proto__" } },
-  readKey: (name) => (/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/.test(name) && name !== "__proto__" ? name : null),
-  of: header,
-  fallbackKeys: [],
-};
-
 const tokens = (about: string) => optional(about, wholeNumber(1), "what is known of the model");
+const dollars = (of: string) =>
+  optional(
+    `Dollars for a million tokens ${of}; null: what is known of the model.`,
+    numberBetween(0, 1_000_000),
+    "what is known of the model",
+  );
+const price = {
+  node: "group",
+  about: "What it costs.",
+  fields: {
+    input: dollars("of a request"),
+    output: dollars("of an answer"),
+    cacheRead: dollars("that the provider had kept"),
+    cacheWrite: dollars("that the provider keeps"),
+  },
+} satisfies Group;
 const model = {
   node: "group",
   about: "A model, where it is otherwise than is known of it.",
@@ -71,6 +71,7 @@ const model = {
       flag,
       "what is known of the model",
     ),
+    price,
     policy,
   },
 } satisfies Group;

@@ -84,8 +84,8 @@ export const share: ValueKind<number> = {
   write: (value) => value,
 };
 
-/** A part of a whole, ends included. */
-export function shareBetween(least: number, most: number): ValueKind<number> {
+/** Any number, ends included. */
+export function numberBetween(least: number, most: number): ValueKind<number> {
   return {
     expected: `a number from ${least} to ${most}`,
     schema: { type: "number", minimum: least, maximum: most },
@@ -124,6 +124,15 @@ export const folderPath: ValueKind<string> = {
   read: (written, place) => valueOrNull(typeof written === "string" ? resolvePath(written, place) : null),
   write: (value) => value,
 };
+
+/** A file, in the same way. */
+export const filePath: ValueKind<string> = folderPath;
+
+/** Where something is reached on a network. */
+export const httpAddress: ValueKind<string> = textLike(
+  "^https?://[^\\s/]\\S*$",
+  "an address that begins with http:// or https://",
+);
 
 /** `null` for what is no path, and for `~somebody`, which only a shell knows. */
 export function resolvePath(path: string, { folder, home }: Pick<Place, "folder" | "home">): string | null {

@@ -52,6 +52,8 @@ export interface Group<F extends Fields = Fields> {
   readonly fields: F;
   /** The fields that mean nothing beside these values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
+  /** Settings that are `null` unless given, one of which must be. */
+  readonly oneOf?: readonly string[];
 }
 
 /** Giving such a field is a mistake, unless the other one was overridden by the environment. */
@@ -75,6 +77,8 @@ export interface Table<N = Node> {
   readonly of: N;
   /** The keys that are there when none is given. */
   readonly fallbackKeys: readonly string[];
+  /** A key that comes from the name of a variable stays as it is written there; left out: it is lowered. */
+  readonly keepsCase?: true;
 }
 
 export interface Fields {

@@ -1,0 +1,78 @@
+import { join } from "node:path";
+import { rehearsalModel } from "../../config/default-model.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { InitPayload } from "../../protocol/init.ts";
+import type { Found } from "../init/config-text.ts";
+import { chosenModel, configText } from "../init/config-text.ts";
+import { findKeys } from "../init/find-keys.ts";
+import { findOllama } from "../init/find-ollama.ts";
+import { configsIn, refuseReplacing, writeConfig } from "../init/write-config.ts";
+import type { AnswerLine } from "../output/answer.ts";
+import { answer } from "../output/answer.ts";
+import { confirm } from "../output/confirm.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { pathFrom } from "../output/terminal.ts";
+
+interface InitOptions extends GlobalOptions {
+  readonly force?: boolean;
+  readonly yes?: boolean;
+}
+
+/** Writes a first configuration into the folder of `--dir`, else where the user stands. */
+export async function initCommand(terminal: Terminal, options: InitOptions): Promise<void> {
+  if (options.config !== undefined) {
+    const advice = "Leave --config out; --dir names the folder";
+    throw new SkeinError("invalid_arguments", { problem: "The file is always called skein.yaml", advice });
+  }
+  const folder = pathFrom(terminal, options.dir ?? ".");
+  const file = join(folder, "skein.yaml");
+  const before = configsIn(folder);
+  if (options.force !== true) refuseReplacing(before);
+  // The old one is kept, so without a terminal --force is enough.
+  if (before.length > 0 && terminal.ask !== null) {
+    await confirm(terminal, `Replace ${before.join(" and ")}? A copy is kept.`, options);
+  }
+  const [keys, ollama] = await Promise.all([
+    findKeys(folder, terminal.env),
+    findOllama(terminal.env.OLLAMA_HOST),
+  ]);
+  const found: Found = { keys, ollama };
+  const backups = writeConfig(folder, configText(found), before, terminal.now());
+  const payload: InitPayload = {
+    file,
+    backups: [...backups],
+    model: chosenModel(found),
+    keys: [...keys],
+    ...(ollama === null ? {} : { ollama: { baseUrl: ollama.baseUrl, models: [...ollama.models] } }),
+    next: nextSteps(found, commandLine(terminal, options, ["doctor"])),
+  };
+  answer(terminal, options, payload, linesOf(payload));
+}
+
+function nextSteps(found: Found, doctor: string): string[] {
+  const { keys, ollama } = found;
+  const toAddKey =
+    "For a real model, put its key into the environment or into .env beside the file, for example ANTHROPIC_API_KEY=…";
+  const toPull =
+    "For a local model, let Ollama fetch one (ollama pull qwen3) and run this again with --force";
+  return [
+    ...(chosenModel(found) === rehearsalModel ? [toAddKey] : []),
+    ...(keys.length === 0 && ollama?.models.length === 0 ? [toPull] : []),
+    `To see what holds: ${doctor}`,
+  ];
+}
+
+function linesOf({ file, backups, model, keys, ollama, next }: InitPayload): AnswerLine[] {
+  const named = keys.map(({ variable, from }) => `${variable} (${from})`);
+  const models = ollama?.models.length === 0 ? "no models" : (ollama?.models.join(", ") ?? "");
+  return [
+    `wrote ${file}`,
+    ...backups.map((backup) => ["kept", backup] as const),
+    ["keys", named.length === 0 ? "none" : named.join(", ")],
+    ["ollama", ollama === undefined ? "none" : `${ollama.baseUrl}: ${models}`],
+    ["model", model === rehearsalModel ? `${model}, which needs no key and only rehearses` : model],
+    ...next,
+  ];
+}

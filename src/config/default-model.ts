@@ -1,0 +1,70 @@
+import { SkeinError } from "../core/errors.ts";
+import { providerType } from "./model-settings.ts";
+import type { Config } from "./sections/all.ts";
+import type { Environment } from "./variables.ts";
+
+/** A provider that everybody may have a key to. */
+export interface KeyedProvider {
+  readonly provider: string;
+  /** Where its key is looked for, the first one first. */
+  readonly variables: readonly string[];
+  /** The model that an agent has when nobody names one. */
+  readonly model: string;
+}
+
+/** In the order in which they are chosen. */
+export const keyedProviders: readonly KeyedProvider[] = [
+  { provider: "anthropic", variables: ["ANTHROPIC_API_KEY"], model: "claude-sonnet-4-6" },
+  { provider: "openai", variables: ["OPENAI_API_KEY"], model: "gpt-5.4" },
+  {
+    provider: "google",
+    variables: ["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"],
+    model: "gemini-3.8-flash",
+  },
+  { provider: "mistral", variables: ["MISTRAL_API_KEY"], model: "mistral-large-latest" },
+];
+
+/** The model that needs no key. */
+export const rehearsalModel = "rehearsal/basic";
+
+/** The variable that holds the key to a provider; `null`: none does. A blank one is none. */
+export function keyVariable({ variables }: KeyedProvider, env: Environment): string | null {
+  return variables.find((name) => isKey(env(name))) ?? null;
+}
+
+/**
+ * The model of an agent for which none is named: of the provider whose key is in the environment or the configuration,
+ * else the rehearsal model, which is never chosen where a key is. A key to a provider whose models nobody knows is an
+ * `invalid_arguments` that says so.
+ */
+export function defaultModel(env: Environment, { models }: Pick<Config, "models">): string {
+  const configured = Object.entries(models.providers).flatMap(([name, { apiKey }]) =>
+    isKey(apiKey) ? [name] : [],
+  );
+  const keyed = keyedProviders
+    .filter((known) => configured.includes(known.provider) || keyVariable(known, env) !== null)
+    .map(({ provider }) => provider);
+  for (const provider of [...keyed, ...configured]) {
+    const model = firstModel(provider, models);
+    if (model !== null) return model;
+  }
+  const [unknown] = [...keyed, ...configured];
+  if (unknown === undefined) return rehearsalModel;
+  throw new SkeinError("invalid_arguments", {
+    problem: `No model is named, and which ones provider ${unknown} has is not known`,
+    advice: `Name one in the configuration, as defaults: { model: "${unknown}/<model>" }`,
+  });
+}
+
+/** The usual one of its type, else the first that is configured; `null`: nobody knows any. */
+function firstModel(provider: string, { providers }: Config["models"]): string | null {
+  const settings = Object.hasOwn(providers, provider) ? providers[provider] : undefined;
+  const type = providerType(provider, settings?.type);
+  const usual = keyedProviders.find((known) => known.provider === type)?.model;
+  const model = usual ?? Object.keys(settings?.models ?? {})[0];
+  return model === undefined ? null : `${provider}/${model}`;
+}
+
+function isKey(value: string | null | undefined): boolean {
+  return typeof value === "string" && value.trim() !== "";
+}
