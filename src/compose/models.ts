@@ -22,7 +22,12 @@ export interface ModelSources {
 
 /** The model that ships: nothing is sent anywhere, and nothing is paid. */
 const rehearsal = "rehearsal";
-const rehearsalInfo = { contextWindow: 200_000, maxOutput: 16_384, vision: true, thinking: "levels" } as const;
+const rehearsalInfo = {
+  contextWindow: 200_000,
+  maxOutput: 16_384,
+  vision: true,
+  thinking: "levels",
+} as const;
 
 /** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
 export function createModels(sources: ModelSources): ModelPort {
@@ -47,8 +52,21 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
   const info = { ...known, ...present({ contextWindow, maxOutput, vision }) };
   const sight = info.vision === false ? { images: null } : {};
   const policy = resolveTranscriptPolicy({ ...ref, api, overrides: { ...sight, ...settings.overrides } });
-  const price = settings.price ?? priceOf(provider, model);
-  return { provider, model, policy, info, price, open: async () => given ?? (await opened(sources, ref, settings)) };
+  const price = priceFor(settings, priceOf(provider, model));
+  return {
+    provider,
+    model,
+    policy,
+    info,
+    price,
+    open: async () => given ?? (await opened(sources, ref, settings)),
+  };
+}
+
+/** What is configured goes before what is known; without both sides there is no price. */
+function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
+  const { input, output, ...rest } = { ...known, ...present(price) };
+  return input === undefined || output === undefined ? null : { input, output, ...rest };
 }
 
 function rehearsed(ref: ModelRef, given: LanguageModelV4 | undefined): TurnModel {
@@ -73,7 +91,10 @@ async function opened(
   const apiKey = provider?.apiKey ?? keyFrom(env, ref.provider);
   const { baseUrl, type, api } = settings;
   const headers = provider === undefined ? undefined : { ...provider.headers };
-  return openModel({ ...ref, ...present({ api: ref.api ?? api }) }, { ...present({ apiKey, baseUrl, headers }), type });
+  return openModel(
+    { ...ref, ...present({ api: ref.api ?? api }) },
+    { ...present({ apiKey, baseUrl, headers }), type },
+  );
 }
 
 function keyFrom(env: Environment, provider: string): string | null {

@@ -81,12 +81,10 @@ export interface Turn {
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
   ): Promise<void>;
-  /** Frees the slot while a tool waits for other runs. */
-  whileWaiting: ToolCallContext["whileWaiting"];
-  /** Asks a person; `false`: no, or nobody answered in time. */
-  approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
   /** Frees the slot while a tool waits for other runs. Left out: the tool waits, and the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
+  /** Asks a person; `false`: no, or nobody answered in time. */
+  approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
   emit(event: TurnEvent): void;
 }

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { Claim, Outcome, Run } from "../../runs/contract.ts";
-import { lastMessageKind, recoveryActions } from "../../runs/recovery.ts";
+import { recoveryOf } from "../../runs/recovery.ts";
 import type { TurnEnd, TurnModel } from "../../runtimes/contract.ts";
 import { leaveTornCopies } from "../truncate-in-session.ts";
 import { bringArrivals, bringInput, promptOf } from "./bring-input.ts";
@@ -85,8 +85,7 @@ async function recovered(
   }
   await takeSteeredBefore(deps, place, run);
   const tail = await tailOf(deps, place);
-  const kind = lastMessageKind(tail, { maxAttempts: deps.settings.maxRetries + 1 });
-  const action = recoveryActions[kind];
+  const action = recoveryOf(tail, { wasWoken: false, mostAttempts: deps.settings.maxRetries + 1 });
   deps.emit({
     type: "run.recovered",
     at: deps.clock.now(),

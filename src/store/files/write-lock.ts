@@ -1,19 +1,13 @@
-import { readFileSync, readlinkSync } from "node:fs";
-import { hostname } from "node:os";
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Disk } from "./disk.ts";
 import { appendWhole, isThere, readWhole } from "./disk-files.ts";
+import type { ProcessIdentity } from "./process-identity.ts";
+import { isGone, thisProcess } from "./process-identity.ts";
 
 /** Who holds a lock: enough to tell, from another process, whether it is still alive. */
-export interface LockHolder {
-  readonly pid: number;
-  /** When that process started, in the kernel's own count; a pid used again has another. `null`: not known here. */
-  readonly started: string | null;
-  /** The host, and its pid namespace: pids of another container mean nothing here. */
-  readonly host: string;
-  readonly bootId: string | null;
+export interface LockHolder extends ProcessIdentity {
   readonly token: string;
   readonly createdAt: number;
 }
@@ -140,7 +134,7 @@ export class WriteLock {
   #create(alone: LockSettings["exclusively"] = this.#settings.exclusively): boolean {
     const { disk, clock, newToken } = this.#settings;
     const token = newToken();
-    const holder: LockHolder = { ...self(), token, createdAt: clock.now() };
+    const holder: LockHolder = { ...thisProcess(), token, createdAt: clock.now() };
     const temporary = `${this.#path}.${token}`;
     try {
       const file = disk.create(temporary);
@@ -219,16 +213,13 @@ export class WriteLock {
   }
 
   #isStale(holder: LockHolder): boolean {
-    const me = self();
+    const me = thisProcess();
     // It appears whole or not at all: an empty one is what a power cut left of it.
     if (holder === unreadable) return true;
     if (holder.host !== me.host) {
       return this.#age() > foreignStaleMs;
     }
-    if (holder.bootId !== null && me.bootId !== null && holder.bootId !== me.bootId) return true;
-    if (!isAlive(holder.pid)) return true;
-    const started = startOf(holder.pid);
-    return holder.started !== null && started !== null && started !== holder.started;
+    return isGone(holder);
   }
 
   #age(): number {
@@ -283,18 +274,6 @@ function isReleased(lock: WriteLock): boolean {
   return quietly(() => lock.release());
 }
 
-let identity: Pick<LockHolder, "pid" | "started" | "host" | "bootId"> | undefined;
-
-function self(): Pick<LockHolder, "pid" | "started" | "host" | "bootId"> {
-  identity ??= {
-    pid: process.pid,
-    started: startOf(process.pid),
-    host: [hostname(), linkOf("/proc/self/ns/pid")].filter(Boolean).join(" "),
-    bootId: textOf("/proc/sys/kernel/random/boot_id"),
-  };
-  return identity;
-}
-
 function isHolder(value: unknown): value is LockHolder {
   return (
     isRecord(value) &&
@@ -303,42 +282,4 @@ function isHolder(value: unknown): value is LockHolder {
     typeof value.token === "string" &&
     typeof value.createdAt === "number"
   );
-}
-
-function isAlive(pid: number): boolean {
-  // A zombie answers to signals, but writes no more.
-  if (/^[ZX]$/.test(statOf(pid)?.[0] ?? "")) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
-}
-
-/** Field 22 of /proc/<pid>/stat. */
-function startOf(pid: number): string | null {
-  return statOf(pid)?.[19] ?? null;
-}
-
-/** The fields of /proc/<pid>/stat from the third on; the name in the second may hold blanks and brackets. */
-function statOf(pid: number): string[] | null {
-  const stat = textOf(`/proc/${pid}/stat`);
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? null;
-}
-
-function linkOf(path: string): string | null {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return null; // not on this system
-  }
-}
-
-function textOf(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return null; // not on this system, or the process is gone
-  }
 }

@@ -1,0 +1,149 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { EventBus, SkeinEvent } from "../../core/events.ts";
+import type {
+  Approval,
+  BudgetFigures,
+  OutboxRow,
+  OutboxState,
+  OutboxStore,
+  Run,
+  RunQuery,
+  RunState,
+  RunStore,
+} from "../../runs/contract.ts";
+import type { Store } from "../../store/contract.ts";
+import type { HookRegistry } from "../hooks.ts";
+import type { RuntimeContext } from "../runtime-context.ts";
+import type { HandleDeps } from "./session-handle.ts";
+import { SessionHandle } from "./session-handle.ts";
+
+export interface SkeinParts {
+  readonly store: Store;
+  readonly runs: RunStore;
+  readonly outbox: OutboxStore;
+  readonly bus: EventBus;
+  readonly hooks: HookRegistry;
+  readonly handles: HandleDeps;
+  /** There may be something to send. */
+  wakeOutbox(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Sessions that answer: the library's own handle on everything.
+ *
+ * @example
+ * ```ts
+ * import { createSkein, defineAgent } from "skein";
+ * const skein = await createSkein({ dir: ".skein", agents: [defineAgent({ id: "main" })] });
+ * const { reply } = await skein.session({ userId: "alice" }).send("Plan three days in Kyoto").result;
+ * await skein.close();
+ * ```
+ */
+export class Skein {
+  readonly #parts: SkeinParts;
+
+  constructor(parts: SkeinParts) {
+    this.#parts = parts;
+  }
+
+  /** Where everything is kept. */
+  get store(): Store {
+    return this.#parts.store;
+  }
+
+  /** Called at certain moments of every run. */
+  get hooks(): HookRegistry {
+    return this.#parts.hooks;
+  }
+
+  /** A session by its user, agent, key or id. Nothing is made until something is said to it. */
+  session(context: RuntimeContext = {}): SessionHandle {
+    return new SessionHandle(this.#parts.handles, context);
+  }
+
+  /** Everything that happens in this process. Returns a function that ends it. */
+  subscribe(listener: (event: SkeinEvent) => void): () => void {
+    return this.#parts.bus.subscribe(listener);
+  }
+
+  /** `null`: there is no such run, or it is another user's. */
+  run(runId: string, userId?: string | null): Promise<Run | null> {
+    return this.#parts.runs.get(runId, userId);
+  }
+
+  /** Newest first. */
+  runs(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
+    return this.#parts.runs.list(query, userId);
+  }
+
+  /** The state that it has then. */
+  async abort(runId: string, userId?: string | null): Promise<RunState> {
+    if ((await this.run(runId, userId)) === null) throw noSuchRun(runId);
+    return (await this.#parts.handles.abort(runId)) as RunState;
+  }
+
+  /** What one request and all that it set off has come to. */
+  budget(rootId: string): Promise<BudgetFigures | null> {
+    return this.#parts.runs.budget(rootId);
+  }
+
+  /** Tool calls that wait for somebody's word. */
+  approvals(userId?: string | null): Promise<readonly Approval[]> {
+    return this.#parts.runs.approvals({ open: true }, userId);
+  }
+
+  /** The first answer stands. */
+  async resolveApproval(
+    approvalId: string,
+    answer: "approved" | "denied",
+    by: string | null = null,
+    userId?: string | null,
+  ): Promise<Approval> {
+    const known = await this.#parts.runs.approval(approvalId);
+    const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
+    const resolved = isTheirs ? await this.#parts.runs.resolveApproval(approvalId, answer, by) : null;
+    if (resolved !== null) return resolved;
+    throw new SkeinError("not_found", {
+      what: "Approval",
+      name: approvalId,
+      advice: "See which are open with skein runs ls",
+    });
+  }
+
+  /** Messages on their way to channels, newest first. */
+  outbox(
+    query: { readonly states?: readonly OutboxState[]; readonly limit?: number } = {},
+    userId?: string | null,
+  ): Promise<readonly OutboxRow[]> {
+    return this.#parts.outbox.list(query, userId);
+  }
+
+  /** Sends a dead letter again, or drops a message. */
+  async settleOutbox(outboxId: string, act: "retry" | "drop", userId?: string | null): Promise<OutboxRow> {
+    const known = await this.#parts.outbox.get(outboxId, userId);
+    const row = known === null ? null : await this.#parts.outbox[act](outboxId);
+    if (row === null) {
+      throw new SkeinError("not_found", {
+        what: "Message in the outbox",
+        name: outboxId,
+        advice: "See what is there with skein outbox",
+      });
+    }
+    this.#parts.wakeOutbox();
+    return row;
+  }
+
+  /** Lets runs come to a written state, and closes everything. What was not finished goes on at the next start. */
+  close(): Promise<void> {
+    return this.#parts.close();
+  }
+}
+
+function noSuchRun(runId: string): SkeinError {
+  return new SkeinError("not_found", {
+    what: "Run",
+    name: runId,
+    advice: "Ended runs are known for 30 days; see skein runs ls",
+  });
+}

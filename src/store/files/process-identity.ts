@@ -1,0 +1,72 @@
+import { readFileSync, readlinkSync } from "node:fs";
+import { hostname } from "node:os";
+
+/** A process: enough to tell, from another one, whether it is still alive. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** When that process started, in the kernel's own count; a pid used again has another. `null`: not known here. */
+  readonly started: string | null;
+  /** The host, and its pid namespace: pids of another container mean nothing here. */
+  readonly host: string;
+  readonly bootId: string | null;
+}
+
+let identity: ProcessIdentity | undefined;
+
+export function thisProcess(): ProcessIdentity {
+  identity ??= {
+    pid: process.pid,
+    started: startOf(process.pid),
+    host: [hostname(), linkOf("/proc/self/ns/pid")].filter(Boolean).join(" "),
+    bootId: textOf("/proc/sys/kernel/random/boot_id"),
+  };
+  return identity;
+}
+
+/** Whether a process of this host is known to be dead; of another host nobody knows. */
+export function isGone({ pid, started, host, bootId }: ProcessIdentity): boolean {
+  const me = thisProcess();
+  if (host !== me.host) return false;
+  if (bootId !== null && me.bootId !== null && bootId !== me.bootId) return true;
+  if (!isAlive(pid)) return true;
+  const now = startOf(pid);
+  return started !== null && now !== null && now !== started;
+}
+
+function isAlive(pid: number): boolean {
+  // A zombie answers to signals, but writes no more.
+  if (/^[ZX]$/.test(statOf(pid)?.[0] ?? "")) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+/** Field 22 of /proc/<pid>/stat. */
+function startOf(pid: number): string | null {
+  return statOf(pid)?.[19] ?? null;
+}
+
+/** The fields of /proc/<pid>/stat from the third on; the name in the second may hold blanks and brackets. */
+function statOf(pid: number): string[] | null {
+  const stat = textOf(`/proc/${pid}/stat`);
+  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ") ?? null;
+}
+
+function linkOf(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null; // not on this system
+  }
+}
+
+function textOf(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch {
+    return null; // not on this system, or the process is gone
+  }
+}
