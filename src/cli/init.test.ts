@@ -146,7 +146,7 @@ describe("what init finds", () => {
       join(folder, ".env"),
       "ANTHROPIC_API_KEY=hunter2\nOPENAI_API_KEY=hunter2\nGOOGLE_GENERATIVE_AI_API_KEY=' '\nGEMINI_API_KEY=hunter2\n",
     );
-    const { keys, model } = await initJson([], { ANTHROPIC_API_KEY: " ", GEMINI_API_KEY: "hunter2" });
+    const { keys, model } = await initJson([], { ANTHROPIC_API_KEY: "", GEMINI_API_KEY: "hunter2" });
     expect(keys).toEqual([
       { provider: "openai", variable: "OPENAI_API_KEY", from: ".env" },
       { provider: "google", variable: "GEMINI_API_KEY", from: "environment" },
