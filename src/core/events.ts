@@ -1,4 +1,5 @@
 import type { Entry } from "./entries.ts";
+import type { Usage } from "./messages.ts";
 
 /** Everything that happens, on one bus: gateway, console, command line and telemetry read the same. */
 
@@ -14,8 +15,32 @@ export interface EventAbout {
 export type RunEnd = "ok" | "error" | "timeout" | "aborted" | "merged";
 
 interface Kinds {
-  "run.queued": { readonly lane: string; readonly kind: string };
-  "run.started": { readonly attempt: number; readonly model: string | null };
+  "run.queued": {
+    readonly lane: string;
+    readonly kind: string;
+    /** The run that set it off: a send or a spawn. */
+    readonly startedBy?: string;
+  };
+  "run.started": {
+    readonly attempt: number;
+    readonly model: string | null;
+    readonly startedBy?: string;
+    /** Left out: that of the key. */
+    readonly agentId?: string;
+  };
+  /** A request goes out to a model, or its answer is there; with a code, it failed. */
+  "run.step": {
+    readonly phase: "asked" | "answered";
+    /** Counted from 1 within the run. */
+    readonly step: number;
+    readonly provider: string;
+    readonly model: string;
+    /** Of an answer. */
+    readonly usage?: Usage;
+    readonly finishReason?: string;
+    readonly code?: string;
+    readonly error?: string;
+  };
   "run.delta": { readonly kind: "text" | "thinking"; readonly delta: string };
   "run.tool": {
     readonly phase: "call" | "result";

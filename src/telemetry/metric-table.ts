@@ -1,0 +1,66 @@
+/** Every metric of ours: its kind, its labels and what it counts. `docs/observability.md` lists them, held by a test. */
+
+export interface MetricRow {
+  readonly kind: "counter" | "gauge" | "histogram";
+  readonly labels: readonly string[];
+  readonly help: string;
+  /** Of a histogram, in seconds. */
+  readonly buckets?: readonly number[];
+}
+
+const short = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+const long = [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600];
+
+export const metricTable = {
+  skein_runs_total: { kind: "counter", labels: ["state", "lane"], help: "Runs that have ended" },
+  skein_runs_open: { kind: "gauge", labels: ["state"], help: "Runs that have not ended" },
+  skein_run_duration_seconds: {
+    kind: "histogram",
+    labels: ["state"],
+    help: "From the first start of a run to its end, waits and sleep included",
+    buckets: long,
+  },
+  skein_run_queue_seconds: {
+    kind: "histogram",
+    labels: ["lane"],
+    help: "From accepted input to the first start of its run",
+    buckets: short,
+  },
+  skein_model_calls_total: {
+    kind: "counter",
+    labels: ["provider", "model", "outcome"],
+    help: "Requests to models",
+  },
+  skein_model_tokens_total: {
+    kind: "counter",
+    labels: ["provider", "model", "type"],
+    help: "Tokens as the providers count them",
+  },
+  skein_cost_usd_total: { kind: "counter", labels: [], help: "What answers cost, where the price is known" },
+  skein_model_retries_total: {
+    kind: "counter",
+    labels: ["code"],
+    help: "Failed requests that were made again",
+  },
+  skein_tool_calls_total: {
+    kind: "counter",
+    labels: ["tool", "outcome"],
+    help: "Tool calls that have ended",
+  },
+  skein_tool_duration_seconds: { kind: "histogram", labels: ["tool"], help: "Tool calls", buckets: short },
+  skein_compactions_total: {
+    kind: "counter",
+    labels: ["outcome"],
+    help: "Measures to make room in a context",
+  },
+  skein_entries_appended_total: { kind: "counter", labels: [], help: "Entries written into sessions" },
+  skein_outbox_total: { kind: "counter", labels: ["state"], help: "What became of messages to channels" },
+  skein_outbox_waiting: { kind: "gauge", labels: [], help: "Messages that a channel has not taken yet" },
+  skein_approvals_total: { kind: "counter", labels: ["answer"], help: "Approvals that were answered" },
+} as const satisfies Record<string, MetricRow>;
+
+export type MetricName = keyof typeof metricTable;
+export type LabelsOf<N extends MetricName> = Record<(typeof metricTable)[N]["labels"][number], string>;
+export type NamesOf<K extends MetricRow["kind"]> = {
+  [N in MetricName]: (typeof metricTable)[N]["kind"] extends K ? N : never;
+}[MetricName];

@@ -1,0 +1,148 @@
+import type { TracerProvider } from "@opentelemetry/api";
+import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
+import { thrownText } from "../core/text.ts";
+import { SpanWatcher } from "./spans.ts";
+import type { Watcher } from "./watch.ts";
+
+export interface TracingSettings {
+  /** Where an OpenTelemetry collector listens, `http://localhost:4318`; `null`: none of our own. */
+  readonly otlp: string | null;
+  readonly serviceName?: string;
+  readonly userIds?: boolean;
+  readonly clock?: Clock;
+  /** How long `close` waits for the collector; by default 5,000. */
+  readonly closeMs?: number;
+}
+
+/** Spans of everything on the bus. */
+export interface Tracing extends Watcher {
+  /** Sends what is done; rejects where it could not be sent. */
+  flush(): Promise<void>;
+  /** Ends what is open, sends it and stops, but waits no longer than the bound. */
+  close(): Promise<void>;
+}
+
+interface Sender {
+  readonly provider: TracerProvider;
+  flush(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** The optional packages, loaded once spans are sent. */
+export interface TracingPackages {
+  readonly sdk: typeof import("@opentelemetry/sdk-trace-base");
+  readonly exporter: typeof import("@opentelemetry/exporter-trace-otlp-http");
+  readonly resources: typeof import("@opentelemetry/resources");
+}
+
+const packages = [
+  "@opentelemetry/sdk-trace-base",
+  "@opentelemetry/exporter-trace-otlp-http",
+  "@opentelemetry/resources",
+];
+const scope = "skein";
+const defaultCloseMs = 5000;
+
+/**
+ * `null`: off, and then no package is loaded. With an address the spans go there; without one, to the tracer provider
+ * that the program itself has registered. `invalid_config` for an address that is none, and where the packages that
+ * send spans are not installed.
+ */
+export async function setUpTracing(
+  settings: TracingSettings,
+  load: () => Promise<TracingPackages> = loadPackages,
+): Promise<Tracing | null> {
+  if (settings.otlp === null && !isProviderRegistered()) return null;
+  const sender = settings.otlp === null ? null : await openSender(settings.otlp, settings, load);
+  const api = await import("@opentelemetry/api");
+  const provider = sender?.provider ?? api.trace.getTracerProvider();
+  const spans = new SpanWatcher({
+    api,
+    tracer: provider.getTracer(scope),
+    clock: settings.clock ?? systemClock,
+    userIds: settings.userIds ?? false,
+  });
+  let closed: Promise<void> | null = null;
+  const close = () => {
+    spans.close();
+    return sender === null ? Promise.resolve() : within(sender.stop(), settings.closeMs ?? defaultCloseMs);
+  };
+  return {
+    onEvent: spans.onEvent,
+    flush: async () => sender?.flush(),
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
+
+/** Looked for where the API keeps it, so that asking loads nothing. */
+function isProviderRegistered(): boolean {
+  const api: unknown = Reflect.get(globalThis, Symbol.for("opentelemetry.js.api.1"));
+  return typeof api === "object" && api !== null && Reflect.get(api, "trace") !== undefined;
+}
+
+async function openSender(
+  otlp: string,
+  settings: TracingSettings,
+  load: () => Promise<TracingPackages>,
+): Promise<Sender> {
+  const url = addressOf(otlp);
+  const { sdk, exporter, resources } = await loaded(load);
+  const timeoutMillis = settings.closeMs ?? defaultCloseMs;
+  const processor = new sdk.BatchSpanProcessor(new exporter.OTLPTraceExporter({ url, timeoutMillis }));
+  const provider = new sdk.BasicTracerProvider({
+    resource: resources
+      .defaultResource()
+      .merge(resources.resourceFromAttributes({ "service.name": settings.serviceName ?? scope })),
+    spanProcessors: [processor],
+  });
+  return { provider, flush: () => processor.forceFlush(), stop: () => provider.shutdown() };
+}
+
+/** An address without a path is that of the collector, whose traces have a path of their own. */
+function addressOf(otlp: string): string {
+  const url = URL.parse(otlp);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw notValid("telemetry.otlp is not an address that begins with http:// or https://", "telemetry.otlp");
+  }
+  if (url.pathname === "/") url.pathname = "/v1/traces";
+  return url.href;
+}
+
+async function loaded(load: () => Promise<TracingPackages>): Promise<TracingPackages> {
+  try {
+    return await load();
+  } catch (error) {
+    throw notValid(
+      `telemetry.otlp is set, but the packages that send spans cannot be loaded (${thrownText(error)})`,
+      `it by leaving telemetry.otlp out, or run: npm install ${packages.join(" ")}`,
+    );
+  }
+}
+
+function notValid(problem: string, places: string): SkeinError {
+  return new SkeinError("invalid_config", { problem, others: "", places });
+}
+
+async function loadPackages(): Promise<TracingPackages> {
+  const [sdk, exporter, resources] = await Promise.all([
+    import("@opentelemetry/sdk-trace-base"),
+    import("@opentelemetry/exporter-trace-otlp-http"),
+    import("@opentelemetry/resources"),
+  ]);
+  return { sdk, exporter, resources };
+}
+
+/** A collector that is away may not hold up an end: what it did not take is lost. */
+async function within(work: Promise<void>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const bound = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([work.catch(() => undefined), bound]);
+  clearTimeout(timer);
+}

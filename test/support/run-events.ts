@@ -1,0 +1,23 @@
+import type { SkeinEvent, SkeinEventType } from "../../src/core/events.ts";
+
+type Extra<T extends SkeinEventType> = Omit<
+  SkeinEvent<T>,
+  "type" | "at" | "userId" | "sessionKey" | "sessionId" | "runId"
+>;
+
+/** A moment that tests count from. */
+export const start = Date.UTC(2026, 0, 1, 12);
+
+/** Events of one run, `at` counted in milliseconds from the start. */
+export function eventsOf(runId: string, about: { userId?: string | null; sessionKey?: string } = {}) {
+  return <T extends SkeinEventType>(type: T, at: number, extra: Extra<T>): SkeinEvent =>
+    ({
+      type,
+      at: start + at,
+      userId: about.userId ?? null,
+      sessionKey: about.sessionKey ?? "agent:main:main",
+      sessionId: "s1",
+      runId,
+      ...extra,
+    }) as unknown as SkeinEvent;
+}
