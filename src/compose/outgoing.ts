@@ -1,0 +1,49 @@
+import { DeliveryError } from "../channels/delivery-error.ts";
+import type { Channel } from "../channels/contract.ts";
+import type { SendPolicy } from "../channels/send-policy.ts";
+import { decideSend } from "../channels/send-policy.ts";
+import { present } from "../core/present.ts";
+import type { OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
+import { runSession } from "../sessions/skein/accept-input.ts";
+import type { SessionRecord } from "../store/contract.ts";
+
+/** What leaves for channels, and how it gets there. */
+export class Outgoing {
+  readonly #channels: ReadonlyMap<string, Channel>;
+  readonly #policy: SendPolicy;
+
+  constructor(channels: ReadonlyMap<string, Channel>, policy: SendPolicy) {
+    this.#channels = channels;
+    this.#policy = policy;
+  }
+
+  /** The row that goes with the end of a run; none where nobody is to be told, or may be. */
+  of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
+    const { deliverTo: target } = run.options;
+    if (target === undefined || reply.trim() === "") return [];
+    const { action } = decideSend(this.#policy, {
+      sessionKey: session.key,
+      channel: target.channel,
+      ...present({ override: session.meta.sendPolicy }),
+    });
+    if (action === "deny") return [];
+    const { runId } = run;
+    return [{ session: runSession(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
+  }
+
+  async deliver(row: OutboxRow, signal: AbortSignal): Promise<unknown> {
+    const { session, target, text, idempotencyKey, runId } = row;
+    const channel = this.#channels.get(target.channel);
+    if (channel === undefined) throw unreachable(target.channel, target.to);
+    const { key: sessionKey, userId, agentId } = session;
+    return channel.deliver({ text, idempotencyKey, sessionKey, runId, userId, agentId, signal }, target);
+  }
+}
+
+function unreachable(channel: string, to: string | undefined): DeliveryError {
+  const problem =
+    channel === "session"
+      ? `the session ${to ?? ""} is gone, and there is none that spawned it`
+      : `there is no channel named ${channel}`;
+  return new DeliveryError(problem, { permanent: true });
+}

@@ -1,0 +1,173 @@
+import type { Tool as McpTool } from "@modelcontextprotocol/client";
+import type { Clock } from "../../core/clock.ts";
+import { escapeToLine, thrownText } from "../../core/text.ts";
+import type { ToolOutput } from "../contract.ts";
+import type { McpServerConfig } from "./config.ts";
+import type { Connection, ConnectionOptions } from "./connection.ts";
+import { connect } from "./connection.ts";
+import { mcpOutput } from "./output.ts";
+
+const defaultTimeoutMs = 60_000;
+const firstWaitMs = 1000;
+const longestWaitMs = 60_000;
+
+export type McpServerOptions = Omit<ConnectionOptions, "closing"> & { readonly clock: Clock };
+
+/**
+ * A server of the configuration, whether it runs or not: started at its first use, shared by all runs, started again at
+ * the next use after it died. Failures one after the other make the next attempt wait longer, up to a minute.
+ */
+export class McpServer {
+  readonly #config: McpServerConfig;
+  readonly #options: McpServerOptions;
+  readonly #closing = new AbortController();
+  readonly #closings = new Set<Promise<void>>();
+  #opening: Promise<Connection> | null = null;
+  #connection: Connection | null = null;
+  #failures = 0;
+  #retryAt = 0;
+  #lastProblem = "";
+
+  constructor(config: McpServerConfig, options: McpServerOptions) {
+    this.#config = config;
+    this.#options = options;
+  }
+
+  /** Throws with what is wrong, for people. */
+  async tools(): Promise<readonly McpTool[]> {
+    const connection = await this.#open();
+    try {
+      return await connection.tools();
+    } catch (error) {
+      throw new Error(this.#lost(connection, error));
+    }
+  }
+
+  /** A server that is dead, silent or confused is a failed result; only an abort is thrown. */
+  async call(
+    tool: string,
+    args: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<ToolOutput> {
+    signal.throwIfAborted();
+    const timeoutMs = this.#config.timeoutMs ?? defaultTimeoutMs;
+    let connection: Connection | null = null;
+    try {
+      connection = await orAborted(this.#open(), signal);
+      const result = await connection.call(tool, args, { signal, timeoutMs });
+      this.#failures = 0;
+      return mcpOutput(result);
+    } catch (error) {
+      signal.throwIfAborted();
+      return failure(
+        connection === null ? thrownText(error) : this.#callProblem(connection, error, timeoutMs),
+      );
+    }
+  }
+
+  /** Resolves when no process of this server is left. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("it is closed"));
+    const opening = this.#opening;
+    if (opening !== null) await opening.catch((error) => thrownText(error));
+    if (this.#connection !== null) this.#discard(this.#connection);
+    await Promise.all(this.#closings);
+  }
+
+  async #open(): Promise<Connection> {
+    this.#closing.signal.throwIfAborted();
+    if (this.#connection !== null) return this.#connection;
+    this.#opening ??= this.#start().finally(() => {
+      this.#opening = null;
+    });
+    return await this.#opening;
+  }
+
+  async #start(): Promise<Connection> {
+    const wait = this.#retryAt - this.#options.clock.now();
+    if (wait > 0) throw new Error(`${this.#lastProblem}; it is tried again in ${Math.ceil(wait / 1000)} s`);
+    let account = "";
+    try {
+      const options = { ...this.#options, closing: this.#closing.signal };
+      const connection = await connect(this.#config, options, (half) => {
+        account = half.account();
+        this.#discard(half);
+      });
+      connection.onEnd(() => this.#ended(connection));
+      this.#connection = connection;
+      return connection;
+    } catch (error) {
+      const problem = `it could not be started: ${startProblem(error, this.#options.startTimeoutMs)}`;
+      this.#failed([problem, ...(account === "" ? [] : [account])].join("; "), false);
+      throw new Error(this.#lastProblem);
+    }
+  }
+
+  /** Errors that the server itself answered leave the connection as it is; after all others it is not to be trusted. */
+  #callProblem(connection: Connection, error: unknown, timeoutMs: number): string {
+    const { code } = error as { readonly code?: unknown };
+    if (code === "REQUEST_TIMEOUT") return `it did not answer within ${timeoutMs / 1000} s`;
+    // An error of JSON-RPC has a number, all others a word.
+    if (typeof code === "number") return thrownText(error);
+    return this.#lost(connection, error);
+  }
+
+  #lost(connection: Connection, error: unknown): string {
+    const account = connection.account();
+    const problem = [
+      `the connection was lost: ${thrownText(error)}`,
+      ...(account === "" ? [] : [account]),
+    ].join("; ");
+    if (this.#connection === connection) {
+      this.#discard(connection);
+      this.#failed(problem, true);
+    }
+    return problem;
+  }
+
+  #ended(connection: Connection): void {
+    if (this.#connection !== connection) return;
+    this.#discard(connection);
+    this.#failed(`it ended by itself; ${connection.account()}`, true);
+  }
+
+  /** One that worked is started again at once the first time. */
+  #failed(problem: string, worked: boolean): void {
+    this.#lastProblem = escapeToLine(problem);
+    this.#failures++;
+    const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** (this.#failures - 1));
+    this.#retryAt = worked && this.#failures === 1 ? 0 : this.#options.clock.now() + wait;
+  }
+
+  #discard(connection: Connection): void {
+    if (this.#connection === connection) this.#connection = null;
+    const closing: Promise<void> = connection
+      .close()
+      .catch((error) => void thrownText(error))
+      .finally(() => this.#closings.delete(closing));
+    this.#closings.add(closing);
+  }
+}
+
+function startProblem(error: unknown, startTimeoutMs: number): string {
+  const isTimeout = (error as { readonly code?: unknown }).code === "REQUEST_TIMEOUT";
+  return isTimeout || (error instanceof Error && error.name === "TimeoutError")
+    ? `it did not answer within ${startTimeoutMs / 1000} s`
+    : thrownText(error);
+}
+
+function failure(problem: string): ToolOutput {
+  return { content: [{ type: "text", text: `The tool's server failed: ${problem}.` }], isError: true };
+}
+
+/** A promise that is left behind when the signal is aborted. */
+async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const listener = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", listener, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", listener);
+  }
+}

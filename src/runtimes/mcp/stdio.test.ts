@@ -1,0 +1,242 @@
+import { once } from "node:events";
+import { realpathSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, test } from "vitest";
+import { pixel } from "../../../test/support/mcp-tools.ts";
+import type { ToolCallContext } from "../contract.ts";
+import type { McpCommand } from "./config.ts";
+import type { McpDeps, McpTools } from "./open-servers.ts";
+import { openMcpServers } from "./open-servers.ts";
+
+const program = fileURLToPath(new URL("../../../test/support/mcp-stdio.ts", import.meta.url));
+const command = (mode: string, more: Partial<McpCommand> = {}): McpCommand => ({
+  command: process.execPath,
+  args: [program, mode],
+  ...more,
+});
+
+const open: McpTools[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((each) => each.close()));
+});
+
+async function serving(mode: string, more: Partial<McpCommand> = {}, deps: McpDeps = {}) {
+  const servers = await openMcpServers({ t: command(mode, more) }, deps);
+  open.push(servers);
+  return servers;
+}
+
+const call = (signal = new AbortController().signal) => ({ signal }) as ToolCallContext;
+
+async function use(servers: McpTools, name: string, args: object = {}, signal?: AbortSignal) {
+  const { tools, diagnostics } = await servers.tools();
+  const tool = tools.find((each) => each.name === `t__${name}`);
+  if (tool === undefined) throw new Error(`no ${name}: ${JSON.stringify(diagnostics)}`);
+  return await tool.execute(args, call(signal));
+}
+
+async function textOf(servers: McpTools, name: string, args: object = {}): Promise<string> {
+  const [block] = (await use(servers, name, args)).content;
+  return block?.type === "text" ? block.text : "";
+}
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+describe("tools of a child process", () => {
+  test("[MCT3] they are listed with name, description, schema, groups and replay", async () => {
+    const { tools, diagnostics } = await (await serving("tools")).tools();
+    expect(diagnostics).toEqual([]);
+    expect(tools.find(({ name }) => name === "t__echo")).toMatchObject({
+      description: "Says it again.",
+      inputSchema: { type: "object", properties: { say: { type: "string" } } },
+      replay: "safe",
+      groups: ["group:mcp", "group:mcp:t"],
+    });
+    const pid = tools.find(({ name }) => name === "t__pid");
+    expect(pid).toMatchObject({ description: "pid", replay: "never" });
+    expect(pid?.inputSchema).toEqual({ type: "object", properties: {} });
+  });
+
+  test("[MCT3] a hundred tools come in pages; a list without an end, or a name twice, is told", async () => {
+    const { tools } = await (await serving("pages")).tools();
+    expect(tools.map(({ name }) => name)).toEqual(
+      Array.from({ length: 100 }, (_, index) => `t__tool${index}`),
+    );
+    const circle = await (await serving("circle")).tools();
+    expect(circle).toMatchObject({ tools: [], diagnostics: [{ note: expect.stringContaining("circle") }] });
+    const twice = await (await serving("twice")).tools();
+    expect(twice.tools).toHaveLength(1);
+    expect(twice.diagnostics).toMatchObject([{ code: "mcp_tool_left_out", server: "t" }]);
+  });
+
+  test("[MCT3] a list that has changed is asked for again", async () => {
+    const servers = await serving("tools");
+    const before = (await servers.tools()).tools.length;
+    await use(servers, "grow");
+    expect((await servers.tools()).tools).toHaveLength(before + 1);
+    expect(await textOf(servers, "grown")).toBe("new");
+  });
+
+  test("[MCT4] text, image, structure, failure and refusal arrive", async () => {
+    const servers = await serving("tools");
+    expect(await use(servers, "echo", { say: "hello" })).toEqual({
+      content: [{ type: "text", text: "hello" }],
+    });
+    expect(await use(servers, "picture")).toEqual({
+      content: [{ type: "image", data: pixel, mimeType: "image/png" }],
+    });
+    expect(await textOf(servers, "structured")).toBe('{"degrees":21}');
+    expect(await use(servers, "fails")).toMatchObject({
+      isError: true,
+      content: [{ text: "the disk is full" }],
+    });
+    const pid = await textOf(servers, "pid");
+    expect(await use(servers, "refuses")).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("say is missing") }],
+    });
+    expect(await textOf(servers, "pid")).toBe(pid);
+  });
+
+  test("[MCT4] an abort is told to the server", async () => {
+    const servers = await serving("tools");
+    const aborting = new AbortController();
+    const pending = use(servers, "wait", {}, aborting.signal);
+    const outcome = pending.catch((error: unknown) => error);
+    while (JSON.parse(await textOf(servers, "counts")).waiting === 0);
+    const reason = new Error("enough");
+    aborting.abort(reason);
+    expect(await outcome).toBe(reason);
+    expect(JSON.parse(await textOf(servers, "counts"))).toEqual({ waiting: 1, cancelled: 1 });
+    await expect(use(servers, "echo", {}, AbortSignal.abort(reason))).rejects.toBe(reason);
+  });
+
+  test("[MCT4] a call that takes too long is a failed result", async () => {
+    expect(await use(await serving("tools", { timeoutMs: 300 }), "wait")).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("did not answer within 0.3 s") }],
+    });
+  });
+
+  test("[MCT5] one process for all, started at the first use, with PATH, HOME, LANG and its own environment", async () => {
+    const env = { PATH: "/bin", HOME: "/nowhere", LANG: "C", OPENAI_API_KEY: "hidden" };
+    const servers = await serving("tools", { env: { OWN: "1" }, cwd: tmpdir() }, { env });
+    const [one, two] = await Promise.all([textOf(servers, "pid"), textOf(servers, "pid")]);
+    expect(one).toBe(two);
+    expect(await textOf(servers, "cwd")).toBe(realpathSync(tmpdir()));
+    const { __CF_USER_TEXT_ENCODING: _, ...given } = JSON.parse(await textOf(servers, "env"));
+    expect(given).toEqual({ PATH: "/bin", HOME: "/nowhere", LANG: "C", OWN: "1" });
+  });
+
+  test("[MCT5] sampling is refused", async () => {
+    expect(await textOf(await serving("tools"), "ask")).toMatch(/Method not found/);
+  });
+});
+
+describe("a process that is no good", () => {
+  const shell = (script: string): McpCommand => ({ command: "/bin/sh", args: ["-c", script] });
+  test.each<[string, McpCommand, McpDeps, RegExp]>([
+    ["is not there", { command: "/no/such/program" }, {}, /ENOENT/],
+    ["exits at once", command("exits"), {}, /ended with code 7.*no licence/],
+    ["writes a line without end", command("endless"), {}, /a line of more than/],
+    [
+      "is silent",
+      shell("echo loading >&2; exec sleep 600"),
+      { startTimeoutMs: 1000 },
+      /did not answer within 1 s.*its stderr ends: loading/,
+    ],
+    [
+      "speaks garbage",
+      shell("echo Welcome!; echo '{}'; exec sleep 600"),
+      { startTimeoutMs: 1000 },
+      /did not answer within 1 s.*no message: Welcome!/,
+    ],
+  ])("[MCT6] one that %s is left out, and a diagnostic says why", async (_, config, deps, why) => {
+    const servers = await openMcpServers({ bad: config }, deps);
+    open.push(servers);
+    const { tools, diagnostics } = await servers.tools();
+    expect(tools).toEqual([]);
+    expect(diagnostics).toMatchObject([{ code: "mcp_server_unavailable", server: "bad" }]);
+    expect(diagnostics[0]?.note).toMatch(why);
+  });
+
+  test("[MCT6] the other servers are there", async () => {
+    const servers = await openMcpServers({ bad: command("exits"), t: command("tools") });
+    open.push(servers);
+    const { tools, diagnostics } = await servers.tools();
+    expect(diagnostics).toHaveLength(1);
+    expect(tools.length).toBeGreaterThan(5);
+  });
+
+  test("[MCT6] a name that is not configured is told", async () => {
+    const { diagnostics } = await (await serving("tools")).tools(["other"]);
+    expect(diagnostics).toMatchObject([
+      { server: "other", note: expect.stringContaining("not in the configuration") },
+    ]);
+  });
+
+  test("[MCT7] a crash in mid-call is a failed result that says why, and the next use starts it again", async () => {
+    const servers = await serving("tools");
+    const pid = Number(await textOf(servers, "pid"));
+    const waiting = use(servers, "wait");
+    const crashed = await use(servers, "crash");
+    expect(crashed).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringMatching(/ended with code 3.*out of memory/) }],
+    });
+    expect(await waiting).toMatchObject({ isError: true });
+    expect(Number(await textOf(servers, "pid"))).not.toBe(pid);
+  });
+
+  test("[MCT7] one that fails again and again is tried at longer and longer intervals", async () => {
+    let now = 0;
+    const servers = await serving("exits", {}, { clock: { now: () => now } });
+    const note = async () => (await servers.tools()).diagnostics[0]?.note ?? "";
+    expect(await note()).not.toMatch(/tried again/);
+    expect(await note()).toMatch(/code 7.*tried again in 1 s/);
+    now = 1000;
+    expect(await note()).not.toMatch(/tried again/);
+    now = 2000;
+    expect(await note()).toMatch(/tried again in 1 s/);
+  });
+});
+
+describe("close", () => {
+  test("[MCT8] ends the process, also one that will not go, and whatever it started", async () => {
+    const sockets = createServer();
+    sockets.listen(0, "127.0.0.1");
+    await once(sockets, "listening");
+    const { port } = sockets.address() as AddressInfo;
+    const servers = await serving("stubborn");
+    const pid = Number(await textOf(servers, "pid"));
+    const born = once(sockets, "connection");
+    await textOf(servers, "family", { port });
+    const [grandchild] = await born;
+    const gone = once(grandchild, "close");
+    grandchild.on("error", () => undefined);
+    await servers.close();
+    expect(isAlive(pid)).toBe(false);
+    await gone;
+    sockets.close();
+    const { diagnostics } = await servers.tools();
+    expect(diagnostics).toMatchObject([{ note: expect.stringContaining("it is closed") }]);
+  });
+
+  test("[MCT8] does not wait for a start, and is harmless where nothing runs", async () => {
+    const servers = await serving("silent", {}, { startTimeoutMs: 1_000_000 });
+    const asked = servers.tools();
+    await servers.close();
+    expect((await asked).tools).toEqual([]);
+    await servers.close();
+    await (await serving("tools")).close();
+  });
+});
