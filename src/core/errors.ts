@@ -45,6 +45,11 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "{advice}.",
   },
+  unauthorized: {
+    status: 401,
+    text: "{problem}.",
+    remedy: "{advice}.",
+  },
   forbidden: {
     status: 403,
     text: "{problem}.",
@@ -100,10 +105,20 @@ export const errorCatalogue = {
     text: "{what} is larger than one text can be.",
     remedy: "Ask for a part of it, with --limit or without --json.",
   },
+  body_too_large: {
+    status: 413,
+    text: "The request is larger than {bytes} bytes.",
+    remedy: "Send less at once.",
+  },
   context_overflow: {
     status: 413,
     text: "The conversation in session {sessionId} does not fit: about {tokens} tokens, and the model's window has {contextWindow}.",
     remedy: "Nothing of it is lost. Use a model with a larger window, or go on in a new session.",
+  },
+  delivery_failed: {
+    status: 502,
+    text: "Channel {channel} did not take a message: {problem}.",
+    remedy: "{advice}.",
   },
   internal: {
     status: 500,
