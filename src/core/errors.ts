@@ -45,6 +45,11 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "{advice}.",
   },
+  unauthorized: {
+    status: 401,
+    text: "{problem}.",
+    remedy: "{advice}.",
+  },
   forbidden: {
     status: 403,
     text: "{problem}.",
@@ -100,6 +105,11 @@ export const errorCatalogue = {
     text: "{what} is larger than one text can be.",
     remedy: "Ask for a part of it, with --limit or without --json.",
   },
+  body_too_large: {
+    status: 413,
+    text: "The request is larger than {bytes} bytes.",
+    remedy: "Send less at once.",
+  },
   context_overflow: {
     status: 413,
     text: "The conversation in session {sessionId} does not fit: about {tokens} tokens, and the model's window has {contextWindow}.",
@@ -139,6 +149,10 @@ export const errorCatalogue = {
     status: 502,
     text: "The answer does not fit the schema that was asked for: {problem}.",
     remedy: "Make the schema simpler, say in the message what is wanted, or use another model.",
+  delivery_failed: {
+    status: 502,
+    text: "Channel {channel} did not take a message: {problem}.",
+    remedy: "{advice}.",
   },
   internal: {
     status: 500,

@@ -1,0 +1,263 @@
+import { describe, expect, test, vi } from "vitest";
+import { SkeinError } from "../../core/errors.ts";
+import { createWebhook } from "./create.ts";
+import type { AcceptInbound } from "./inbound.ts";
+import { inboundKey, inboundPath, mostBodyBytes } from "./inbound.ts";
+import { signatureOf } from "./signature.ts";
+
+const secret = "s3cret";
+const now = 1_700_000_000_000;
+const accepted: AcceptInbound = async () => ({ runId: "r1", sessionKey: "agent:main:main", isNew: true });
+
+function setUp(accept: AcceptInbound = accepted) {
+  const taken = vi.fn(accept);
+  const report = vi.fn();
+  const { handler } = createWebhook({
+    id: "desk",
+    secret,
+    url: null,
+    accept: taken,
+    clock: { now: () => now },
+    report,
+  });
+  const answer = async (request: Request) => {
+    const response = await handler(request);
+    const body = (await response.json()) as Answer;
+    return { status: response.status, body };
+  };
+  return { taken, report, answer, handler };
+}
+
+interface Answer {
+  readonly code: string;
+  readonly error: string;
+  readonly problems: readonly { readonly path: string }[];
+}
+
+interface Given {
+  readonly body?: unknown;
+  /** `null`: no such header. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+  readonly method?: string;
+  readonly skew?: number;
+}
+
+/** A request that is right but for what is given. */
+function signed({
+  body = { text: "hi", peer: "ann" },
+  headers = {},
+  method = "POST",
+  skew = 0,
+}: Given = {}): Request {
+  const text = typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body);
+  const timestamp = String((now + skew) / 1000);
+  const id = headers["x-skein-message-id"] === undefined ? "m1" : headers["x-skein-message-id"];
+  const all = {
+    "content-type": "application/json",
+    "x-skein-timestamp": timestamp,
+    "x-skein-message-id": "m1",
+    "x-skein-signature": signatureOf(secret, { timestamp, messageId: id ?? "", body: text }),
+    ...headers,
+  };
+  const given = Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== null);
+  const content = method === "GET" ? {} : { body: text as string };
+  return new Request("http://localhost/channels/desk/inbound", { method, headers: given, ...content });
+}
+
+describe("a webhook takes messages in", () => {
+  test("[CHN7] a signed message is accepted, with all that it says", async () => {
+    const { taken, answer } = setUp();
+    const body = {
+      text: "Guten Tag, 日本",
+      peer: "ann",
+      group: "G1",
+      threadId: "t",
+      accountId: "a",
+      agentId: "research",
+      images: [{ data: "aGk=", mimeType: "image/png" }],
+    };
+    expect(await answer(signed({ body }))).toEqual({
+      status: 202,
+      body: { runId: "r1", sessionKey: "agent:main:main", status: "accepted" },
+    });
+    expect(taken.mock.calls).toEqual([[{ ...body, channel: "desk", messageId: "m1" }, "inbound:desk:a:m1"]]);
+    expect(inboundPath("my desk")).toBe("/channels/my%20desk/inbound");
+  });
+
+  test("[CHN7] the same message again has the same key, and one that is known gets 200", async () => {
+    const keys = new Set<string>();
+    const { taken, answer } = setUp(async (_, key) => {
+      const isNew = !keys.has(key);
+      keys.add(key);
+      return { runId: "r1", sessionKey: "agent:main:main", isNew };
+    });
+    const all = [await answer(signed()), await answer(signed()), await answer(signed({ skew: 60_000 }))];
+    expect(all.map(({ status }) => status)).toEqual([202, 200, 200]);
+    expect(all[1]?.body).toEqual({ runId: "r1", sessionKey: "agent:main:main", status: "known" });
+    expect(new Set(taken.mock.calls.map(([, key]) => key)).size).toBe(1);
+  });
+
+  test("[CHN7] the id may stand in the body; that of the header goes before it; one is needed", async () => {
+    const { taken, answer } = setUp();
+    const body = { text: "hi", peer: "ann", messageId: "in-body" };
+    await answer(signed({ body, headers: { "x-skein-message-id": null } }));
+    await answer(signed({ body }));
+    expect(taken.mock.calls.map(([{ messageId }]) => messageId)).toEqual(["in-body", "m1"]);
+    const without = await answer(signed({ headers: { "x-skein-message-id": null } }));
+    expect(without).toMatchObject({ status: 400, body: { problems: [{ path: "messageId" }] } });
+  });
+
+  test("[CHN7] keys of different messages differ, whatever their ids hold", () => {
+    const message = { channel: "a", messageId: "b:c", peer: "p", text: "x" };
+    const keys = [
+      message,
+      { ...message, channel: "a:", messageId: "c" },
+      { ...message, accountId: "b", messageId: "c" },
+    ];
+    expect(new Set(keys.map(inboundKey)).size).toBe(3);
+  });
+
+  test.each<[string, Given]>([
+    ["no signature", { headers: { "x-skein-signature": null } }],
+    ["no timestamp", { headers: { "x-skein-timestamp": null } }],
+    ["a signature of something else", { headers: { "x-skein-signature": `sha256=${"0".repeat(64)}` } }],
+    ["a signature that is none", { headers: { "x-skein-signature": "hunter2" } }],
+    ["a clock too far behind", { skew: -301_000 }],
+    ["a clock too far ahead", { skew: 301_000 }],
+    ["a timestamp in words", { headers: { "x-skein-timestamp": "yesterday" } }],
+  ])("[CHN6] %s is refused with 401", async (_, given) => {
+    const { taken, answer } = setUp();
+    const { status, body } = await answer(signed(given));
+    expect([status, body.code]).toEqual([401, "unauthorized"]);
+    expect(body.error).not.toContain(secret);
+    expect(taken).not.toHaveBeenCalled();
+  });
+
+  test("[CHN6] a message under another id, time or body than was signed is refused", async () => {
+    const { answer } = setUp();
+    const request = signed();
+    const headers = Object.fromEntries(request.headers);
+    const body = await request.text();
+    for (const [change, text] of [
+      [{ "x-skein-message-id": "m2" }, body],
+      [{ "x-skein-timestamp": String(now / 1000 + 1) }, body],
+      [{}, `${body} `],
+    ] as const) {
+      const forged = new Request(request.url, {
+        method: "POST",
+        headers: { ...headers, ...change },
+        body: text,
+      });
+      expect(await answer(forged)).toMatchObject({ status: 401 });
+    }
+  });
+
+  test("[CHN6] clocks may be five minutes apart", async () => {
+    const { answer } = setUp();
+    for (const skew of [-300_000, 300_000]) expect((await answer(signed({ skew }))).status).toBe(202);
+  });
+
+  test.each<[string, unknown, string[]]>([
+    ["no JSON", "{", [""]],
+    ["a list", "[]", [""]],
+    ["null", "null", [""]],
+    ["nothing", "", [""]],
+    ["no UTF-8", new Uint8Array([0x22, 0xff, 0x22]), [""]],
+    ["a thousand brackets", "[".repeat(100_000), [""]],
+    ["no fields", {}, ["text", "peer"]],
+    ["an empty text", { text: "", peer: "p" }, ["text"]],
+    ["an empty text and no images", { text: "", peer: "p", images: [] }, ["text"]],
+    ["numbers for texts", { text: 1, peer: 2, group: 3, agentId: "" }, ["text", "peer", "group", "agentId"]],
+    ["null for nothing", { text: "x", peer: "p", threadId: null }, ["threadId"]],
+    ["unknown fields", { text: "x", peer: "p", thread_id: "t", channel: "c" }, ["thread_id", "channel"]],
+    ["its prototype", '{"text":"x","peer":"p","__proto__":{"text":"y"}}', ["__proto__"]],
+    ["images that are none", { text: "x", peer: "p", images: "aGk=" }, ["images"]],
+    [
+      "wrong images",
+      {
+        text: "x",
+        peer: "p",
+        images: [1, { data: "a", mimeType: "text/html" }, { data: "aGk=", mimeType: "image/png", url: "x" }],
+      },
+      ["images[0]", "images[1].data", "images[1].mimeType", "images[2].url"],
+    ],
+  ])("[CHN8] %s is refused with 400 and every wrong field", async (_, body, paths) => {
+    const { taken, answer } = setUp();
+    const answered = await answer(signed({ body }));
+    expect([answered.status, answered.body.code]).toEqual([400, "invalid_arguments"]);
+    expect(answered.body.problems.map(({ path }) => path)).toEqual(paths);
+    expect(taken).not.toHaveBeenCalled();
+  });
+
+  test("[CHN8] images need no text", async () => {
+    const { taken, answer } = setUp();
+    const images = [{ data: "aGk=", mimeType: "image/png" }];
+    expect((await answer(signed({ body: { peer: "p", images } }))).status).toBe(202);
+    expect(taken.mock.calls[0]?.[0]).toMatchObject({ text: "", images });
+  });
+
+  test("[CHN8] other methods, other types and odd ids are refused", async () => {
+    const { answer, handler } = setUp();
+    expect((await handler(signed({ method: "GET" }))).headers.get("allow")).toBe("POST");
+    expect((await answer(signed({ method: "PUT" }))).status).toBe(405);
+    expect((await answer(signed({ headers: { "content-type": "text/plain" } }))).status).toBe(415);
+    expect(
+      (await answer(signed({ headers: { "content-type": "application/json;charset=utf-8" } }))).status,
+    ).toBe(202);
+    for (const id of ['a"b', "{", "a b", "x".repeat(201)]) {
+      expect((await answer(signed({ headers: { "x-skein-message-id": id } }))).status).toBe(400);
+    }
+  });
+
+  test("[CHN8] a body over 25 MiB is refused with 413, also one that does not say its size", async () => {
+    const { taken, answer } = setUp();
+    const declared = signed({ headers: { "content-length": String(mostBodyBytes + 1) } });
+    expect(await answer(declared)).toMatchObject({ status: 413, body: { code: "body_too_large" } });
+    let sent = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => {
+        sent += 1 << 20;
+        controller.enqueue(new Uint8Array(1 << 20));
+      },
+    });
+    const request = new Request(declared.url, {
+      method: "POST",
+      headers: signed().headers,
+      body: endless,
+      duplex: "half",
+    } as RequestInit);
+    expect((await answer(request)).status).toBe(413);
+    expect(sent).toBeLessThan(mostBodyBytes + (4 << 20));
+    expect(taken).not.toHaveBeenCalled();
+  });
+
+  const told = { problem: "No", advice: "Ask" };
+  test.each<[unknown, number, string, RegExp, number]>([
+    [new SkeinError("forbidden", told), 403, "forbidden", /^No\. Ask\.$/, 0],
+    [new SkeinError("invalid_agent_id", { agentId: "x y", pattern: "z" }), 400, "invalid_agent_id", /x y/, 0],
+    [
+      new SkeinError("locked", { file: "/srv/secret", holder: "9" }),
+      423,
+      "locked",
+      /^The message was not taken/,
+      0,
+    ],
+    [
+      new SkeinError("internal", { problem: "/srv/secret" }),
+      500,
+      "internal",
+      /^The message was not taken/,
+      1,
+    ],
+    [new Error("/srv/secret"), 500, "internal", /^The message was not taken/, 1],
+    ["/srv/secret", 500, "internal", /^The message was not taken/, 1],
+  ])("[CHN9] what accept throws (%s) is %i %s", async (thrown, status, code, text, reports) => {
+    const { answer, report } = setUp(async () => {
+      throw thrown;
+    });
+    const answered = await answer(signed());
+    expect(answered).toMatchObject({ status, body: { code, error: expect.stringMatching(text) } });
+    expect(JSON.stringify(answered)).not.toContain("/srv/secret");
+    expect(report).toHaveBeenCalledTimes(reports);
+  });
+});
