@@ -88,8 +88,21 @@ describe("metrics", () => {
     expect(values.get(`skein_model_calls_total{${of},outcome="unfinished"}`)).toBe(1);
     expect(values.get(`skein_model_tokens_total{${of},type="input"}`)).toBe(10);
     expect(values.get(`skein_model_tokens_total{${of},type="cache_read"}`)).toBe(6);
+    expect(values.has(`skein_model_tokens_total{${of},type="cache_write"}`)).toBe(false);
     expect(values.get("skein_cost_usd_total")).toBe(0.5);
     expect(values.get('skein_model_retries_total{code="overloaded"}')).toBe(2);
+  });
+
+  test("[OBS9] a run that ends while it waits to ask again has asked once", async () => {
+    const a = eventsOf("a");
+    const { values } = await measured([
+      a("run.started", 0, began),
+      a("run.step", 1, { phase: "asked", step: 1, ...model }),
+      a("run.retry", 2, { attempt: 1, delayMs: 1, code: "overloaded", error: "x" }),
+      a("run.ended", 3, { state: "aborted", code: null, error: null }),
+    ]);
+    const calls = [...values].filter(([name]) => name.startsWith("skein_model_calls_total"));
+    expect(calls).toEqual([['skein_model_calls_total{provider="openai",model="gpt-5",outcome="error"}', 1]]);
   });
 
   test("[OBS9] tools, compactions, entries, outbox and approvals", async () => {

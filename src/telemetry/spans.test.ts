@@ -38,7 +38,7 @@ const msOf = ([seconds, nanos]: [number, number]) => seconds * 1000 + nanos / 1e
 const idOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId;
 
 describe("the spans of a run", () => {
-  test("[OBS1] a run, its model steps and its tool calls, nested, at the times of their events", () => {
+  test("[OBS1] [OBS2] a run, its model steps and its tool calls, nested, at the times of their events", () => {
     const { emit, one, all } = watched();
     const event = eventsOf("r1", { userId: "ann" });
     const tool = { toolCallId: "c1", toolName: "read" };
@@ -217,6 +217,27 @@ describe("the spans of a run", () => {
     expect(all().every((span) => span.attributes["skein.unfinished"] === true)).toBe(true);
   });
 
+  test("[OBS6] a request that was never answered ends when the next goes out; no span ends before it began", () => {
+    const { emit, named, one } = watched();
+    const event = eventsOf("r1");
+    const warnings: string[] = [];
+    const quiet = () => undefined;
+    const warn = (text: string) => void warnings.push(text);
+    api.diag.setLogger({ warn, error: quiet, info: quiet, debug: quiet, verbose: quiet });
+    emit(event("run.started", 50, began));
+    emit(event("run.step", 60, { phase: "asked", step: 1, ...model }));
+    emit(event("run.step", 70, { phase: "asked", step: 2, ...model }));
+    emit(event("run.ended", 10, ok));
+    api.diag.disable();
+    const chats = named("chat gemini-3-pro").map((span) => [msOf(span.startTime), msOf(span.endTime)]);
+    expect(chats).toEqual([
+      [60, 70],
+      [70, 70],
+    ]);
+    expect(msOf(one("invoke_agent main").endTime)).toBe(50);
+    expect(warnings).toEqual([]);
+  });
+
   test("[OBS6] whatever the order of events, every span that began has ended once all is closed", () => {
     const [id, at] = [fc.constantFrom("a", "b", "c"), fc.nat(1000)];
     const asked = { step: 1, ...model };
@@ -232,7 +253,7 @@ describe("the spans of a run", () => {
       (event, at) => event("run.recovered", at, { attempt: 1, action: "x" }),
       (event, at) => event("run.ended", at, { ...ok, mergedInto: "c" }),
     );
-    const happenings = fc.array(fc.record({ id, at, kind }), { maxLength: 60 });
+    const happenings = fc.array(fc.record({ id, at, kind }), { maxLength: 60, size: "max" });
     fc.assert(
       fc.property(happenings, (list) => {
         let open = 0;

@@ -66,7 +66,7 @@ describe("tracing", () => {
     await tracing?.flush();
     bus.emit(eventsOf("r2")("run.started", 0, began));
     await close();
-    await close();
+    await tracing?.close();
     expect(sent.map(({ path }) => path)).toEqual(["/v1/traces", "/v1/traces"]);
     const [first] = sent[0]?.body.resourceSpans ?? [];
     const service = first?.resource.attributes.find(({ key }) => key === "service.name");

@@ -64,17 +64,12 @@ export async function setUpTracing(
     clock: settings.clock ?? systemClock,
     userIds: settings.userIds ?? false,
   });
-  let closed: Promise<void> | null = null;
-  const close = () => {
-    spans.close();
-    return sender === null ? Promise.resolve() : within(sender.stop(), settings.closeMs ?? defaultCloseMs);
-  };
   return {
     onEvent: spans.onEvent,
     flush: async () => sender?.flush(),
-    close: () => {
-      closed ??= close();
-      return closed;
+    close: async () => {
+      spans.close();
+      if (sender !== null) await within(sender.stop(), settings.closeMs ?? defaultCloseMs);
     },
   };
 }
