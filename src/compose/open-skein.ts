@@ -1,8 +1,8 @@
-import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { resolve } from "node:path";
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Channel } from "../channels/contract.ts";
-import type { Config } from "../config/sections/all.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
+import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
@@ -10,24 +10,217 @@ import { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
-import { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import { thrownText } from "../core/text.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
+import { OutboxPump } from "../runs/outbox.ts";
 import { Worker } from "../runs/worker.ts";
 import { createLoop } from "../runtimes/loop/loop.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
-import { HookRegistry } from "../sessions/hooks.ts";
-import type { RunningDeps, RunSettings } from "../sessions/running/contract.ts";
+import type { HookRegistry } from "../sessions/hooks.ts";
+import { HookRegistry as Hooks } from "../sessions/hooks.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
-import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
-import { isGone, thisProcess } from "../store/files/process-identity.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
+import type { Agent } from "./agents.ts";
 import { Agents } from "./agents.ts";
+import { openChannels } from "./channels.ts";
+import { openMcp } from "./mcp.ts";
 import { createModels } from "./models.ts";
 import { Outgoing } from "./outgoing.ts";
+import { ownerHere } from "./owner.ts";
 import { RunTools } from "./run-tools.ts";
+import { attachRuns, contextDefaults, runSettings } from "./settings.ts";
+import { openWatching } from "./watching.ts";
+
+/**
+ * How a Skein is opened.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent, type SkeinOptions } from "skein";
+ * const options: SkeinOptions = { dir: ".skein", agents: [defineAgent({ id: "main", system: "You plan journeys." })] };
+ * ```
+ */
+export interface SkeinOptions {
+  /** The folder of everything; made if it is not there. Left out: as the configuration says, else `~/.skein`. */
+  readonly dir?: string;
+  /** `true`: for as long as the process lives. */
+  readonly memory?: boolean;
+  readonly agents?: readonly AgentDefinition[];
+  /** A configuration file; left out: the one that is found from the working directory upwards. `null`: none. */
+  readonly config?: string | null;
+  readonly hooks?: HookRegistry;
+  readonly channels?: readonly Channel[];
+  /** Models of your own, by provider/model: anything of the AI SDK. */
+  readonly models?: Readonly<Record<string, LanguageModelV4>>;
+  /** `false`: takes input in, and leaves it to another process to run. */
+  readonly workers?: boolean;
+  /** Told of what went wrong beside the runs themselves. By default it is logged. */
+  readonly report?: (error: unknown) => void;
+  /** How long an owner of runs that says nothing is taken to be alive, in milliseconds; by default 30,000. */
+  readonly leaseMs?: number;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
+/** Everything of one process, wired together. */
+export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
+  const { clock = systemClock, leaseMs = 30_000 } = options;
+  const newId = options.newId ?? createIdSource(clock);
+  const { config, variable, configured } = await configOf(options);
+  const watching = await openWatching(config, clock);
+  const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
+  const bus = new EventBus(report);
+  const stopWatching = watching.start(bus);
+  const store = await storeOf(options, config, { clock, newId, report });
+  const unsubscribe = store.watchAll(storeEvents(bus.emit, () => clock.now()));
+  const hooks =
+    options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
+  const owner = ownerHere(newId());
+  const runs = attachRuns(store, config, { clock, newId, emit: bus.emit, leaseMs });
+  const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
+  const mcp = await openMcp(config, report);
+  const tools = new RunTools([mcp.source]);
+  const channels = openChannels(options.channels ?? []);
+  const outgoing = new Outgoing(channels, config.session.sendPolicy);
+  const watcher = new RunWatcher(runs, bus);
+  const worker = new Worker({
+    runs,
+    owner,
+    clock,
+    leaseMs,
+    execute: (claim, signal) => executeRun(running, claim, signal),
+    report,
+  });
+  const running = {
+    store,
+    runs,
+    hooks,
+    emit: bus.emit,
+    clock,
+    newId,
+    worker,
+    runtime: createLoop({ clock }),
+    models: createModels({ config, env: variable, ...present({ given: options.models }) }),
+    shrink: shrinkLater,
+    settings: runSettings(config),
+    agent: (agentId: string) => agents.find(agentId),
+    tools: async (agent: { readonly id: string }, _: unknown, run: Parameters<RunTools["of"]>[1]) =>
+      tools.of(agents.find(agent.id) as Agent, run),
+    outgoing: outgoing.of.bind(outgoing),
+    untilApproved: watcher.untilApproved.bind(watcher),
+    report,
+  };
+  const pump = new OutboxPump({
+    store: runs.outbox,
+    deliver: (row, signal) => outgoing.deliver(row, signal),
+    owner,
+    clock,
+    report,
+  });
+  const stopWaking = bus.subscribe(({ type }) => {
+    if (type === "outbox.queued") pump.wake();
+    else if (wakesWorker.has(type)) worker.wake();
+  });
+  if (options.workers !== false) {
+    worker.start();
+    pump.start();
+  }
+  const abort = async (runId: string) => {
+    const state = await runs.abort(runId);
+    worker.wake();
+    return state;
+  };
+  let closing: Promise<void> | null = null;
+  const close = async () => {
+    await worker.close();
+    await pump.close();
+    stopWaking();
+    await mcp.close();
+    unsubscribe();
+    await store.close();
+    await stopWatching();
+  };
+  return new Skein({
+    store,
+    runs,
+    outbox: runs.outbox,
+    bus,
+    hooks,
+    handles: {
+      store,
+      runs,
+      bus,
+      watcher,
+      defaults: contextDefaults(config, store, agents),
+      queueMode: config.queue.mode,
+      newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
+      abort,
+      jsonSchema: async (schema) => {
+        const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
+        return jsonSchemaOf("schema", schema as Parameters<typeof jsonSchemaOf>[1]);
+      },
+    },
+    wakeOutbox: () => pump.wake(),
+    close: () => {
+      closing ??= close();
+      return closing;
+    },
+  });
+}
+
+const wakesWorker: ReadonlySet<string> = new Set([
+  "run.queued",
+  "run.ended",
+  "run.waiting",
+  "run.sleeping",
+  "approval.resolved",
+]);
+
+async function configOf(
+  options: SkeinOptions,
+): Promise<{ config: Config; variable: Environment; configured: readonly string[] }> {
+  const env = options.env ?? process.env;
+  const root = options.dir === undefined ? {} : { root: resolve(options.dir) };
+  const hasCode = (options.agents ?? []).length > 0;
+  if (options.config === null) {
+    const config = defaultConfig(root.root ?? resolve(".skein"));
+    return { config, variable: (name) => env[name], configured: hasCode ? [] : Object.keys(config.agents) };
+  }
+  const { config, sources, variable } = await loadConfig({
+    cwd: process.cwd(),
+    ...root,
+    env,
+    ...present({ file: options.config }),
+  });
+  const isWritten = [...sources].some(([path, { from }]) => path.startsWith("agents.") && from !== "default");
+  return { config, variable, configured: hasCode && !isWritten ? [] : Object.keys(config.agents) };
+}
+
+async function storeOf(
+  options: SkeinOptions,
+  config: Config,
+  parts: { readonly clock: Clock; readonly newId: IdSource; readonly report: (error: unknown) => void },
+): Promise<FilesStore | MemoryStore> {
+  const { clock, newId, report } = parts;
+  if (options.memory === true) return createMemoryStore({ clock, newId });
+  return openFilesStore({
+    root: config.store.path,
+    durability: config.durability,
+    lockTimeoutMs: config.lock.timeoutMs,
+    clock,
+    newId,
+    report: ({ file, note }) => report(new Error(`${file}: ${note}`)),
+  });
+}
+
+const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
+  const { shrinkImage } = await import("../runtimes/shrink-image.ts");
+  return shrinkImage(image, limits);
+};

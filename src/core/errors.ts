@@ -149,6 +149,7 @@ export const errorCatalogue = {
     status: 502,
     text: "The answer does not fit the schema that was asked for: {problem}.",
     remedy: "Make the schema simpler, say in the message what is wanted, or use another model.",
+  },
   delivery_failed: {
     status: 502,
     text: "Channel {channel} did not take a message: {problem}.",

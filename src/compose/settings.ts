@@ -1,0 +1,65 @@
+import type { Config } from "../config/sections/all.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Emit } from "../core/events.ts";
+import type { IdSource } from "../core/ids.ts";
+import { present } from "../core/present.ts";
+import { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import type { RunSettings } from "../sessions/running/contract.ts";
+import type { ContextDefaults } from "../sessions/runtime-context.ts";
+import type { Store } from "../store/contract.ts";
+import type { StoreWork } from "../store/work.ts";
+import type { Agents } from "./agents.ts";
+import { isOwnerGone } from "./owner.ts";
+
+/** What the configuration says of runs, as those who run them want it. */
+export function runSettings(config: Config): RunSettings {
+  const { compaction, contextPruning, channels, session, approvals, retries } = config;
+  return {
+    compaction,
+    contextPruning,
+    channels,
+    reset: session.reset,
+    approvalTimeoutMs: approvals.timeoutSeconds * 1000,
+    stallMs: retries.stallSeconds * 1000,
+    maxRetries: retries.max,
+    yieldTimeoutMs: config.yield.timeoutMinutes * 60_000,
+  };
+}
+
+type WorkingStore = Store & { readonly work: StoreWork };
+
+/** The runs of a store. From now on its sessions are not reset or removed without regard to them. */
+export function attachRuns(
+  store: WorkingStore,
+  config: Config,
+  parts: { readonly clock: Clock; readonly newId: IdSource; readonly emit: Emit; readonly leaseMs: number },
+): EmbeddedRuns {
+  const { budget, lanes, session } = config;
+  const runs = new EmbeddedRuns({
+    ...parts,
+    ledger: store.work.ledger,
+    limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
+    lanes,
+    defaultRunTimeoutMs: config.defaults.runTimeoutSeconds * 1000,
+    yieldTimeoutMs: config.yield.timeoutMinutes * 60_000,
+    isGone: isOwnerGone,
+    underLock: async ({ userId, agentId, sessionId }, act) => {
+      const scope = { agentId, ...present({ userId }) };
+      const { leafId } = await store.sessions.append(scope, sessionId, [], { fence: act });
+      return { leafId };
+    },
+  });
+  store.work.attend(runs.attendant);
+  return runs;
+}
+
+/** Where somebody means who says little. */
+export function contextDefaults(config: Config, store: Store, agents: Agents): ContextDefaults {
+  return {
+    agentId: agents.first,
+    store,
+    scope: config.session.scope,
+    agentCwd: (agentId) => agents.find(agentId)?.cwd ?? null,
+    workspace: () => process.cwd(),
+  };
+}
