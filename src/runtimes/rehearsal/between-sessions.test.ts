@@ -1,0 +1,70 @@
+import { describe, expect, test } from "vitest";
+import { asked, assistant, from, system, told, user } from "../../../test/support/rehearsal.ts";
+import { rehearsalModel } from "./rehearsal-model.ts";
+
+const model = rehearsalModel();
+const say = async (...messages: Parameters<typeof asked>[0] & object) =>
+  (await told(model, asked(messages))).text;
+
+const sent = {
+  role: "assistant" as const,
+  content: [{ type: "tool-call" as const, toolCallId: "call_1", toolName: "sessions_send", input: {} }],
+};
+const pingPong = system('To end the exchange, reply exactly "REPLY_SKIP".');
+const announcing = system('To stay silent, reply exactly "ANNOUNCE_SKIP".');
+
+describe("what another session says", () => {
+  test("[REH7] is taken note of, in its language, and done where it is understood", async () => {
+    expect(await say(from("agent:main:main", "The door is open."))).toBe("Noted: “The door is open.”.");
+    expect(await say(from("agent:main:main", "门开着"))).toBe("收到：「门开着」。");
+    expect(await say(from("agent:main:main", "count to 3"))).toBe("1, 2, 3");
+  });
+
+  test("[REH7] the second turn of an exchange has nothing to add", async () => {
+    const first = [from("a", "The door is open."), assistant("Noted: “The door is open.”.")];
+    expect(await say(pingPong, ...first, from("a", "Thank you."))).toBe("REPLY_SKIP");
+    expect(await say(pingPong, user("tell b that it rains"), sent, from("b", "Good to know."))).toBe(
+      "REPLY_SKIP",
+    );
+    expect(await say(pingPong, from("a", "The door is open."))).toBe("Noted: “The door is open.”.");
+  });
+
+  test("[REH7] two rehearsal models do not go on for ever, whatever they are told", async () => {
+    let text = "The door is open.";
+    const heard = { a: [user("tell b that the door is open"), sent], b: [] as ReturnType<typeof from>[] };
+    for (const [self, other] of [
+      ["b", "a"],
+      ["a", "b"],
+      ["b", "a"],
+    ] as const) {
+      if (text === "REPLY_SKIP") break;
+      const turns = [...heard[self], from(other, text)];
+      text = await say(...turns);
+      heard[self].splice(0, heard[self].length, ...turns, assistant(text));
+    }
+    expect(text).toBe("REPLY_SKIP");
+  });
+
+  test("[REH7] a second question of the same session is a question", async () => {
+    const first = [from("a", "count to 2"), assistant("1, 2")];
+    expect(await say(...first, from("a", "count to 3"))).toBe("1, 2, 3");
+    expect(await say(...first, from("a", "It rains."))).toBe("Noted: “It rains.”.");
+  });
+
+  test("[REH7] nothing is announced unless that was asked for", async () => {
+    const step = user("Announce step.");
+    expect(await say(announcing, from("a", "It rains."), assistant("Noted."), step)).toBe("ANNOUNCE_SKIP");
+    expect(await say(announcing, from("a", "Announce that it rains."), assistant("It rains."), step)).toBe(
+      "It rains.",
+    );
+    expect(await say(announcing, from("a", "宣布下雨了"), assistant("下雨了。"), step)).toBe("下雨了。");
+  });
+
+  test("[REH7] a helper makes something of any task", async () => {
+    const helper = system("You are a sub-agent. Do the task and report.");
+    expect(await say(helper, user("Gardens of Kyoto in autumn"))).toMatch(
+      /^Done: “Gardens of Kyoto in autumn”/,
+    );
+    expect(await say(from("a", "京都秋天的花园", "sessions_spawn"))).toMatch(/^完成：「京都秋天的花园」/);
+  });
+});

@@ -1,0 +1,148 @@
+import type {
+  JSONValue,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4ToolResultPart,
+} from "@ai-sdk/provider";
+import { parsedJson } from "./json.ts";
+
+/** What a request comes to, as far as the rehearsal model is concerned. */
+export interface Conversation {
+  /** What was said last by a person, by another session, or by the system; without the line that says whom it is from. */
+  readonly request: string;
+  /** The session that said it; `null`: a person, or nobody knows. */
+  readonly source: Source | null;
+  readonly system: string;
+  /** What the tools answered since; empty: the request is new. */
+  readonly results: readonly Result[];
+  /** How often tools were called for it. */
+  readonly rounds: number;
+  /** What was said before the request, by whom, oldest first. */
+  readonly before: readonly Earlier[];
+  /** The request came directly behind a yield: the turn was asleep. */
+  readonly isWoken: boolean;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+}
+
+export interface Source {
+  readonly session: string;
+  readonly tool: string;
+}
+
+export interface Earlier {
+  readonly role: "user" | "assistant" | "tool";
+  readonly text: string;
+  readonly source: Source | null;
+  /** The calls of an assistant's message, by name. */
+  readonly called: readonly string[];
+}
+
+export interface Result {
+  readonly name: string;
+  readonly text: string;
+  /** The same, where it is JSON. */
+  readonly value: JSONValue | undefined;
+  readonly isError: boolean;
+}
+
+export function conversationOf({ prompt, tools = [], toolChoice }: LanguageModelV4CallOptions): Conversation {
+  const at = prompt.findLastIndex(({ role }) => role === "user");
+  const { text: request, source } = said(prompt[at]);
+  const behind = prompt.slice(at + 1);
+  const earlier = prompt.slice(0, Math.max(0, at)).filter(({ role }) => role !== "system");
+  return {
+    request,
+    source,
+    system: prompt.flatMap((each) => (each.role === "system" ? [each.content] : [])).join("\n"),
+    results: lastResults(behind),
+    rounds: behind.filter(({ role }) => role === "tool").length,
+    before: earlier.map(earlierOf),
+    isWoken: resultsOf(earlier.at(-1)).some(({ name }) => name === "sessions_yield"),
+    tools: toolChoice?.type === "none" ? [] : tools.filter((tool) => tool.type === "function"),
+  };
+}
+
+/** Those of the tool messages at the end. */
+function lastResults(behind: LanguageModelV4Prompt): readonly Result[] {
+  const from = behind.findLastIndex(({ role }) => role !== "tool") + 1;
+  return behind.slice(from).flatMap(resultsOf);
+}
+
+export function resultsOf(message: LanguageModelV4Message | undefined): readonly Result[] {
+  if (message?.role !== "tool") return [];
+  return message.content.flatMap((part) => (part.type === "tool-result" ? [resultOf(part)] : []));
+}
+
+function resultOf({ toolName: name, output }: LanguageModelV4ToolResultPart): Result {
+  switch (output.type) {
+    case "json":
+    case "error-json":
+      return {
+        name,
+        text: JSON.stringify(output.value),
+        value: output.value,
+        isError: output.type !== "json",
+      };
+    case "execution-denied":
+      return { name, text: output.reason ?? "denied", value: undefined, isError: true };
+    case "content": {
+      const text = output.value
+        .map((part) => (part.type === "text" ? part.text : `[${part.type}]`))
+        .join("\n");
+      return { name, text, value: jsonIn(text), isError: false };
+    }
+    default:
+      return { name, text: output.value, value: jsonIn(output.value), isError: output.type !== "text" };
+  }
+}
+
+function jsonIn(text: string): JSONValue | undefined {
+  return /^\s{0,64}[[{]/.test(text) ? parsedJson(text) : undefined;
+}
+
+function earlierOf(message: LanguageModelV4Message): Earlier {
+  if (message.role === "tool") {
+    return {
+      role: "tool",
+      text: resultsOf(message)
+        .map(({ text }) => text)
+        .join("\n"),
+      source: null,
+      called: [],
+    };
+  }
+  const called =
+    message.role === "assistant"
+      ? message.content.flatMap((part) => (part.type === "tool-call" ? [part.toolName] : []))
+      : [];
+  return { role: message.role === "assistant" ? "assistant" : "user", ...said(message), called };
+}
+
+function said(message: LanguageModelV4Message | undefined): Pick<Earlier, "text" | "source"> {
+  if (message === undefined || message.role === "tool") return { text: "", source: null };
+  const whole =
+    message.role === "system"
+      ? message.content
+      : message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+  return message.role === "user" ? withoutFirstLine(whole) : { text: whole.trim(), source: null };
+}
+
+const mark = "[Inter-session message]";
+
+/** The first line that the transcript puts on what another session says. */
+function withoutFirstLine(whole: string): Pick<Earlier, "text" | "source"> {
+  if (!whole.startsWith(mark)) return { text: whole.trim(), source: null };
+  const end = whole.indexOf("\n");
+  const line = end === -1 ? whole : whole.slice(0, end);
+  const field = (name: string) => {
+    const [, value = ""] =
+      new RegExp(` ${name}=("(?:[^"\\\\]|\\\\.){0,2000}"|[^\\s"]{1,2000})`).exec(line) ?? [];
+    return value.replace(/^"|"$/g, "");
+  };
+  return {
+    text: end === -1 ? "" : whole.slice(end + 1).trim(),
+    source: { session: field("sourceSession"), tool: field("sourceTool") },
+  };
+}

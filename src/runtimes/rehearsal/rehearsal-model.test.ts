@@ -1,0 +1,386 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { APICallError } from "@ai-sdk/provider";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  allTools,
+  answered,
+  asked,
+  collected,
+  parameters,
+  streamed,
+  system,
+  told,
+  tool,
+  user,
+} from "../../../test/support/rehearsal.ts";
+import { testClock } from "../../testing/support/test-clock.ts";
+import { rehearsalModel } from "./rehearsal-model.ts";
+import { understood } from "./understood.ts";
+
+const model = rehearsalModel();
+const kyoto = { city: "Kyoto" };
+const spawnOf = (task: string, label: string) => ({ name: "sessions_spawn", arguments: { task, label } });
+const helpersFor = (count: number, task: string) =>
+  Array.from({ length: count }, (_, index) => spawnOf(task, `helper-${index + 1}`));
+const send = (given: object) => [{ name: "sessions_send", arguments: given }];
+
+const calling: readonly (readonly [string, readonly object[]])[] = [
+  ["list the sessions", [{ name: "sessions_list", arguments: {} }]],
+  ["Please show me all sessions.", [{ name: "sessions_list", arguments: {} }]],
+  ["列出会话", [{ name: "sessions_list", arguments: {} }]],
+  ["请列出所有会话。", [{ name: "sessions_list", arguments: {} }]],
+  [
+    "read the session support",
+    [{ name: "sessions_history", arguments: { sessionKey: "support", limit: 20 } }],
+  ],
+  [
+    "show the history of agent:main:main",
+    [{ name: "sessions_history", arguments: { sessionKey: "agent:main:main", limit: 20 } }],
+  ],
+  ["读会话 support", [{ name: "sessions_history", arguments: { sessionKey: "support", limit: 20 } }]],
+  ["查看会话「客服」", [{ name: "sessions_history", arguments: { sessionKey: "客服", limit: 20 } }]],
+  ["tell support that the door is open", send({ label: "support", message: "the door is open" })],
+  ['tell "front desk" good morning', send({ label: "front desk", message: "good morning" })],
+  ["tell agent:main:main hello", send({ sessionKey: "agent:main:main", message: "hello" })],
+  ["告诉 support 门开着", send({ label: "support", message: "门开着" })],
+  ["告诉support：门开着", send({ label: "support", message: "门开着" })],
+  [
+    "ask support are you there? and wait",
+    send({ label: "support", message: "are you there?", timeoutSeconds: 60 }),
+  ],
+  [
+    "ask support how are you and wait 20 seconds",
+    send({ label: "support", message: "how are you", timeoutSeconds: 20 }),
+  ],
+  ["问 support 现在怎么样并等待", send({ label: "support", message: "现在怎么样", timeoutSeconds: 60 })],
+  ["问 support 好吗，并等待回复 2 分钟", send({ label: "support", message: "好吗", timeoutSeconds: 120 })],
+  ["spawn three helpers to describe Kyoto and summarise", helpersFor(3, "describe Kyoto")],
+  [
+    "spawn 2 sub-agents: count the words in a b, and then summarize what they found",
+    helpersFor(2, "count the words in a b"),
+  ],
+  [
+    "spawn two helpers to describe Kyoto; describe Nara",
+    [spawnOf("describe Kyoto", "helper-1"), spawnOf("describe Nara", "helper-2")],
+  ],
+  ["spawn a helper to describe Kyoto", helpersFor(1, "describe Kyoto")],
+  ["派三个助手去描述京都并总结", helpersFor(3, "描述京都")],
+  ["派出2个助手描述京都，然后等待", helpersFor(2, "描述京都")],
+  ["spawn 900 helpers to wait", helpersFor(20, "wait")],
+  ["list the helpers", [{ name: "subagents", arguments: { action: "list" } }]],
+  ["列出助手", [{ name: "subagents", arguments: { action: "list" } }]],
+  ["stop the helper helper-1", [{ name: "subagents", arguments: { action: "kill", target: "helper-1" } }]],
+  ["stop the last helper", [{ name: "subagents", arguments: { action: "kill", target: "last" } }]],
+  ["停止助手 helper-1", [{ name: "subagents", arguments: { action: "kill", target: "helper-1" } }]],
+  ["search for gardens in Kyoto", [{ name: "session_search", arguments: { query: "gardens in Kyoto" } }]],
+  ["搜索京都", [{ name: "session_search", arguments: { query: "京都" } }]],
+  ["status", [{ name: "session_status", arguments: {} }]],
+  ["status of support", [{ name: "session_status", arguments: { sessionKey: "support" } }]],
+  ["状态", [{ name: "session_status", arguments: {} }]],
+  ["support 的状态", [{ name: "session_status", arguments: { sessionKey: "support" } }]],
+  ['use the tool weather with {"city": "Kyoto"}', [{ name: "weather", arguments: kyoto }]],
+  [
+    "call the tool weather with city=Kyoto days=2",
+    [{ name: "weather", arguments: { city: "Kyoto", days: 2 } }],
+  ],
+  ["use the tool weather with Kyoto", [{ name: "weather", arguments: kyoto }]],
+  ["use the tool weather", [{ name: "weather", arguments: { city: "rehearsal" } }]],
+  ['用工具 weather {"city": "Kyoto"}', [{ name: "weather", arguments: kyoto }]],
+];
+
+const saying: readonly (readonly [string, string | RegExp])[] = [
+  ["what can you do", /^I am the rehearsal model.*spawn three helpers/s],
+  ["你能做什么", /^我是排练模型.*派三个助手/s],
+  ["count the words in one two three", "3 words, 13 characters."],
+  ["统计字数：京都的花园", "5 个词，5 个字符。"],
+  ["count to 4", "1, 2, 3, 4"],
+  ["数到 3", "1, 2, 3"],
+  ["repeat good morning", "good morning"],
+  ["重复 早上好", "早上好"],
+  ["describe the gardens of Kyoto", /^Done: “the gardens of Kyoto”.*gardens, Kyoto/],
+  ["描述京都的花园", /^完成：「京都的花园」/],
+  ["think about Kyoto", "I have thought about “Kyoto”."],
+  ["想一想京都", "我想过了「京都」。"],
+  ["tell me about Kyoto", /^Done: “Kyoto”/],
+  ["tell support", /^I am the rehearsal model/],
+  ["hello there", /^I am the rehearsal model.*“hello there”.*“what can you do”.*ANTHROPIC_API_KEY/],
+  ["你好", /^我是排练模型.*「你好」.*skein\.yaml/],
+  ["", /^I am the rehearsal model/],
+  ["use the tool weather with {broken", /^I cannot read “\{broken” as arguments/],
+  ["spawn three helpers", "What are the helpers to do?"],
+];
+
+describe("what the rehearsal model understands", () => {
+  test.each(calling)("[REH1] [REH2] %s", async (request, expected) => {
+    const { calls, text, finish } = await told(model, asked(request));
+    expect(calls.map(({ id: _, ...call }) => call)).toEqual(expected);
+    expect({ text, finish }).toEqual({ text: "", finish: "tool-calls" });
+    for (const { name, arguments: given } of calls) {
+      const known = parameters[name] ?? ["city", "days"];
+      expect(Object.keys(given).filter((each) => !known.includes(each))).toEqual([]);
+    }
+  });
+
+  test.each(saying)("[REH1] [REH5] says something to: %s", async (request, expected) => {
+    const { calls, text, finish } = await told(model, asked(request));
+    expect({ calls, finish }).toEqual({ calls: [], finish: "stop" });
+    expect(text).toEqual(typeof expected === "string" ? expected : expect.stringMatching(expected));
+  });
+
+  test.each(
+    understood.flatMap(({ id, examples, tool: name }) => [
+      { id, example: examples.en, name, language: "en" as const },
+      { id, example: examples.zh, name, language: "zh" as const },
+    ]),
+  )("[REH1] the list's own example: $example", async ({ id, example, name, language }) => {
+    const row = understood.find(({ begins }) => begins[language].test(example));
+    expect(row?.id).toBe(id);
+    const atOnce = rehearsalModel({ sleep: async () => undefined });
+    const outcome = await told(atOnce, asked(example)).catch((error: unknown) => error);
+    if (id.startsWith("fail")) expect(APICallError.isInstance(outcome)).toBe(true);
+    else if (name !== null) expect(outcome).toHaveProperty("calls.0.name", name);
+  });
+
+  test.each(calling)("[REH2] without tools it says which it needs: %s", async (request, expected) => {
+    const { calls, text } = await told(model, asked(request, { tools: [] }));
+    expect(calls).toEqual([]);
+    expect(text).toContain((expected[0] as { name: string }).name);
+    expect(text).toMatch(/No tool is\.|没有任何工具/);
+  });
+
+  test("[REH2] tools that must not be called are not there; one that must be is called with what it requires", async () => {
+    const none = await told(model, asked("list the sessions", { toolChoice: { type: "none" } }));
+    expect(none.calls).toEqual([]);
+    const one = await told(model, asked("hello", { toolChoice: { type: "tool", toolName: "weather" } }));
+    expect(one.calls).toMatchObject([{ name: "weather", arguments: { city: "rehearsal" } }]);
+  });
+});
+
+describe("what it makes of results", () => {
+  const results: readonly (readonly [string, object, RegExp])[] = [
+    [
+      "list the sessions",
+      { count: 1, sessions: [{ key: "main", label: "desk", status: "idle" }] },
+      /1 sessions:\n- main · desk · idle/,
+    ],
+    ["列出会话", { count: 0, sessions: [] }, /^没有看得到的会话/],
+    [
+      "read the session x",
+      {
+        sessionKey: "x",
+        messages: [
+          { role: "user", content: "hi" },
+          { role: "assistant", content: [{ type: "text", text: "ho" }] },
+        ],
+      },
+      /x has 2 messages:\n- user: hi\n- assistant: ho/,
+    ],
+    ["ask x hi and wait", { status: "ok", sessionKey: "x", reply: "well" }, /^x answered: well$/],
+    ["tell x hi", { status: "sent", sessionKey: "x" }, /^I have told x\.$/],
+    ["ask x hi and wait", { status: "timeout", sessionKey: "x" }, /^x has not answered \(timeout\)/],
+    [
+      "tell x hi",
+      { status: "forbidden", error: "Not allowed.", code: "agent_to_agent_disabled" },
+      /did not succeed: Not allowed\./,
+    ],
+    ["search for tea", { hits: [{ sessionKey: "x", snippet: "green tea" }] }, /Found 1:\n- x: green tea/],
+    [
+      "status",
+      { sessionKey: "main", model: "rehearsal/basic", context: { tokens: 12 } },
+      /^Status: main · rehearsal\/basic · 12 tokens/,
+    ],
+    ["用工具 weather city=京都", { rain: true }, /^weather 的回答：\{"rain":true\}/],
+  ];
+
+  test.each(results)("[REH3] %s", async (request, value, expected) => {
+    const { content } = await told(model, asked(request));
+    const next = asked([user(request), ...answered(content, value as never)]);
+    const { calls, text } = await told(model, next);
+    expect(calls).toEqual([]);
+    expect(text).toMatch(expected);
+  });
+
+  test("[REH4] helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
+    const request = "spawn three helpers to describe Kyoto and summarise";
+    const first = await told(model, asked(request));
+    const spawned = answered(first.content, { status: "ok", runId: "r", childSessionKey: "subagent:1" });
+    const second = await told(model, asked([user(request), ...spawned]));
+    expect(second.calls).toMatchObject([{ name: "sessions_yield", arguments: {} }]);
+    const yielded = answered(second.content, { status: "yielded", waitingFor: ["r"] });
+    const arrivals = user("Three helpers are back.\n```\nGardens.\n```\n```\nTemples.\n```");
+    const third = await told(model, asked([user(request), ...spawned, ...yielded, arrivals]));
+    expect(third.calls).toEqual([]);
+    expect(third.text).toBe("In summary, 2 results are in:\n1. Gardens.\n2. Temples.");
+    const ids = [...first.calls, ...second.calls].map(({ id }) => id);
+    expect(new Set(ids).size).toBe(4);
+  });
+
+  test("[REH4] what is asked while it sleeps is done, and a late report is still one", async () => {
+    const request = "派两个助手去描述京都并总结";
+    const first = await told(model, asked(request));
+    const spawned = answered(first.content, { status: "ok", childSessionKey: "subagent:1" });
+    const yielded = answered((await told(model, asked([user(request), ...spawned]))).content, {
+      status: "yielded",
+    });
+    const asleep = [user(request), ...spawned, ...yielded];
+    expect((await told(model, asked([...asleep, user("状态")]))).calls).toMatchObject([
+      { name: "session_status" },
+    ]);
+    const report = user("[Inter-session message] sourceSession=subagent:1 sourceTool=sessions_spawn\n花园");
+    const late = await told(model, asked([...asleep, user("数到 2"), report]));
+    expect(late.text).toBe("总结：收到 1 份结果。\n1. 花园");
+  });
+
+  test.each([
+    ["the spawns failed", { status: "error", error: "Too many children." }, allTools],
+    ["it cannot sleep", { status: "ok", label: "helper-1" }, [tool("sessions_spawn")]],
+    [
+      "they are done already",
+      { status: "ok", label: "helper-1", result: "Gardens.", outcome: "ok" },
+      allTools,
+    ],
+  ])("[REH3] it does not wait where %s", async (_, value, tools) => {
+    const request = "spawn a helper to describe Kyoto";
+    const { content } = await told(model, asked(request));
+    const next = await told(model, asked([user(request), ...answered(content, value)], { tools }));
+    expect(next.calls).toEqual([]);
+    expect(next.text).not.toBe("");
+  });
+
+  test("[REH3] a refused yield is answered, not tried again", async () => {
+    const request = "spawn a helper to describe Kyoto";
+    const spawned = answered((await told(model, asked(request))).content, { status: "ok" });
+    const yielding = (await told(model, asked([user(request), ...spawned]))).content;
+    const refused = answered(yielding, {
+      status: "error",
+      code: "nothing_to_wait_for",
+      error: "Nothing to wait for.",
+    });
+    const last = await told(model, asked([user(request), ...spawned, ...refused]));
+    expect(last.calls).toEqual([]);
+    expect(last.text).toContain("Nothing to wait for.");
+  });
+});
+
+/** Requests of about so many characters that a careless pattern would choke on. */
+const hostile: readonly ((size: number) => string)[] = [
+  (size) => "spawn ".repeat(size / 6),
+  (size) => `spawn three helpers to ${" and wait".repeat(size / 9)}`,
+  (size) => `ask support ${" ".repeat(size)}and wai`,
+  (size) => `tell ${"a".repeat(size)}`,
+  (size) => `告诉${"，".repeat(size)}`,
+  (size) => `use the tool weather with ${"a=b ".repeat(size / 4)}!`,
+  (size) => `use the tool weather with {${'"a":'.repeat(size / 4)}`,
+  (size) => `count the words in ${"(a+)+$".repeat(size / 6)}`,
+  (size) => "\n".repeat(size),
+  (size) => `x${"\n".repeat(size)}x`,
+  (size) => `[Inter-session message] sourceSession="${'\\"'.repeat(size / 2)}\nhi`,
+  (size) => `[Inter-session message]${" sourceSession".repeat(size / 14)}\nhi`,
+  (size) =>
+    `<conversation>\n${"[User]: hi\n".repeat(size / 11)}\n</conversation>\nUse exactly these headings\n## Goal\n`,
+  (size) =>
+    `<conversation>\n[User]: hi${"\n".repeat(size)}\n</conversation>\nUse exactly these headings\n## Goal\n`,
+];
+
+describe("how it says it", () => {
+  const requests = fc.oneof(
+    fc.constantFrom(...calling.map(([request]) => request), ...saying.map(([request]) => request)),
+    fc.string({ unit: "binary", maxLength: 200 }),
+    fc
+      .tuple(fc.constantFrom("tell ", "spawn ", "use the tool ", "告诉 ", "count ", "repeat "), fc.string())
+      .map((parts) => parts.join("")),
+  );
+
+  test("[REH6] streamed it is the same as whole, and the same request gives the same bytes", async () => {
+    await fc.assert(
+      fc.asyncProperty(requests, fc.boolean(), async (text, hasTools) => {
+        const request = asked([system("Be brief."), user(text)], hasTools ? {} : { tools: [] });
+        const whole = await told(model, request).catch(() => null);
+        if (whole === null) return;
+        const parts = await streamed(model, request);
+        expect(collected(parts)).toEqual(whole.content);
+        const finish = parts.at(-1);
+        expect(finish).toEqual({
+          type: "finish",
+          usage: whole.usage,
+          finishReason: expect.objectContaining({ unified: whole.finish }),
+        });
+        expect(JSON.stringify(await streamed(rehearsalModel(), request))).toBe(JSON.stringify(parts));
+      }),
+    );
+  });
+
+  test("[REH6] a text comes in several pieces, and four characters are a token", async () => {
+    const request = asked("repeat one two three four");
+    const parts = await streamed(model, request);
+    expect(parts.filter(({ type }) => type === "text-delta").length).toBeGreaterThan(3);
+    expect((await told(model, request)).usage.outputTokens).toEqual({ total: 5, text: 5, reasoning: 0 });
+  });
+
+  test("[REH8] it is slow for as long as it was asked to be, and stops when it is aborted", async () => {
+    const clock = testClock();
+    const slow = rehearsalModel(clock);
+    const from = clock.now();
+    const all = streamed(slow, asked("慢 5 秒"));
+    await clock.advance(4999);
+    expect(clock.timers).toBe(1);
+    await clock.advance(1);
+    expect((await all).at(-1)?.type).toBe("finish");
+    expect(clock.now() - from).toBe(5000);
+
+    const stop = new AbortController();
+    const cut = streamed(slow, asked("be slow for 5 seconds", { abortSignal: stop.signal }));
+    const failed = expect(cut).rejects.toThrow("enough");
+    await clock.advance(2000);
+    stop.abort(new Error("enough"));
+    await failed;
+    expect(clock.timers).toBe(0);
+  });
+
+  test.each([
+    ["fail", 400, false],
+    ["失败", 400, false],
+    ["fail with status 429", 429, true],
+    ["fail once", 503, true],
+    ["失败一次", 503, true],
+  ])("[REH8] %s: as a provider does", async (request, statusCode, isRetryable) => {
+    const fresh = rehearsalModel();
+    const error = await fresh.doStream(asked(request)).then(null, (reason: unknown) => reason);
+    expect(APICallError.isInstance(error)).toBe(true);
+    expect(error).toMatchObject({ statusCode, isRetryable, name: "AI_APICallError" });
+    const again = await told(fresh, asked(request)).then(
+      ({ text }) => text,
+      () => null,
+    );
+    expect(again === null).toBe(!/once|一次/.test(request));
+  });
+
+  test.each(hostile)("[REH11] takes a time that grows with the request and no faster: %#", async (make) => {
+    const took = async (size: number) => {
+      const request = asked(make(size));
+      const started = performance.now();
+      await told(model, request);
+      return performance.now() - started;
+    };
+    await took(100_000);
+    const [short, long] = [await took(50_000), await took(400_000)];
+    // Eight times as much: sixty-four times the time would be quadratic. Below that there is noise.
+    expect(long).toBeLessThan(Math.max(short, 10) * 32);
+  });
+});
+
+test("[REH14] docs/rehearsal.md is the list", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../../docs/rehearsal.md"), "utf8");
+  const rows = [...page.matchAll(/^\| ([a-z ]+) \| `(.+?)` \| `(.+?)` \| (?:`(\w+)`)? \|$/gm)].map((row) =>
+    row.slice(1, 5),
+  );
+  const expected = understood.map(({ id, examples, tool: name }) => [
+    id,
+    examples.en,
+    examples.zh,
+    name ?? undefined,
+  ]);
+  expect(rows).toEqual(expected);
+});

@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { asked, system, told, user } from "../../../test/support/rehearsal.ts";
+import { checkSummary, isFine } from "../../transcript/compaction/check-summary.ts";
+import { summariserSystem, summaryPrompt } from "../../transcript/compaction/prompts.ts";
+import { sectionsIn } from "../../transcript/compaction/sections.ts";
+import { rehearsalModel } from "./rehearsal-model.ts";
+
+const model = rehearsalModel();
+
+async function summaryOf(conversation: string, { summary = null as string | null, tokens = 1000 } = {}) {
+  const prompt = summaryPrompt({
+    conversation,
+    summary,
+    order: "newer",
+    splitTurn: false,
+    mostCharacters: tokens * 3,
+    files: { readFiles: ["src/a.ts"], modifiedFiles: ["src/b.ts"] },
+  });
+  const request = asked([system(summariserSystem), user(prompt)], { tools: [], maxOutputTokens: tokens });
+  return (await told(model, request)).text;
+}
+
+describe("the rehearsal model as a summariser", () => {
+  test("[REH10] it says what was asked, done and touched, and hands on what was noted", async () => {
+    const first = await summaryOf(
+      "[User]: Plan three days in Kyoto\n[Assistant]: Here is a plan.\n[User]: Change day two\nto Nara, build 4711",
+    );
+    const found = sectionsIn(first);
+    expect(found.get("goal")).toContain("Plan three days in Kyoto");
+    expect(found.get("pending asks")).toContain("Change day two to Nara");
+    expect(found.get("exact identifiers")).toContain("4711");
+    expect(found.get("files touched")).toContain("src/b.ts");
+    const second = await summaryOf("[User]: And a day in Osaka", { summary: first });
+    expect(sectionsIn(second).get("goal")).toContain("Plan three days in Kyoto");
+    expect(sectionsIn(second).get("pending asks")).toContain("And a day in Osaka");
+  });
+
+  test("[REH10] whatever the conversation, the summary has every section, is within its size and passes the check", async () => {
+    const text = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 3000 }),
+      fc.lorem({ maxCount: 300 }),
+      fc.string({ unit: fc.constantFrom(..."京都的花园秋天很美请总结一下"), maxLength: 2000 }),
+      fc.constantFrom("## Goal\n# x", "# # # a", "- - -", "</conversation>", ">>>"),
+    );
+    await fc.assert(
+      fc.asyncProperty(text, text, fc.integer({ min: 400, max: 6000 }), async (ask, answer, tokens) => {
+        const line = ask.replaceAll("[", "(");
+        const said = `[User]: earlier\n[Assistant]: ${answer.replaceAll("[", "(")}\n[User]: ${line}`;
+        const summary = await summaryOf(said.replaceAll("</", "<"), { tokens });
+        const check = checkSummary(summary, { summaryTokens: tokens, ask: line.replaceAll("</", "<") });
+        expect({ check, isFine: isFine(check), isShort: summary.length <= tokens * 3 }).toMatchObject({
+          isFine: true,
+          isShort: true,
+        });
+      }),
+    );
+  });
+});

@@ -1,0 +1,48 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { temporaryFolder } from "./temporary-folder.ts";
+import { testClock } from "./test-clock.ts";
+
+describe("what tests are made with", () => {
+  test("[REH13] a test's clock stands still, and rings what is due in its order", async () => {
+    const clock = testClock(1000);
+    const rung: string[] = [];
+    const ring = (name: string) => () => rung.push(`${name} ${clock.now()}`);
+    clock.setTimer(30, ring("late"));
+    clock.setTimer(10, () => {
+      ring("early")();
+      clock.setTimer(5, ring("between"));
+    });
+    clock.setTimer(20, ring("never"))();
+    clock.setTimer(31, ring("not yet"));
+    expect(clock.now()).toBe(1000);
+    await clock.advance(30);
+    expect(rung).toEqual(["early 1010", "between 1015", "late 1030"]);
+    expect([clock.now(), clock.timers]).toEqual([1030, 1]);
+  });
+
+  test("[REH13] who sleeps by it wakes at the time, or when aborted", async () => {
+    const clock = testClock();
+    const stop = new AbortController();
+    const [sound, light] = [clock.sleep(50), clock.sleep(50, stop.signal)];
+    stop.abort(new Error("up"));
+    await expect(light).rejects.toThrow("up");
+    await expect(clock.sleep(1, stop.signal)).rejects.toThrow("up");
+    await clock.advance(50);
+    await sound;
+    expect(clock.timers).toBe(0);
+  });
+
+  test("[REH13] a temporary folder is empty, and is gone with all that is in it", () => {
+    const paths: string[] = [];
+    {
+      using folder = temporaryFolder();
+      paths.push(folder.path);
+      writeFileSync(join(folder.path, "file"), "");
+      using other = temporaryFolder();
+      expect(other.path).not.toBe(folder.path);
+    }
+    expect(paths.map((path) => existsSync(path))).toEqual([false]);
+  });
+});
