@@ -44,8 +44,10 @@ export class PartCollector {
       case "file":
       case "reasoning-file":
       case "source":
-      case "custom":
         this.#content.push(part);
+        return null;
+      case "custom":
+        if (!isBookkeeping(part.kind)) this.#content.push(part);
         return null;
       case "response-metadata":
         this.#note(part);
@@ -107,6 +109,11 @@ export class PartCollector {
     const { finishReason, usage, providerMetadata } = part;
     this.#facts = { finishReason, usage, providerMetadata, response: this.#response };
   }
+}
+
+/** That an answer has begun is nothing that it says, and no request takes it back. */
+function isBookkeeping(kind: string): boolean {
+  return kind === "anthropic.message_start";
 }
 
 function kindOf(type: string): Block["type"] {

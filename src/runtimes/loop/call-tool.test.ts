@@ -1,0 +1,195 @@
+import { describe, expect, test, vi } from "vitest";
+import type { Scene } from "../../../test/support/scripted-model.ts";
+import { call, callsFor, says, scriptedModel } from "../../../test/support/scripted-model.ts";
+import type { TurnOptions } from "../../../test/support/turn.ts";
+import { openTurn, text, tool } from "../../../test/support/turn.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { ToolOutput, Turn } from "../contract.ts";
+
+async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {}) {
+  const it = await openTurn({ model: scriptedModel([...scenes, says("Done.")]), ...options });
+  await it.say({ role: "user", content: "Go" });
+  return it;
+}
+
+const calling = (input: unknown = { what: "x" }) => callsFor(call("a", "read", input));
+const read = (execute?: () => Promise<ToolOutput>, more = {}) => tool("read", execute, more);
+const hooked = (it: Awaited<ReturnType<typeof begin>>, hooks: Partial<Turn["hooks"]>) =>
+  Object.assign(it.turn, { hooks: { ...it.turn.hooks, ...hooks } });
+
+describe("a tool call", () => {
+  test.each<[string, Partial<TurnOptions>, unknown, RegExp]>([
+    [
+      "no such tool",
+      { tools: [tool("find"), tool("look")] },
+      {},
+      /There is no tool "read"\. The tools are: find, look\./,
+    ],
+    ["no tools at all", {}, {}, /There are no tools\./],
+    [
+      "arguments that are no JSON",
+      { tools: [read()] },
+      '{"what": ',
+      /not a JSON object: \{"what": \nCall read again/,
+    ],
+    ["arguments that are a list", { tools: [read()] }, "[1]", /not a JSON object: \[1\]/],
+    [
+      "arguments that do not fit",
+      { tools: [read(undefined, { check: async () => ({ problem: "/what must be text" }) })] },
+      {},
+      /The arguments of read do not fit: \/what must be text/,
+    ],
+    [
+      "a tool that throws",
+      { tools: [read(() => Promise.reject(new Error("The disk is full.")))] },
+      {},
+      /^result read failed: The disk is full\.$/,
+    ],
+    [
+      "a tool that throws at once, and no error",
+      {
+        tools: [
+          read(() => {
+            throw { toString: () => "odd" };
+          }),
+        ],
+      },
+      {},
+      /^result read failed: odd$/,
+    ],
+    [
+      "a tool that says it failed",
+      { tools: [read(async () => ({ ...text("No."), isError: true }))] },
+      {},
+      /failed: No\.$/,
+    ],
+  ])("[LOP13] %s is a failed result, and the run goes on", async (_, options, input, line) => {
+    const it = await begin([calling(input)], options);
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
+    const said = (await it.lines())[2] ?? "";
+    expect(said).toMatch(line);
+    expect(said).toContain("failed");
+    expect(said).not.toContain(".ts:");
+  });
+
+  test("[LOP13] a hook may change the arguments, or block the call and say why", async () => {
+    const it = await begin([calling()], { tools: [read()] });
+    const after: unknown[] = [];
+    hooked(it, {
+      beforeToolCall: async () => ({ arguments: { what: "y" }, block: null }),
+      afterToolCall: async (made, result) => void after.push([made.arguments, result]),
+    });
+    await it.run();
+    expect((await it.lines())[2]).toBe('result read: read {"what":"y"}');
+    expect(after).toMatchObject([[{ what: "y" }, { role: "toolResult", toolCallId: "a" }]]);
+    const execute = vi.fn(async () => text("done"));
+    const blocked = await begin([calling()], { tools: [read(execute)] });
+    hooked(blocked, {
+      beforeToolCall: async (made) => ({ arguments: made.arguments, block: "not on Sundays" }),
+    });
+    await blocked.run();
+    expect((await blocked.lines())[2]).toBe("result read failed: This call was blocked: not on Sundays");
+    expect(execute).not.toHaveBeenCalled();
+  });
+
+  test("[LOP13] a call that needs approval is made only with it", async () => {
+    const execute = vi.fn(async () => text("done"));
+    const tools = [read(execute, { needsApproval: () => true })];
+    const asked = vi.fn(async () => ({ approved: false, note: "Ann said no." }));
+    const it = await begin([calling()], { tools, with: { approve: asked } });
+    await it.run();
+    expect((await it.lines())[2]).toBe("result read failed: This call was not approved. Ann said no.");
+    expect([asked.mock.calls.length, execute.mock.calls.length]).toEqual([1, 0]);
+    const approved = await begin([calling()], { tools });
+    await approved.run();
+    expect((await approved.lines())[2]).toBe("result read: done");
+  });
+
+  test.each<[string, ToolOutput]>([
+    ["no blocks", { content: [] }],
+    ["a blank text", { content: [{ type: "text", text: " \n" }] }],
+  ])("[LOP13] %s is told as no output", async (_, output) => {
+    const it = await begin([calling()], { tools: [read(async () => output)] });
+    await it.run();
+    expect((await it.lines())[2]).toBe("result read: (no output)");
+  });
+
+  test("[LOP13] details are kept beside the result, and the tool knows whose call it is", async () => {
+    const about: unknown[] = [];
+    const it = await begin([calling()], {
+      tools: [
+        tool("read", async (_, { whileWaiting, signal, ...context }) => {
+          about.push(context, await whileWaiting(["r"], async () => 7), signal.aborted);
+          return { ...text("x"), details: { lines: 3 } };
+        }),
+      ],
+    });
+    await it.run();
+    const entries = await it.entries();
+    expect(about).toEqual([
+      { about: it.turn.about, toolCallId: "a", entryId: entries[1]?.id },
+      { entered: true, value: 7 },
+      false,
+    ]);
+    expect(entries[2]).toMatchObject({ message: { details: { lines: 3 }, isError: false } });
+  });
+
+  test("[LOP12] a tool that never returns is left behind when the turn is aborted, and nothing more is written", async () => {
+    let isAborted = false;
+    const it = await begin([callsFor(call("a", "hang"), call("b", "read"))], {
+      tools: [
+        read(),
+        tool("hang", (_, { signal }) => {
+          signal.addEventListener("abort", () => {
+            isAborted = true;
+          });
+          queueMicrotask(() => it.abort(new Error("enough")));
+          return new Promise(() => undefined);
+        }),
+      ],
+    });
+    await expect(it.run()).rejects.toThrow("enough");
+    expect(isAborted).toBe(true);
+    expect(await it.lines()).toHaveLength(2);
+  });
+
+  test("[LOP5] a result that was done early waits for those before it; when the run ends, none follows", async () => {
+    const written: string[] = [];
+    const order: string[] = [];
+    const gone = new SkeinError("fenced", { sessionId: "s" });
+    let free: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      free = resolve;
+    });
+    const tools = [
+      tool("slow", async () => {
+        await held;
+        order.push("slow");
+        return text("slow");
+      }),
+      tool("fast", async () => {
+        order.push("fast");
+        free();
+        return text("fast");
+      }),
+    ];
+    const it = await begin([callsFor(call("a", "slow"), call("b", "fast"))], { tools });
+    const { say } = it.turn;
+    Object.assign(it.turn, {
+      say: (message: Parameters<Turn["say"]>[0]) => {
+        if (message.role === "toolResult") written.push(message.toolName);
+        return message.role === "toolResult" && message.toolName === "slow"
+          ? Promise.reject(gone)
+          : say(message);
+      },
+    });
+    await expect(it.run()).rejects.toBe(gone);
+    expect([order, written]).toEqual([["fast", "slow"], ["slow"]]);
+  });
+
+  test("[LOP13] a write under a lost fence inside a tool ends the run", async () => {
+    const gone = new SkeinError("fenced", { sessionId: "s" });
+    const it = await begin([calling()], { tools: [read(() => Promise.reject(gone))] });
+    await expect(it.run()).rejects.toBe(gone);
+  });
+});

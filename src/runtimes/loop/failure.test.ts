@@ -1,0 +1,89 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { apiError } from "../../../test/support/scripted-model.ts";
+import { failureOf, StreamFailure } from "./failure.ts";
+
+const named = (name: string, more: object = {}) => Object.assign(new Error("oh"), { name, ...more });
+
+describe("failures of a model", () => {
+  test.each<[string, unknown, string, string]>([
+    ["429", apiError(429, "Slow down"), "transient", "rate_limited"],
+    ["500", apiError(500, "Oops"), "transient", "server_error"],
+    ["503", apiError(503, "Busy"), "transient", "overloaded"],
+    ["529", apiError(529, "Overloaded"), "transient", "overloaded"],
+    ["408", apiError(408, "Late"), "transient", "server_error"],
+    ["an answer that cannot be read", apiError(200, "Invalid JSON response"), "transient", "garbled"],
+    ["401", apiError(401, "No"), "auth", "model_auth"],
+    ["403", apiError(403, "No"), "auth", "model_auth"],
+    ["Google's bad key", apiError(400, "API key not valid."), "auth", "model_auth"],
+    ["no key", named("AI_LoadAPIKeyError"), "auth", "model_auth"],
+    ["404", apiError(404, "model: claude-x"), "not_found", "model_not_found"],
+    ["Mistral's unknown model", apiError(400, "Invalid model: x"), "not_found", "model_not_found"],
+    ["an unknown model", named("AI_NoSuchModelError"), "not_found", "model_not_found"],
+    ["400", apiError(400, "messages: roles must alternate"), "other", "model_failed"],
+    [
+      "an empty account",
+      apiError(429, "You exceeded", { responseBody: "insufficient_quota" }),
+      "other",
+      "model_failed",
+    ],
+    ["too long", apiError(400, "prompt is too long: 9 tokens"), "overflow", "context_overflow"],
+    ["too large", apiError(413, "Request too large"), "overflow", "context_overflow"],
+    [
+      "too long, in a stream",
+      { type: "x", message: "maximum context length" },
+      "overflow",
+      "context_overflow",
+    ],
+    ["no connection", named("AI_APICallError", { isRetryable: true }), "transient", "network"],
+    ["fetch", new TypeError("fetch failed"), "transient", "network"],
+    ["a cut connection", new TypeError("terminated"), "transient", "network"],
+    [
+      "a socket, deep inside",
+      named("Error", { cause: named("E", { code: "ECONNRESET" }) }),
+      "transient",
+      "network",
+    ],
+    ["undici", named("Error", { code: "UND_ERR_SOCKET" }), "transient", "network"],
+    ["bad JSON in a stream", named("AI_JSONParseError"), "transient", "garbled"],
+    ["an event that nobody knows", named("AI_TypeValidationError"), "transient", "garbled"],
+    [
+      "Anthropic's error in a stream",
+      { type: "overloaded_error", message: "Overloaded" },
+      "transient",
+      "overloaded",
+    ],
+    [
+      "an error wrapped once more",
+      { error: { code: "rate_limit_exceeded", message: "Slow" } },
+      "transient",
+      "rate_limited",
+    ],
+    ["a text", "Internal server_error", "transient", "server_error"],
+    ["a cut stream", new StreamFailure("cut", "c"), "transient", "cut"],
+    ["a stall", new StreamFailure("stalled", "s"), "transient", "stalled"],
+    ["a filter", new StreamFailure("filtered", "f"), "other", "filtered"],
+    ["a bug of ours", new RangeError("internal"), "other", "model_failed"],
+  ])("[LOP8] [LOP10] [LOP11] %s", (_, error, kind, code) => {
+    expect(failureOf(error, 0)).toMatchObject({ kind, code });
+  });
+
+  test("[LOP11] its text is the provider's, cut to a sane length, and its wait is in it", () => {
+    const headers = { responseHeaders: { "Retry-After": "3" } };
+    expect(failureOf(apiError(429, "Slow down", headers), 0)).toMatchObject({
+      text: "Slow down",
+      retryAfterMs: 3000,
+    });
+    expect(failureOf(apiError(400, "x".repeat(9000)), 0).text).toHaveLength(2000);
+    expect(failureOf({ error: { message: "Inner" } }, 0).text).toBe("Inner");
+  });
+
+  test("[LOP8] whatever is thrown, there is an answer", () => {
+    fc.assert(
+      fc.property(fc.anything(), (thrown) => {
+        const { kind, text } = failureOf(thrown, 0);
+        return typeof kind === "string" && typeof text === "string";
+      }),
+    );
+  });
+});

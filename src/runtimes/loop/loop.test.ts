@@ -1,0 +1,230 @@
+import { describe, expect, test, vi } from "vitest";
+import type { Scene } from "../../../test/support/scripted-model.ts";
+import {
+  apiError,
+  call,
+  callsFor,
+  finish,
+  said,
+  says,
+  scriptedModel,
+} from "../../../test/support/scripted-model.ts";
+import type { TurnOptions } from "../../../test/support/turn.ts";
+import { openCall, openTurn, text, tool } from "../../../test/support/turn.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { MessageDraft } from "../../core/seal.ts";
+import type { Tool, Turn } from "../contract.ts";
+
+async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {}) {
+  const model = scriptedModel(scenes);
+  const it = await openTurn({ model, ...options });
+  await it.say({ role: "user", content: "Go" });
+  return { ...it, model };
+}
+
+const user = (content: string): MessageDraft => ({ role: "user", content });
+const read = callsFor(call("a", "read", { what: "x" }));
+
+describe("the loop", () => {
+  test("[LOP1] each step is checked, asked, written, charged, and seen by the hooks", async () => {
+    const order: string[] = [];
+    const note = (name: string) => async () => void order.push(name);
+    const it = await begin([read, says("Done.")], { tools: [tool("read")] });
+    const { say, request, hooks } = it.turn;
+    const turn: Partial<Turn> = {
+      check: note("check"),
+      charge: note("charge"),
+      request: () => {
+        order.push("request");
+        return request();
+      },
+      say: (message) => {
+        order.push(`say ${message.role}`);
+        return say(message);
+      },
+      takeInput: async () => {
+        order.push("takeInput");
+        return false;
+      },
+      hooks: {
+        ...hooks,
+        llmInput: note("llmInput"),
+        llmOutput: note("llmOutput"),
+        afterToolCall: note("afterToolCall"),
+      },
+    };
+    Object.assign(it.turn, turn);
+    const end = await it.run();
+    const step = ["check", "request", "llmInput", "llmOutput", "say assistant", "charge"];
+    expect(order).toEqual([
+      ...step,
+      "check",
+      "afterToolCall",
+      "say toolResult",
+      "takeInput",
+      ...step,
+      "takeInput",
+    ]);
+    const last = (await it.entries()).at(-1);
+    expect(end).toEqual({ kind: "answered", reply: "Done.", entryId: last?.id });
+  });
+
+  test("[LOP2] what was said meanwhile is taken in when every call is answered, and before the turn ends", async () => {
+    const it = await begin([read, says("Done."), says("That too.")], {
+      tools: [tool("read")],
+      meanwhile: [user("And tea"), user("And cake"), null],
+    });
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: "That too." });
+    expect(await it.lines()).toEqual([
+      "user: Go",
+      'assistant toolUse: → read {"what":"x"}',
+      'result read: read {"what":"x"}',
+      "user: And tea",
+      "assistant stop: Done.",
+      "user: And cake",
+      "assistant stop: That too.",
+    ]);
+  });
+
+  test("[LOP2] over the threshold room is made first, and not for ever", async () => {
+    const it = await begin([says("Done.")], { over: [true, true, true, true, true] });
+    expect(await it.run()).toMatchObject({ kind: "answered" });
+    expect(it.rooms).toEqual(["threshold", "threshold", "threshold"]);
+  });
+
+  test("[LOP6] a tool that asks to sleep ends the turn when every call is answered", async () => {
+    const nap = (waitFor?: readonly string[]) =>
+      tool("nap", async () => ({ ...text("sleeping"), sleep: waitFor === undefined ? {} : { waitFor } }));
+    const naps = callsFor(call("a", "nap"), call("b", "read"));
+    const it = await begin([naps], { tools: [nap(["r1"]), tool("read")] });
+    const end = await it.run();
+    const entries = await it.entries();
+    expect(end).toEqual({ kind: "yielded", entryId: entries.at(-1)?.id, sleep: { waitFor: ["r1"] } });
+    expect((await it.lines()).slice(2)).toEqual(["result nap: sleeping", "result read: read {}"]);
+  });
+
+  test("[LOP6] several of them wait for all; one that names nobody waits for everything; a failed one for nothing", async () => {
+    const nap = (name: string, sleep: { waitFor?: readonly string[] }, isError = false) =>
+      tool(name, async () => ({ ...text("z"), sleep, isError }));
+    const naps = callsFor(call("a", "one"), call("b", "two"), call("c", "one"));
+    const named = await begin([naps], {
+      tools: [nap("one", { waitFor: ["r1"] }), nap("two", { waitFor: ["r2"] })],
+    });
+    expect(await named.run()).toMatchObject({ sleep: { waitFor: ["r1", "r2"] } });
+    const all = await begin([naps], { tools: [nap("one", { waitFor: ["r1"] }), nap("two", {})] });
+    expect(await all.run()).toMatchObject({ kind: "yielded", sleep: {} });
+    const failed = await begin([callsFor(call("a", "one")), says("Hm.")], { tools: [nap("one", {}, true)] });
+    expect(await failed.run()).toMatchObject({ kind: "answered" });
+  });
+
+  test("[LOP7] of calls that a lost owner left open, safe ones are done again, the others are told of", async () => {
+    const done: string[] = [];
+    const doing = (name: string, replay: Tool["replay"]) =>
+      tool(
+        name,
+        async (_, { entryId }) => {
+          done.push(`${name} ${entryId}`);
+          return text("again");
+        },
+        { replay },
+      );
+    const it = await begin([says("I see.")], { tools: [doing("safe", "safe"), doing("never", "never")] });
+    const { entry } = await it.say(
+      answerWith(openCall("a", "never"), openCall("b", "safe"), openCall("c", "gone")),
+    );
+    if (entry === null) throw new Error("refused");
+    const calls = [openCall("a", "never"), openCall("b", "safe"), openCall("c", "gone")];
+    Object.assign(it.turn, { open: { entryId: entry.id, calls } });
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: "I see." });
+    expect(done).toEqual([`safe ${entry.id}`]);
+    const [never, safe, gone] = (await it.lines()).slice(2);
+    expect(never).toMatch(/^result never failed: The run was interrupted .* not known whether it was done/);
+    expect(safe).toBe("result safe: again");
+    expect(gone).toMatch(/^result gone failed: The run was interrupted/);
+  });
+
+  test("[LOP3] no more requests than allowed; what was done is kept, and the session goes on", async () => {
+    let count = 0;
+    const it = await begin(
+      Array.from({ length: 9 }, (_, index) => callsFor(call(`c${index}`, "read"))),
+      { tools: [tool("read", async () => text(`result ${++count}`))], limits: { maxSteps: 3 } },
+    );
+    await expect(it.run()).rejects.toMatchObject({ code: "step_limit" });
+    expect(it.model.asked).toHaveLength(3);
+    expect(await it.lines()).toHaveLength(7);
+    Object.assign(it.model, scriptedModel([says("Done.")]));
+    await it.say(user("Stop"));
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
+  });
+
+  test("[LOP4] the same call with the same result three times in a row ends the turn, in whatever order its fields are", async () => {
+    const again = [
+      callsFor(call("a", "read", { what: "x", from: 1 })),
+      callsFor(call("b", "read", { from: 1, what: "x" })),
+      callsFor(call("c", "read", { what: "x", from: 1 })),
+    ];
+    const tools = [tool("read", async () => text("nothing"))];
+    const it = await begin([...again, says("never")], { tools });
+    await expect(it.run()).rejects.toMatchObject({ code: "repeated_call", details: { tool: "read" } });
+    expect((await it.lines()).at(-1)).toBe("result read: nothing");
+    const steered = await begin([...again, says("Done.")], { tools, meanwhile: [null, user("Go on"), null] });
+    expect(await steered.run()).toMatchObject({ kind: "answered" });
+  });
+
+  test("[LOP14] an empty answer is not written, and asked for once more; the second is the answer", async () => {
+    const empty = [finish()];
+    const thoughts: Scene = [
+      { type: "reasoning-start", id: "1" },
+      { type: "reasoning-end", id: "1" },
+      finish(),
+    ];
+    const it = await begin([thoughts, says("Here."), empty, empty, says("never")]);
+    expect(await it.run()).toMatchObject({ reply: "Here." });
+    expect(await it.lines()).toEqual(["user: Go", "assistant stop: Here."]);
+    expect(it.charged).toHaveLength(2);
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: "" });
+    expect(it.model.asked).toHaveLength(4);
+  });
+
+  test("[LOP14] an answer that the guard refuses is nobody's reply, and its calls are not made", async () => {
+    const execute = vi.fn(async () => text("done"));
+    const it = await begin([callsFor(...said("I do it."), call("a", "read"))], {
+      tools: [tool("read", execute)],
+    });
+    Object.assign(it.turn, { say: async () => ({ entry: null, refused: "no" }) });
+    expect(await it.run()).toEqual({ kind: "answered", reply: "", entryId: "" });
+    expect(execute).not.toHaveBeenCalled();
+  });
+
+  test("[LOP1] a check that fails, a charge that is too much and a lost fence end the turn with their own error", async () => {
+    const gone = new SkeinError("fenced", { sessionId: "s" });
+    for (const port of ["check", "charge", "request", "takeInput"] as const) {
+      const it = await begin([says("Done.")], { with: { [port]: () => Promise.reject(gone) } });
+      await expect(it.run()).rejects.toBe(gone);
+    }
+    const it = await begin([says("Done.")]);
+    it.fenceOff(() => false);
+    await expect(it.run()).rejects.toMatchObject({ code: "fenced" });
+  });
+
+  test("[LOP8] what was streamed of a failed attempt does not count", async () => {
+    const broken: Scene = [...said("Half an ans"), { type: "error", error: apiError(500, "Boom") }];
+    const it = await begin([broken, says("Whole.")]);
+    expect(await it.run()).toMatchObject({ reply: "Whole." });
+    expect(await it.lines()).toEqual(["user: Go", "assistant stop: Whole."]);
+    expect(it.events.map(({ type }) => type)).toEqual(["step", "delta", "retry", "delta", "step"]);
+  });
+});
+
+function answerWith(...calls: ReturnType<typeof openCall>[]): MessageDraft {
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+  return {
+    role: "assistant",
+    content: calls,
+    provider: "anthropic",
+    api: "anthropic-messages",
+    model: "claude-sonnet-4-5",
+    usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost },
+    stopReason: "toolUse",
+  };
+}
