@@ -1,4 +1,4 @@
-import { bitOf, isEdge, isIn } from "./characters.ts";
+import { bitOf, isEdge, isIn, placeOf } from "./characters.ts";
 import type { Found, Page } from "./found.ts";
 import { more } from "./found.ts";
 import { isMasked } from "./mask.ts";
@@ -8,6 +8,7 @@ const longestAuthority = 512;
 const endOfAuthority = /[\s/?#"'<>`\\]/;
 const alnum = bitOf("alnum");
 const digit = bitOf("digit");
+const url = placeOf("url");
 
 /** The password in `scheme://user:password@host`, or the user, where the user is a token. At the colon of the scheme. */
 export function findUserInfo({ text, isWhole }: Page, at: number): Found {
@@ -39,7 +40,7 @@ export function findTelegramToken({ text, isWhole, runs }: Page, at: number): Fo
   if (at - before < 8 || at - before > 12) return null;
   if (before > 0 && !isEdge(text.charCodeAt(before - 1)) && text.slice(before - 3, before) !== "bot")
     return null;
-  const end = runs.end("url", at + 1, 40);
+  const end = runs.end(url, at + 1, 40);
   if (end === text.length && !isWhole && end - at - 1 <= 40) return more;
   const length = end - at - 1;
   return length >= 32 && length <= 40 ? { from: at + 1, to: end } : null;

@@ -23,10 +23,17 @@ for (const [place, name] of names.entries()) {
     if (pattern.test(String.fromCharCode(code))) table[code] = (table[code] ?? 0) | (1 << place);
 }
 
+/** The place of a set in the table. */
+export function placeOf(set: CharacterSet): number {
+  return names.indexOf(set);
+}
+
 /** The bit of a set, for `isIn`. */
 export function bitOf(set: CharacterSet): number {
-  return 1 << names.indexOf(set);
+  return 1 << placeOf(set);
 }
+
+export const setCount = names.length;
 
 export function isIn(bit: number, code: number): boolean {
   return code < 128 && ((table[code] ?? 0) & bit) !== 0;

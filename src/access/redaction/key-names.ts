@@ -26,14 +26,16 @@ const openTokens = new Set(
     " ",
   ),
 );
-/** Last letters of all of them: most names are told by that alone. */
-const lastLetters = new Set("deghnsty");
+/** How all of them end: most names are told by that alone. */
+const endings = new Set(
+  [...passwords, ...secrets, "cookie", "authorization", "auth", "key", "base"].map((word) => word.slice(-3)),
+);
 
 /**
  * What kind of secret a name announces: `OPENAI_API_KEY`, `clientSecret`, `--db-password`, `X-Auth-Token`. `null`: none.
  */
 export function keyKind(name: string): KeyKind | null {
-  if (name.length < 3 || !lastLetters.has((name.at(-1) ?? "").toLowerCase())) return null;
+  if (!endings.has(name.slice(-3).toLowerCase())) return null;
   const words = name
     .replace(/([a-z0-9])([A-Z])/g, "$1 $2")
     .toLowerCase()

@@ -1,4 +1,4 @@
-import { bitOf, isIn } from "./characters.ts";
+import { bitOf, isIn, placeOf } from "./characters.ts";
 import type { Found, Page, Span } from "./found.ts";
 import { more } from "./found.ts";
 import type { KeyKind } from "./key-names.ts";
@@ -15,6 +15,7 @@ const longestBare = 512;
 export const lookBack = longestKey + longestSpace + 8;
 
 const keyBit = bitOf("key");
+const keySet = placeOf("key");
 const quotes = "\"'`";
 
 /** The value of a name that announces a secret. At the `=` or `:` between them. */
@@ -28,13 +29,13 @@ export function findKeyed(page: Page, at: number): Found {
 export function findFlag(page: Page, at: number): Found {
   const { text, isWhole, runs } = page;
   if (at > 0 && !/[\s"'`[(,=]/.test(text[at - 1] ?? "")) return null;
-  const end = runs.end("key", at + 2, longestKey);
+  const end = runs.end(keySet, at + 2, longestKey);
   if (end - at - 2 > longestKey) return null;
   if (end === text.length && !isWhole) return more;
   const kind = keyKind(text.slice(at + 2, end));
   if (kind === null) return null;
   if (end + 6 > text.length && !isWhole) return more;
-  const between = /^(?:["'],?)?[ \t]{1,4}/.exec(text.slice(end, end + 6))?.[0];
+  const between = /^(?:["'],[ \t]{0,3}|["']?[ \t]{1,4})/.exec(text.slice(end, end + 6))?.[0];
   if (between === undefined) return null;
   return readValue(page, end + between.length, kind, "flag");
 }
@@ -50,6 +51,8 @@ function nameBefore({ text, lastEnd }: Page, at: number): string | null {
   let from = to;
   while (from > floor && to - from <= longestKey && isIn(keyBit, text.charCodeAt(from - 1))) from--;
   if (from === to || to - from > longestKey || from === lastEnd || endsMask(text, from, to)) return null;
+  // `agent:token:main` is a session key, and its parts are no names.
+  if (text[at] === ":" && text[from - 1] === ":") return null;
   return text.slice(from, to);
 }
 

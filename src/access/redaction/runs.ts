@@ -1,5 +1,4 @@
-import type { CharacterSet } from "./characters.ts";
-import { bitOf, isIn } from "./characters.ts";
+import { isIn, setCount } from "./characters.ts";
 
 /**
  * How far characters of a set go on. What was walked once is remembered, so that a text that tempts a rule at every place
@@ -7,21 +6,25 @@ import { bitOf, isIn } from "./characters.ts";
  */
 export class Runs {
   readonly #text: string;
-  readonly #known = new Map<CharacterSet, { from: number; to: number }>();
+  readonly #from = new Int32Array(setCount);
+  readonly #to = new Int32Array(setCount);
 
   constructor(text: string) {
     this.#text = text;
   }
 
   /** The first place from `from` on that is not of the set; some place behind `from + most` where there are more. */
-  end(set: CharacterSet, from: number, most: number): number {
+  end(set: number, from: number, most: number): number {
     const text = this.#text;
-    const known = this.#known.get(set);
-    let to = known !== undefined && from >= known.from && from <= known.to ? known.to : from;
-    const bit = bitOf(set);
+    const knownFrom = this.#from[set] ?? 0;
+    const knownTo = this.#to[set] ?? 0;
+    const isKnown = from >= knownFrom && from <= knownTo;
+    let to = isKnown ? knownTo : from;
+    const bit = 1 << set;
     const limit = Math.min(text.length, from + most + 1);
     while (to < limit && isIn(bit, text.charCodeAt(to))) to++;
-    this.#known.set(set, { from: known !== undefined && to === known.to ? known.from : from, to });
+    this.#from[set] = isKnown ? knownFrom : from;
+    this.#to[set] = to;
     return to;
   }
 }

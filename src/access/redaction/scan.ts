@@ -1,4 +1,5 @@
 import { findTelegramToken, findUserInfo } from "./addresses.ts";
+import { isEdge } from "./characters.ts";
 import type { Found, Page, Span } from "./found.ts";
 import { more } from "./found.ts";
 import { findFlag, findKeyed } from "./keyed.ts";
@@ -6,7 +7,7 @@ import type { KnownValues } from "./known-values.ts";
 import { hidden, mask } from "./mask.ts";
 import { findPrivateKey } from "./private-keys.ts";
 import { Runs } from "./runs.ts";
-import { findToken, isInitial } from "./tokens.ts";
+import { findToken, isInitial, isPair } from "./tokens.ts";
 
 /** Where a rule may have something to say: characters by their code, in one table. */
 const nothing = 0;
@@ -15,13 +16,16 @@ const colon = 2;
 const hyphen = 3;
 const initial = 4;
 const known = 8;
+/** No token begins behind such a character. */
+const inner = 16;
 
 export type Anchors = Uint8Array;
 
 /** The characters at which this scan has to stop and look. */
 export function anchorsFor(values: KnownValues): Anchors {
   const anchors = new Uint8Array(65_536);
-  for (let code = 0; code < 128; code++) if (isInitial(code)) anchors[code] = initial;
+  for (let code = 0; code < 128; code++)
+    anchors[code] = (isInitial(code) ? initial : nothing) | (isEdge(code) ? 0 : inner);
   anchors["=".charCodeAt(0)] = equals;
   anchors[":".charCodeAt(0)] = colon;
   anchors["-".charCodeAt(0)] = hyphen;
@@ -59,9 +63,14 @@ export function scan(
   let count = 0;
   let done = from;
   let at = from;
+  let before = at > 0 && at !== lastEnd ? (anchors[text.charCodeAt(at - 1)] ?? nothing) : nothing;
   for (; at < text.length; at++) {
-    const anchor = anchors[text.charCodeAt(at)] ?? nothing;
+    const here = anchors[text.charCodeAt(at)] ?? nothing;
+    const anchor = here & inner & before ? here & known : here & ~inner;
+    before = here;
     if (anchor === nothing) continue;
+    if (anchor === initial && at + 1 < text.length && !isPair(text.charCodeAt(at), text.charCodeAt(at + 1)))
+      continue;
     const found = findAt(page, at, anchor, values);
     if (found === null) continue;
     if (found === more) break;
@@ -73,6 +82,7 @@ export function scan(
     done = found.to;
     page.lastEnd = found.to;
     at = found.to - 1;
+    before = nothing;
   }
   const heldFrom = Math.min(at, text.length);
   parts.push(text.slice(done, heldFrom));

@@ -23,6 +23,7 @@ const variable = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/;
 const wordyPart = /^(?:[a-z]+\d{0,3}|\d{1,3})$/i;
 const place = /^(?:\.{0,2}\/|~\/|[A-Za-z]:\\|[a-z][a-z0-9+.-]*:\/\/)/i;
 const sessionKey = /^(?:agent|subagent|acp|cron):[^\s]/;
+const version = /^[\^~<>=]{0,2}v?\d+(?:\.\d+){1,3}$/;
 const plainWords = new Set(
   (
     "required optional string text password passwd secret token hidden missing invalid none null true false undefined " +
@@ -33,7 +34,7 @@ const plainWords = new Set(
 /** Whether the value of such a name is a secret, and not a word about one. */
 export function isSecretValue(value: string, kind: KeyKind, form: Form): boolean {
   if (value.length < 4 || isMasked(value)) return false;
-  if (standIn.test(value) || sessionKey.test(value)) return false;
+  if (standIn.test(value) || sessionKey.test(value) || version.test(value)) return false;
   if (kind === "password") return isPassword(value, form);
   if (/\s/.test(value) || value.length < 8 || place.test(value) || variable.test(value)) return false;
   if (reference.test(value) && form !== "quoted") return false;
