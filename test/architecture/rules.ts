@@ -22,6 +22,7 @@ const floors: Readonly<Record<string, number>> = {
   conformance: 3,
   tools: 4,
   "compose.ts": 5,
+  compose: 5,
   gateway: 5,
   cli: 6,
   "index.ts": 7,

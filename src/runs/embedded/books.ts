@@ -2,9 +2,8 @@ import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
-import type { BudgetLimits, Held, RunSession } from "../contract.ts";
+import type { BudgetLimits, Held, Ledger, RunSession, LedgerValue as Value } from "../contract.ts";
 import type { LaneCaps } from "../lanes.ts";
-import type { Ledger, Value } from "./ledger.ts";
 import type { RunRow } from "./rows.ts";
 import { runOf, selectRun } from "./rows.ts";
 

@@ -1,6 +1,12 @@
-import type { DeliveryTarget, OutboxRequest, OutboxRow, OutboxState, RunSession } from "../contract.ts";
+import type {
+  DeliveryTarget,
+  OutboxRequest,
+  OutboxRow,
+  OutboxState,
+  RunSession,
+  LedgerValue as Value,
+} from "../contract.ts";
 import type { Books } from "./books.ts";
-import type { Value } from "./ledger.ts";
 import { hashedId, jsonOrNull, numberOrNull, textOrNull } from "./rows.ts";
 
 /** Rows of the outbox, in the transaction that they are called in. */

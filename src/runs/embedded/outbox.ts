@@ -1,7 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { OutboxRequest, OutboxRow, OutboxState, OutboxStore } from "../contract.ts";
+import type {
+  OutboxRequest,
+  OutboxRow,
+  OutboxState,
+  OutboxStore,
+  LedgerValue as Value,
+} from "../contract.ts";
 import type { Books } from "./books.ts";
-import type { Value } from "./ledger.ts";
 import { outboxRow, outboxRows, putOutbox } from "./outbox-rows.ts";
 
 const defaultLimit = 100;

@@ -14,12 +14,15 @@ import type {
   RunState,
   RunStore,
   RunUsage,
+  LedgerValue as Value,
   WaitEntered,
+  WorkAttendant,
 } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
 import { isEnded } from "../states.ts";
 import { acceptInput } from "./accepting.ts";
 import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
+import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
 import { claimNext, requeue, takeBackLost } from "./claiming.ts";
@@ -33,7 +36,6 @@ import {
   resume,
   steerableInto,
 } from "./holding.ts";
-import type { Value } from "./ledger.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
@@ -60,6 +62,8 @@ const mostListed = 1000;
 /** Runs in the database of a folder, or in memory: every process that has it open sees the same. */
 export class EmbeddedRuns implements RunStore {
   readonly outbox: EmbeddedOutbox;
+  /** What a store calls when it resets, removes or purges a session. */
+  readonly attendant: WorkAttendant;
   readonly #books: Books;
   #dataVersion: number;
 
@@ -67,6 +71,7 @@ export class EmbeddedRuns implements RunStore {
     migrateRuns(options.ledger);
     this.#books = new Books({ ...defaults, ...options });
     this.outbox = new EmbeddedOutbox(this.#books);
+    this.attendant = new RunAttendant(this.#books);
     this.#dataVersion = this.#version();
   }
 

@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Ledger } from "../contract.ts";
 
 /**
  * The part of `work.db` that is about runs. It has a version of its own among the facts, so that it goes forward without

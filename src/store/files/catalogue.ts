@@ -127,7 +127,7 @@ export class SessionCatalogue {
     await this.using(row, (file) =>
       file.moveTo(target, () => {
         check(file);
-        this.work.move(row.uid, "live", "trashed", this.now());
+        this.work.trash(row, file.meta.meta.spawnedBy, this.now());
       }),
     );
     this.#open.drop(row.uid);

@@ -33,6 +33,7 @@ import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
+import { workOf } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
@@ -141,6 +142,11 @@ export class FileSessions implements SessionStore {
     return this.#catalogue.using(row, async (file) => {
       const writing = { ...this.#catalogue.marking(row), ...options, needs };
       const plan = await file.write((tree) => tree.planBranch(targetId), writing);
+      const writing = { ...this.#catalogue.marking(row), needs };
+      const plan = await file.write((tree) => {
+        this.#catalogue.work.attendance.attendant.branch(workOf(row));
+        return tree.planBranch(targetId);
+      }, writing);
       this.#appended(row, file, plan);
       return recordOf(row, file);
     });

@@ -9,6 +9,7 @@ import { defaultNamespace } from "../../core/namespace.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Scope, Store } from "../contract.ts";
 import { scoped } from "../scoped.ts";
+import type { StoreWork } from "../work.ts";
 import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
@@ -43,6 +44,7 @@ import type { LockSettings } from "./write-lock.ts";
 export interface FilesStore extends Store {
   readonly root: string;
   readonly upkeep: FilesUpkeep;
+  readonly work: StoreWork;
 }
 
 export interface FilesStoreOptions {
@@ -131,5 +133,9 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     purgeUser: (userId) => sessions.purgeUser(userId),
     close: () => catalogue.close(),
   });
-  return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases) };
+  const handle: StoreWork = {
+    ledger: work.ledger,
+    attend: (attendant) => work.attendance.attend(attendant),
+  };
+  return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };
 }

@@ -1,8 +1,10 @@
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { decideAnew, SkeinError } from "../../core/errors.ts";
+import type { TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { taken } from "../refusals.ts";
+import { Attendance, workOf } from "../work.ts";
 import { Database } from "./database.ts";
 
 /**
@@ -70,6 +72,8 @@ const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
 
 export class WorkDb {
+  /** Whoever works on the sessions; asked within the transactions that change them. */
+  readonly attendance = new Attendance();
   readonly #db: Database;
   /** Rows by user and session id, as long as nobody has changed anything. */
   readonly #rows = new Map<string, SessionRow | null>();
@@ -92,7 +96,10 @@ export class WorkDb {
 
   /** For good, and at once: the old session has another key, with the change to be told to its log; a new one has its. */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow): void {
+    let tell: TellLater = () => undefined;
     this.#claiming([uid, fresh.uid], () => {
+      const old = this.byUid(uid);
+      if (old !== null) tell = this.#attendant.reset(workOf(old), workOf(fresh));
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
       const { changes } = orTaken(change, () =>
         this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key),
@@ -105,6 +112,18 @@ export class WorkDb {
       }
       this.#insert(fresh);
     });
+    tell();
+  }
+
+  /** Into the trash, with its work: what it has not read of others goes to the session that spawned it. */
+  trash(row: SessionRow, spawnedBy: string | undefined, time: number): void {
+    let tell: TellLater = () => undefined;
+    this.exclusively(() => {
+      const parent = spawnedBy === undefined ? null : this.byKey(row.userId, spawnedBy);
+      tell = this.#attendant.remove(workOf(row), parent === null ? null : workOf(parent));
+      this.move(row.uid, "live", "trashed", time);
+    });
+    tell();
   }
 
   /** Rows whose log has not been told of a change yet. */
@@ -178,6 +197,7 @@ export class WorkDb {
     tombstone: { readonly what: string; readonly name: string; readonly at: number },
   ): void {
     this.#claiming(uids, () => {
+      this.#attendant.purge(uids);
       for (const uid of uids) this.#db.run("DELETE FROM sessions WHERE uid = ?", uid);
       const { what, name, at } = tombstone;
       this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
@@ -336,6 +356,10 @@ export class WorkDb {
 
   close(): void {
     this.#db.close();
+  }
+
+  get #attendant(): WorkAttendant {
+    return this.attendance.attendant;
   }
 
   #insert(row: SessionRow): void {

@@ -10,6 +10,7 @@ import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
+import type { RunSession, WorkAttendant } from "../../runs/contract.ts";
 import { adoptedTree } from "../adopted.ts";
 import { blobsOf } from "../blob-refs.ts";
 import type { ChangeFeed } from "../changes.ts";
@@ -40,6 +41,7 @@ import { planReset } from "../plan-reset.ts";
 import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
+import { workOf } from "../work.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { listedOf, recordOf, trashedOf } from "./session-table.ts";
 
@@ -50,6 +52,11 @@ export type ShareBlob = (
   sha256: string,
 ) => void;
 
+/** Changes a session and the work that hangs on it together. */
+export interface Together {
+  together<T>(act: (attendant: WorkAttendant) => T): T;
+}
+
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
 export class MemorySessions implements SessionStore {
   readonly #table: SessionTable;
@@ -58,6 +65,7 @@ export class MemorySessions implements SessionStore {
   readonly #newId: IdSource;
   readonly #forgetState: (uid: string) => void;
   readonly #shareBlob: ShareBlob;
+  readonly #work: Together;
 
   constructor(
     table: SessionTable,
@@ -66,7 +74,9 @@ export class MemorySessions implements SessionStore {
     newId: IdSource,
     forgetState: (uid: string) => void,
     shareBlob: ShareBlob,
+    work: Together,
   ) {
+    this.#work = work;
     this.#table = table;
     this.#forgetState = forgetState;
     this.#shareBlob = shareBlob;
@@ -140,6 +150,7 @@ export class MemorySessions implements SessionStore {
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
+    this.#work.together((attendant) => attendant.branch(workOf(recordOf(session))));
     this.#commit(session, session.tree.planBranch(targetId));
     return recordOf(session);
   }
@@ -189,7 +200,11 @@ export class MemorySessions implements SessionStore {
     const session = this.#table.get(scope, sessionId);
     if (session === null) return false;
     checkUnused(recordOf(session), options.ifUpdatedAt);
+    const tell = this.#work.together((attendant) =>
+      attendant.remove(workOf(recordOf(session)), this.#parentOf(session)),
+    );
     session.removedAt = this.#clock.now();
+    tell();
     this.#feed.publish({ type: "removed", session: recordOf(session) });
     return true;
   }
@@ -211,6 +226,7 @@ export class MemorySessions implements SessionStore {
     const session = this.#table.trashed(scope, sessionId);
     if (session === null) return false;
     checkStillRemoved(session.removedAt ?? 0, options.ifRemovedAt);
+    this.#work.together((attendant) => attendant.purge([session.uid]));
     this.#forget(session);
     return true;
   }
@@ -218,6 +234,7 @@ export class MemorySessions implements SessionStore {
   /** All sessions of a user, for good. How many they were. */
   forgetUser(userId: string): number {
     const sessions = this.#table.ofUser(userId);
+    this.#work.together((attendant) => attendant.purge(sessions.map(({ uid }) => uid)));
     for (const session of sessions) this.#forget(session);
     return sessions.length;
   }
@@ -237,11 +254,22 @@ export class MemorySessions implements SessionStore {
     const { userId, agentId } = session;
     this.#table.claim({ userId, agentId, key: changes.key, ...options });
     const { label: _label, ...kept } = session.meta;
+    const uid = this.#newId();
+    const freshId = fresh.sessionId ?? this.#newId();
+    const begun = { uid, userId, agentId, key: session.key, sessionId: freshId };
+    const tell = this.#work.together((attendant) => attendant.reset(workOf(recordOf(session)), begun));
     this.#patch(session, kept as SessionMeta, changes);
     session.key = changes.key;
     const old = recordOf(session);
     this.#feed.publish({ type: "patched", session: old });
-    return { old, fresh: await this.create(scope, fresh) };
+    const made = this.#add(
+      scope,
+      { ...fresh, sessionId: freshId },
+      () => SessionTree.create({ cwd: fresh.cwd, id: freshId }, this.#options),
+      uid,
+    );
+    tell();
+    return { old, fresh: made };
   }
 
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
@@ -286,7 +314,15 @@ export class MemorySessions implements SessionStore {
     );
   }
 
-  #add(scope: Scope, init: SessionInit, grow: () => SessionTree): SessionRecord {
+  /** The session that spawned it, if it is there. */
+  #parentOf({ userId, meta }: HeldSession): RunSession | null {
+    if (meta.spawnedBy === undefined) return null;
+    const scope = userId === null ? {} : { userId };
+    const [parent] = this.#table.find(scope, { by: "key", key: meta.spawnedBy });
+    return parent === undefined ? null : workOf(recordOf(parent));
+  }
+
+  #add(scope: Scope, init: SessionInit, grow: () => SessionTree, uid: string = this.#newId()): SessionRecord {
     const { key, agentId } = placeOfKey(scope, init.key);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
@@ -295,7 +331,6 @@ export class MemorySessions implements SessionStore {
     const tree = grow();
     const { timestamp } = tree.header;
     const createdAt = timestamp === undefined ? this.#clock.now() : Date.parse(timestamp) || 0;
-    const uid = this.#newId();
     const session: HeldSession = {
       uid,
       userId,

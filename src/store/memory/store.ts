@@ -2,18 +2,28 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
+import type { WorkAttendant } from "../../runs/contract.ts";
 import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
+import { Database, inMemory } from "../files/database.ts";
 import { scoped } from "../scoped.ts";
 import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
+import type { StoreWork } from "../work.ts";
+import { Attendance } from "../work.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
 import type { ShareBlob } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
 /** A store that lives as long as the process. The others are measured by what it does. */
-export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } = {}): Store {
+export interface MemoryStore extends Store {
+  readonly work: StoreWork;
+}
+
+const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
+
+export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } = {}): MemoryStore {
   const table = new SessionTable();
   const watch = new ChangeFeed();
   const clock = options.clock ?? systemClock;
@@ -26,8 +36,9 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     const bytes = ofUser?.get(blobPlace(agentId, sha256));
     if (bytes !== undefined) ofUser?.set(blobPlace(to, sha256), bytes);
   };
-  const sessions = new MemorySessions(table, watch, clock, newId, forgetState, shareBlob);
-  return scoped({
+  const work = new MemoryWork();
+  const sessions = new MemorySessions(table, watch, clock, newId, forgetState, shareBlob, work);
+  const store = scoped({
     sessions,
     search: new MemorySearch(table),
     state: memoryState(table, values),
@@ -37,8 +48,29 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
       blobs.delete(userId);
       return { sessions: sessions.forgetUser(userId) };
     },
-    close: async () => undefined,
+    close: async () => work.close(),
   });
+  return { ...store, work };
+}
+
+/** The database of the work of sessions, made when somebody asks for it. */
+class MemoryWork extends Attendance implements StoreWork {
+  #ledger: Database | null = null;
+
+  get ledger(): Database {
+    this.#ledger ??= new Database(inMemory, "", [facts]);
+    return this.#ledger;
+  }
+
+  /** All of it or nothing, of the work that hangs on a session. */
+  together<T>(act: (attendant: WorkAttendant) => T): T {
+    return this.#ledger === null ? act(this.attendant) : this.#ledger.exclusively(() => act(this.attendant));
+  }
+
+  close(): void {
+    this.#ledger?.close();
+    this.#ledger = null;
+  }
 }
 
 type StateValues = Map<string, Map<string, { text: string; version: number }>>;

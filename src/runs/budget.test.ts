@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import {
+  addUsage,
+  budgetExceeded,
+  defaultLimits,
+  figuresOf,
+  noFigures,
+  noUsage,
+  overSpent,
+  reserveRun,
+  spend,
+} from "./budget.ts";
+
+const usage = { input: 1, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 3, costUsd: 0.5 };
+const limits = { ...defaultLimits, tokens: 6, costUsd: 1 };
+
+describe("the budget of a root", () => {
+  test("[BUD1] the limits: 8 hops, 100 runs, tokens and money only where set", () => {
+    expect(defaultLimits).toEqual({ hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 5 });
+  });
+
+  test.each([
+    [{ hops: 8, pairCount: null }, noFigures, null],
+    [{ hops: 9, pairCount: null }, noFigures, { limit: "hops", allowed: 8, figure: 9 }],
+    [{ hops: 0, pairCount: null }, { ...noFigures, runs: 99 }, null],
+    [
+      { hops: 0, pairCount: null },
+      { ...noFigures, runs: 100 },
+      { limit: "runs", allowed: 100, figure: 101 },
+    ],
+    [{ hops: 0, pairCount: 5 }, noFigures, null],
+    [{ hops: 0, pairCount: 6 }, noFigures, { limit: "pingPong", allowed: 5, figure: 6 }],
+    [{ hops: 0, pairCount: null }, { ...noFigures, tokens: 6 }, null],
+    [
+      { hops: 0, pairCount: null },
+      { ...noFigures, tokens: 7 },
+      { limit: "tokens", allowed: 6, figure: 7 },
+    ],
+    [
+      { hops: 0, pairCount: null },
+      { ...noFigures, knownCostUsd: 2 },
+      { limit: "costUsd", allowed: 1, figure: 2 },
+    ],
+  ] as const)("[BUD1] %j on %j: %j", (asked, figures, refusal) => {
+    const reserved = reserveRun(figures, asked, limits);
+    if (refusal !== null) expect(reserved).toEqual({ refusal });
+    else expect(reserved).toEqual({ figures: { ...figures, runs: figures.runs + 1, hops: asked.hops } });
+  });
+
+  test("[BUD2] what is spent is summed, and a step without a price makes the sum unknown", () => {
+    const twice = spend(spend(noFigures, usage), usage);
+    expect(figuresOf("r", twice)).toEqual({ rootId: "r", runs: 0, tokens: 6, costUsd: 1, hops: 0 });
+    expect(overSpent(twice, limits)).toBe(null);
+    const { costUsd: _, ...unpriced } = usage;
+    const more = spend(twice, unpriced);
+    expect(figuresOf("r", more).costUsd).toBe(null);
+    expect(overSpent(more, limits)).toEqual({ limit: "tokens", allowed: 6, figure: 9 });
+    expect(addUsage(addUsage(noUsage, usage), usage)).toEqual({
+      ...usage,
+      input: 2,
+      output: 4,
+      totalTokens: 6,
+      costUsd: 1,
+    });
+    expect(addUsage(usage, unpriced).costUsd).toBe(undefined);
+  });
+
+  test("[BUD3] a refusal names the limit, the figures and what to do", () => {
+    const error = budgetExceeded("root-1", { limit: "runs", allowed: 100, figure: 101 });
+    expect(error.code).toBe("budget_exceeded");
+    expect(error.status).toBe(429);
+    expect(error.message).toContain("root-1");
+    expect(error.message).toContain("runs is 101, and 100 is allowed");
+    expect(error.remedy).toContain("budget.runs");
+  });
+});

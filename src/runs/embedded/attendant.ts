@@ -1,0 +1,112 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Content } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import type { InputKind, RunSession, TellLater, WorkAttendant } from "../contract.ts";
+import type { Books } from "./books.ts";
+import { endRun } from "./ending.ts";
+import { putOutbox } from "./outbox-rows.ts";
+import { refreshQueue } from "./queue.ts";
+import type { RunRow } from "./rows.ts";
+import { forgetRun } from "./sweeping.ts";
+
+/** What other sessions sent: it is theirs too, and does not vanish with the session that it was for. */
+const fromSessions: readonly InputKind[] = ["announce", "send"];
+
+/** The runs of a session go with it, in the store's own transaction. */
+export class RunAttendant implements WorkAttendant {
+  readonly #books: Books;
+
+  constructor(books: Books) {
+    this.#books = books;
+  }
+
+  reset(old: RunSession, fresh: RunSession): TellLater {
+    this.#checkIdle(old, "reset");
+    return this.#together(() => {
+      const reason = "Its session was reset while it slept.";
+      for (const row of this.#open(old.uid, "sleeping")) this.#abort(row, reason);
+      // A run whose input stands in the old one belongs there; it does not go on in another.
+      for (const row of this.#open(old.uid, "queued")) {
+        if (!row.isWritten) this.#move(row, fresh);
+        else this.#abort(row, "Its session was reset before it could go on.");
+      }
+      refreshQueue(this.#books, old.uid);
+      refreshQueue(this.#books, fresh.uid);
+    });
+  }
+
+  remove(session: RunSession, parent: RunSession | null): TellLater {
+    return this.#together(() => {
+      for (const row of this.#open(session.uid, "queued")) {
+        const isTheirs = !row.isWritten && fromSessions.includes(row.kind);
+        if (isTheirs && parent !== null && parent.uid !== session.uid) this.#move(row, parent);
+        else if (isTheirs) this.#bury(row);
+      }
+      const reason = "Its session was removed.";
+      for (const state of ["queued", "running", "waiting", "sleeping"] as const) {
+        for (const row of this.#open(session.uid, state)) this.#abort(row, reason);
+      }
+      refreshQueue(this.#books, session.uid);
+      if (parent !== null) refreshQueue(this.#books, parent.uid);
+    });
+  }
+
+  branch(session: RunSession): void {
+    this.#checkIdle(session, "moved to another branch");
+  }
+
+  purge(uids: readonly string[]): void {
+    for (const uid of uids) {
+      for (const { seq } of this.#books.all("SELECT seq FROM runs WHERE uid = ?", uid)) {
+        forgetRun(this.#books, Number(seq));
+      }
+      this.#books.run("DELETE FROM outbox WHERE uid = ?", uid);
+      this.#books.run("DELETE FROM turns WHERE uid = ?", uid);
+      refreshQueue(this.#books, uid);
+    }
+  }
+
+  #together(act: () => void): TellLater {
+    return this.#books.collect(act).tell;
+  }
+
+  #open(uid: string, state: string): RunRow[] {
+    return this.#books.rows("uid = ? AND state = ? AND ended_at IS NULL ORDER BY seq", uid, state);
+  }
+
+  #checkIdle({ uid, sessionId }: RunSession, what: string): void {
+    const [busy] = this.#books.rows("uid = ? AND state IN ('running', 'waiting') LIMIT 1", uid);
+    if (busy === undefined) return;
+    throw new SkeinError("conflict", {
+      problem: `Session ${sessionId} cannot be ${what} while run ${busy.runId} is ${busy.state}`,
+      advice: "Wait until it has ended, or abort it",
+    });
+  }
+
+  #abort(row: RunRow, error: string): void {
+    const now = this.#books.row(row.runId);
+    if (now !== null) endRun(this.#books, now, { state: "aborted", code: "aborted", error });
+  }
+
+  #move(row: RunRow, to: RunSession): void {
+    this.#books.run(
+      "UPDATE runs SET uid = ?, agent = ?, key = ?, session_id = ?, kept_for = NULL WHERE run_id = ?",
+      to.uid,
+      to.agentId,
+      to.key,
+      to.sessionId,
+      row.runId,
+    );
+    this.#books.note("run.queued", to, row.runId, { lane: row.lane, kind: row.kind });
+  }
+
+  /** Nobody is left to read it: a dead letter. */
+  #bury(row: RunRow): void {
+    const { session, runId } = row;
+    const content = "content" in row.message ? (row.message.content as Content) : "";
+    const error = `Session ${session.sessionId} was removed before it read this.`;
+    const target = { channel: "session", to: session.key };
+    const letter = { session, runId, target, text: textOf(content), idempotencyKey: `unread:${runId}` };
+    putOutbox(this.#books, letter, error);
+  }
+}

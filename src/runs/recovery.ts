@@ -1,0 +1,132 @@
+import type { Entry } from "../core/entries.ts";
+import type { AssistantMessage } from "../core/messages.ts";
+import { isRecord } from "../core/shape.ts";
+
+/** How a run that lost its owner goes on, by the last message on its branch. */
+
+export const tails = [
+  "none",
+  "user",
+  "custom_message",
+  "bashExecution",
+  "custom",
+  "other",
+  "assistant_open_calls",
+  "results_answered",
+  "results_of_yield",
+  "assistant_stop",
+  "assistant_length",
+  "assistant_error",
+  "assistant_aborted",
+] as const;
+
+export type Tail = (typeof tails)[number];
+
+/**
+ * `finish_calls`: calls that may be made twice again, the others get a result that says what happened; then go on.
+ * `sleep`: unless W has woken the run since, which is then as `ask_model`.
+ */
+export type RecoveryAction =
+  | "run_turn"
+  | "finish_calls"
+  | "ask_model"
+  | "sleep"
+  | "close"
+  | "retry_or_close"
+  | "close_aborted";
+
+export const recoveryActions = {
+  none: "run_turn",
+  user: "run_turn",
+  custom_message: "run_turn",
+  bashExecution: "run_turn",
+  custom: "run_turn",
+  other: "run_turn",
+  assistant_open_calls: "finish_calls",
+  results_answered: "ask_model",
+  results_of_yield: "sleep",
+  assistant_stop: "close",
+  assistant_length: "close",
+  assistant_error: "retry_or_close",
+  assistant_aborted: "close_aborted",
+} as const satisfies Record<Tail, RecoveryAction>;
+
+/** What is decided of a branch. */
+export type Recovery = Exclude<RecoveryAction, "retry_or_close"> | "retry" | "close_error";
+
+/** What to do with a branch. `wasWoken`: W has woken the run since it yielded. */
+export function recoveryOf(
+  path: readonly Entry[],
+  options: { readonly wasWoken: boolean; readonly mostAttempts: number },
+): Recovery {
+  const { tail, answer } = tailOf(path);
+  const action = recoveryActions[tail];
+  if (action === "sleep" && options.wasWoken) return "ask_model";
+  if (action !== "retry_or_close") return action;
+  return answer !== null && mayRetry(answer, options.mostAttempts) ? "retry" : "close_error";
+}
+
+/** Only what the loop itself marked as worth another try, and not yet tried too often. */
+function mayRetry(message: AssistantMessage, most: number): boolean {
+  const skein: unknown = message.skein;
+  if (!isRecord(skein)) return false;
+  return skein.retryable === true && typeof skein.attempts === "number" && skein.attempts < most;
+}
+
+/** The last message of a path, with results taken together with their calls; entries that are no messages are passed by. */
+export function tailOf(path: readonly Entry[]): {
+  readonly tail: Tail;
+  /** The assistant message that it ends in. */
+  readonly answer: AssistantMessage | null;
+} {
+  const results = new Map<string, Entry>();
+  for (const entry of path.toReversed()) {
+    if (entry.type === "custom_message" && results.size === 0)
+      return { tail: "custom_message", answer: null };
+    if (entry.type === "custom_message") break;
+    if (entry.type !== "message") continue;
+    const { message } = entry;
+    if (message.role === "toolResult") {
+      if (!results.has(message.toolCallId)) results.set(message.toolCallId, entry);
+    } else if (message.role === "assistant") return { tail: tailOfAnswer(message, results), answer: message };
+    else if (results.size === 0) return { tail: tailOfRole(message.role), answer: null };
+    else break;
+  }
+  // Results whose calls are not on the branch: somebody answered, and the model has not been asked.
+  return { tail: results.size === 0 ? "none" : "results_answered", answer: null };
+}
+
+function tailOfRole(role: string): Tail {
+  return role === "user" || role === "bashExecution" || role === "custom" ? role : "other";
+}
+
+function tailOfAnswer(message: AssistantMessage, results: ReadonlyMap<string, Entry>): Tail {
+  if (message.stopReason === "error") return "assistant_error";
+  if (message.stopReason === "aborted") return "assistant_aborted";
+  const calls = message.content.filter((block) => block.type === "toolCall");
+  if (calls.some(({ id }) => !results.has(id))) return "assistant_open_calls";
+  if (calls.some(({ id, name }) => name === "sessions_yield" && hasYielded(results.get(id)))) {
+    return "results_of_yield";
+  }
+  if (calls.length > 0 || results.size > 0) return "results_answered";
+  return message.stopReason === "length" ? "assistant_length" : "assistant_stop";
+}
+
+/** By the result's details, or by the JSON that its text is. */
+function hasYielded(entry: Entry | undefined): boolean {
+  if (entry?.type !== "message" || entry.message.role !== "toolResult") return false;
+  const { details, content, isError } = entry.message;
+  if (isError === true) return false;
+  if (isRecord(details) && details.status !== undefined) return details.status === "yielded";
+  const text = typeof content === "string" ? content : content.find((block) => block.type === "text")?.text;
+  return statusIn(text ?? "") === "yielded";
+}
+
+function statusIn(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value.status : null;
+  } catch {
+    return null; // no JSON: no result of ours
+  }
+}

@@ -1,0 +1,38 @@
+import type { Ledger, RunSession, TellLater, WorkAttendant } from "../runs/contract.ts";
+import type { SessionRecord } from "./contract.ts";
+
+/** Where the work of a store's sessions is kept, and who is asked when they change. Not part of what every store must do. */
+export interface StoreWork {
+  readonly ledger: Ledger;
+  /** From now on it is called within the transactions that reset, remove and purge sessions, and before a branch. */
+  attend(attendant: WorkAttendant): void;
+}
+
+const nothing: TellLater = () => undefined;
+
+/** Nobody works on the sessions of this store. */
+const nobody: WorkAttendant = {
+  reset: () => nothing,
+  remove: () => nothing,
+  branch: () => undefined,
+  purge: () => undefined,
+};
+
+/** Who is asked; there is one at the most. */
+export class Attendance {
+  #attendant: WorkAttendant = nobody;
+
+  get attendant(): WorkAttendant {
+    return this.#attendant;
+  }
+
+  attend(attendant: WorkAttendant): void {
+    this.#attendant = attendant;
+  }
+}
+
+type Placed = Pick<SessionRecord, "uid" | "userId" | "agentId" | "key" | "sessionId">;
+
+export function workOf({ uid, userId, agentId, key, sessionId }: Placed): RunSession {
+  return { uid, userId, agentId, key, sessionId };
+}
