@@ -79,7 +79,7 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
   const store = await storeOf(options, config, { clock, newId, report });
-  const unsubscribe = store.watchAll(storeEvents(bus.emit, () => clock.now()));
+  const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   const owner = ownerHere(newId());

@@ -8,9 +8,10 @@ export function inScope(scope: Scope, session: Pick<SessionRecord, "userId" | "a
 
 /** Tells subscribers of changes, in the order they are published; one that throws does not keep others from hearing. */
 export class ChangeFeed implements WatchStore {
-  readonly #subscribers = new Set<{ scope: Scope; listener: (change: StoreChange) => void }>();
+  readonly #subscribers = new Set<{ scope: Scope | "everybody"; listener: (change: StoreChange) => void }>();
 
-  subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void {
+  /** `everybody`: whoever's session it is; for the program itself. */
+  subscribe(scope: Scope | "everybody", listener: (change: StoreChange) => void): () => void {
     const subscriber = { scope, listener };
     this.#subscribers.add(subscriber);
     return () => {
@@ -25,7 +26,9 @@ export class ChangeFeed implements WatchStore {
 
   publish(change: StoreChange): void {
     for (const subscriber of [...this.#subscribers]) {
-      if (!this.#subscribers.has(subscriber) || !inScope(subscriber.scope, change.session)) continue;
+      const { scope } = subscriber;
+      const isTheirs = scope === "everybody" || inScope(scope, change.session);
+      if (!isTheirs || !this.#subscribers.has(subscriber)) continue;
       try {
         subscriber.listener(change);
       } catch (error) {

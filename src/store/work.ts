@@ -1,11 +1,13 @@
 import type { Ledger, RunSession, TellLater, WorkAttendant } from "../runs/contract.ts";
-import type { SessionRecord } from "./contract.ts";
+import type { SessionRecord, StoreChange } from "./contract.ts";
 
 /** Where the work of a store's sessions is kept, and who is asked when they change. Not part of what every store must do. */
 export interface StoreWork {
   readonly ledger: Ledger;
   /** From now on it is called within the transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
+  /** What this process changes, whoever's session it is. */
+  watch(listener: (change: StoreChange) => void): () => void;
 }
 
 const nothing: TellLater = () => undefined;

@@ -141,10 +141,9 @@ export class FileSessions implements SessionStore {
     const needs = targetId === null ? [] : [targetId];
     return this.#catalogue.using(row, async (file) => {
       const writing = { ...this.#catalogue.marking(row), ...options, needs };
-      const plan = await file.write((tree) => tree.planBranch(targetId), writing);
-      const writing = { ...this.#catalogue.marking(row), needs };
       const plan = await file.write((tree) => {
-        this.#catalogue.work.attendance.attendant.branch(workOf(row));
+        // Whoever has a fence is the one who works on it.
+        if (options.fence === undefined) this.#catalogue.work.attendance.attendant.branch(workOf(row));
         return tree.planBranch(targetId);
       }, writing);
       this.#appended(row, file, plan);

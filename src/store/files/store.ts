@@ -136,6 +136,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const handle: StoreWork = {
     ledger: work.ledger,
     attend: (attendant) => work.attendance.attend(attendant),
+    watch: (listener) => watch.subscribe("everybody", listener),
   };
   return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };
 }

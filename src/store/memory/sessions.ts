@@ -150,7 +150,9 @@ export class MemorySessions implements SessionStore {
   ): Promise<SessionRecord> {
     const session = this.#table.require(scope, sessionId);
     if (options.fence?.() === false) throw new SkeinError("fenced", { sessionId });
-    this.#work.together((attendant) => attendant.branch(workOf(recordOf(session))));
+    // Whoever has a fence is the one who works on it.
+    if (options.fence === undefined)
+      this.#work.together((attendant) => attendant.branch(workOf(recordOf(session))));
     this.#commit(session, session.tree.planBranch(targetId));
     return recordOf(session);
   }

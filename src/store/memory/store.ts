@@ -5,7 +5,7 @@ import { createIdSource } from "../../core/ids.ts";
 import type { WorkAttendant } from "../../runs/contract.ts";
 import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
-import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
+import type { BlobStore, Json, Scope, StateStore, Store, StoreChange } from "../contract.ts";
 import { Database, inMemory } from "../files/database.ts";
 import { scoped } from "../scoped.ts";
 import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
@@ -36,7 +36,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     const bytes = ofUser?.get(blobPlace(agentId, sha256));
     if (bytes !== undefined) ofUser?.set(blobPlace(to, sha256), bytes);
   };
-  const work = new MemoryWork();
+  const work = new MemoryWork(watch);
   const sessions = new MemorySessions(table, watch, clock, newId, forgetState, shareBlob, work);
   const store = scoped({
     sessions,
@@ -55,7 +55,17 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
 
 /** The database of the work of sessions, made when somebody asks for it. */
 class MemoryWork extends Attendance implements StoreWork {
+  readonly #feed: ChangeFeed;
   #ledger: Database | null = null;
+
+  constructor(feed: ChangeFeed) {
+    super();
+    this.#feed = feed;
+  }
+
+  watch(listener: (change: StoreChange) => void): () => void {
+    return this.#feed.subscribe("everybody", listener);
+  }
 
   get ledger(): Database {
     this.#ledger ??= new Database(inMemory, "", [facts]);
