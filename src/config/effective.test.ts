@@ -118,7 +118,9 @@ function compared(value: unknown): unknown {
   const config = structuredClone(value) as {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };
     models: { providers: Record<string, { apiKey: string | null; headers: Plain }> };
+    channels: Record<string, { secret: string | null }>;
   };
+  for (const channel of Object.values(config.channels)) channel.secret &&= "***";
   for (const provider of Object.values(config.models.providers)) {
     provider.apiKey &&= "***";
     for (const name of Object.keys(provider.headers)) provider.headers[name] = "***";
