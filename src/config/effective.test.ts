@@ -123,6 +123,9 @@ function compared(value: unknown): unknown {
   for (const secrets of Object.values(config.mcpServers).flatMap(({ env, headers }) => [env, headers])) {
     for (const name of Object.keys(secrets)) secrets[name] = "***";
   }
+    channels: Record<string, { secret: string | null }>;
+  };
+  for (const channel of Object.values(config.channels)) channel.secret &&= "***";
   for (const provider of Object.values(config.models.providers)) {
     provider.apiKey &&= "***";
     for (const name of Object.keys(provider.headers)) provider.headers[name] = "***";

@@ -1,5 +1,5 @@
-import type { Scalar, YAMLSeq } from "yaml";
-import { Document, YAMLMap } from "yaml";
+import type { Scalar } from "yaml";
+import { Document, YAMLMap, YAMLSeq } from "yaml";
 import type { LoadedConfig } from "./load.ts";
 import { withoutPassword } from "./problems.ts";
 import { isSecret } from "./secrets.ts";
@@ -33,6 +33,15 @@ function nodeOf(
     const leaf = document.createNode(shownOf(node, value, path, source), { flow: true }) as YAMLSeq | Scalar;
     leaf.comment = ` ${sourceText(source)}`;
     return leaf;
+  }
+  if (node.node === "rows") {
+    const seq = new YAMLSeq();
+    for (const [index, row] of (value as readonly unknown[]).entries()) {
+      seq.items.push(nodeOf(node.of, row, [...path, String(index)], sources));
+    }
+    seq.flow = seq.items.length === 0;
+    if (seq.flow) seq.comment = ` ${sourceText(sources.get(pathText(path)) ?? { from: "default" })}`;
+    return seq;
   }
   const map = new YAMLMap();
   const values = value as Readonly<Record<string, unknown>>;

@@ -4,6 +4,7 @@ import { nearest, shownValue } from "./problems.ts";
 import { isSecretKey } from "./secrets.ts";
 import type { Group, Node, Table } from "./settings/setting.ts";
 import type { Origin, WrittenLeaf, WrittenMap, WrittenNode } from "./tree.ts";
+import { pathText } from "./tree.ts";
 
 /** A variable that is set; `file` is the `.env` that sets it, `null` the real environment. */
 export interface Variable {
@@ -71,6 +72,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   let node: Node = sections;
   let written = file;
   for (const segment of segments) {
+    if (node.node === "rows") break;
     if (node.node === "setting" || node.node === "list")
       return { expected: `${variableOf(path)}, without more behind it`, meant: null };
     const key: string | null =
@@ -80,6 +82,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
     path.push(key ?? "");
     written = childOf(written, key ?? "");
   }
+  if (node.node === "rows") return { expected: `${pathText(path)} in the configuration file`, meant: null };
   if (node.node === "setting" || node.node === "list") return { path };
   const next = node.node === "group" ? Object.keys(node.fields) : [node.keyName];
   return { expected: next.map((key) => variableOf([...path, key])).join(", "), meant: null };

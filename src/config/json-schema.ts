@@ -1,5 +1,5 @@
 import { sections } from "./sections/all.ts";
-import type { Group, JsonSchema, List, Node, Place, Setting, Table } from "./settings/setting.ts";
+import type { Group, JsonSchema, List, Node, Place, Rows, Setting, Table } from "./settings/setting.ts";
 
 /** How defaults are shown that depend on where one stands. */
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
@@ -33,6 +33,8 @@ function schemaOf(node: Node): JsonSchema {
       return settingSchema(node);
     case "list":
       return listSchema(node);
+    case "rows":
+      return rowsSchema(node);
     case "group":
       return groupSchema(node);
     case "table":
@@ -53,6 +55,11 @@ function listSchema({ about, of }: List): JsonSchema {
   const variable = { $ref: "#/definitions/variable" };
   const items = { anyOf: [of.schema, variable] };
   return { description: about, default: [], anyOf: [{ type: ["array", "null"], items }, variable] };
+}
+
+function rowsSchema({ about, of }: Rows): JsonSchema {
+  const items = { ...groupSchema(of), type: "object" };
+  return { description: about, default: [], type: ["array", "null"], items };
 }
 
 function groupSchema({ about, fields }: Group): JsonSchema {

@@ -83,6 +83,10 @@ describe("defaults and where the file is", () => {
       logging: { level: "warn", file: null },
       session: {
         scope: "per-sender",
+        dmScope: "per-channel-peer",
+        identityLinks: {},
+        sendPolicy: { default: "allow", rules: [] },
+        agentToAgent: { maxPingPongTurns: 5 },
         reset: { mode: "none", atHour: 4, minutes: 60, byKind: {}, byChannel: {} },
         maintenance: {
           mode: "warn",
@@ -273,6 +277,9 @@ session:
       '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, reset, maintenance',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, models, session, compaction, contextPruning, channels (did you mean durability?)',
+      '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
+      '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
     expect(await mistakes('{"$schema": "./skein.schema.json"}')).toEqual([]);
     expect(await mistakes("lock: { $schema: x }")).toHaveLength(1);
@@ -388,7 +395,7 @@ session:
       ),
       'SKEIN_LOCK: found "1", expected SKEIN_LOCK__TIMEOUT_MS',
       'SKEIN_LOCK__TIMEOUT_MS__X: found "1", expected SKEIN_LOCK__TIMEOUT_MS, without more behind it',
-      'SKEIN_SESSION__MODE: found "x", expected one of SKEIN_SESSION__SCOPE, SKEIN_SESSION__RESET, SKEIN_SESSION__MAINTENANCE',
+      'SKEIN_SESSION__MODE: found "x", expected one of SKEIN_SESSION__SCOPE, SKEIN_SESSION__DM_SCOPE, SKEIN_SESSION__IDENTITY_LINKS, SKEIN_SESSION__SEND_POLICY, SKEIN_SESSION__AGENT_TO_AGENT, SKEIN_SESSION__RESET, SKEIN_SESSION__MAINTENANCE',
       "SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron: found no mode, expected a mode",
       'SKEIN_SESSION__RESET__BY_KIND__CRON__MINUTES: session.reset.byKind.cron.minutes: found "soon", expected a whole number from 1 to 5256000',
     ]);

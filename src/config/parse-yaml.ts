@@ -63,12 +63,14 @@ class TreeBuilder {
     return this.#told({ at, path, found: foundOf(node), expected: aliasExpected, meant: null });
   }
 
-  /** Only values: what else stands in a list is told where the list belongs, and a list that belongs nowhere is told once. */
+  /** Values and keys: what else stands in a list is told where the list belongs, and a list that belongs nowhere is told once. */
   #items(items: readonly unknown[], path: readonly string[]): WrittenItem[] {
     return items.map((item, index) => {
       const node = isNode(item) ? item : null;
       const at = this.#placeOf(node?.range?.[0] ?? 0);
-      if (isScalar(node)) return this.#leaf(node.value, node.range, at, [...path, String(index)]);
+      const within = [...path, String(index)];
+      if (isScalar(node)) return this.#leaf(node.value, node.range, at, within);
+      if (isMap(node)) return { is: "map", at, entries: this.#entries(node.items, within) };
       return { is: "misplaced", at, found: node === null ? "nothing" : foundOf(node) };
     });
   }

@@ -37,6 +37,11 @@ function breakagesOf(node: Node, value: unknown, path: readonly string[] = []): 
     },
   });
   if (node.node === "list") return itemBreakages(value, path);
+  if (node.node === "rows") {
+    const rows = Array.isArray(value) ? value.entries() : [];
+    const within = [...rows].flatMap(([index, row]) => breakagesOf(node.of, row, [...path, String(index)]));
+    return [...itemBreakages(value, path), ...within];
+  }
   if (node.node === "setting" || typeof value !== "object" || value === null) return [];
   const unknown =
     node.node === "group" ? ["brokenMark"] : ["broken mark!"].filter((key) => node.readKey(key) === null);

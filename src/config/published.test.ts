@@ -51,7 +51,19 @@ describe("what is published", () => {
     { contextPruning: { tools: { allow: [1] } } },
     { contextPruning: { tools: ["read"] } },
     { channels: { slack: { historyLimit: 0 } } },
-    { channels: { slack: { type: "webhook" } } },
+    { channels: { slack: { type: "telegram" } } },
+    { channels: { slack: { url: "ftp://x.org" } } },
+    { channels: { slack: { secret: "" } } },
+    { channels: { slack: { users: { U1: "" } } } },
+    { session: { dmScope: "per-user" } },
+    { session: { identityLinks: { "a:b": [] } } },
+    { session: { identityLinks: { ann: ["U1"] } } },
+    { session: { sendPolicy: { rules: {} } } },
+    { session: { sendPolicy: { rules: [{ match: { channel: "slack" } }] } } },
+    { session: { sendPolicy: { rules: [{ action: "deny", match: { chatType: "dm" } }] } } },
+    { session: { sendPolicy: { rules: [null] } } },
+    { session: { sendPolicy: { rules: ["deny"] } } },
+    { session: { agentToAgent: { maxPingPongTurns: 6 } } },
     { channels: { slack: { dms: { U1: 5 } } } },
     { models: { providers: { local: { type: "ollama" } } } },
     { models: { providers: { local: { api: "openai" } } } },
@@ -117,6 +129,7 @@ function rowsOf(node: Node, path = ""): string[][] {
     return [[path, fallback === undefined ? "(needed)" : `\`${fallback}\``, node.about]];
   }
   if (node.node === "list") return [[path, "`[]`", node.about]];
+  if (node.node === "rows") return [[path, "`[]`", node.about], ...rowsOf(node.of, `${path}[]`)];
   if (node.node === "table") return rowsOf(node.of, `${path}.${node.keyName}`);
   return Object.entries(node.fields).flatMap(([key, field]) =>
     rowsOf(field, path === "" ? key : `${path}.${key}`),

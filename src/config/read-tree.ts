@@ -1,7 +1,7 @@
 import type { ConfigProblem } from "./problems.ts";
 import { nearest, shownValue } from "./problems.ts";
 import { isSecret } from "./secrets.ts";
-import type { Group, List, Node, Place, Setting, Table, ValueKind } from "./settings/setting.ts";
+import type { Group, List, Node, Place, Rows, Setting, Table, ValueKind } from "./settings/setting.ts";
 import type {
   Origin,
   Source,
@@ -53,6 +53,8 @@ class TreeReader {
         return this.#setting(node, layers, path);
       case "list":
         return this.#list(node, layers, path);
+      case "rows":
+        return this.#rows(node, layers, path);
       case "group":
         return this.#group(node, layers, path);
       case "table":
@@ -118,10 +120,33 @@ class TreeReader {
       if (item.is === "told") return [];
       const read = item.is === "leaf" ? this.#firstReading(kind, item) : null;
       if (read !== null) return [read.value];
-      const found = item.is === "leaf" ? foundIn(item) : item.found;
-      this.#tell(item.at, [...path, String(index)], found, kind.expected);
+      this.#tell(item.at, [...path, String(index)], foundAt(item), kind.expected);
       return [];
     });
+  }
+
+  /** The last layer that has rows counts, with all of them. */
+  #rows({ of: group }: Rows, layers: readonly WrittenNode[], path: readonly string[]): unknown {
+    let values: readonly unknown[] = [];
+    let source: Source = { from: "default" };
+    const expected = `keys (${Object.keys(group.fields).join(", ")})`;
+    for (const layer of layers) {
+      if (layer.is === "told" || (layer.is === "leaf" && layer.readings[0] === null)) continue;
+      if (layer.is !== "list") {
+        const found = layer.is === "leaf" ? foundIn(layer) : "keys";
+        this.#tell(layer.at, path, found, `a list, each ${expected}`);
+        continue;
+      }
+      source = { ...layer.at, secret: false };
+      values = layer.items.flatMap((item, index) => {
+        const at = [...path, String(index)];
+        if (item.is === "map") return [this.#group(group, [item], at)];
+        if (item.is !== "told") this.#tell(item.at, at, foundAt(item), expected);
+        return [];
+      });
+    }
+    this.sources.set(pathText(path), source);
+    return Object.freeze(values);
   }
 
   #misplaced({ kind }: Setting<unknown>, { is, at }: WrittenNode, path: readonly string[]): null {
@@ -168,7 +193,8 @@ class TreeReader {
 
   #missing(maps: readonly WrittenMap[], path: readonly string[], key: string): void {
     const at = maps.at(-1)?.at;
-    if (at !== undefined) this.#tell(at, path, `no ${key}`, `a ${key}`);
+    const article = /^[aeiou]/.test(key) ? "an" : "a";
+    if (at !== undefined) this.#tell(at, path, `no ${key}`, `${article} ${key}`);
   }
 
   #unused(
@@ -249,6 +275,11 @@ function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
 function foundIn({ readings, variables }: WrittenLeaf): string {
   if (variables.length === 0) return shownValue(readings[0]);
   return `what ${variables.map((name) => `\${${name}}`).join(" and ")} stands for`;
+}
+
+function foundAt(item: Exclude<WrittenItem, { is: "told" }>): string {
+  if (item.is === "leaf") return foundIn(item);
+  return item.is === "map" ? "keys" : item.found;
 }
 
 function deepFrozen(value: unknown): unknown {

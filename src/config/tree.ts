@@ -47,6 +47,7 @@ export interface WrittenList {
 /** What stands in a list; `misplaced`: nothing that may stand in one, and not yet told of. */
 export type WrittenItem =
   | WrittenLeaf
+  | WrittenMap
   | WrittenTold
   | { readonly is: "misplaced"; readonly at: Origin; readonly found: string };
 

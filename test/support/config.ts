@@ -45,10 +45,34 @@ const channel = fc.constantFrom("slack", "a.b", "My Channel", "constructor", "42
 
 const count = maybeNull(fc.integer({ min: 1, max: 1e6 }));
 const channelSettings = record({
+  type: maybeNull(fc.constantFrom("webhook", "cli", "console")),
+  secret: maybeNull(fc.constantFrom("s3cret", "42")),
+  url: maybeNull(fc.constantFrom("https://example.org/in", "http://127.0.0.1:9")),
+  user: maybeNull(fc.constantFrom("alice", "Ann Example")),
+  users: maybeNull(
+    fc.dictionary(
+      fc.constantFrom("U1", "@a:b.org"),
+      fc.oneof(fc.constant(null), fc.constantFrom("ann", "1")),
+    ),
+  ),
   historyLimit: count,
   dmHistoryLimit: count,
   dms: maybeNull(fc.dictionary(fc.constantFrom("U1", "@a:b.org", "1"), record({ historyLimit: count }))),
 });
+const sendRule = fc
+  .tuple(
+    record({ action: fc.constantFrom("allow", "deny") }),
+    record({
+      match: maybeNull(
+        record({
+          channel: maybeNull(channel),
+          chatType: maybeNull(fc.constantFrom("direct", "group", "channel")),
+          keyPrefix: maybeNull(fc.constantFrom("agent:main:", "slack:")),
+        }),
+      ),
+    }),
+  )
+  .map(([action, match]) => ({ ...action, ...match }));
 const model = record({
   contextWindow: count,
   maxOutput: count,
@@ -97,6 +121,22 @@ export const anyConfig = record({
   session: some(
     record({
       scope: some(fc.constantFrom("per-sender", "global")),
+      dmScope: some(fc.constantFrom("main", "per-peer", "per-channel-peer", "per-account-channel-peer")),
+      identityLinks: maybeNull(
+        fc.dictionary(
+          fc.constantFrom("ann", "bob"),
+          maybeNull(fc.array(fc.constantFrom("slack:U1", "matrix:@a:b.org"), { maxLength: 2 })).map(
+            (each) => each ?? null,
+          ),
+        ),
+      ),
+      sendPolicy: maybeNull(
+        record({
+          default: some(fc.constantFrom("allow", "deny")),
+          rules: maybeNull(fc.array(sendRule, { maxLength: 3 })),
+        }),
+      ),
+      agentToAgent: maybeNull(record({ maxPingPongTurns: some(fc.integer({ min: 0, max: 5 })) })),
       reset: some(
         fc
           .tuple(

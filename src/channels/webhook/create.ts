@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Channel } from "../contract.ts";
-import { DeliveryError } from "../delivery-error.ts";
+import { deliveryError } from "../delivery-error.ts";
 import type { AcceptInbound } from "./inbound.ts";
 import { handleInbound } from "./inbound.ts";
 import { deliverByPost } from "./outbound.ts";
@@ -38,7 +38,7 @@ export function createWebhook(given: WebhookOptions): Webhook {
     handler: (request) => handleInbound(request, options),
     deliver: async (message, target) => {
       if (url !== null) return deliverByPost(message, target, { ...options, url });
-      throw new DeliveryError(id, `it has no address (channels.${id}.url)`, { permanent: true });
+      throw deliveryError(id, `it has no address (channels.${id}.url)`, { permanent: true });
     },
   };
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import type { DeliveryTarget } from "../../runs/contract.ts";
 import type { OutboundMessage, Receipt } from "../contract.ts";
-import { DeliveryError } from "../delivery-error.ts";
+import { deliveryError } from "../delivery-error.ts";
 import { readBody } from "./read-body.ts";
 import {
   messageIdHeader,
@@ -25,7 +25,7 @@ const longestQuote = 200;
 /** Refusals that pass: the other side may take the same message later. */
 const passing = new Set([408, 425, 429]);
 
-/** Sends a message to the url of a webhook. {@link DeliveryError} for everything but a 2xx. */
+/** Sends a message to the url of a webhook. {@link deliveryError} for everything but a 2xx. */
 export async function deliverByPost(
   message: OutboundMessage,
   target: DeliveryTarget,
@@ -37,7 +37,7 @@ export async function deliverByPost(
   if (response.ok) return { status, ...messageIdIn(text) };
   const said = text === null || text.trim() === "" ? "" : `: ${text.trim().slice(0, longestQuote)}`;
   const isRedirect = status >= 300 && status < 400;
-  throw new DeliveryError(
+  throw deliveryError(
     options.id,
     isRedirect
       ? `it answered ${status}, a redirect, and those are not followed`
@@ -69,7 +69,7 @@ async function post(
   try {
     return await fetch(url, { method: "POST", headers, body, redirect: "manual", signal });
   } catch (error) {
-    throw new DeliveryError(
+    throw deliveryError(
       id,
       signal.aborted ? "it did not answer in time" : `it was not reached (${reasonOf(error)})`,
     );

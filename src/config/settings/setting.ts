@@ -45,6 +45,13 @@ export interface List<T = unknown> {
   readonly of: ValueKind<T>;
 }
 
+/** Groups of one kind, in order. Nobody has to give any; the environment cannot. */
+export interface Rows<G extends Group = Group> {
+  readonly node: "rows";
+  readonly about: string;
+  readonly of: G;
+}
+
 /** Known keys, each with a meaning of its own. */
 export interface Group<F extends Fields = Fields> {
   readonly node: "group";
@@ -85,7 +92,8 @@ export interface Fields {
   readonly [key: string]: Node;
 }
 export interface AnyTable extends Table<Node> {}
-export type Node = Setting<unknown> | List | Group | AnyTable;
+export interface AnyRows extends Rows<Group> {}
+export type Node = Setting<unknown> | List | AnyRows | Group | AnyTable;
 
 /** What reading gives. */
 export type Read<N> =
@@ -93,8 +101,10 @@ export type Read<N> =
     ? T
     : N extends List<infer T>
       ? readonly T[]
-      : N extends Group<infer F>
-        ? { readonly [Key in keyof F]: Read<F[Key]> }
-        : N extends Table<infer Entry>
-          ? { readonly [key: string]: Read<Entry> }
-          : never;
+      : N extends Rows<infer G>
+        ? readonly Read<G>[]
+        : N extends Group<infer F>
+          ? { readonly [Key in keyof F]: Read<F[Key]> }
+          : N extends Table<infer Entry>
+            ? { readonly [key: string]: Read<Entry> }
+            : never;
