@@ -1,5 +1,6 @@
 import type { Channel } from "../channels/contract.ts";
-import { DeliveryError } from "../channels/delivery-error.ts";
+import type { DeliveryError } from "../channels/delivery-error.ts";
+import { deliveryError } from "../channels/delivery-error.ts";
 import type { SendPolicy } from "../channels/send-policy.ts";
 import { decideSend } from "../channels/send-policy.ts";
 import { present } from "../core/present.ts";
@@ -45,5 +46,5 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
     channel === "session"
       ? `the session ${to ?? ""} is gone, and there is none that spawned it`
       : `there is no channel named ${channel}`;
-  return new DeliveryError(channel, problem, { permanent: true });
+  return deliveryError(channel, problem, { permanent: true });
 }

@@ -119,12 +119,11 @@ function compared(value: unknown): unknown {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };
     models: { providers: Record<string, { apiKey: string | null; headers: Plain }> };
     mcpServers: Record<string, { env: Plain; headers: Plain }>;
+    channels: Record<string, { secret: string | null }>;
   };
   for (const secrets of Object.values(config.mcpServers).flatMap(({ env, headers }) => [env, headers])) {
     for (const name of Object.keys(secrets)) secrets[name] = "***";
   }
-    channels: Record<string, { secret: string | null }>;
-  };
   for (const channel of Object.values(config.channels)) channel.secret &&= "***";
   for (const provider of Object.values(config.models.providers)) {
     provider.apiKey &&= "***";
