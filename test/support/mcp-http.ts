@@ -12,14 +12,14 @@ import { toolServer } from "./mcp-tools.ts";
 
 export interface HttpToolServer {
   readonly url: string;
-  readonly headers: readonly Headers[];
+  readonly requests: readonly Request[];
   forget(): void;
   close(): Promise<void>;
 }
 
 export async function startHttpToolServer(): Promise<HttpToolServer> {
   const sessions = new Map<string, WebStandardStreamableHTTPServerTransport>();
-  const headers: Headers[] = [];
+  const requests: Request[] = [];
   const transportFor = async (request: Request) => {
     const known = sessions.get(request.headers.get("mcp-session-id") ?? "");
     if (known !== undefined) return known;
@@ -33,7 +33,7 @@ export async function startHttpToolServer(): Promise<HttpToolServer> {
   };
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const request = await requestOf(incoming);
-    headers.push(request.headers);
+    requests.push(request);
     const transport = await transportFor(request);
     const response =
       (await transport?.handleRequest(request)) ?? new Response("no such session", { status: 404 });
@@ -48,7 +48,7 @@ export async function startHttpToolServer(): Promise<HttpToolServer> {
   await once(server, "listening");
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
-    headers,
+    requests,
     forget: () => sessions.clear(),
     close: async () => {
       const closed = once(server, "close");

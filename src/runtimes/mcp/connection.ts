@@ -27,6 +27,7 @@ export interface Connection {
 }
 
 const mostPages = 1000;
+const farewellMs = 1000;
 
 /**
  * Starts or calls a server and asks for its tools, all within the start timeout. A connection that fails is returned to
@@ -78,6 +79,7 @@ function connectionOver(client: Client, transport: Transport, startTimeoutMs: nu
         { signal, timeout: timeoutMs },
       ) as Promise<CallToolResult>,
     close: async () => {
+      await farewell(transport);
       // Closing the client closes its transport; one that never started knows none.
       await client.close();
       await transport.close();
@@ -85,6 +87,17 @@ function connectionOver(client: Client, transport: Transport, startTimeoutMs: nu
     account: () => (transport instanceof ChildTransport ? transport.account : ""),
     onEnd: (listener) => ends.push(listener),
   };
+}
+
+/** A server over HTTP may let go of the session; one that does not answer is not waited for. */
+async function farewell(transport: Transport): Promise<void> {
+  if (!("terminateSession" in transport)) return;
+  const { terminateSession } = transport as { terminateSession(): Promise<void> };
+  const said = terminateSession.call(transport).catch(() => undefined);
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, farewellMs);
+  await Promise.race([said, late.promise]);
+  clearTimeout(timer);
 }
 
 /** All pages within the time of one start; a cursor that comes again would be asked for for ever. */

@@ -32,7 +32,9 @@ describe("tools over HTTP", () => {
     expect(await use("echo", { say: "hello" })).toEqual({ content: [{ type: "text", text: "hello" }] });
     expect(await use("picture")).toMatchObject({ content: [{ type: "image", data: pixel }] });
     expect(await use("fails")).toMatchObject({ isError: true });
-    expect(new Set(web.headers.map((each) => each.get("authorization")))).toEqual(new Set(["Bearer own"]));
+    expect(new Set(web.requests.map(({ headers }) => headers.get("authorization")))).toEqual(
+      new Set(["Bearer own"]),
+    );
   });
 
   test("[MCT9] an abort is told to the server", async () => {
@@ -54,6 +56,12 @@ describe("tools over HTTP", () => {
     web.forget();
     expect(await use("echo", { say: "two" })).toMatchObject({ isError: true });
     expect(await use("echo", { say: "three" })).toEqual({ content: [{ type: "text", text: "three" }] });
+  });
+
+  test("[MCT8] closing ends the session at the server", async () => {
+    await use("echo", { say: "hello" });
+    await servers.close();
+    expect(web.requests.at(-1)?.method).toBe("DELETE");
   });
 
   test("[MCT6] nobody at the address, and one who never answers, are left out", async () => {

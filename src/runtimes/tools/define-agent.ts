@@ -3,9 +3,33 @@ import { parseAgentId } from "../../core/names.ts";
 import type { Json } from "../../store/contract.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 
+/**
+ * How much an agent thinks.
+ *
+ * @example
+ * ```typescript
+ * import type { ThinkingLevel } from "skein";
+ * const level: ThinkingLevel = "low";
+ * ```
+ */
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
-/** A part of the agent that outlives a run: what it is now, as JSON, and how to become it again. */
+/**
+ * A part of the agent that outlives a run: what it is now, as JSON, and how to become it again.
+ *
+ * @example
+ * ```typescript
+ * import type { AgentState } from "skein";
+ * let visits = 0;
+ * const counter: AgentState = {
+ *   key: "visits",
+ *   save: () => visits,
+ *   load: (value) => {
+ *     visits = typeof value === "number" ? value : 0;
+ *   },
+ * };
+ * ```
+ */
 export interface AgentState {
   readonly key: string;
   save(): Json;
@@ -13,6 +37,15 @@ export interface AgentState {
   load(value: Json | null): void;
 }
 
+/**
+ * What {@link defineAgent} is given.
+ *
+ * @example
+ * ```typescript
+ * import type { AgentSpec } from "skein";
+ * const spec: AgentSpec = { id: "main", deny: ["group:mcp"] };
+ * ```
+ */
 export interface AgentSpec {
   readonly id: string;
   /** As provider/model; left out: one whose key is there. */
@@ -35,7 +68,15 @@ export interface AgentSpec {
   readonly maxOutputTokens?: number;
 }
 
-/** An agent, checked and frozen. What was left out is absent. */
+/**
+ * An agent, checked and frozen. What was left out is absent.
+ *
+ * @example
+ * ```typescript
+ * import { type AgentDefinition, defineAgent } from "skein";
+ * const agent: AgentDefinition = defineAgent({ id: "main" });
+ * ```
+ */
 export type AgentDefinition = Readonly<AgentSpec>;
 
 interface Check {
@@ -86,7 +127,20 @@ const checks: Readonly<Record<keyof AgentSpec, Check>> = {
   maxOutputTokens: count,
 };
 
-/** Describes an agent. Nothing is loaded and nothing is started; what is wrong is refused at once, by name. */
+/**
+ * Describes an agent. Nothing is loaded and nothing is started; what is wrong is refused at once, by name.
+ *
+ * @example
+ * ```typescript
+ * import { defineAgent } from "skein";
+ * const main = defineAgent({
+ *   id: "main",
+ *   model: "anthropic/claude-sonnet-4-5",
+ *   system: "You plan journeys.",
+ *   allow: ["group:sessions"],
+ * });
+ * ```
+ */
 export function defineAgent(spec: AgentSpec): AgentDefinition {
   if (!isRecord(spec) || !isText(spec.id))
     throw refusal("An agent", "has no id", 'Give an id such as "main"');

@@ -1,7 +1,15 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { ArgumentsOf, ToolParameters } from "./tool-parameters.ts";
 
-/** For whom and where a tool is called. `signal` is aborted when the run ends before the tool does. */
+/**
+ * For whom and where a tool is called. `signal` is aborted when the run ends before the tool does.
+ *
+ * @example
+ * ```typescript
+ * import type { ToolContext } from "skein";
+ * const greeting = ({ userId }: ToolContext) => `Hello ${userId ?? "stranger"}`;
+ * ```
+ */
 export interface ToolContext {
   readonly signal: AbortSignal;
   readonly toolCallId: string;
@@ -13,6 +21,15 @@ export interface ToolContext {
   readonly cwd: string;
 }
 
+/**
+ * What {@link defineTool} is given.
+ *
+ * @example
+ * ```typescript
+ * import type { ToolSpec } from "skein";
+ * const spec: ToolSpec<undefined> = { name: "now", description: "The time.", execute: () => Date.now() };
+ * ```
+ */
 export interface ToolSpec<P extends ToolParameters | undefined> {
   /** Letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
@@ -30,7 +47,15 @@ export interface ToolSpec<P extends ToolParameters | undefined> {
   readonly groups?: readonly string[];
 }
 
-/** A tool as it was defined; a run prepares it when it is first wanted. */
+/**
+ * A tool as it was defined; a run prepares it when it is first wanted.
+ *
+ * @example
+ * ```typescript
+ * import { defineTool, type ToolDefinition } from "skein";
+ * const now: ToolDefinition = defineTool({ name: "now", description: "The time.", execute: () => Date.now() });
+ * ```
+ */
 export interface ToolDefinition<Arguments = unknown> {
   readonly name: string;
   readonly description: string;
@@ -46,7 +71,22 @@ export interface ToolDefinition<Arguments = unknown> {
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 const fields = ["name", "description", "parameters", "execute", "replay", "approval", "groups"];
 
-/** Makes a tool of a function. Nothing is loaded and nothing is called; what is wrong is refused at once. */
+/**
+ * Makes a tool of a function. Nothing is loaded and nothing is called; what is wrong is refused at once.
+ *
+ * @example
+ * ```typescript
+ * import { defineTool } from "skein";
+ * import Type from "typebox";
+ * const add = defineTool({
+ *   name: "add",
+ *   description: "Adds two numbers.",
+ *   parameters: Type.Object({ a: Type.Number(), b: Type.Number() }),
+ *   replay: "safe",
+ *   execute: ({ a, b }) => a + b,
+ * });
+ * ```
+ */
 export function defineTool<P extends ToolParameters | undefined = undefined>(
   spec: ToolSpec<P>,
 ): ToolDefinition<ArgumentsOf<P>> {

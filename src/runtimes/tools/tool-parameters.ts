@@ -2,7 +2,15 @@ import type { Static, TSchema } from "typebox";
 
 /** What a tool's parameters may be written with. Types alone: nothing is loaded. */
 
-/** A schema of any library that keeps to Standard Schema: zod, valibot, arktype. */
+/**
+ * A schema of any library that keeps to Standard Schema: zod, valibot, arktype.
+ *
+ * @example
+ * ```typescript
+ * import type { StandardSchema } from "skein";
+ * const vendorOf = (schema: StandardSchema) => schema["~standard"].vendor;
+ * ```
+ */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -21,10 +29,29 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** A Standard Schema, or a TypeBox schema of an object. */
+/**
+ * What the parameters of a tool are written with: a Standard Schema, or a TypeBox schema of an object.
+ *
+ * @example
+ * ```typescript
+ * import type { ToolParameters } from "skein";
+ * import Type from "typebox";
+ * const parameters: ToolParameters = Type.Object({ city: Type.String() });
+ * ```
+ */
 export type ToolParameters = StandardSchema | { readonly type: "object" };
 
-/** The arguments that a tool's function is given, as its parameters say. */
+/**
+ * The arguments that a tool's function is given, as its parameters say.
+ *
+ * @example
+ * ```typescript
+ * import type { ArgumentsOf } from "skein";
+ * import Type from "typebox";
+ * const parameters = Type.Object({ city: Type.String() });
+ * const args: ArgumentsOf<typeof parameters> = { city: "Kyoto" };
+ * ```
+ */
 export type ArgumentsOf<P> = P extends {
   readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined };
 }
