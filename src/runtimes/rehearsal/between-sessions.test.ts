@@ -65,6 +65,8 @@ describe("what another session says", () => {
     expect(await say(helper, user("Gardens of Kyoto in autumn"))).toMatch(
       /^Done: “Gardens of Kyoto in autumn”/,
     );
+    const parent = system("You can spawn a subagent.");
+    expect(await say(parent, user("Gardens of Kyoto"))).toMatch(/^I am the rehearsal model/);
     expect(await say(from("a", "京都秋天的花园", "sessions_spawn"))).toMatch(/^完成：「京都秋天的花园」/);
   });
 });

@@ -46,7 +46,10 @@ export function arrived({ request }: Conversation, language: Language): Reply {
   return says(arrivalsText(request, language));
 }
 
+/** Told that it is one; that there are such is said to others too. */
+const childSystem = /\byou are (?:a|an|the) [*_]{0,3}sub-?agent|^#{1,6} sub-?agent/im;
+
 /** Whoever was spawned has a task, in whatever words. */
 export function isChild({ system, source }: Conversation): boolean {
-  return source?.tool === "sessions_spawn" || /sub-?agent/i.test(system.slice(0, 20_000));
+  return source?.tool === "sessions_spawn" || childSystem.test(system.slice(0, 20_000));
 }

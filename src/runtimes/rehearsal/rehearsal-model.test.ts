@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { APICallError } from "@ai-sdk/provider";
+import { isStepCount, jsonSchema, streamText } from "ai";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
   allTools,
   answered,
@@ -249,6 +250,17 @@ describe("what it makes of results", () => {
     expect(next.text).not.toBe("");
   });
 
+  test("[REH3] it sleeps once for a request, whoever spawned again", async () => {
+    const request = "spawn a helper to describe Kyoto";
+    const spawned = answered((await told(model, asked(request))).content, {
+      status: "ok",
+      label: "helper-1",
+    });
+    const next = await told(model, asked([user(request), ...spawned, ...spawned]));
+    expect(next.calls).toEqual([]);
+    expect(next.text).toContain("helper-1");
+  });
+
   test("[REH3] a refused yield is answered, not tried again", async () => {
     const request = "spawn a helper to describe Kyoto";
     const spawned = answered((await told(model, asked(request))).content, { status: "ok" });
@@ -317,6 +329,45 @@ describe("how it says it", () => {
     const parts = await streamed(model, request);
     expect(parts.filter(({ type }) => type === "text-delta").length).toBeGreaterThan(3);
     expect((await told(model, request)).usage.outputTokens).toEqual({ total: 5, text: 5, reasoning: 0 });
+  });
+
+  test("[REH6] the AI SDK streams it, and its loop of tools comes to an end", async () => {
+    const inputSchema = jsonSchema<{ city: string }>({
+      type: "object",
+      properties: { city: { type: "string" } },
+    });
+    const tools = {
+      weather: { inputSchema, execute: async ({ city }: { city: string }) => ({ city, rain: true }) },
+    };
+    const { text, steps } = streamText({
+      model,
+      tools,
+      prompt: "use the tool weather with city=Kyoto",
+      stopWhen: isStepCount(9),
+    });
+    expect(await text).toBe('weather answered: {"city":"Kyoto","rain":true}');
+    expect(await steps).toHaveLength(2);
+  });
+
+  test("[REH6] a call's id is one that the conversation does not have", async () => {
+    const made = { type: "tool-call" as const, toolCallId: "call_2", toolName: "weather", input: "{}" };
+    const before = [user("hello"), ...answered([made], { rain: true }), user("status")];
+    expect((await told(model, asked(before))).calls).toMatchObject([{ id: "call_3" }]);
+  });
+
+  test("[REH8] an abort leaves no timer behind", async () => {
+    vi.useFakeTimers();
+    try {
+      const stop = new AbortController();
+      const slow = told(model, asked("be slow for 5 seconds", { abortSignal: stop.signal }));
+      const failed = expect(slow).rejects.toThrow("enough");
+      expect(vi.getTimerCount()).toBe(1);
+      stop.abort(new Error("enough"));
+      await failed;
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("[REH8] it is slow for as long as it was asked to be, and stops when it is aborted", async () => {

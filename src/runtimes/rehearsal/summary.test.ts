@@ -36,6 +36,13 @@ describe("the rehearsal model as a summariser", () => {
     expect(sectionsIn(second).get("pending asks")).toContain("And a day in Osaka");
   });
 
+  test("[REH10] where there is little room, each section says less, and what was asked last still shows", async () => {
+    const ask = "请把京都秋天的花园和寺庙都写进计划，再加上奈良和大阪的行程安排".repeat(20);
+    const long = `[User]: ${ask}\n[Assistant]: ${ask}\n[User]: ${ask}`;
+    const check = checkSummary(await summaryOf(long, { tokens: 250 }), { summaryTokens: 250, ask });
+    expect({ check, isFine: isFine(check) }).toMatchObject({ isFine: true });
+  });
+
   test("[REH10] whatever the conversation, the summary has every section, is within its size and passes the check", async () => {
     const text = fc.oneof(
       fc.string({ unit: "binary", maxLength: 3000 }),
