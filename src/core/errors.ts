@@ -132,17 +132,17 @@ export const errorCatalogue = {
   },
   model_failed: {
     status: 502,
-    text: "{model} did not answer after {attempts} attempts: {problem}",
+    text: "{model} gave no answer (attempts: {attempts}): {problem}.",
     remedy: "The session is unharmed; say something to try again, or use another model.",
   },
   model_auth: {
     status: 503,
-    text: "{model} refused the key, or there is none: {problem}",
+    text: "{model} refused the key, or there is none: {problem}.",
     remedy: "Set {variable}, or {setting} in the configuration.",
   },
   model_not_found: {
     status: 502,
-    text: "There is no model {model}: {problem}",
+    text: "There is no model {model}: {problem}.",
     remedy: "Check its name at the provider, or use another model.",
   },
   invalid_output: {

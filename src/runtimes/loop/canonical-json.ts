@@ -14,7 +14,8 @@ function sorted(value: unknown, depth = 0): unknown {
   if (Array.isArray(value)) return value.map((each) => sorted(each, depth + 1));
   if (!isRecord(value)) return value;
   // As pairs: an object would put names that are numbers first, and `__proto__` nowhere.
-  return Object.keys(value)
+  const fields = Object.keys(value)
     .toSorted()
     .map((name) => [name, sorted(value[name], depth + 1)]);
+  return { fields };
 }

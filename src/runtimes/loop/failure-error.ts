@@ -21,7 +21,7 @@ export function errorOf(
   if (cause instanceof SkeinError) return cause;
   const { provider } = model;
   const name = `${provider}/${model.model}`;
-  const problem = failure.text;
+  const problem = failure.text.replace(/[.\s]+$/, "");
   switch (failure.kind) {
     case "overflow":
       return new SkeinError("context_overflow", { sessionId: about.sessionId, ...size }, { cause });

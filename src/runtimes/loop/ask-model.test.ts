@@ -1,0 +1,182 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Scene } from "../../../test/support/scripted-model.ts";
+import {
+  apiError,
+  call,
+  finish,
+  said,
+  says,
+  scriptedModel,
+  silent,
+} from "../../../test/support/scripted-model.ts";
+import type { TurnOptions } from "../../../test/support/turn.ts";
+import { openTurn } from "../../../test/support/turn.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { Turn } from "../contract.ts";
+import { openModel } from "../models/open-model.ts";
+
+async function begin(scenes: readonly Scene[], options: Partial<TurnOptions> = {}) {
+  const model = scriptedModel(scenes);
+  const it = await openTurn({ model, ...options });
+  await it.say({ role: "user", content: "Go" });
+  return { ...it, model };
+}
+const lastMessage = async (it: Awaited<ReturnType<typeof begin>>) => {
+  const entry = (await it.entries()).at(-1);
+  return entry?.type === "message" ? entry.message : null;
+};
+const tooLong = apiError(400, "prompt is too long: 250000 tokens > 200000 maximum");
+const failing: Scene = [
+  ...said("Half an ans"),
+  call("a", "read"),
+  { type: "error", error: apiError(500, "Boom") },
+];
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+describe("asking a model", () => {
+  test("[LOP9] giving up writes the words of the last attempt, not its calls, with how often it was tried", async () => {
+    const it = await begin([apiError(500, "First"), failing], { limits: { maxRetries: 1 } });
+    await expect(it.run()).rejects.toMatchObject({
+      code: "model_failed",
+      message: expect.stringContaining(
+        "anthropic/claude-sonnet-4-5 gave no answer (attempts: 2): Boom. The session",
+      ),
+    });
+    expect(await lastMessage(it)).toMatchObject({
+      stopReason: "error",
+      errorMessage: "Boom",
+      content: [{ type: "text", text: "Half an ans" }],
+      skein: { attempts: 2, retryable: true },
+    });
+  });
+
+  test("[LOP9] what asking again cannot help is told at once, in the provider's words", async () => {
+    const it = await begin([apiError(400, "messages: roles must alternate"), says("never")]);
+    await expect(it.run()).rejects.toThrow(/roles must alternate/);
+    expect(it.model.asked).toHaveLength(1);
+    expect(await lastMessage(it)).toMatchObject({ skein: { attempts: 1, retryable: false } });
+    const filtered = await begin([[...said("I"), finish("content-filter", "SAFETY")]]);
+    await expect(filtered.run()).rejects.toThrow(/stopped the answer for its content \(SAFETY\)/);
+  });
+
+  test.each<[string, Scene]>([
+    ["a stream without an end", said("Half")],
+    ["an end that is none", [...said("Half"), finish("interrupted")]],
+    ["an end with an error", [...said("Half"), finish("error", "MALFORMED_FUNCTION_CALL")]],
+  ])("[LOP8] %s is asked for again", async (_, scene) => {
+    const it = await begin([scene, says("Whole.")]);
+    expect(await it.run()).toMatchObject({ reply: "Whole." });
+    expect(it.events.filter(({ type }) => type === "retry")).toMatchObject([{ attempt: 1, code: "cut" }]);
+  });
+
+  test("[LOP8] the run is looked after between attempts, and an abort ends the wait", async () => {
+    const gone = new SkeinError("fenced", { sessionId: "s" });
+    const it = await begin([apiError(500, "Boom"), says("never")]);
+    let checks = 0;
+    Object.assign(it.turn, { check: async () => (++checks === 2 ? Promise.reject(gone) : undefined) });
+    await expect(it.run()).rejects.toBe(gone);
+    const aborted = await begin([apiError(500, "Boom"), says("never")], {
+      with: {
+        emit: (event) => event.type === "retry" && aborted.abort(new Error("enough")),
+      } as Partial<Turn>,
+    });
+    await expect(aborted.run()).rejects.toThrow("enough");
+    expect(aborted.model.asked).toHaveLength(1);
+  });
+
+  test("[LOP10] room is made three times at the most, and costs no attempt", async () => {
+    const it = await begin([tooLong, apiError(500, "Boom"), tooLong, says("Fits.")]);
+    expect(await it.run()).toMatchObject({ reply: "Fits." });
+    expect([it.rooms, it.sleeps]).toEqual([["overflow", "overflow"], [500]]);
+    const never = await begin(Array.from({ length: 9 }, () => tooLong));
+    await expect(never.run()).rejects.toMatchObject({ code: "context_overflow" });
+    expect([never.rooms.length, never.model.asked.length]).toEqual([3, 4]);
+  });
+
+  test("[LOP10] when no measure is left, the turn ends with what the port says", async () => {
+    const none = new SkeinError("context_overflow", { sessionId: "s", tokens: 9, contextWindow: 8 });
+    const it = await begin([tooLong], { with: { makeRoom: () => Promise.reject(none) } });
+    await expect(it.run()).rejects.toBe(none);
+  });
+
+  test("[LOP11] no key, an unknown model and an unknown provider are told with what to do", async () => {
+    const keyless = scriptedModel([]);
+    vi.stubEnv("ANTHROPIC_API_KEY", undefined);
+    const open = () => openModel(keyless.policy);
+    const it = await begin([], { model: { ...keyless, open } });
+    await expect(it.run()).rejects.toThrow(/Set ANTHROPIC_API_KEY, or models\.providers\.anthropic\.apiKey/);
+    const unknown = await begin([apiError(404, "model: claude-x")]);
+    await expect(unknown.run()).rejects.toMatchObject({ code: "model_not_found" });
+    const nobody = await begin([], {
+      model: { ...keyless, open: () => openModel({ provider: "antropic", model: "x" }) },
+    });
+    await expect(nobody.run()).rejects.toMatchObject({ code: "invalid_arguments" });
+    expect(await lastMessage(nobody)).toMatchObject({ stopReason: "error" });
+  });
+
+  const abortAtDelta = (it: () => Awaited<ReturnType<typeof begin>>): Partial<TurnOptions> => ({
+    with: { emit: (event) => event.type === "delta" && it().abort(new Error("enough")) } as Partial<Turn>,
+  });
+
+  test("[LOP12] an aborted answer keeps its words and drops its calls", async () => {
+    const it = await begin(
+      [[call("a", "read"), ...said("Half"), silent]],
+      abortAtDelta(() => it),
+    );
+    await expect(it.run()).rejects.toThrow("enough");
+    expect(await lastMessage(it)).toMatchObject({
+      stopReason: "aborted",
+      content: [{ type: "text", text: "Half" }],
+    });
+    expect(it.model.asked[0]?.abortSignal?.aborted).toBe(true);
+  });
+
+  test("[LOP12] under a lost fence nothing is written and the reason of the abort is told; another failure is its own", async () => {
+    const it = await begin(
+      [[...said("Half"), silent]],
+      abortAtDelta(() => it),
+    );
+    it.fenceOff(() => false);
+    await expect(it.run()).rejects.toThrow("enough");
+    expect(await it.lines()).toEqual(["user: Go"]);
+    const full = new SkeinError("write_failed", { file: "f", problem: "full", advice: "make room" });
+    const broken = await begin(
+      [[...said("Half"), silent]],
+      abortAtDelta(() => broken),
+    );
+    Object.assign(broken.turn, { say: () => Promise.reject(full) });
+    await expect(broken.run()).rejects.toBe(full);
+  });
+
+  test("[LOP12] nothing was said: nothing is written; a turn that is aborted before it begins asks nobody", async () => {
+    const it = await begin([[silent]], {});
+    const run = it.run();
+    setImmediate(() => it.abort(new Error("enough")));
+    await expect(run).rejects.toThrow("enough");
+    expect(await it.lines()).toEqual(["user: Go"]);
+    const before = await begin([says("never")]);
+    before.abort(new Error("too late"));
+    await expect(before.run()).rejects.toThrow("too late");
+    expect(before.model.asked).toHaveLength(0);
+  });
+
+  test("[LOP8] a model that says nothing at all is given up, whether or not it heeds the signal", async () => {
+    const it = await begin([[silent], [silent], says("Here.")]);
+    const run = it.run();
+    while (it.events.filter(({ type }) => type === "retry").length < 2) {
+      it.time.hush();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await run).toMatchObject({ reply: "Here." });
+    expect(it.events).toContainEqual(
+      expect.objectContaining({
+        type: "retry",
+        code: "stalled",
+        error: "The model said nothing for 120 seconds.",
+      }),
+    );
+  });
+});
