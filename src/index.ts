@@ -1,3 +1,5 @@
+export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
+export type { SkeinOptions } from "./compose/open-skein.ts";
 export type { Clock } from "./core/clock.ts";
 export {
   buildContext,
@@ -8,6 +10,7 @@ export {
 export type { Diagnostic } from "./core/diagnostics.ts";
 export { type CorruptLine, type Entry, isCorrupt, type SessionHeader } from "./core/entries.ts";
 export { type ErrorCode, SkeinError } from "./core/errors.ts";
+export type { SkeinEvent } from "./core/events.ts";
 export type { IdSource } from "./core/ids.ts";
 export { formatKey, type ParsedKey, parseKey, type SessionKind } from "./core/keys.ts";
 export type { Message } from "./core/messages.ts";
@@ -16,9 +19,38 @@ export { type ParsedSession, parseSession } from "./core/parse-session.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
+export { createSkein } from "./create-skein.ts";
+export type {
+  Approval,
+  BudgetFigures,
+  DeliveryTarget,
+  OutboxRow,
+  Run,
+  RunQuery,
+  RunState,
+  RunUsage,
+} from "./runs/contract.ts";
+export {
+  type AgentDefinition,
+  type AgentSpec,
+  type AgentState,
+  defineAgent,
+  type ThinkingLevel,
+} from "./runtimes/tools/define-agent.ts";
+export {
+  defineTool,
+  type ToolContext,
+  type ToolDefinition,
+  type ToolSpec,
+} from "./runtimes/tools/define-tool.ts";
+export type { ArgumentsOf, StandardSchema, ToolParameters } from "./runtimes/tools/tool-parameters.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
+export { RunError } from "./sessions/skein/run-error.ts";
+export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle.ts";
+export type { Skein } from "./sessions/skein/skein.ts";
+export type { Turn, TurnEvent, TurnResult } from "./sessions/skein/turn-handle.ts";
 export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type {
   Api,

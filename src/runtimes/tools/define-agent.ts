@@ -7,7 +7,7 @@ import type { ToolDefinition } from "./define-tool.ts";
  * How much an agent thinks.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { ThinkingLevel } from "skein";
  * const level: ThinkingLevel = "low";
  * ```
@@ -18,7 +18,7 @@ export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhi
  * A part of the agent that outlives a run: what it is now, as JSON, and how to become it again.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { AgentState } from "skein";
  * let visits = 0;
  * const counter: AgentState = {
@@ -41,7 +41,7 @@ export interface AgentState {
  * What {@link defineAgent} is given.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { AgentSpec } from "skein";
  * const spec: AgentSpec = { id: "main", deny: ["group:mcp"] };
  * ```
@@ -72,7 +72,7 @@ export interface AgentSpec {
  * An agent, checked and frozen. What was left out is absent.
  *
  * @example
- * ```typescript
+ * ```ts
  * import { type AgentDefinition, defineAgent } from "skein";
  * const agent: AgentDefinition = defineAgent({ id: "main" });
  * ```
@@ -131,7 +131,7 @@ const checks: Readonly<Record<keyof AgentSpec, Check>> = {
  * Describes an agent. Nothing is loaded and nothing is started; what is wrong is refused at once, by name.
  *
  * @example
- * ```typescript
+ * ```ts
  * import { defineAgent } from "skein";
  * const main = defineAgent({
  *   id: "main",

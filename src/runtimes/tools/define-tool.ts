@@ -5,7 +5,7 @@ import type { ArgumentsOf, ToolParameters } from "./tool-parameters.ts";
  * For whom and where a tool is called. `signal` is aborted when the run ends before the tool does.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { ToolContext } from "skein";
  * const greeting = ({ userId }: ToolContext) => `Hello ${userId ?? "stranger"}`;
  * ```
@@ -25,7 +25,7 @@ export interface ToolContext {
  * What {@link defineTool} is given.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { ToolSpec } from "skein";
  * const spec: ToolSpec<undefined> = { name: "now", description: "The time.", execute: () => Date.now() };
  * ```
@@ -51,7 +51,7 @@ export interface ToolSpec<P extends ToolParameters | undefined> {
  * A tool as it was defined; a run prepares it when it is first wanted.
  *
  * @example
- * ```typescript
+ * ```ts
  * import { defineTool, type ToolDefinition } from "skein";
  * const now: ToolDefinition = defineTool({ name: "now", description: "The time.", execute: () => Date.now() });
  * ```
@@ -75,7 +75,7 @@ const fields = ["name", "description", "parameters", "execute", "replay", "appro
  * Makes a tool of a function. Nothing is loaded and nothing is called; what is wrong is refused at once.
  *
  * @example
- * ```typescript
+ * ```ts
  * import { defineTool } from "skein";
  * import Type from "typebox";
  * const add = defineTool({

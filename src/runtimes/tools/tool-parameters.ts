@@ -6,7 +6,7 @@ import type { Static, TSchema } from "typebox";
  * A schema of any library that keeps to Standard Schema: zod, valibot, arktype.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { StandardSchema } from "skein";
  * const vendorOf = (schema: StandardSchema) => schema["~standard"].vendor;
  * ```
@@ -33,7 +33,7 @@ export interface StandardIssue {
  * What the parameters of a tool are written with: a Standard Schema, or a TypeBox schema of an object.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { ToolParameters } from "skein";
  * import Type from "typebox";
  * const parameters: ToolParameters = Type.Object({ city: Type.String() });
@@ -45,7 +45,7 @@ export type ToolParameters = StandardSchema | { readonly type: "object" };
  * The arguments that a tool's function is given, as its parameters say.
  *
  * @example
- * ```typescript
+ * ```ts
  * import type { ArgumentsOf } from "skein";
  * import Type from "typebox";
  * const parameters = Type.Object({ city: Type.String() });

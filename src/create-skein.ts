@@ -1,0 +1,20 @@
+import type { SkeinOptions } from "./compose/open-skein.ts";
+import type { Skein } from "./sessions/skein/skein.ts";
+
+/**
+ * Opens everything: the store, the queue, the agents and their tools. What it needs is loaded now, not with the import.
+ *
+ * @example
+ * ```ts
+ * import { createSkein, defineAgent } from "skein";
+ * const skein = await createSkein({ dir: ".skein", agents: [defineAgent({ id: "main", model: "rehearsal/basic" })] });
+ * const turn = skein.session({ userId: "alice", sessionId: "trip" }).send("Plan three days in Kyoto");
+ * for await (const event of turn) if (event.type === "text") process.stdout.write(event.delta);
+ * const { reply, usage } = await turn.result;
+ * await skein.close();
+ * ```
+ */
+export async function createSkein(options: SkeinOptions = {}): Promise<Skein> {
+  const { openSkein } = await import("./compose/open-skein.ts");
+  return openSkein(options);
+}
