@@ -307,9 +307,49 @@ describe("the outbox", () => {
     expect(begun).toContain("a2");
   });
 
+  test("[OUT5] however many wait for a target that hangs, others are not kept waiting", async () => {
+    const { begun, deliver } = held();
+    const { time, pump, put } = setUp(deliver);
+    for (let count = 0; count < 40; count += 1) await put("a");
+    await put("b");
+    pump.start();
+    await time.pass(31 * second);
+    expect(begun).toContain("b41");
+  });
+
+  test("[OUT2] slow deliveries outlive no lease: another process sends nothing twice, and the order stays", async () => {
+    const got: string[] = [];
+    const slowly: OutboxPumpOptions["deliver"] = ({ text }) =>
+      new Promise((ok) => {
+        got.push(text);
+        time.after(25 * second, () => ok(null));
+      });
+    const { time, store, pump, put, reports } = setUp(slowly);
+    for (let count = 0; count < 6; count += 1) await put("a");
+    pump.start();
+    await time.pass(105 * second);
+    await put("a");
+    pump.wake();
+    await time.pass(hour);
+    expect(got).toEqual(["a1", "a2", "a3", "a4", "a5", "a6", "a7"]);
+    const other = new OutboxPump({
+      store,
+      deliver: slowly,
+      owner: "b",
+      clock: time.clock,
+      after: time.after,
+    });
+    for (let count = 0; count < 6; count += 1) await put("a");
+    pump.wake();
+    await time.pass(0);
+    other.start();
+    await time.pass(hour);
+    expect([got.length, new Set(got).size, reports]).toEqual([13, 13, []]);
+  });
+
   test("[OUT6] a dropped row is cut off and not tried again; retry begins anew", async () => {
     const { begun, signals, deliver } = held();
-    const { time, store, pump, put } = setUp(deliver);
+    const { time, store, pump, put, reports } = setUp(deliver);
     const { outboxId } = await put("a");
     const behind = await put("a");
     pump.start();
@@ -318,7 +358,7 @@ describe("the outbox", () => {
     expect(await pump.drop(behind.outboxId)).toMatchObject({ state: "dropped" });
     await time.pass(hour);
     expect(signals.get("a1")?.aborted).toBe(true);
-    expect(begun).toEqual(["a1"]);
+    expect([begun, reports]).toEqual([["a1"], []]);
     expect(await store.get(outboxId)).toMatchObject({ state: "dropped" });
     expect(await pump.retry(outboxId)).toMatchObject({ state: "queued" });
     await time.pass(0);

@@ -167,7 +167,7 @@ export class OutboxPump {
   #fill(): void {
     for (const [lane, waiting] of [...this.#lanes]) {
       if (this.#busy.size >= this.#options.concurrency || this.#state !== "open") return;
-      if (this.#busy.has(lane)) continue;
+      if (this.#busy.has(lane) || this.#comesAgain(waiting[0])) continue;
       const held = waiting.shift();
       this.#lanes.delete(lane);
       if (waiting.length > 0) this.#lanes.set(lane, waiting);
@@ -183,7 +183,12 @@ export class OutboxPump {
     }
   }
 
-  /** A lease that could end under the delivery is left to end: the row comes again. */
+  /** A lease that could end under the delivery is left to end: the row comes again, and those behind it wait for it. */
+  #comesAgain(held: Held | undefined): boolean {
+    if (held === undefined || held.isDropped || this.#isOurs(held)) return false;
+    return this.#options.clock.now() <= held.leaseEnd + this.#options.idleMs;
+  }
+
   #isOurs({ isDropped, leaseEnd }: Held): boolean {
     return !isDropped && leaseEnd - this.#options.clock.now() >= this.#options.timeoutMs;
   }

@@ -11,6 +11,7 @@ const tellable: ReadonlySet<ErrorCode> = new Set([
   "invalid_user_id",
   "invalid_key",
   "forbidden",
+  "not_found",
   "conflict",
 ]);
 
