@@ -67,6 +67,8 @@ interface Kinds {
     readonly entryId?: string;
   };
   "run.waiting": { readonly for: "run" | "approval"; readonly runIds?: readonly string[] };
+  /** Its input has gone into a turn that runs, whose outcome it shares. */
+  "run.steered": { readonly mergedInto: string };
   "run.sleeping": { readonly waitingFor: readonly string[]; readonly wakeAt: number };
   "run.ended": {
     readonly state: RunEnd;
@@ -111,7 +113,15 @@ interface Kinds {
 
 export type SkeinEventType = keyof Kinds;
 
-/** An event: what happened, whose it is, and when. */
+/**
+ * An event: what happened, whose it is, and when.
+ *
+ * @example
+ * ```ts
+ * import type { SkeinEvent } from "skein";
+ * const isEnd = (event: SkeinEvent): event is SkeinEvent<"run.ended"> => event.type === "run.ended";
+ * ```
+ */
 export type SkeinEvent<T extends SkeinEventType = SkeinEventType> = {
   readonly [K in T]: { readonly type: K; readonly at: number } & EventAbout & Kinds[K];
 }[T];

@@ -7,6 +7,15 @@ import type { MessageDraft } from "../core/seal.ts";
  * written.
  */
 
+/**
+ * Where a run stands: the first four are open, the others ended.
+ *
+ * @example
+ * ```ts
+ * import type { RunState } from "skein";
+ * const isOpen = (state: RunState) => ["queued", "running", "waiting", "sleeping"].includes(state);
+ * ```
+ */
 export type RunState =
   | "queued"
   | "running"
@@ -56,6 +65,15 @@ export interface RunOptions {
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
 }
 
+/**
+ * Where a message goes on a channel.
+ *
+ * @example
+ * ```ts
+ * import type { DeliveryTarget } from "skein";
+ * const target: DeliveryTarget = { channel: "desk", to: "ann", threadId: "42" };
+ * ```
+ */
 export interface DeliveryTarget {
   readonly channel: string;
   readonly to?: string;
@@ -114,12 +132,30 @@ export interface Outcome {
   readonly output?: unknown;
 }
 
+/**
+ * What a run used.
+ *
+ * @example
+ * ```ts
+ * import type { RunUsage } from "skein";
+ * const isKnown = ({ costUsd }: RunUsage) => costUsd !== undefined;
+ * ```
+ */
 export interface RunUsage
   extends Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens"> {
   /** Absent: the price of something is not known. */
   readonly costUsd?: number;
 }
 
+/**
+ * A request to a session: from the moment that its input is accepted.
+ *
+ * @example
+ * ```ts
+ * import type { Run } from "skein";
+ * const took = ({ startedAt, endedAt }: Run) => (endedAt ?? Date.now()) - (startedAt ?? Date.now());
+ * ```
+ */
 export interface Run {
   readonly runId: string;
   readonly idempotencyKey: string | null;
@@ -176,6 +212,15 @@ export interface Held {
   readonly fence: number;
 }
 
+/**
+ * Which runs.
+ *
+ * @example
+ * ```ts
+ * import type { RunQuery } from "skein";
+ * const open: RunQuery = { states: ["queued", "running", "waiting", "sleeping"], limit: 20 };
+ * ```
+ */
 export interface RunQuery {
   readonly states?: readonly RunState[];
   readonly sessionUid?: string;
@@ -278,6 +323,15 @@ export interface BudgetLimits {
   readonly pingPong: number;
 }
 
+/**
+ * What one request and all that it set off has come to.
+ *
+ * @example
+ * ```ts
+ * import type { BudgetFigures } from "skein";
+ * const line = ({ runs, tokens, costUsd }: BudgetFigures) => `${runs} runs, ${tokens} tokens, ${costUsd ?? "unknown"} USD`;
+ * ```
+ */
 export interface BudgetFigures {
   readonly rootId: string;
   readonly runs: number;
@@ -294,6 +348,16 @@ export interface ApprovalRequest {
   readonly expiresAt: number;
 }
 
+/**
+ * A tool call that waits, or waited, for somebody's word.
+ *
+ * @example
+ * ```ts
+ * import type { Approval, Skein } from "skein";
+ * const allowReads = (skein: Skein, { approvalId, toolName }: Approval) =>
+ *   toolName === "read" ? skein.resolveApproval(approvalId, "approved", "policy") : null;
+ * ```
+ */
 export interface Approval extends ApprovalRequest {
   readonly approvalId: string;
   readonly runId: string;
@@ -316,6 +380,15 @@ export interface OutboxRequest {
 
 export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
 
+/**
+ * A message to a channel, and how far it has come.
+ *
+ * @example
+ * ```ts
+ * import type { OutboxRow } from "skein";
+ * const isDeadLetter = ({ state }: OutboxRow) => state === "dead";
+ * ```
+ */
 export interface OutboxRow extends OutboxRequest {
   readonly outboxId: string;
   readonly state: OutboxState;

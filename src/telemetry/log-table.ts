@@ -52,6 +52,11 @@ export const logTable: { readonly [T in SkeinEventType]: Line<T> | null } = {
     text: "run waits",
     fields: (event) => ({ for: event.for, runIds: event.runIds }),
   },
+  "run.steered": {
+    level: "debug",
+    text: "input went into a running turn",
+    fields: ({ mergedInto }) => ({ mergedInto }),
+  },
   "run.sleeping": {
     level: "debug",
     text: "run sleeps",

@@ -54,6 +54,7 @@ export function mergeInto(books: Books, held: Held, runId: string): void {
   const kept = "SELECT 1 FROM runs WHERE kept_for = ? AND state = 'queued' LIMIT 1";
   if (row.keptFor === into.runId && books.get(kept, into.runId) === undefined) markWritten(books, held);
   refreshQueue(books, row.session.uid);
+  books.note("run.steered", row.session, runId, { mergedInto: into.runId });
 }
 
 export function enterWait(
@@ -63,7 +64,8 @@ export function enterWait(
 ): WaitEntered {
   const row = books.held(held);
   const runIds = wait.runIds ?? [];
-  const next = nextState(row, "wait");
+  // Several calls of one message may wait at once: the second finds the slot free already.
+  const next = row.state === "waiting" ? row.state : nextState(row, "wait");
   const cycle = findCycle(row.runId, runIds, (runId) => waitsFor(books, runId));
   if (cycle !== null) return { entered: false, cycle };
   for (const runId of runIds) {

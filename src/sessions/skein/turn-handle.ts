@@ -109,6 +109,7 @@ export class TurnHandle implements Turn {
   readonly result: Promise<TurnResult>;
   readonly #source: TurnSource;
   readonly #events: TurnEvent[] = [];
+  readonly #approvals: Approvals = new Map();
   #isOver = false;
   #following: string;
   #sessionId: string | null = null;
@@ -166,12 +167,11 @@ export class TurnHandle implements Turn {
   }
 
   #take(event: SkeinEvent): void {
-    if (event.type === "run.ended" && event.runId === this.runId && event.mergedInto !== undefined)
-      this.#following = event.mergedInto;
+    if (event.type === "run.steered" && event.runId === this.runId) this.#following = event.mergedInto;
     if (event.type === "entry.appended" && event.sessionId === this.#sessionId)
       this.#push({ type: "entry", entry: event.entry });
     if (event.runId !== this.#following) return;
-    const shown = shownOf(event);
+    const shown = shownOf(event, this.#approvals);
     if (shown !== null) this.#push(shown);
   }
 
@@ -183,7 +183,10 @@ export class TurnHandle implements Turn {
   }
 }
 
-function shownOf(event: SkeinEvent): TurnEvent | null {
+type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
+type Approvals = Map<string, Asked>;
+
+function shownOf(event: SkeinEvent, approvals: Approvals): TurnEvent | null {
   switch (event.type) {
     case "run.delta":
       return { type: event.kind, delta: event.delta };
@@ -206,10 +209,14 @@ function shownOf(event: SkeinEvent): TurnEvent | null {
     }
     case "approval.requested": {
       const { approvalId, toolName, arguments: args } = event;
-      return { type: "approval", approvalId, name: toolName, args, answer: null };
+      const asked: Asked = { type: "approval", approvalId, name: toolName, args };
+      approvals.set(approvalId, asked);
+      return { ...asked, answer: null };
     }
-    case "approval.resolved":
-      return { type: "approval", approvalId: event.approvalId, name: "", args: {}, answer: event.answer };
+    case "approval.resolved": {
+      const asked = approvals.get(event.approvalId);
+      return asked === undefined ? null : { ...asked, answer: event.answer };
+    }
     default:
       return null;
   }
