@@ -22,7 +22,7 @@ export interface TurnOptions {
   readonly with?: Partial<Turn>;
   /** What is said meanwhile: one for each time that the turn asks for it; `null`: nothing. */
   readonly meanwhile?: (MessageDraft | null)[];
-  /** Estimated tokens of each request; left out: as they are estimated, and never over the threshold. */
+  /** Whether each request in turn is over the threshold; left out: none is. */
   readonly over?: boolean[];
   readonly random?: () => number;
 }
@@ -134,7 +134,6 @@ class StillTime {
   readonly #sleeps: number[];
   readonly #waiting = new Set<() => void>();
   #now = Date.UTC(2026, 0, 1);
-  #isHushed = false;
 
   constructor(stall: number, sleeps: number[]) {
     this.#stallMs = stall;
@@ -154,7 +153,7 @@ class StillTime {
   readonly sleep = (ms: number, signal: AbortSignal): Promise<void> => {
     signal.throwIfAborted();
     const isWatch = ms === this.#stallMs;
-    if (!isWatch || this.#isHushed) {
+    if (!isWatch) {
       this.#sleeps.push(ms);
       this.#now += ms;
       return Promise.resolve();

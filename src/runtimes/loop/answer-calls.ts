@@ -4,6 +4,7 @@ import type { SleepRequest, Turn } from "../contract.ts";
 import type { CallOrigin, ResultDraft, ToolAnswer } from "./call-tool.ts";
 import { callTool } from "./call-tool.ts";
 import type { LoopDeps } from "./waits.ts";
+import { unlessAborted } from "./waits.ts";
 
 export interface AnsweredCall {
   readonly call: ToolCallBlock;
@@ -40,12 +41,12 @@ export async function answerCalls(
     answers.push(answer);
   };
   try {
-    await Promise.all(
-      calls.map((call) => {
-        written = write(callTool(turn, call, origin, deps), written);
-        return written;
-      }),
-    );
+    const all = calls.map((call) => {
+      written = write(callTool(turn, call, origin, deps), written);
+      return written;
+    });
+    // Whatever a call hangs in, a tool or a hook: an abort waits for none.
+    await unlessAborted(Promise.all(all), turn.signal);
   } finally {
     isOver = true;
   }

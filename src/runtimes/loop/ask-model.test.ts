@@ -60,6 +60,8 @@ describe("asking a model", () => {
     expect(await lastMessage(it)).toMatchObject({ skein: { attempts: 1, retryable: false } });
     const filtered = await begin([[...said("I"), finish("content-filter", "SAFETY")]]);
     await expect(filtered.run()).rejects.toThrow(/stopped the answer for its content \(SAFETY\)/);
+    expect(filtered.charged).toMatchObject([{ input: 10, output: 5 }]);
+    expect(it.charged).toEqual([]);
   });
 
   test.each<[string, Scene]>([

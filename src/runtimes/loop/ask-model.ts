@@ -8,11 +8,12 @@ import { PartCollector } from "./collect-parts.ts";
 import type { Failure } from "./failure.ts";
 import { failureOf } from "./failure.ts";
 import { errorOf } from "./failure-error.ts";
-import { unfinishedAnswer, wholeAnswer } from "./messages.ts";
+import { chargedUsage, unfinishedAnswer, wholeAnswer } from "./messages.ts";
 import { outputOptions, withOutputRules } from "./output.ts";
 import { readAnswer } from "./read-answer.ts";
 import { retryDelay } from "./retry-delay.ts";
 import type { LoopDeps } from "./waits.ts";
+import { unlessAborted } from "./waits.ts";
 
 /** So often room is asked for before it is left to the provider to say no, or given up. */
 const mostRoom = 3;
@@ -47,7 +48,10 @@ export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft>
         attempts: attempt,
         retryable,
       } as const;
-      await turn.say(unfinishedAnswer(collector, ending, turn.model, deps.clock.now()));
+      const unfinished = unfinishedAnswer(collector, ending, turn.model, deps.clock.now());
+      await turn.say(unfinished);
+      // An answer that the provider stopped has been paid for all the same.
+      if (collector.facts?.usage !== undefined) await turn.charge(chargedUsage(unfinished, turn.model));
       throw errorOf(failure, error, turn, attempt, sizeOf(turn, request));
     }
   }
@@ -70,7 +74,7 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
   };
   await turn.hooks.llmInput(request.messages);
   try {
-    const opened = (await model.open()) as LanguageModelV4;
+    const opened = (await unlessAborted(model.open(), signal)) as LanguageModelV4;
     const options = callOptions(turn, request);
     const facts = await readAnswer(
       opened,

@@ -153,6 +153,24 @@ describe("a tool call", () => {
     expect(await it.lines()).toHaveLength(2);
   });
 
+  test("[LOP12] nor does an abort wait for a hook, a check or a person", async () => {
+    const never = () => {
+      queueMicrotask(() => current.abort(new Error("enough")));
+      return new Promise<never>(() => undefined);
+    };
+    let current = await begin([calling()], { tools: [read()] });
+    hooked(current, { beforeToolCall: never });
+    await expect(current.run()).rejects.toThrow("enough");
+    current = await begin([calling()], { tools: [read(undefined, { check: never })] });
+    await expect(current.run()).rejects.toThrow("enough");
+    current = await begin([calling()], {
+      tools: [read(undefined, { needsApproval: () => true })],
+      with: { approve: never },
+    });
+    await expect(current.run()).rejects.toThrow("enough");
+    expect(await current.lines()).toHaveLength(2);
+  });
+
   test("[LOP5] a result that was done early waits for those before it; when the run ends, none follows", async () => {
     const written: string[] = [];
     const order: string[] = [];
@@ -185,6 +203,25 @@ describe("a tool call", () => {
     });
     await expect(it.run()).rejects.toBe(gone);
     expect([order, written]).toEqual([["fast", "slow"], ["slow"]]);
+  });
+
+  test("[LOP5] a check that fails ends the run at once; a tool that is done later writes nothing", async () => {
+    const gone = new SkeinError("fenced", { sessionId: "s" });
+    let free: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      free = resolve;
+    });
+    const slow = tool("slow", async () => {
+      await held;
+      return text("slow");
+    });
+    const it = await begin([callsFor(call("a", "slow"), call("b", "slow"))], { tools: [slow] });
+    let checks = 0;
+    Object.assign(it.turn, { check: async () => (++checks === 3 ? Promise.reject(gone) : undefined) });
+    await expect(it.run()).rejects.toBe(gone);
+    free();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(await it.lines()).toHaveLength(2);
   });
 
   test("[LOP13] a write under a lost fence inside a tool ends the run", async () => {

@@ -48,6 +48,7 @@ describe("the parts of a stream", () => {
       { type: "text-delta", id: "1", delta: "begun by its first piece" },
       { type: "text-end", id: "1", citations: [citation] },
       { type: "text-end", id: "nobody" },
+      { type: "text-delta", id: "1", delta: "behind its end" },
     );
     expect(collector.content).toEqual([
       {
@@ -56,8 +57,12 @@ describe("the parts of a stream", () => {
         providerMetadata: { openai: { itemId: "rs_1", sealed: "x" }, anthropic: { signature: "abc" } },
       },
       { type: "text", text: "begun by its first piece", citations: [citation] },
+      { type: "text", text: "behind its end" },
     ]);
-    expect(deltas).toEqual([{ kind: "text", delta: "begun by its first piece" }]);
+    expect(deltas).toEqual([
+      { kind: "text", delta: "begun by its first piece" },
+      { kind: "text", delta: "behind its end" },
+    ]);
   });
 
   test("[LOP15] sources, files and what a provider did itself are kept; what nobody knows says nothing", () => {

@@ -1,3 +1,4 @@
+import { request as httpRequest } from "node:http";
 import { afterEach, describe, expect, test } from "vitest";
 import { posted } from "../../../test/support/twin-fetch.ts";
 import { anthropicKeys, generateRequest, messagesRequest, send } from "../../../test/support/twins.ts";
@@ -31,6 +32,19 @@ const bare = (stream: string) =>
     "",
   );
 
+/** How large the pieces are that a client gets. */
+function sizesOf(twin: Twin, { path, method, headers, body }: TwinRequest): Promise<number[]> {
+  return new Promise((resolve, reject) => {
+    const asked = httpRequest(new URL(path, twin.url), { method, headers }, (response) => {
+      const sizes: number[] = [];
+      response.on("data", (piece: Buffer) => sizes.push(piece.length));
+      response.on("end", () => resolve(sizes));
+    });
+    asked.on("error", reject);
+    asked.end(JSON.stringify(body));
+  });
+}
+
 describe.each(requests)("faults of %s", (api, request) => {
   test("[TWF1] an answer in crumbs is the same answer, in more pieces than it has events", async () => {
     const twin = await startTwin({ api, replies: [reply, { fault: "slow", reply, bytes: 2 }] });
@@ -41,6 +55,14 @@ describe.each(requests)("faults of %s", (api, request) => {
     const text = await slow.text();
     expect(text).not.toContain("\ufffd");
     expect(bare(text)).toBe(bare(whole));
+  });
+
+  test("[TWF1] no piece is larger than was told", async () => {
+    const twin = await startTwin({ api, replies: [{ fault: "slow", reply, bytes: 2 }] });
+    twins.push(twin);
+    const sizes = await sizesOf(twin, request);
+    expect(sizes.length).toBeGreaterThan(50);
+    expect(Math.max(...sizes)).toBe(2);
   });
 
   test.each([

@@ -1,0 +1,92 @@
+import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import { describe, expect, test, vi } from "vitest";
+import { finish, said, says } from "../../../test/support/scripted-model.ts";
+import { PartCollector } from "./collect-parts.ts";
+import { readAnswer } from "./read-answer.ts";
+
+/** A stream that a test feeds by hand, and a time that it moves. */
+function begin() {
+  let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined;
+  const cancelled = vi.fn();
+  const stream = new ReadableStream<LanguageModelV4StreamPart>({
+    start: (each) => {
+      controller = each;
+    },
+    cancel: cancelled,
+  });
+  let now = 0;
+  const sleeps: { ms: number; wake: () => void; signal: AbortSignal }[] = [];
+  const deps = {
+    clock: { now: () => now },
+    random: () => 0,
+    sleep: (ms: number, signal: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        sleeps.push({ ms, wake: resolve, signal });
+      }),
+  };
+  const stop = new AbortController();
+  const collector = new PartCollector();
+  const model = { doStream: async () => ({ stream }) } as unknown as LanguageModelV4;
+  const options = { signal: stop.signal, stallMs: 100, onDelta: () => undefined };
+  const facts = readAnswer(model, { prompt: [] }, collector, options, deps);
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  return {
+    facts,
+    stop,
+    collector,
+    cancelled,
+    sleeps,
+    feed: async (...parts: LanguageModelV4StreamPart[]) => {
+      for (const part of parts) controller?.enqueue(part);
+      await settle();
+    },
+    end: () => controller?.close(),
+    pass: async (ms: number) => {
+      now += ms;
+      sleeps.at(-1)?.wake();
+      await settle();
+    },
+  };
+}
+
+describe("reading an answer", () => {
+  test("[LOP8] a stream that speaks now and then is not silent; then it is, and is let go", async () => {
+    const it = begin();
+    it.facts.catch(() => undefined);
+    await it.feed(...said("One", "1"));
+    await it.pass(60);
+    await it.feed(...said("Two", "2"));
+    await it.pass(60);
+    await it.feed(...said("Three", "3"));
+    expect(it.collector.texts).toEqual(["One", "Two", "Three"]);
+    await it.pass(99);
+    expect(it.cancelled).not.toHaveBeenCalled();
+    await it.pass(1);
+    await expect(it.facts).rejects.toMatchObject({ code: "stalled" });
+    expect(it.cancelled).toHaveBeenCalledOnce();
+    expect(it.sleeps.map(({ ms }) => ms)).toEqual([100, 40, 40, 1]);
+  });
+
+  test("[LOP12] when it is read, no timer and no listener is left; an abort lets the stream go", async () => {
+    const it = begin();
+    const removed = vi.spyOn(it.stop.signal, "removeEventListener");
+    await it.feed(...says("Done."));
+    it.end();
+    await expect(it.facts).resolves.toMatchObject({ finishReason: { unified: "stop" } });
+    expect(removed).toHaveBeenCalledOnce();
+    expect(it.sleeps.map(({ signal }) => signal.aborted)).toEqual([true]);
+    const aborted = begin();
+    await aborted.feed(...said("Half"));
+    aborted.stop.abort(new Error("enough"));
+    await expect(aborted.facts).rejects.toThrow("enough");
+    expect(aborted.cancelled).toHaveBeenCalledOnce();
+  });
+
+  test("[LOP9] an error among the parts ends it, whatever comes behind", async () => {
+    const it = begin();
+    it.facts.catch(() => undefined);
+    await it.feed({ type: "error", error: new Error("Boom") }, ...said("more"), finish());
+    await expect(it.facts).rejects.toThrow("Boom");
+    expect(it.collector.texts).toEqual([]);
+  });
+});
