@@ -19,6 +19,7 @@ export type ActName =
   | "import"
   | "estimate"
   | "prepare"
+  | "redact"
   | "core";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 

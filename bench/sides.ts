@@ -29,6 +29,8 @@ export const sides = {
   naive: { ...ours, name: "naively chained", durability: "", module: "pipeline-naive" },
   tokens: { ...ours, name: "skein estimate", durability: "", module: "tokens" },
   tokenizer: { ...ours, name: "gpt-tokenizer", durability: "", module: "tokenizer" },
+  redaction: { ...ours, name: "skein redaction", durability: "", module: "redaction" },
+  regexes: { ...ours, name: "one regex after another", durability: "", module: "redaction-naive" },
   jsonl: { ...jsonl, module: "peers/jsonl", sync: "full" },
   jsonlOs: { ...jsonl, name: "plain JSONL, no sync", durability: "none", module: "peers/jsonl", sync: "os" },
   sqlite: { ...sqlite, module: "peers/sqlite" },

@@ -208,7 +208,30 @@ const counting: Target[] = [
   },
 ];
 
-export const targets: readonly Target[] = [...opening, ...appending, ...reading, ...preparing, ...counting];
+/** 50 MB/s. */
+const redacting: Target[] = [
+  {
+    what: "redact 10 MB of mixed text",
+    us: at("redaction", "10 MB mixed", "skein redaction"),
+    against: at("redaction", "10 MB mixed", "one regex after another"),
+    goal: { kind: "at most", value: 200 },
+  },
+  {
+    what: "… linear: 10 MB against ten times 1 MB, hostile",
+    us: at("redaction", "10 MB hostile", "skein redaction"),
+    against: at("redaction", "1 MB hostile", "skein redaction"),
+    goal: { kind: "within", times: 12 },
+  },
+];
+
+export const targets: readonly Target[] = [
+  ...opening,
+  ...appending,
+  ...reading,
+  ...preparing,
+  ...counting,
+  ...redacting,
+];
 
 /** How a goal stands: what to print as ratio, and how many times it is missed by (1 or less: reached; `null`: no goal). */
 export function judge(

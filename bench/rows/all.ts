@@ -10,6 +10,7 @@ import { row as openCompacted } from "./open-compacted.ts";
 import { row as openWhole } from "./open-whole.ts";
 import { row as page } from "./page.ts";
 import { row as pipeline } from "./pipeline.ts";
+import { row as redaction } from "./redaction.ts";
 import type { Row } from "./row.ts";
 import { row as search } from "./search.ts";
 import { row as start } from "./start.ts";
@@ -29,5 +30,6 @@ export const rows: readonly Row[] = [
   entry,
   pipeline,
   estimate,
+  redaction,
   core,
 ];

@@ -59,7 +59,7 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
     policy,
     info,
     price,
-    open: async () => given ?? (await opened(sources, ref, settings)),
+    open: once(async () => given ?? opened(sources, ref, settings)),
   };
 }
 
@@ -73,12 +73,21 @@ function rehearsed(ref: ModelRef, given: LanguageModelV4 | undefined): TurnModel
   const { provider, model } = ref;
   const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
   const price: ModelPrice = { input: 0, output: 0 };
-  const open = async () => {
+  const open = once(async () => {
     if (given !== undefined) return given;
     const { rehearsalModel } = await import("../runtimes/rehearsal/rehearsal-model.ts");
     return rehearsalModel();
-  };
+  });
   return { provider, model, policy, info: rehearsalInfo, price, open };
+}
+
+/** One model for all attempts of a turn. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | null = null;
+  return () => {
+    made ??= make();
+    return made;
+  };
 }
 
 async function opened(

@@ -26,7 +26,8 @@ export function findUserInfo({ text, isWhole }: Page, at: number): Found {
   const user = colon < 0 ? userInfo : userInfo.slice(0, colon);
   const password = colon < 0 ? "" : userInfo.slice(colon + 1);
   if (password !== "" && password !== "x-oauth-basic") {
-    if (isMasked(password) || /^(?:\$|<|\{|%\w+%$|\*+$)/.test(password)) return null;
+    if (isMasked(password) || password.includes("…") || /^(?:\$|<|\{|%\w+%$|\*+$)/.test(password))
+      return null;
     return { from: from + colon + 1, to: from + sign };
   }
   const isToken = (password !== "" && !isMasked(user)) || hasRandomPart(user, 16);

@@ -3,7 +3,7 @@ import type { Found, Page, Span } from "./found.ts";
 import { more } from "./found.ts";
 import type { KeyKind } from "./key-names.ts";
 import { keyKind } from "./key-names.ts";
-import { endsMask } from "./mask.ts";
+import { maskTailAt } from "./mask.ts";
 import type { Form } from "./secret-values.ts";
 import { secretIn } from "./secret-values.ts";
 
@@ -50,10 +50,10 @@ function nameBefore({ text, lastEnd }: Page, at: number): string | null {
   if (to > floor && text[to - 1] === "\\") to--;
   let from = to;
   while (from > floor && to - from <= longestKey && isIn(keyBit, text.charCodeAt(from - 1))) from--;
-  if (from === to || to - from > longestKey || from === lastEnd || endsMask(text, from, to)) return null;
+  if (to - from > longestKey) return null;
   // `agent:token:main` is a session key, and its parts are no names.
   if (text[at] === ":" && text[from - 1] === ":") return null;
-  return text.slice(from, to);
+  return text.slice(from + maskTailAt(text, from), to);
 }
 
 /** What stands behind the separator: `=`, `:`, `:=`, `=>`. */
@@ -82,11 +82,13 @@ function readValue(page: Page, at: number, kind: KeyKind, form: Form): Found {
   return typeof to === "number" ? judge(page, { from: at, to }, kind, form) : to;
 }
 
+/** A double quote ends the others too: it may be the end of the JSON around them. */
 function endOfQuoted({ text, isWhole }: Page, from: number, close: string): number | null | typeof more {
   const window = text.slice(from, from + longestQuoted);
   for (let at = 0; at < window.length; at++) {
     if (window.startsWith(close, at)) return from + at;
     const char = window[at];
+    if (char === '"') return from + at;
     if (char === "\n") return null;
     if (char === "\\") at++;
   }

@@ -31,9 +31,10 @@ export function findPrivateKey(page: Page, at: number): Found {
 function findBody({ text, isWhole }: Page, from: number): Found {
   const window = text.slice(from, from + longestPrivateKey);
   const lead = lineBreak.exec(window)?.[0] ?? "";
-  // No dashes stand inside a key: the next ones end it, or it is cut off before them.
-  const end = window.indexOf(dashes);
-  const isOpen = end < 0 || closing.startsWith(window.slice(end));
+  // No dashes or quotes stand inside a key: the next ones end it, or it is cut off before them.
+  const next = window.search(/-----|"/);
+  const end = window[next] === "-" ? next : -1;
+  const isOpen = next < 0 || (end >= 0 && closing.startsWith(window.slice(end)));
   if (isOpen && window.length < longestPrivateKey && !isWhole) return more;
   if (window.startsWith(body, lead.length)) return null;
   if (end >= 0 && window.startsWith(closing, end)) {

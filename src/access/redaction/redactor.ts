@@ -2,10 +2,10 @@ import { mapStrings } from "./json-strings.ts";
 import { keyKind } from "./key-names.ts";
 import { KnownValues } from "./known-values.ts";
 import { mask } from "./mask.ts";
-import { anchorsFor, scan } from "./scan.ts";
+import { scan } from "./scan.ts";
 import { secretIn } from "./secret-values.ts";
 import type { RedactionStream } from "./stream.ts";
-import { lineStream, ruleStream, wholeCharacters } from "./stream.ts";
+import { inTurn, knownStream, lineStream, ruleStream, wholeCharacters } from "./stream.ts";
 import type { Redacted, UserRule } from "./user-rules.ts";
 import { applyUserRules, compileUserRules } from "./user-rules.ts";
 
@@ -30,11 +30,10 @@ export interface Redactor {
  */
 export function createRedactor({ rules = [], secrets = [] }: RedactorOptions = {}): Redactor {
   const values = new KnownValues(secrets);
-  const anchors = anchorsFor(values);
   const own = compileUserRules(rules);
   const redact = (text: string): Redacted => {
-    const ours = scan({ text, from: 0, lastEnd: -1, isWhole: true }, values, anchors);
-    if (own.length === 0) return { text: ours.count === 0 ? text : ours.text, count: ours.count };
+    const ours = values.isEmpty ? byRules(text) : withKnown(text, values);
+    if (own.length === 0) return ours;
     const theirs = applyUserRules(own, ours.text);
     return { text: theirs.text, count: ours.count + theirs.count };
   };
@@ -51,15 +50,28 @@ export function createRedactor({ rules = [], secrets = [] }: RedactorOptions = {
       return { value: redacted, count };
     },
     stream: () => {
-      const ours = ruleStream(values, anchors);
-      if (own.length === 0) return wholeCharacters(ours);
-      const theirs = lineStream((text) => applyUserRules(own, text).text);
-      return wholeCharacters({
-        push: (chunk) => theirs.push(ours.push(chunk)),
-        end: () => theirs.push(ours.end()) + theirs.end(),
-      });
+      const known = values.isEmpty ? [] : [knownStream(values), ruleStream()];
+      const theirs = own.length === 0 ? [] : [lineStream((text) => applyUserRules(own, text).text)];
+      return wholeCharacters(inTurn([ruleStream(), ...known, ...theirs]));
     },
   };
+}
+
+function byRules(text: string): Redacted {
+  const { text: after, count } = scan({ text, from: 0, lastEnd: -1, isWhole: true });
+  return { text: count === 0 ? text : after, count };
+}
+
+/**
+ * Rules first, so that a known value such as "password" does not hide a name from them; and once more where masked values
+ * gave a token its end.
+ */
+function withKnown(text: string, values: KnownValues): Redacted {
+  const first = byRules(text);
+  const known = values.mask(first.text, true);
+  if (known.count === 0) return first;
+  const second = byRules(known.text);
+  return { text: second.text, count: first.count + known.count + second.count };
 }
 
 /** The text with what its name says is a secret masked; `null`: its name says nothing of the kind. */

@@ -3,8 +3,7 @@ import { isEdge } from "./characters.ts";
 import type { Found, Page, Span } from "./found.ts";
 import { more } from "./found.ts";
 import { findFlag, findKeyed } from "./keyed.ts";
-import type { KnownValues } from "./known-values.ts";
-import { hidden, mask } from "./mask.ts";
+import { leastShown, mask, shownTail } from "./mask.ts";
 import { findPrivateKey } from "./private-keys.ts";
 import { Runs } from "./runs.ts";
 import { findToken, isInitial, isPair } from "./tokens.ts";
@@ -15,23 +14,15 @@ const equals = 1;
 const colon = 2;
 const hyphen = 3;
 const initial = 4;
-const known = 8;
 /** No token begins behind such a character. */
-const inner = 16;
+const inner = 8;
 
-export type Anchors = Uint8Array;
-
-/** The characters at which this scan has to stop and look. */
-export function anchorsFor(values: KnownValues): Anchors {
-  const anchors = new Uint8Array(65_536);
-  for (let code = 0; code < 128; code++)
-    anchors[code] = (isInitial(code) ? initial : nothing) | (isEdge(code) ? 0 : inner);
-  anchors["=".charCodeAt(0)] = equals;
-  anchors[":".charCodeAt(0)] = colon;
-  anchors["-".charCodeAt(0)] = hyphen;
-  for (const code of values.initials) anchors[code] = (anchors[code] ?? 0) | known;
-  return anchors;
-}
+const anchors = new Uint8Array(65_536);
+for (let code = 0; code < 128; code++)
+  anchors[code] = (isInitial(code) ? initial : nothing) | (isEdge(code) ? 0 : inner);
+anchors["=".charCodeAt(0)] = equals;
+anchors[":".charCodeAt(0)] = colon;
+anchors["-".charCodeAt(0)] = hyphen;
 
 export interface Scanned {
   readonly text: string;
@@ -53,11 +44,7 @@ export interface Start {
  * One walk over a text from left to right. What is decided at a place depends on a bounded stretch around it and on where
  * the last secret ended, never on how the text came: so a stream comes to the same.
  */
-export function scan(
-  { text, from, lastEnd, isWhole }: Start,
-  values: KnownValues,
-  anchors: Anchors,
-): Scanned {
+export function scan({ text, from, lastEnd, isWhole }: Start): Scanned {
   const page: Page = { text, isWhole, runs: new Runs(text), lastEnd };
   const parts: string[] = [];
   let count = 0;
@@ -66,18 +53,15 @@ export function scan(
   let before = at > 0 && at !== lastEnd ? (anchors[text.charCodeAt(at - 1)] ?? nothing) : nothing;
   for (; at < text.length; at++) {
     const here = anchors[text.charCodeAt(at)] ?? nothing;
-    const anchor = here & inner & before ? here & known : here & ~inner;
+    const anchor = here & inner & before ? nothing : here & ~inner;
     before = here;
     if (anchor === nothing) continue;
     if (anchor === initial && at + 1 < text.length && !isPair(text.charCodeAt(at), text.charCodeAt(at + 1)))
       continue;
-    const found = findAt(page, at, anchor, values);
+    const found = findAt(page, at, anchor);
     if (found === null) continue;
     if (found === more) break;
-    parts.push(
-      text.slice(done, found.from),
-      found.instead ?? masked(text.slice(found.from, found.to), values),
-    );
+    parts.push(text.slice(done, found.from), found.instead ?? mask(text.slice(found.from, found.to)));
     count++;
     done = found.to;
     page.lastEnd = found.to;
@@ -89,17 +73,28 @@ export function scan(
   return { text: parts.join(""), count, heldFrom, lastEnd: page.lastEnd };
 }
 
-function findAt(page: Page, at: number, anchor: number, values: KnownValues): Found {
-  const byRule = findByRule(page, at, anchor & ~known);
-  const byValue = (anchor & known) === 0 ? null : values.find(page, at);
-  if (byRule === more || byValue === more) return more;
-  const found = longer(byRule, byValue);
-  return found === null ? null : withKnown(page, at, found, values);
+function findAt(page: Page, at: number, anchor: number): Found {
+  const found = findByRule(page, at, anchor);
+  return found === null || found === more || found.instead !== undefined ? found : withGlued(page, found);
+}
+
+/** A token that begins in what the mask shows of this one, and goes on behind it, belongs to it. */
+function withGlued(page: Page, { from, to: end }: Span): Found {
+  let to = end;
+  for (let place = to - shownTail; to - from >= leastShown && place < to; place++) {
+    const isBehindEdge = place === to - shownTail || isEdge(page.text.charCodeAt(place - 1));
+    const glued = isBehindEdge ? findToken(page, place) : null;
+    if (glued === more) return more;
+    if (glued !== null && glued.to > to) {
+      to = glued.to;
+      place = to - shownTail - 1;
+    }
+  }
+  return { from, to };
 }
 
 function findByRule(page: Page, at: number, anchor: number): Found {
   const { text, isWhole } = page;
-  if (anchor === nothing) return null;
   if (anchor === initial) return findToken(page, at);
   if (at + 1 === text.length && !isWhole) return more;
   const next = text[at + 1];
@@ -116,30 +111,4 @@ function findByRule(page: Page, at: number, anchor: number): Found {
     if (text[at + 2] === "/") return findUserInfo(page, at);
   }
   return findTelegramToken(page, at) ?? findKeyed(page, at);
-}
-
-function longer(one: Span | null, other: Span | null): Span | null {
-  if (one === null || other === null) return one ?? other;
-  if (one.instead !== undefined) return one;
-  return { from: Math.min(one.from, other.from), to: Math.max(one.to, other.to) };
-}
-
-/** A known value that begins inside a secret and goes on behind it belongs to it. */
-function withKnown(page: Page, at: number, found: Span, values: KnownValues): Found {
-  if (found.instead !== undefined || values.isEmpty) return found;
-  let { from, to } = found;
-  for (let place = at + 1; place < to; place++) {
-    const inside = values.find(page, place);
-    if (inside === more) return more;
-    if (inside !== null) {
-      from = Math.min(from, inside.from);
-      to = Math.max(to, inside.to);
-    }
-  }
-  return { from, to };
-}
-
-function masked(secret: string, values: KnownValues): string {
-  const shown = mask(secret);
-  return values.has(shown.slice(0, 6)) ? hidden : shown;
 }

@@ -21,7 +21,7 @@ const reference = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)+$/;
 const variable = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/;
 /** `read-only`, `claude-sonnet-4-5`, `v2`: words with small numbers. */
 const wordyPart = /^(?:[a-z]+\d{0,3}|\d{1,3})$/i;
-const place = /^(?:\.{0,2}\/|~\/|[A-Za-z]:\\|[a-z][a-z0-9+.-]*:\/\/)/i;
+const pathOrAddress = /^(?:\.{0,2}\/|~\/|[A-Za-z]:\\|[a-z][a-z0-9+.-]*:\/\/)/i;
 const sessionKey = /^(?:agent|subagent|acp|cron):[^\s]/;
 const version = /^[\^~<>=]{0,2}v?\d+(?:\.\d+){1,3}$/;
 const plainWords = new Set(
@@ -33,10 +33,11 @@ const plainWords = new Set(
 
 /** Whether the value of such a name is a secret, and not a word about one. */
 export function isSecretValue(value: string, kind: KeyKind, form: Form): boolean {
-  if (value.length < 4 || isMasked(value)) return false;
+  // What holds a mask was redacted before.
+  if (value.length < 4 || isMasked(value) || value.includes("…")) return false;
   if (standIn.test(value) || sessionKey.test(value) || version.test(value)) return false;
   if (kind === "password") return isPassword(value, form);
-  if (/\s/.test(value) || value.length < 8 || place.test(value) || variable.test(value)) return false;
+  if (/\s/.test(value) || value.length < 8 || isPlace(value) || variable.test(value)) return false;
   if (reference.test(value) && form !== "quoted") return false;
   if (isWordy(value) && !isLongWord(value)) return false;
   return looksRandom(value);
@@ -46,10 +47,15 @@ function isPassword(value: string, form: Form): boolean {
   const lower = value.toLowerCase();
   if (plainWords.has(lower) || (value.length < 6 && /^[\d.]+$/.test(value))) return false;
   if (variable.test(value) || reference.test(value)) return false;
-  if (form === "assigned") return !place.test(value);
-  if (form === "quoted")
-    return !/\s/.test(value) && !place.test(value) && !/^[A-Z]?[a-z]+[.:?!]$/.test(value);
-  return value.length >= 6 && /[0-9!@#%^&*+=~]/.test(value) && /[A-Za-z]/.test(value) && !place.test(value);
+  if (form === "assigned") return !isPlace(value);
+  if (form === "quoted") return !/\s/.test(value) && !isPlace(value) && !/^[A-Z]?[a-z]+[.:?!]$/.test(value);
+  return value.length >= 6 && /[0-9!@#%^&*+=~]/.test(value) && /[A-Za-z]/.test(value) && !isPlace(value);
+}
+
+/** A path or an address; an AWS secret may begin with a slash too. */
+function isPlace(value: string): boolean {
+  if (!pathOrAddress.test(value)) return false;
+  return !(/^\/[A-Za-z0-9+/]{39}$/.test(value) && /[0-9]/.test(value) && /[A-Z]/.test(value));
 }
 
 function isWordy(value: string): boolean {
@@ -109,5 +115,5 @@ function inCookie(value: string, kind: KeyKind): Part | null {
   const from = /^[\w.!#$%&*+^|~-]{1,128}=/.exec(value)?.[0].length;
   if (from === undefined) return null;
   const to = kind === "setCookie" ? value.search(/;|$/) : value.trimEnd().length;
-  return to - from < 6 || isMasked(value.slice(from, to)) ? null : { from, to };
+  return to - from < 6 || value.includes("…") || isMasked(value.slice(from, to)) ? null : { from, to };
 }

@@ -1,6 +1,5 @@
 import { lookBack } from "./keyed.ts";
 import type { KnownValues } from "./known-values.ts";
-import type { Anchors } from "./scan.ts";
 import { scan } from "./scan.ts";
 import { longestWindow } from "./user-rules.ts";
 
@@ -15,14 +14,14 @@ export interface RedactionStream {
 const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff;
 
 /** Our own rules on a stream. */
-export function ruleStream(values: KnownValues, anchors: Anchors): RedactionStream {
+export function ruleStream(): RedactionStream {
   /** What rules may look back at, and behind `from` what is not decided yet. */
   let text = "";
   let from = 0;
   let lastEnd = -1;
   const step = (chunk: string, isWhole: boolean): string => {
     const all = text + chunk;
-    const scanned = scan({ text: all, from, lastEnd, isWhole }, values, anchors);
+    const scanned = scan({ text: all, from, lastEnd, isWhole });
     const start = Math.max(0, scanned.heldFrom - lookBack);
     text = all.slice(start);
     from = scanned.heldFrom - start;
@@ -30,6 +29,26 @@ export function ruleStream(values: KnownValues, anchors: Anchors): RedactionStre
     return scanned.text;
   };
   return { push: (chunk) => step(chunk, false), end: () => step("", true) };
+}
+
+/** Known values on a stream. */
+export function knownStream(values: KnownValues): RedactionStream {
+  let held = "";
+  const step = (chunk: string, isWhole: boolean): string => {
+    const all = held + chunk;
+    const { text, heldFrom } = values.mask(all, isWhole);
+    held = all.slice(heldFrom);
+    return text;
+  };
+  return { push: (chunk) => step(chunk, false), end: () => step("", true) };
+}
+
+/** One behind the other. */
+export function inTurn(streams: readonly RedactionStream[]): RedactionStream {
+  return {
+    push: (chunk) => streams.reduce((text, stream) => stream.push(text), chunk),
+    end: () => streams.reduce((text, stream) => stream.push(text) + stream.end(), ""),
+  };
 }
 
 /** Rules of the user's on a stream: they see whole lines, or as much of one as they ever see. */

@@ -1,7 +1,7 @@
 import { isEdge, placeOf } from "./characters.ts";
 import type { Found, Page, Span } from "./found.ts";
 import { more } from "./found.ts";
-import { isMasked } from "./mask.ts";
+import { isMasked, isMaskRest, maskRest } from "./mask.ts";
 import type { TokenRule } from "./token-rules.ts";
 import { tokenRules } from "./token-rules.ts";
 
@@ -57,7 +57,8 @@ function tryRule({ text, isWhole, runs }: Page, at: number, { prefix, rule, set 
   const end = runs.end(set, from, rule.most);
   if (end - from > rule.most) return null;
   if (end === text.length && !isWhole) return more;
-  if (end - from < rule.least || !isEdge(text.charCodeAt(end))) return null;
+  if (text[end] === "…" && end + maskRest > text.length && !isWhole) return more;
+  if (end - from < rule.least || isMaskRest(text, end) || !isEdge(text.charCodeAt(end))) return null;
   const to = text[end - 1] === "." ? end - 1 : end;
   const rest = text.slice(from, to);
   if (rest.length < rule.least || (rule.test !== undefined && !rule.test(rest))) return null;

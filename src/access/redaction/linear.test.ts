@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { createRedactor } from "./redactor.ts";
+
+const pem = "-----BEGIN RSA PRIVATE KEY-----";
+const redactor = createRedactor({ secrets: ["aaaaaaaaaaaaaaaaab"] });
+
+/** What tempts a rule to look at everything for each place. */
+const hostile: Readonly<Record<string, string>> = {
+  "prefixes in a row": "sk-",
+  "prefixes of JWTs": "eyJ.",
+  "one long word": "a",
+  "names without values": "password=",
+  "names with refused values": "token=token:",
+  "quotes that never end": `password="'\``,
+  "keys that never end": pem,
+  "addresses without a host": "a://b:",
+  "addresses in a row": "a://b:c@",
+  flags: "--token ",
+  hyphens: "-",
+  colons: "1234567890:",
+  equals: "=",
+  backslashes: 'password=\\"\\',
+  spaces: "password          ",
+  dots: "M.",
+  bearer: "Bearer ",
+  cookies: "Cookie: a=",
+  webhooks: "hooks.slack.com/services/",
+  emoji: "😀",
+};
+
+function timeOf(text: string): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let turn = 0; turn < 3; turn++) {
+    const from = process.cpuUsage().user;
+    redactor.redact(text);
+    least = Math.min(least, process.cpuUsage().user - from);
+  }
+  return Math.max(least, 500);
+}
+
+test.each(Object.entries(hostile))("[RED11] the time grows linearly: %s", (_, unit) => {
+  const make = (length: number) => Buffer.from(unit.repeat(Math.ceil(length / unit.length))).toString();
+  timeOf(make(50_000));
+  const [few, many] = [timeOf(make(50_000)), timeOf(make(400_000))];
+  // Eight times as much takes sixty-four times as long where a rule is quadratic.
+  expect(many / few).toBeLessThan(32);
+});

@@ -1,0 +1,138 @@
+import { describe, expect, test } from "vitest";
+import { createRedactor, redact } from "./redactor.ts";
+
+/** Made here, so that no scanner takes this file for a leak. */
+const long = "a1B2c3D4e5".repeat(4);
+
+describe("masks", () => {
+  test.each([
+    [`sk-ant-${long}`, "sk-ant…D4e5"],
+    ["password=hunter22", "password=***"],
+    [`{"apiKey": "${long}"}`, '{"apiKey": "a1B2c3…D4e5"}'],
+    [`--api-key ${long} --yes`, "--api-key a1B2c3…D4e5 --yes"],
+    [`Authorization: Bearer ${long}`, "Authorization: Bearer a1B2c3…D4e5"],
+    ["postgres://ann:s3cret@host/db", "postgres://ann:***@host/db"],
+    [`https://${long}:x-oauth-basic@github.com/a`, "https://a1B2c3…D4e5:x-oauth-basic@github.com/a"],
+    [`Cookie: sid=${long}; theme=dark`, "Cookie: sid=a1B2c3…dark"],
+    [`set-cookie: sid=${long}; Path=/`, "set-cookie: sid=a1B2c3…D4e5; Path=/"],
+    [
+      `-----BEGIN PRIVATE KEY-----\n${long}\n-----END PRIVATE KEY-----`,
+      "-----BEGIN PRIVATE KEY-----\n…redacted…\n-----END PRIVATE KEY-----",
+    ],
+  ])("[RED8] %s", (text, masked) => {
+    expect(redact(text)).toEqual({ text: masked, count: 1 });
+  });
+
+  test.each([
+    "key: value",
+    "token: 5",
+    "password: required",
+    "the secret of success",
+    "session_key: agent:main:subagent:123e4567-e89b-12d3-a456-426614174000",
+    "agent:token:telegram:direct:123456789",
+    "const token = await getToken(password);",
+    `password=$DB_PASSWORD token=\${TOKEN}`,
+  ])("[RED2] %s stays", (text) => {
+    expect(redact(text)).toEqual({ text, count: 0 });
+  });
+});
+
+describe("known values", () => {
+  const redactor = createRedactor({
+    secrets: ["swordfish", "swordfish-and-more", "short", 'a "quoted" one', "password"],
+  });
+
+  test("[RED10] are masked wherever they stand, the longest first", () => {
+    expect(redactor.redact("say swordfish!").text).toBe("say ***!");
+    expect(redactor.redact("swordfish-and-more").text).toBe("swordf…more");
+    expect(redactor.redact("xswordfishx").text).toBe("x***x");
+  });
+
+  test("[RED10] as JSON and addresses write them, too", () => {
+    expect(redactor.redact(JSON.stringify({ a: 'a "quoted" one' })).text).toBe('{"a":"***"}');
+    expect(redactor.redact("?q=a%20%22quoted%22%20one").text).toBe("?q=a%20%2…0one");
+  });
+
+  test("[RED10] of less than six characters are not looked for", () => {
+    expect(redactor.redact("short and sweet").count).toBe(0);
+  });
+
+  test("[RED10] do not hide a name from the rules", () => {
+    expect(redactor.redact("password=hunter22").text).toBe("***=***");
+  });
+});
+
+describe("JSON values", () => {
+  test("[RED7] every string is redacted, by its name and by its shape, names too", () => {
+    const value = {
+      password: "correct-horse",
+      nested: [{ Authorization: `Bearer ${long}` }, `see sk-ant-${long}`],
+      [`sk-ant-${long}`]: 1,
+      token: "none",
+      count: 5,
+      nothing: null,
+    };
+    expect(createRedactor().redactJson(value)).toEqual({
+      value: {
+        password: "***",
+        nested: [{ Authorization: "Bearer a1B2c3…D4e5" }, "see sk-ant…D4e5"],
+        "sk-ant…D4e5": 1,
+        token: "none",
+        count: 5,
+        nothing: null,
+      },
+      count: 4,
+    });
+  });
+
+  test("[RED7] names that become the same lose nothing, and __proto__ is a name like others", () => {
+    const value = JSON.parse(
+      `{"sk-ant-${long}":1,"sk-ant-${long.slice(10)}9${long}":2,"__proto__":{"password":"hunter22"}}`,
+    );
+    const { value: after } = createRedactor().redactJson(value);
+    expect(JSON.stringify(after)).toBe(
+      '{"sk-ant…D4e5":1,"sk-ant…D4e5 (2)":2,"__proto__":{"password":"***"}}',
+    );
+  });
+
+  test("[RED7] depth does not matter", () => {
+    let value: unknown = "password=hunter22";
+    for (let depth = 0; depth < 50_000; depth++) value = [value];
+    expect(createRedactor().redactJson(value).count).toBe(1);
+  });
+});
+
+describe("rules of the user's", () => {
+  test("[RED9] are added to ours", () => {
+    const redactor = createRedactor({
+      rules: [
+        { name: "ticket", pattern: "TICKET-[0-9]+" },
+        { name: "customer", pattern: "customer [0-9]{18,}", keep: "nothing" },
+      ],
+    });
+    const { text, count } = redactor.redact(`TICKET-12, customer 1234567890123456789, sk-ant-${long}`);
+    expect({ text, count }).toEqual({ text: "***, ***, sk-ant…D4e5", count: 3 });
+  });
+
+  test.each([
+    ["(", "Invalid regular expression"],
+    ["a*", "matches the empty text"],
+    ["\\b", "matches the empty text"],
+    ["(a+)+b", "repeats a group"],
+    ["(?:a|ab)*c", "repeats a group"],
+    ["((a{2,})b)+", "repeats a group"],
+    ["(a)\\1", "refers back"],
+    ["a".repeat(501), "longer than 500"],
+  ])("[RED9] %s is refused", (pattern, problem) => {
+    const make = () => createRedactor({ rules: [{ name: "mine", pattern }] });
+    expect(make).toThrow(expect.objectContaining({ code: "invalid_arguments" }));
+    expect(make).toThrow(problem);
+  });
+
+  test("[RED9] see a line at a time, and 4,096 characters of it", () => {
+    const redactor = createRedactor({ rules: [{ name: "any", pattern: "b[^c]+c" }] });
+    expect(redactor.redact("b1\n2c").count).toBe(0);
+    expect(redactor.redact(`${"a".repeat(4094)}b12c`).count).toBe(0);
+    expect(redactor.redact(`${"a".repeat(4096)}b12c`).text.endsWith("a***")).toBe(true);
+  });
+});
