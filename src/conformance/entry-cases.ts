@@ -301,6 +301,30 @@ export const entryCases: readonly CaseTemplate[] = [
     },
   },
   {
+    id: "RUN20",
+    title: "an append of nothing asks the fence as any other, and gives the leaf as it is then",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await append(store, alice, "s", "a");
+      let isIn = 0;
+      const outside: number[] = [];
+      const fence = () => {
+        isIn += 1;
+        return true;
+      };
+      const nothing = store.sessions.append(alice, "s", [], { fence });
+      const written = append(store, alice, "s", "b").then(() => outside.push(isIn));
+      const { entries, leafId } = await nothing;
+      assert.deepEqual([entries, leafId], [[], "a"]);
+      await written;
+      assert.deepEqual(outside, [1]);
+      await refused("fenced", () => store.sessions.append(alice, "s", [], { fence: () => false }));
+      assert.deepEqual(await ids(store, alice, "s"), ["a", "b"]);
+      await refused("not_found", () => store.sessions.append(alice, "nowhere", [], { fence }));
+      assert.equal(isIn, 1);
+    },
+  },
+  {
     id: "ST21",
     title: "appends at the same time make one chain and lose nothing",
     async run({ store }) {

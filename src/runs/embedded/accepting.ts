@@ -52,7 +52,7 @@ function reserve(books: Books, request: AcceptRequest, root: { rootId: string; h
     if (request.isDelivery === true) return false;
     throw budgetExceeded(root.rootId, reserved.refusal);
   }
-  writeFigures(books, root.rootId, request.session.userId ?? "", reserved.figures);
+  writeFigures(books, root.rootId, reserved.figures);
   if (pair !== undefined) countPair(books, root.rootId, pair);
   return true;
 }

@@ -64,6 +64,8 @@ export class RunAttendant implements WorkAttendant {
       this.#books.run("DELETE FROM turns WHERE uid = ?", uid);
       refreshQueue(this.#books, uid);
     }
+    // Whose turn it was is a user's name too.
+    this.#books.run("DELETE FROM ready_users WHERE count = 0");
   }
 
   #together(act: () => void): TellLater {

@@ -182,7 +182,9 @@ export function reasonOf(row: RunRow): { error?: string } {
 /** Runs whose owner is gone, or has said nothing for too long. */
 export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
   const active = books.all(
-    "SELECT run_id, owner, lease_until FROM runs WHERE state IN ('running', 'waiting') ORDER BY seq",
+    // Unforced, the planner reads every run there ever was, to have them in order.
+    `SELECT run_id, owner, lease_until FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')
+     ORDER BY seq`,
   );
   const gone = new Map<string, boolean>();
   const isGone = (owner: string) => {

@@ -89,7 +89,7 @@ export function tookTurn(books: Books, { slot, user, uid }: Pick<Ready, "slot" |
 export function takenSlots(books: Books, resuming: "and resuming" | "only running"): Record<Lane, number> {
   const also = resuming === "and resuming" ? "OR resuming = 1" : "";
   const counts = books.all(
-    `SELECT lane, count(*) AS count FROM runs
+    `SELECT lane, count(*) AS count FROM runs INDEXED BY runs_active
      WHERE state IN ('running', 'waiting') AND silent = 0 AND (state = 'running' ${also}) GROUP BY lane`,
   );
   const taken = Object.fromEntries(lanes.map((lane) => [lane, 0])) as Record<Lane, number>;

@@ -20,13 +20,12 @@ export function rootFigures(books: Books, rootId: string): RootFigures {
   return figuresOfRoot(books, rootId) ?? noFigures;
 }
 
-export function writeFigures(books: Books, rootId: string, user: string, figures: RootFigures): void {
+export function writeFigures(books: Books, rootId: string, figures: RootFigures): void {
   const { runs, tokens, knownCostUsd, isPriced, hops } = figures;
   books.run(
-    `INSERT OR REPLACE INTO budgets (root, user, runs, tokens, cost, priced, hops, touched_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT OR REPLACE INTO budgets (root, runs, tokens, cost, priced, hops, touched_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
     rootId,
-    user,
     runs,
     tokens,
     knownCostUsd,

@@ -201,7 +201,7 @@ export class EmbeddedRuns implements RunStore {
       const roots = [...new Set([row, ...merged].map(({ root }) => root.rootId))];
       const refusals = roots.flatMap((rootId) => {
         const figures = spend(rootFigures(books, rootId), usage);
-        writeFigures(books, rootId, row.user, figures);
+        writeFigures(books, rootId, figures);
         const over = overSpent(figures, books.options.limits);
         return over === null ? [] : [{ rootId, over }];
       });

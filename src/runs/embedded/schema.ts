@@ -84,7 +84,7 @@ const steps: readonly (readonly string[])[] = [
        uid TEXT NOT NULL, slot TEXT NOT NULL, turn INTEGER NOT NULL,
        PRIMARY KEY (uid, slot)) STRICT, WITHOUT ROWID`,
     `CREATE TABLE budgets (
-       root TEXT PRIMARY KEY, user TEXT NOT NULL, runs INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL,
+       root TEXT PRIMARY KEY, runs INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL,
        priced INTEGER NOT NULL, hops INTEGER NOT NULL, touched_at INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
     "CREATE INDEX budgets_touched ON budgets (touched_at)",
     `CREATE TABLE budget_pairs (

@@ -62,7 +62,7 @@ function forgetRoot(books: Books, root: string, before: number): void {
 
 function nextTime(books: Books): number | null {
   const times = [
-    "SELECT min(lease_until) AS at FROM runs WHERE state IN ('running', 'waiting')",
+    "SELECT min(lease_until) AS at FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')",
     "SELECT min(wake_at) AS at FROM runs WHERE state = 'sleeping'",
     "SELECT min(deadline) AS at FROM runs WHERE state = 'queued' AND deadline IS NOT NULL",
     "SELECT min(expires_at) AS at FROM approvals WHERE answer IS NULL",

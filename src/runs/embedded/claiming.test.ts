@@ -1,0 +1,252 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { refused } from "../../conformance/expect.ts";
+
+let books: RunBooks;
+beforeEach(() => {
+  books = new RunBooks();
+});
+
+const claimAll = async (from: RunBooks = books): Promise<string[]> => {
+  const uids: string[] = [];
+  for (let claim = await from.runs.claim("me"); claim !== null; claim = await from.runs.claim("me")) {
+    uids.push(claim.run.session.uid);
+  }
+  return uids;
+};
+
+describe("claiming", () => {
+  test("[RUN12] a claim raises the fence under the session's lock, and is told once", async () => {
+    const run = await books.accept("s", { options: { model: "a/b" } });
+    books.told();
+    const claim = await books.claim();
+    expect(claim).toMatchObject({ how: "new", leafId: "leaf of s", arrivals: [], stillOpen: [] });
+    expect(claim.run).toMatchObject({
+      runId: run.runId,
+      state: "running",
+      fence: 1,
+      owner: "me",
+      startedAt: books.now,
+      leaseUntil: books.now + 30_000,
+      deadline: books.now + 3_600_000,
+    });
+    expect(books.told()).toEqual(["run.started"]);
+    expect(books.runs.isHeld({ runId: run.runId, fence: 1 })).toBe(true);
+    expect(books.runs.isHeld({ runId: run.runId, fence: 0 })).toBe(false);
+  });
+
+  test("[RUN12] a session has one run that is running or waiting", async () => {
+    const first = await books.running("s");
+    await books.accept("s");
+    expect(await books.runs.claim("me")).toBe(null);
+    await books.runs.wait(heldOf(first), { for: "approval" });
+    expect(await books.runs.claim("me")).toBe(null);
+    expect(await books.runs.waitOver(heldOf(first))).toBe(true);
+    await books.runs.end(heldOf(first), { state: "ok" });
+    expect((await books.claim()).run.fence).toBe(1);
+  });
+
+  test("[RUN13] the deadline counts from the first claim, and 0 is none", async () => {
+    const claim = await books.running("s", { options: { runTimeoutSeconds: 60 } });
+    expect(claim.run.deadline).toBe(books.now + 60_000);
+    books.now += 1000;
+    await books.runs.release(heldOf(claim));
+    expect((await books.claim()).run.deadline).toBe(books.now + 59_000);
+    expect((await books.running("t", { options: { runTimeoutSeconds: 0 } })).run.deadline).toBe(null);
+  });
+
+  test("[RUN13] a claimed run whose time is over while it is queued times out; one never claimed does not", async () => {
+    const claim = await books.running("s");
+    await books.runs.release(heldOf(claim));
+    const waiting = await books.accept("t");
+    books.now += 4_000_000;
+    expect((await books.claim()).run.runId).toBe(waiting.runId);
+    expect(await books.runs.claim("me")).toBe(null);
+    expect(await books.runs.get(claim.run.runId)).toMatchObject({
+      state: "timeout",
+      outcome: { code: "timeout" },
+    });
+  });
+
+  test("[RUN14] a session that is gone ends its run, one that is locked is passed by", async () => {
+    const gone = await books.accept("gone");
+    await books.accept("locked");
+    const open = await books.accept("open");
+    books.removed.add("gone");
+    books.locked.add("locked");
+    expect((await books.claim()).run.runId).toBe(open.runId);
+    expect(await books.runs.claim("me")).toBe(null);
+    expect(await books.runs.get(gone.runId)).toMatchObject({
+      state: "error",
+      outcome: { code: "not_found" },
+    });
+    books.locked.clear();
+    expect((await books.claim()).run.session.uid).toBe("locked");
+  });
+
+  test("[LAN2] each lane has its cap, and a full one hinders no other", async () => {
+    for (let at = 0; at < 6; at++) {
+      await books.accept(`main-${at}`);
+      await books.accept(`cron-${at}`, { kind: "cron" });
+    }
+    const uids = await claimAll();
+    expect(uids.filter((uid) => uid.startsWith("main")).length).toBe(4);
+    expect(uids.filter((uid) => uid.startsWith("cron")).length).toBe(1);
+  });
+
+  test("[LAN3] users take turns, then their sessions", async () => {
+    const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
+    for (let at = 0; at < 3; at++) for (const uid of ["ann/a", "ann/b"]) await one.accept(uid);
+    await one.accept("bob/c");
+    const uids: string[] = [];
+    for (let claim = await one.runs.claim("me"); claim !== null; claim = await one.runs.claim("me")) {
+      uids.push(claim.run.session.uid);
+      await one.runs.end(heldOf(claim), { state: "ok" });
+    }
+    expect(uids).toEqual(["ann/a", "bob/c", "ann/b", "ann/a", "ann/b", "ann/a", "ann/b"]);
+  });
+
+  test("[LAN4] a slot that comes free is for a run whose wait is over before any new claim", async () => {
+    const one = new RunBooks({ lanes: { main: 1, subagent: 1, cron: 1, nested: 1 } });
+    const waiter = await one.running("a");
+    await one.runs.wait(heldOf(waiter), { for: "approval" });
+    const other = await one.running("b");
+    await one.accept("c");
+    expect(await one.runs.waitOver(heldOf(waiter))).toBe(false);
+    await one.runs.end(heldOf(other), { state: "ok" });
+    expect(await one.runs.claim("me")).toBe(null);
+    expect(await one.runs.waitOver(heldOf(waiter))).toBe(true);
+    await one.runs.end(heldOf(waiter), { state: "ok" });
+    expect((await one.claim()).run.session.uid).toBe("c");
+  });
+
+  test("[LAN5] silent runs take no slot and go before the other input of their session", async () => {
+    const one = new RunBooks({ lanes: { main: 0, subagent: 0, cron: 0, nested: 0 } });
+    await one.accept("s");
+    const note = await one.accept("s", { kind: "note" });
+    const claim = await one.claim();
+    expect(claim.run).toMatchObject({ runId: note.runId, isSilent: true });
+    await one.runs.end(heldOf(claim), { state: "ok" });
+    expect(await one.runs.claim("me")).toBe(null);
+    expect((await one.runs.budget(note.runId))?.runs).toBe(undefined);
+  });
+
+  test("[RUN15] a run that lost its owner comes before all other input of its session", async () => {
+    const claim = await books.running("s", {}, "other");
+    await books.accept("s", { kind: "note" });
+    await books.accept("s", { queueMode: "interrupt" });
+    await books.accept("s");
+    await refused("fenced", () => books.runs.release({ ...heldOf(claim), fence: 9 }));
+    const again = new RunBooks();
+    const lost = await again.running("s", {}, "other");
+    await again.accept("s", { kind: "note" });
+    again.told();
+    again.gone.add("other");
+    const recovered = await again.claim("me");
+    expect(recovered).toMatchObject({ how: "recovered", run: { runId: lost.run.runId, lost: 1, fence: 3 } });
+    expect(again.told()).toEqual(["run.queued", "run.recovered"]);
+    expect(again.runs.isHeld(heldOf(lost))).toBe(false);
+  });
+
+  test("[RUN16] an owner that says nothing is lost when its lease has run out, and not before", async () => {
+    const claim = await books.running("s", {}, "other");
+    books.now += 29_999;
+    expect(await books.runs.claim("me")).toBe(null);
+    expect(await books.runs.renew("other", [heldOf(claim), { runId: "x", fence: 1 }])).toEqual(["x"]);
+    books.now += 29_999;
+    expect(await books.runs.claim("me")).toBe(null);
+    books.now += 1;
+    expect((await books.claim("me")).how).toBe("recovered");
+    expect(await books.runs.renew("other", [heldOf(claim)])).toEqual([claim.run.runId]);
+    await refused("fenced", () => books.runs.end(heldOf(claim), { state: "ok" }));
+    await refused("fenced", () => books.runs.written(heldOf(claim)));
+  });
+
+  test("[RUN3] the fourth loss ends it, and says why; giving it back is no loss", async () => {
+    let claim = await books.running("s");
+    for (let at = 0; at < 3; at++) {
+      await books.runs.release(heldOf(claim));
+      claim = await books.claim();
+      await books.runs.lose(heldOf(claim));
+      claim = await books.claim();
+    }
+    expect(claim.run.lost).toBe(3);
+    await books.runs.lose(heldOf(claim));
+    const ended = await books.runs.get(claim.run.runId);
+    expect(ended).toMatchObject({ state: "error", outcome: { code: "lost_too_often" } });
+    expect(ended?.outcome?.error).toContain("lost 4 times");
+  });
+
+  test("[RUN17] a run that somebody wants ended does not go on when its owner is lost", async () => {
+    const claim = await books.running("s");
+    expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");
+    expect(books.runs.isHeld(heldOf(claim))).toBe(true);
+    await books.runs.lose(heldOf(claim));
+    const ended = await books.runs.get(claim.run.runId);
+    expect(ended).toMatchObject({ state: "aborted", outcome: { state: "aborted", error: "enough" } });
+    expect(await books.runs.claim("me")).toBe(null);
+  });
+
+  test("[RUN17] abort ends what nobody owns at once, and knows what is not there", async () => {
+    const run = await books.accept("s");
+    books.told();
+    expect(await books.runs.abort(run.runId)).toBe("aborted");
+    expect(await books.runs.abort(run.runId)).toBe("aborted");
+    expect(await books.runs.abort("nowhere")).toBe(null);
+    expect(books.told()).toEqual(["run.ended"]);
+    expect(await books.runs.claim("me")).toBe(null);
+  });
+
+  test("[LAN6] whatever waits or has ended, no step of a run's life reads a whole table", async () => {
+    const seen = new Set<string>();
+    const db = books.db;
+    const watched = new RunBooks({
+      ledger: {
+        sql: (text) => {
+          seen.add(text);
+          return db.sql(text);
+        },
+        run: (text, ...values) => {
+          seen.add(text);
+          return db.run(text, ...values);
+        },
+        exclusively: (act) => db.exclusively(act),
+        unsynced: (act) => db.unsynced(act),
+      },
+    });
+    const first = await watched.running("s");
+    const child = await watched.accept("c", { startedBy: first.run.runId, idempotencyKey: "k" });
+    await watched.accept("s", { queueMode: "interrupt" });
+    await watched.runs.steerable(heldOf(first));
+    await watched.runs.sleep(heldOf(first), { wakeAt: watched.now + 1000 });
+    const second = await watched.claim();
+    await watched.accept("s", { kind: "announce", arrivalOf: child.runId });
+    await watched.runs.wait(heldOf(second), { for: "run", runIds: ["elsewhere"] });
+    await watched.runs.waitOver(heldOf(second));
+    await watched.runs.renew("me", [heldOf(second)]);
+    await watched.runs.charge(heldOf(second), { ...first.run.usage });
+    await watched.runs.end(heldOf(second), { state: "ok" });
+    await watched.runs.list({ states: ["queued"] });
+    await watched.runs.list({ sessionUid: "s" });
+    await watched.runs.pending("s");
+    await watched.runs.sweep();
+    const scans = [...seen]
+      .filter((text) => !/^(PRAGMA|CREATE)|FROM facts|INTO facts/.test(text))
+      .flatMap((text) => {
+        const nulls = [...text.matchAll(/\?/g)].map(() => null);
+        return db
+          .sql(`EXPLAIN QUERY PLAN ${text}`)
+          .all(...nulls)
+          .map(({ detail }) => `${detail} | ${text}`);
+      })
+      .filter((step) => step.startsWith("SCAN"))
+      .filter(
+        (step) =>
+          !/^SCAN (runs|approvals|outbox|budgets) USING (COVERING )?INDEX (runs_active|runs_wake|runs_deadline|approvals_open|runs_ended) /.test(
+            step,
+          ),
+      );
+    expect(scans).toEqual([]);
+    expect(seen.size).toBeGreaterThan(40);
+  });
+});

@@ -1,0 +1,171 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { refused } from "../../conformance/expect.ts";
+
+let books: RunBooks;
+beforeEach(() => {
+  books = new RunBooks();
+});
+const usage = { input: 5, output: 5, cacheRead: 0, cacheWrite: 0, totalTokens: 10, costUsd: 0.5 };
+
+describe("steering", () => {
+  test("[RUN18] input that was steered is merged, and shares the outcome of the run that took it", async () => {
+    const claim = await books.running("s");
+    const more = await books.accept("s", { root: { rootId: "other", hops: 4 } });
+    const next = await books.accept("s", { queueMode: "followup" });
+    const shaped = await books.accept("s", { options: { outputSchema: { type: "object" } } });
+    await books.accept("t", { kind: "cron", queueMode: "steer" });
+    expect((await books.runs.steerable(heldOf(claim))).map(({ runId }) => runId)).toEqual([more.runId]);
+    await books.runs.steered(heldOf(claim), more.runId);
+    await books.runs.steered(heldOf(claim), more.runId);
+    expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", mergedInto: claim.run.runId });
+    expect((await books.runs.get(claim.run.runId))?.root.hops).toBe(4);
+    // Back in the queue and on again, they stay merged.
+    await books.runs.release(heldOf(claim));
+    const again = await books.claim();
+    expect(again.run.runId).toBe(claim.run.runId);
+    books.told();
+    await books.runs.end(heldOf(again), { state: "ok", reply: "both" });
+    expect(await books.runs.get(more.runId)).toMatchObject({ state: "merged", outcome: { reply: "both" } });
+    const ends = books.events.filter(({ type }) => type === "run.ended");
+    expect(ends).toMatchObject([
+      { state: "ok" },
+      { state: "merged", mergedInto: claim.run.runId, runId: more.runId },
+    ]);
+    expect(await books.stateOf(next.runId)).toBe("queued");
+    expect(await books.stateOf(shaped.runId)).toBe("queued");
+  });
+
+  test("[BUD2] a turn with several inputs charges every root", async () => {
+    const claim = await books.running("s");
+    const more = await books.accept("s");
+    await books.runs.steered(heldOf(claim), more.runId);
+    await books.runs.charge(heldOf(claim), usage);
+    await books.runs.charge(heldOf(claim), usage);
+    for (const { runId } of [claim.run, more]) {
+      expect(await books.runs.budget(runId)).toMatchObject({ tokens: 20, costUsd: 1, runs: 1 });
+    }
+    expect((await books.runs.get(claim.run.runId))?.usage).toEqual({
+      ...usage,
+      input: 10,
+      output: 10,
+      totalTokens: 20,
+      costUsd: 1,
+    });
+  });
+
+  test("[BUD2] over the tokens a charge is refused, and what was spent is written down", async () => {
+    const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 15, costUsd: null, pingPong: 5 } });
+    const claim = await tight.running("s");
+    await tight.runs.charge(heldOf(claim), usage);
+    await refused("budget_exceeded", () => tight.runs.charge(heldOf(claim), usage));
+    expect((await tight.runs.budget(claim.run.runId))?.tokens).toBe(20);
+    await refused("fenced", () => tight.runs.charge({ ...heldOf(claim), fence: 7 }, usage));
+  });
+});
+
+describe("waiting", () => {
+  test("[RUN11] a wait frees the slot; one that would close a circle is not entered", async () => {
+    const a = await books.running("a");
+    const b = await books.running("b");
+    const toB = await books.accept("b", { kind: "send", startedBy: a.run.runId });
+    const toA = await books.accept("a", { kind: "send", startedBy: b.run.runId });
+    books.told();
+    expect(await books.runs.wait(heldOf(a), { for: "run", runIds: [toB.runId] })).toEqual({ entered: true });
+    expect(books.told()).toEqual(["run.waiting"]);
+    expect(await books.runs.wait(heldOf(b), { for: "run", runIds: [toA.runId] })).toEqual({
+      entered: false,
+      cycle: [b.run.runId, toA.runId, a.run.runId, toB.runId, b.run.runId],
+    });
+    expect(await books.stateOf(b.run.runId)).toBe("running");
+    await refused("conflict", () => books.runs.wait(heldOf(a), { for: "approval" }));
+    await refused("conflict", () => books.runs.end(heldOf(a), { state: "ok" }));
+    await books.runs.end(heldOf(b), { state: "ok" });
+    expect(await books.runs.waitOver(heldOf(a))).toBe(true);
+    await refused("conflict", () => books.runs.waitOver(heldOf(a)));
+  });
+});
+
+describe("the end", () => {
+  test("[RUN19] what goes with the end is accepted with it, and a second end changes nothing", async () => {
+    const child = await books.running("child", { kind: "spawn" });
+    const { session } = await books.accept("parent");
+    books.told();
+    const deliver = [
+      {
+        session,
+        kind: "announce" as const,
+        message: { role: "user" as const, content: "done" },
+        runId: `announce:${child.run.runId}`,
+        root: child.run.root,
+        arrivalOf: child.run.runId,
+      },
+    ];
+    const outbox = [
+      { session, runId: child.run.runId, target: { channel: "console" }, text: "done", idempotencyKey: "o" },
+    ];
+    await books.runs.end(heldOf(child), { state: "ok", reply: "done" }, { deliver, outbox });
+    await books.runs.end(heldOf(child), { state: "error" }, { deliver, outbox });
+    expect(books.told()).toEqual(["run.queued", "outbox.queued", "run.ended"]);
+    expect((await books.runs.get(child.run.runId))?.outcome).toEqual({ state: "ok", reply: "done" });
+    expect((await books.runs.list({ sessionUid: "parent" })).length).toBe(2);
+    expect((await books.runs.outbox.list({})).length).toBe(1);
+  });
+
+  test("[RUN19] an end that cannot happen writes nothing of what goes with it", async () => {
+    const claim = await books.running("s");
+    await books.runs.wait(heldOf(claim), { for: "approval" });
+    books.told();
+    const deliver = [{ session: claim.run.session, kind: "note" as const, message: claim.run.message }];
+    await refused("conflict", () => books.runs.end(heldOf(claim), { state: "ok" }, { deliver }));
+    expect((await books.runs.list({})).length).toBe(1);
+    expect(books.told()).toEqual([]);
+  });
+
+  test("[RUN19] what a lost owner had streamed is kept until the run has ended", async () => {
+    const claim = await books.running("s");
+    await books.runs.keepPartial(heldOf(claim), "half an ans");
+    await books.runs.lose(heldOf(claim));
+    expect(await books.runs.partial(claim.run.runId)).toBe("half an ans");
+    await refused("fenced", () => books.runs.keepPartial(heldOf(claim), "more"));
+    const again = await books.claim();
+    await books.runs.keepPartial(heldOf(again), null);
+    expect(await books.runs.partial(claim.run.runId)).toBe(null);
+  });
+});
+
+describe("approvals", () => {
+  const request = { toolCallId: "c", toolName: "rm", arguments: { path: "/" }, expiresAt: 1_120_000 };
+
+  test("[RUN21] the first answer stands, the same call is the same question, and time is a no", async () => {
+    const claim = await books.running("s");
+    books.told();
+    const asked = await books.runs.requestApproval(heldOf(claim), request);
+    expect(await books.runs.requestApproval(heldOf(claim), request)).toEqual(asked);
+    expect(await books.runs.approvals({ open: true }, "ann")).toEqual([asked]);
+    expect(await books.runs.approvals({ open: true }, "bob")).toEqual([]);
+    expect(await books.runs.resolveApproval(asked.approvalId, "approved", "ann")).toMatchObject({
+      answer: "approved",
+      by: "ann",
+    });
+    expect(await books.runs.resolveApproval(asked.approvalId, "denied", "bob")).toMatchObject({
+      answer: "approved",
+    });
+    expect(await books.runs.resolveApproval("nowhere", "denied", null)).toBe(null);
+    expect(books.told()).toEqual(["approval.requested", "approval.resolved"]);
+    const second = await books.runs.requestApproval(heldOf(claim), { ...request, toolCallId: "d" });
+    expect((await books.runs.sweep()).nextAt).toBe(books.now + 30_000);
+    books.now = 1_120_000;
+    await books.runs.renew("me", [heldOf(claim)]);
+    await books.runs.sweep();
+    expect((await books.runs.approval(second.approvalId))?.answer).toBe("expired");
+    const third = await books.runs.requestApproval(heldOf(claim), {
+      ...request,
+      toolCallId: "e",
+      expiresAt: 9e9,
+    });
+    await books.runs.end(heldOf(claim), { state: "aborted" });
+    expect((await books.runs.approvals({ runId: claim.run.runId, open: false })).length).toBe(3);
+    expect((await books.runs.approval(third.approvalId))?.answer).toBe("expired");
+  });
+});

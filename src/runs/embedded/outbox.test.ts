@@ -1,0 +1,76 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
+
+let books: RunBooks;
+beforeEach(() => {
+  books = new RunBooks();
+});
+const request = (idempotencyKey: string) => ({
+  session: sessionNamed("ann/s"),
+  runId: null,
+  target: { channel: "webhook", to: "x" },
+  text: "hello",
+  idempotencyKey,
+});
+
+describe("the outbox", () => {
+  test("[RUN27] a row is there once for its key, and due for one owner at a time", async () => {
+    const row = await books.runs.outbox.put(request("k"));
+    expect(await books.runs.outbox.put({ ...request("k"), text: "other" })).toEqual(row);
+    expect(books.told()).toEqual(["outbox.queued"]);
+    expect(await books.runs.outbox.nextAt()).toBe(books.now);
+    expect(await books.runs.outbox.due("a", 10, 1000)).toEqual([row]);
+    expect(await books.runs.outbox.due("b", 10, 1000)).toEqual([]);
+    expect(await books.runs.outbox.nextAt()).toBe(books.now + 1000);
+    books.now += 1000;
+    expect(await books.runs.outbox.due("b", 10, 1000)).toEqual([row]);
+    await books.runs.outbox.delivered(row.outboxId, "a", "late");
+    expect((await books.runs.outbox.get(row.outboxId))?.state).toBe("queued");
+    await books.runs.outbox.delivered(row.outboxId, "b", { id: 7 });
+    expect(await books.runs.outbox.get(row.outboxId)).toMatchObject({
+      state: "delivered",
+      receipt: { id: 7 },
+      attempts: 1,
+    });
+    expect(books.told()).toEqual(["outbox.delivered"]);
+    expect(await books.runs.outbox.nextAt()).toBe(null);
+  });
+
+  test("[RUN28] what failed comes again at its time, then is dead, and can be tried anew or dropped", async () => {
+    const { outbox } = books.runs;
+    const { outboxId } = await outbox.put(request("k"));
+    await outbox.due("a", 10, 1000);
+    await outbox.failed(outboxId, "a", "503", { at: books.now + 5000 });
+    expect(await outbox.due("a", 10, 1000)).toEqual([]);
+    expect(await outbox.nextAt()).toBe(books.now + 5000);
+    books.now += 5000;
+    await outbox.due("a", 10, 1000);
+    await outbox.failed(outboxId, "a", "410", "dead");
+    expect(await outbox.get(outboxId)).toMatchObject({ state: "dead", attempts: 2, lastError: "410" });
+    expect((await outbox.retry(outboxId))?.state).toBe("queued");
+    expect((await outbox.due("a", 10, 1000)).length).toBe(1);
+    expect((await outbox.drop(outboxId))?.state).toBe("dropped");
+    expect((await outbox.retry(outboxId))?.attempts).toBe(0);
+    expect(await outbox.retry("nowhere")).toBe(null);
+    expect(await outbox.drop("nowhere")).toBe(null);
+    expect(books.told()).toEqual([
+      "outbox.queued",
+      "outbox.retry",
+      "outbox.dead",
+      "outbox.queued",
+      "outbox.queued",
+    ]);
+  });
+
+  test("[RUN27] rows are listed newest first, by state and only those of a user", async () => {
+    const { outbox } = books.runs;
+    const a = await outbox.put(request("a"));
+    const b = await outbox.put({ ...request("b"), session: sessionNamed("bob/s") });
+    await outbox.drop(a.outboxId);
+    expect((await outbox.list({})).map(({ outboxId }) => outboxId)).toEqual([b.outboxId, a.outboxId]);
+    expect((await outbox.list({ states: ["dropped", "dead"] })).length).toBe(1);
+    expect(await outbox.list({ states: ["queued"] }, "ann")).toEqual([]);
+    expect((await outbox.list({ limit: 1 })).length).toBe(1);
+    expect(await outbox.get(b.outboxId, "ann")).toBe(null);
+  });
+});

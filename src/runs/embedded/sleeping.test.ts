@@ -1,0 +1,209 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import type { Claim, Run } from "../contract.ts";
+
+let books: RunBooks;
+beforeEach(() => {
+  books = new RunBooks();
+});
+
+/** A parent that runs and has started these children. */
+async function parentOf(...children: string[]): Promise<{ parent: Claim; started: Run[] }> {
+  const parent = await books.running("parent");
+  const started: Run[] = [];
+  for (const uid of children)
+    started.push(await books.accept(uid, { kind: "spawn", startedBy: parent.run.runId }));
+  return { parent, started };
+}
+
+/** The child's end, as its executor tells it. */
+async function finish(child: Run, claimed?: Claim): Promise<void> {
+  const claim = claimed ?? (await books.claim());
+  expect(claim.run.runId).toBe(child.runId);
+  const { session } = (await books.runs.list({ sessionUid: "parent" }))[0] as Run;
+  const message = { role: "user" as const, content: `${child.session.uid} is done` };
+  const announce = { session, kind: "announce" as const, message, arrivalOf: child.runId, root: child.root };
+  await books.runs.end(heldOf(claim), { state: "ok" }, { deliver: [announce] });
+}
+
+const hour = 3_600_000;
+
+describe("sleeping", () => {
+  test("[RUN22] a sleeper waits for all that it started; what arrives is kept for it and starts nothing", async () => {
+    const { parent, started } = await parentOf("a", "b");
+    const [a, b] = started as [Run, Run];
+    books.told();
+    expect(await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour })).toBe("sleeping");
+    expect(books.events.splice(0)).toMatchObject([{ type: "run.sleeping", waitingFor: [a.runId, b.runId] }]);
+    expect(books.runs.isHeld(heldOf(parent))).toBe(false);
+    await finish(a);
+    expect(await books.stateOf(parent.run.runId)).toBe("sleeping");
+    expect((await books.runs.pending("parent")).map(({ keptFor }) => keptFor)).toEqual([parent.run.runId]);
+    books.now += 500_000;
+    await finish(b);
+    expect(await books.stateOf(parent.run.runId)).toBe("queued");
+    const woken = await books.claim();
+    expect(woken).toMatchObject({ how: "woken", stillOpen: [], run: { runId: parent.run.runId, fence: 2 } });
+    expect(woken.arrivals.map(({ message }) => "content" in message && message.content)).toEqual([
+      "a is done",
+      "b is done",
+    ]);
+    // The time asleep does not count.
+    expect(woken.run.deadline).toBe((parent.run.deadline ?? 0) + 500_000);
+    for (const arrival of woken.arrivals) await books.runs.steered(heldOf(woken), arrival.runId);
+    await books.runs.end(heldOf(woken), { state: "ok" });
+    expect((await books.runs.list({ states: ["merged"] })).length).toBe(2);
+    expect(await books.runs.claim("me")).toBe(null);
+  });
+
+  test("[RUN22] a sleeper blocks nobody: other input of its session runs", async () => {
+    const { parent } = await parentOf("a");
+    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    const other = await books.accept("parent");
+    const uids = [(await books.claim()).run.runId, (await books.claim()).run.runId];
+    expect(uids).toContain(other.runId);
+  });
+
+  test("[RUN23] nothing to wait for is said, and the run goes on; what is there already wakes it at once", async () => {
+    const { parent, started } = await parentOf("a");
+    const [a] = started as [Run];
+    expect(await books.runs.sleep(heldOf(parent), { waitFor: [], wakeAt: books.now + hour })).toBe(
+      "nothing_to_wait_for",
+    );
+    expect(await books.runs.sleep(heldOf(parent), { waitFor: ["nowhere"], wakeAt: books.now + hour })).toBe(
+      "nothing_to_wait_for",
+    );
+    expect(books.runs.isHeld(heldOf(parent))).toBe(true);
+    await finish(a);
+    expect(await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour })).toBe("queued");
+    const woken = await books.claim();
+    expect(woken.arrivals.length).toBe(1);
+    await books.runs.steered(heldOf(woken), woken.arrivals[0]?.runId ?? "");
+    expect(await books.runs.sleep(heldOf(woken), { wakeAt: books.now + hour })).toBe("nothing_to_wait_for");
+  });
+
+  test("[RUN24] at the wake time it goes on with what is there, and is told what is still open", async () => {
+    const { parent, started } = await parentOf("a", "b");
+    const [a, b] = started as [Run, Run];
+    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + 1000 });
+    await finish(a);
+    const running = await books.claim();
+    expect((await books.runs.sweep()).nextAt).toBe(books.now + 1000);
+    books.now += 1000;
+    await books.runs.sweep();
+    // What comes before it goes on is taken along.
+    await finish(b, running);
+    const woken = await books.claim();
+    expect(woken).toMatchObject({ how: "woken", stillOpen: [] });
+    expect(woken.arrivals.length).toBe(2);
+    // Lost before it wrote: the same again.
+    await books.runs.lose(heldOf(woken));
+    const again = await books.claim();
+    expect(again.how).toBe("woken");
+    expect(again.arrivals).toEqual(woken.arrivals);
+    await books.runs.written(heldOf(again));
+    await books.runs.lose(heldOf(again));
+    expect((await books.claim()).how).toBe("recovered");
+  });
+
+  test("[RUN24] one that is still open is named, and announces itself as a run of its own later", async () => {
+    const { parent, started } = await parentOf("a");
+    const [a] = started as [Run];
+    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + 1000 });
+    books.now += 1000;
+    await books.runs.sweep();
+    // The child has waited longer, so it is claimed under another lane first or second.
+    const claims = [await books.claim(), await books.claim()];
+    const woken = claims.find(({ how }) => how === "woken") as Claim;
+    expect(woken.stillOpen).toEqual([a.runId]);
+    await books.runs.written(heldOf(woken));
+    const late = await books.accept("parent", { kind: "announce", arrivalOf: a.runId });
+    expect(late.keptFor).toBe(null);
+  });
+
+  test("[RUN25] a child that ends without a word wakes the sleeper too, and is named", async () => {
+    const { parent, started } = await parentOf("a");
+    const [a] = started as [Run];
+    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    await books.runs.abort(a.runId);
+    const woken = await books.claim();
+    expect(woken).toMatchObject({ how: "woken", arrivals: [], stillOpen: [a.runId] });
+  });
+
+  test("[RUN25] what was kept for a sleeper that ends asleep becomes runs of their own", async () => {
+    const { parent, started } = await parentOf("a", "b");
+    const [a] = started as [Run];
+    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    await finish(a);
+    const [kept] = await books.runs.pending("parent");
+    expect(await books.runs.abort(parent.run.runId)).toBe("aborted");
+    expect((await books.runs.get(kept?.runId ?? ""))?.keptFor).toBe(null);
+    const claims = [await books.claim(), await books.claim()];
+    expect(claims.map(({ run }) => run.runId)).toContain(kept?.runId);
+  });
+
+  test("[BUD6] a sleeper whose request is over its budget ends, and what was kept is written", async () => {
+    books = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
+    const parent = await books.running("parent");
+    const child = await books.running("a", {
+      startedBy: parent.run.runId,
+      root: parent.run.root,
+      kind: "spawn",
+    });
+    await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
+    const spent = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 11 };
+    await expect(books.runs.charge(heldOf(child), spent)).rejects.toThrow(/tokens is 11, and 10 is allowed/);
+    const announce = {
+      session: parent.run.session,
+      kind: "announce" as const,
+      message: { role: "user" as const, content: "done" },
+      arrivalOf: child.run.runId,
+      root: parent.run.root,
+    };
+    await books.runs.end(heldOf(child), { state: "error" }, { deliver: [announce] });
+    expect(await books.runs.get(parent.run.runId)).toMatchObject({
+      state: "error",
+      outcome: { code: "budget_exceeded" },
+    });
+    const silent = await books.claim();
+    expect(silent.run).toMatchObject({ isSilent: true, keptFor: null, kind: "announce" });
+  });
+});
+
+describe("sweeping", () => {
+  test("[RUN26] ended runs and outbox rows are known for 30 days", async () => {
+    const claim = await books.running("s", { idempotencyKey: "k" });
+    const { session } = claim.run;
+    const outbox = [{ session, runId: null, target: { channel: "c" }, text: "t", idempotencyKey: "o" }];
+    await books.runs.end(heldOf(claim), { state: "ok" }, { outbox });
+    const [row] = await books.runs.outbox.due("me", 10, 1000);
+    await books.runs.outbox.delivered(row?.outboxId ?? "", "me", null);
+    const open = await books.accept("t");
+    books.now += 30 * 24 * hour;
+    await books.runs.sweep();
+    expect(await books.stateOf(claim.run.runId)).toBe("ok");
+    books.now += 1;
+    await books.runs.sweep();
+    expect(await books.stateOf(claim.run.runId)).toBe("unknown");
+    expect(await books.stateOf(open.runId)).toBe("queued");
+    expect(await books.runs.outbox.list({})).toEqual([]);
+    expect(await books.runs.budget(claim.run.runId)).toBe(null);
+    expect((await books.runs.budget(open.runId))?.runs).toBe(1);
+    expect((await books.accept("s", { idempotencyKey: "k" })).state).toBe("queued");
+  });
+
+  test("[RUN16] a sweep takes back what was lost, and says when to look again", async () => {
+    const claim = await books.running("s");
+    expect(await books.runs.sweep()).toEqual({ nextAt: books.now + 30_000 });
+    books.now += 30_000;
+    books.locked.add("s");
+    await books.runs.sweep();
+    expect(books.runs.isHeld(heldOf(claim))).toBe(true);
+    books.locked.clear();
+    expect(await books.runs.sweep()).toEqual({ nextAt: claim.run.deadline });
+    expect(await books.stateOf(claim.run.runId)).toBe("queued");
+    books.now += hour;
+    expect(await books.runs.sweep()).toEqual({ nextAt: null });
+    expect(await books.stateOf(claim.run.runId)).toBe("timeout");
+  });
+});

@@ -1,0 +1,66 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, expect, test } from "vitest";
+import { create, ids } from "../../src/conformance/expect.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createIdSource } from "../../src/core/ids.ts";
+import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+
+const child = fileURLToPath(new URL("../support/claim-child.ts", import.meta.url));
+const root = mkdtempSync(join(tmpdir(), "skein-claims-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+const scope = { userId: "alice", agentId: "main" };
+
+async function work(...args: string[]): Promise<string[]> {
+  const running = spawn(process.execPath, [child, root, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  running.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  await once(running, "close");
+  return said.split("\n").filter((line) => line.startsWith("claimed "));
+}
+
+test("[RUN33] eight processes on one work.db: each input is claimed by one and written once, though one was killed", async () => {
+  const store = await openFilesStore({ root, index: "in place", durability: "os" });
+  const runs = new EmbeddedRuns({
+    ledger: store.work.ledger,
+    clock: systemClock,
+    newId: createIdSource(),
+    emit: () => undefined,
+    isGone: () => false,
+    underLock: async () => ({ leafId: null }),
+  });
+  const written = new Map<string, string[]>();
+  for (const sessionId of ["a", "b", "c", "d", "e", "f"]) {
+    const { uid, userId, agentId, key } = await create(store, scope, sessionId);
+    const session = { uid, userId, agentId, key, sessionId };
+    const expected: string[] = [];
+    for (let at = 0; at < 5; at++) {
+      const message = { role: "user" as const, content: `${sessionId} ${at}` };
+      const { run } = await runs.accept({ session, kind: at % 2 === 0 ? "user" : "send", message });
+      expected.push(run.entryId);
+    }
+    written.set(sessionId, expected);
+  }
+  expect(runs.changedByOthers()).toBe(false);
+  // The first takes one, and is killed with it.
+  const [taken] = await work("dead", "dies");
+  expect(taken).toMatch(/ 1$/);
+  expect(runs.changedByOthers()).toBe(true);
+  expect(runs.changedByOthers()).toBe(false);
+  const claims = (await Promise.all(Array.from({ length: 8 }, (_, at) => work(`owner-${at}`)))).flat();
+  expect(new Set(claims).size).toBe(claims.length);
+  const runIds = claims.map((line) => line.split(" ")[1]);
+  expect(runIds.length).toBe(30);
+  expect(new Set(runIds).size).toBe(30);
+  expect(claims).toContain(taken?.replace(/ 1$/, " 3"));
+  for (const [sessionId, expected] of written) expect(await ids(store, scope, sessionId)).toEqual(expected);
+  expect((await runs.list({ states: ["ok"], limit: 1000 })).length).toBe(30);
+  await store.close();
+}, 60_000);

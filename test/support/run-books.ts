@@ -1,0 +1,81 @@
+import { SkeinError } from "../../src/core/errors.ts";
+import type { SkeinEvent } from "../../src/core/events.ts";
+import type { AcceptRequest, Claim, Held, Run, RunSession } from "../../src/runs/contract.ts";
+import type { EmbeddedRunsOptions } from "../../src/runs/embedded/runs.ts";
+import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { Database, inMemory } from "../../src/store/files/database.ts";
+
+const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
+const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF;";
+
+/** A work store with a clock, owners and sessions that the test decides about. */
+export class RunBooks {
+  now = 1_000_000;
+  readonly events: SkeinEvent[] = [];
+  readonly gone = new Set<string>();
+  /** Sessions that are not there, and sessions that somebody else has the lock of. */
+  readonly removed = new Set<string>();
+  readonly locked = new Set<string>();
+  readonly db: Database;
+  readonly runs: EmbeddedRuns;
+  #ids = 0;
+
+  constructor(options: Partial<EmbeddedRunsOptions> = {}, path: string = inMemory, name = "id") {
+    this.db = new Database(path, path === inMemory ? "" : pragmas, [facts]);
+    this.runs = new EmbeddedRuns({
+      ledger: this.db,
+      clock: { now: () => this.now },
+      newId: () => `${name}-${++this.#ids}`,
+      emit: (event) => void this.events.push(event),
+      isGone: (owner) => this.gone.has(owner),
+      underLock: async ({ uid, sessionId }, act) => {
+        if (this.removed.has(uid))
+          throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
+        if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
+        if (!act()) throw new SkeinError("fenced", { sessionId });
+        return { leafId: `leaf of ${uid}` };
+      },
+      ...options,
+    });
+  }
+
+  /** Accepts input for a session, by its name. */
+  async accept(uid: string, request: Partial<AcceptRequest> = {}): Promise<Run> {
+    const message = { role: "user" as const, content: "hello" };
+    const { run } = await this.runs.accept({ session: sessionNamed(uid), kind: "user", message, ...request });
+    return run;
+  }
+
+  /** Accepts input and claims it. */
+  async running(uid: string, request: Partial<AcceptRequest> = {}, owner = "me"): Promise<Claim> {
+    const run = await this.accept(uid, request);
+    const claim = await this.claim(owner);
+    if (claim.run.runId !== run.runId) throw new Error(`claimed ${claim.run.runId}, not ${run.runId}`);
+    return claim;
+  }
+
+  async claim(owner = "me"): Promise<Claim> {
+    const claim = await this.runs.claim(owner);
+    if (claim === null) throw new Error("nothing to claim");
+    return claim;
+  }
+
+  async stateOf(runId: string): Promise<string> {
+    return (await this.runs.get(runId))?.state ?? "unknown";
+  }
+
+  /** The types of what was told since the last time this was asked. */
+  told(): string[] {
+    return this.events.splice(0).map(({ type }) => type);
+  }
+}
+
+/** `ann/s1`: the session s1 of ann. */
+export function sessionNamed(uid: string): RunSession {
+  const [userId = "", sessionId = userId] = uid.includes("/") ? uid.split("/") : ["ann", uid];
+  return { uid, userId, agentId: "main", key: `agent:main:session:${sessionId}`, sessionId };
+}
+
+export function heldOf({ run }: Claim): Held {
+  return { runId: run.runId, fence: run.fence };
+}
