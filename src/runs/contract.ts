@@ -201,7 +201,7 @@ export interface Claim {
   readonly leafId: string | null;
   /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
   readonly how: "new" | "recovered" | "woken";
-  /** What a woken run slept for: input that arrived, oldest first, and the runs that are still open. */
+  /** What a woken run slept for: input that arrived, oldest first, and the runs that are open or ended without a word. */
   readonly arrivals: readonly Run[];
   readonly stillOpen: readonly string[];
 }
@@ -251,7 +251,7 @@ export interface RunStore {
   isHeld(held: Held): boolean;
   /** Goes on owning; gives those that are not ours any more. */
   renew(owner: string, held: readonly Held[]): Promise<readonly string[]>;
-  /** Its input stands in the session. */
+  /** Its input stands in the session; of a woken run, what it woke for. Until then a lost one is `woken` again. */
   written(held: Held): Promise<void>;
 
   /** Input that waits to be steered into a running turn, oldest first. */

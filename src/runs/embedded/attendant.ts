@@ -1,16 +1,11 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { Content } from "../../core/messages.ts";
-import { textOf } from "../../core/messages.ts";
-import type { InputKind, RunSession, TellLater, WorkAttendant } from "../contract.ts";
+import type { RunSession, TellLater, WorkAttendant } from "../contract.ts";
 import type { Books } from "./books.ts";
+import { bury, isUnread } from "./dead-letter.ts";
 import { endRun } from "./ending.ts";
-import { putOutbox } from "./outbox-rows.ts";
 import { refreshQueue } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { forgetRun } from "./sweeping.ts";
-
-/** What other sessions sent: it is theirs too, and does not vanish with the session that it was for. */
-const fromSessions: readonly InputKind[] = ["announce", "send"];
 
 /** The runs of a session go with it, in the store's own transaction. */
 export class RunAttendant implements WorkAttendant {
@@ -38,9 +33,9 @@ export class RunAttendant implements WorkAttendant {
   remove(session: RunSession, parent: RunSession | null): TellLater {
     return this.#together(() => {
       for (const row of this.#open(session.uid, "queued")) {
-        const isTheirs = !row.isWritten && fromSessions.includes(row.kind);
+        const isTheirs = isUnread(row);
         if (isTheirs && parent !== null && parent.uid !== session.uid) this.#move(row, parent);
-        else if (isTheirs) this.#bury(row);
+        else if (isTheirs) bury(this.#books, row);
       }
       const reason = "Its session was removed.";
       for (const state of ["queued", "running", "waiting", "sleeping"] as const) {
@@ -100,15 +95,5 @@ export class RunAttendant implements WorkAttendant {
       row.runId,
     );
     this.#books.note("run.queued", to, row.runId, { lane: row.lane, kind: row.kind });
-  }
-
-  /** Nobody is left to read it: a dead letter. */
-  #bury(row: RunRow): void {
-    const { session, runId } = row;
-    const content = "content" in row.message ? (row.message.content as Content) : "";
-    const error = `Session ${session.sessionId} was removed before it read this.`;
-    const target = { channel: "session", to: session.key };
-    const letter = { session, runId, target, text: textOf(content), idempotencyKey: `unread:${runId}` };
-    putOutbox(this.#books, letter, error);
   }
 }

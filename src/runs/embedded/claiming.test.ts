@@ -82,6 +82,12 @@ describe("claiming", () => {
     });
     books.locked.clear();
     expect((await books.claim()).run.session.uid).toBe("locked");
+    expect(await books.runs.outbox.list({})).toEqual([]);
+    await books.accept("gone", { kind: "announce" });
+    expect(await books.runs.claim("me")).toBe(null);
+    expect(await books.runs.outbox.list({})).toMatchObject([
+      { state: "dead", target: { channel: "session" } },
+    ]);
   });
 
   test("[LAN2] each lane has its cap, and a full one hinders no other", async () => {

@@ -5,6 +5,7 @@ import { chooseNext, ranks } from "../lanes.ts";
 import { mostLost, nextState } from "../states.ts";
 import type { Books } from "./books.ts";
 import { fenced } from "./books.ts";
+import { bury, isUnread } from "./dead-letter.ts";
 import { endRun } from "./ending.ts";
 import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
@@ -72,6 +73,7 @@ export function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "
     endRun(books, row, { state: "timeout", code: "timeout", error: "Its time was over before it went on." });
     return;
   }
+  if (isUnread(row)) bury(books, row);
   const error = `Session ${row.session.sessionId} is not there any more.`;
   endRun(books, row, { state: "error", code: "not_found", error });
 }

@@ -125,9 +125,14 @@ export class FileSessions implements SessionStore {
     const needs = [...items.flatMap(idsAskedFor), ...(typeof parentId === "string" ? [parentId] : [])];
     const writing = { ...this.#catalogue.marking(row), ...fence, needs };
     return this.#catalogue.using(row, async (file) => {
-      const plan = await file.write((tree) => tree.plan(items, expectedLeafId, parentId), writing);
+      // Of nothing, the leaf under the lock: once it is given back, others may have gone on.
+      let leafId: string | null = null;
+      const plan = await file.write((tree) => {
+        leafId = file.leafId;
+        return tree.plan(items, expectedLeafId, parentId);
+      }, writing);
       this.#appended(row, file, plan);
-      return { entries: plan.entries, leafId: file.leafId };
+      return { entries: plan.entries, leafId: plan.nodes.length === 0 ? leafId : file.leafId };
     });
   }
 
