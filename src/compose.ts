@@ -1,5 +1,6 @@
 import { existsSync, globSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { respectRuns } from "./compose/settings.ts";
 import type { ModelSettings } from "./config/model-settings.ts";
 import type { Clock } from "./core/clock.ts";
 import type { SessionContext } from "./core/context.ts";
@@ -81,7 +82,7 @@ export async function createStore(
 ): Promise<Store> {
   if ("memory" in options) return createMemoryStore(options);
   const { dir, ...rest } = options;
-  return openFilesStore({ ...rest, root: resolve(dir) });
+  return respectRuns(await openFilesStore({ ...rest, root: resolve(dir) }));
 }
 
 export interface FolderOptions {
@@ -96,7 +97,7 @@ export interface FolderOptions {
 
 /** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
 export async function openFolder(options: FolderOptions): Promise<FilesStore> {
-  return openFilesStore({ ...options, index: "in place" });
+  return respectRuns(await openFilesStore({ ...options, index: "in place" }));
 }
 
 /** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */

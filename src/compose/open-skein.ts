@@ -12,13 +12,9 @@ import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
-import { OutboxPump } from "../runs/outbox.ts";
-import { Worker } from "../runs/worker.ts";
-import { createLoop } from "../runtimes/loop/loop.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
-import { executeRun } from "../sessions/running/execute-run.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
@@ -26,15 +22,17 @@ import type { FilesStore } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { Agent } from "./agents.ts";
 import { Agents } from "./agents.ts";
-import { openChannels } from "./channels.ts";
+import { isWebhook, openChannels } from "./channels.ts";
+import { createEngine } from "./engine.ts";
 import { openMcp } from "./mcp.ts";
 import { createModels } from "./models.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
+import { receive } from "./receive.ts";
+import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
-import { attachRuns, contextDefaults, runSettings } from "./settings.ts";
+import { attachRuns, contextDefaults, routingOf } from "./settings.ts";
 import { openWatching } from "./watching.ts";
 
 /**
@@ -74,7 +72,8 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { config, variable, configured } = await configOf(options);
-  const watching = await openWatching(config, clock);
+  const redactor = redactorOf(config);
+  const watching = await openWatching(config, clock, (text) => redactor.redact(text).text);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
@@ -82,66 +81,40 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
-  const owner = ownerHere(newId());
+  if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const runs = attachRuns(store, config, { clock, newId, emit: bus.emit, leaseMs });
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const mcp = await openMcp(config, report);
   const tools = new RunTools([mcp.source]);
-  const channels = openChannels(options.channels ?? []);
-  const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const watcher = new RunWatcher(runs, bus);
-  const worker = new Worker({
-    runs,
-    owner,
-    clock,
-    leaseMs,
-    execute: (claim, signal) => executeRun(running, claim, signal),
-    report,
-  });
-  const running = {
+  const defaults = contextDefaults(config, store, agents);
+  const receiving = {
     store,
     runs,
-    hooks,
-    emit: bus.emit,
-    clock,
-    newId,
-    worker,
-    runtime: createLoop({ clock }),
-    models: createModels({ config, env: variable, ...present({ given: options.models }) }),
-    shrink: shrinkLater,
-    settings: runSettings(config),
-    agent: (agentId: string) => agents.find(agentId),
-    tools: async (agent: { readonly id: string }, _: unknown, run: Parameters<RunTools["of"]>[1]) =>
-      tools.of(agents.find(agent.id) as Agent, run),
-    outgoing: outgoing.of.bind(outgoing),
-    untilApproved: watcher.untilApproved.bind(watcher),
-    report,
+    routing: routingOf(config, agents),
+    defaults,
+    queueMode: config.queue.mode,
   };
-  const pump = new OutboxPump({
-    store: runs.outbox,
-    deliver: (row, signal) => outgoing.deliver(row, signal),
-    owner,
+  const channels = openChannels({
+    config,
+    given: options.channels ?? [],
+    accept: (message, key) => receive(receiving, message, key),
     clock,
     report,
   });
-  const stopWaking = bus.subscribe(({ type }) => {
-    if (type === "outbox.queued") pump.wake();
-    else if (wakesWorker.has(type)) worker.wake();
-  });
-  if (options.workers !== false) {
-    worker.start();
-    pump.start();
-  }
+  const outgoing = new Outgoing(channels, config.session.sendPolicy);
+  const watcher = new RunWatcher(runs, bus);
+  const models = createModels({ config, env: variable, ...present({ given: options.models }) });
+  const parts = { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher };
+  const engine = createEngine({ ...parts, owner: ownerHere(newId()), clock, newId, leaseMs, report });
+  if (options.workers !== false) engine.start();
   const abort = async (runId: string) => {
     const state = await runs.abort(runId);
-    worker.wake();
+    engine.wake();
     return state;
   };
   let closing: Promise<void> | null = null;
   const close = async () => {
-    await worker.close();
-    await pump.close();
-    stopWaking();
+    await engine.close();
     await mcp.close();
     unsubscribe();
     await store.close();
@@ -158,7 +131,7 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
       runs,
       bus,
       watcher,
-      defaults: contextDefaults(config, store, agents),
+      defaults,
       queueMode: config.queue.mode,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort,
@@ -167,21 +140,18 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
         return jsonSchemaOf("schema", schema as Parameters<typeof jsonSchemaOf>[1]);
       },
     },
-    wakeOutbox: () => pump.wake(),
+    wakeOutbox: () => engine.wakeOutbox(),
+    receive: (message) => receive(receiving, message),
+    webhook: (channelId) => {
+      const channel = channels.get(channelId);
+      return isWebhook(channel) ? (request) => channel.handler(request) : null;
+    },
     close: () => {
       closing ??= close();
       return closing;
     },
   });
 }
-
-const wakesWorker: ReadonlySet<string> = new Set([
-  "run.queued",
-  "run.ended",
-  "run.waiting",
-  "run.sleeping",
-  "approval.resolved",
-]);
 
 async function configOf(
   options: SkeinOptions,
@@ -219,8 +189,3 @@ async function storeOf(
     report: ({ file, note }) => report(new Error(`${file}: ${note}`)),
   });
 }
-
-const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
-  const { shrinkImage } = await import("../runtimes/shrink-image.ts");
-  return shrinkImage(image, limits);
-};

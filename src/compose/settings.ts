@@ -1,8 +1,12 @@
+import type { RoutingSettings } from "../channels/route-inbound.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
 import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
+import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
+import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
@@ -37,20 +41,40 @@ export function attachRuns(
   const { budget, lanes, session } = config;
   const runs = new EmbeddedRuns({
     ...parts,
-    ledger: store.work.ledger,
+    ...rim(store),
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
     defaultRunTimeoutMs: config.defaults.runTimeoutSeconds * 1000,
     yieldTimeoutMs: config.yield.timeoutMinutes * 60_000,
+  });
+  store.work.attend(runs.attendant);
+  return runs;
+}
+
+/** For a store that nothing runs on here: its sessions are not reset or removed without regard to the runs of others. */
+export function respectRuns<S extends WorkingStore>(store: S): S {
+  const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
+  store.work.attend(new EmbeddedRuns({ ...parts, ...rim(store) }).attendant);
+  return store;
+}
+
+/** What a run store asks of the store beside it. */
+function rim(store: WorkingStore): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock"> {
+  return {
+    ledger: store.work.ledger,
     isGone: isOwnerGone,
     underLock: async ({ userId, agentId, sessionId }, act) => {
       const scope = { agentId, ...present({ userId }) };
       const { leafId } = await store.sessions.append(scope, sessionId, [], { fence: act });
       return { leafId };
     },
-  });
-  store.work.attend(runs.attendant);
-  return runs;
+  };
+}
+
+/** Where messages from outside belong. */
+export function routingOf({ session, channels }: Config, agents: Agents): RoutingSettings {
+  const { scope, dmScope, identityLinks } = session;
+  return { scope, dmScope, identityLinks, channels, agentId: agents.first };
 }
 
 /** Where somebody means who says little. */

@@ -10,8 +10,9 @@ import { watch } from "../telemetry/watch.ts";
 export async function openWatching(
   { logging, telemetry }: Pick<Config, "logging" | "telemetry">,
   clock: Clock,
+  redact: (text: string) => string,
 ): Promise<{ readonly log: Log; start(bus: EventBus): () => Promise<void> }> {
-  const log = await createLog({ level: logging.level, destination: logging.file ?? 2, clock });
+  const log = await createLog({ level: logging.level, destination: logging.file ?? 2, clock, redact });
   const tracing = await setUpTracing({ otlp: telemetry.otlp, clock });
   return {
     log,

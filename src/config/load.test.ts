@@ -74,6 +74,7 @@ describe("defaults and where the file is", () => {
       models: { providers: {} },
       mcpServers: {},
       queue: { mode: "steer" },
+      redaction: { onWrite: false, rules: [] },
       lanes: { main: 4, subagent: 8, cron: 1, nested: 8 },
       budget: { hops: 8, runs: 100, tokens: null, costUsd: null },
       approvals: { timeoutSeconds: 120 },
@@ -274,10 +275,7 @@ session:
 
   test("[CFG5] unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging (did you mean durability?)',
-      '3:3: session: found the key "maintenence", expected one of scope, reset, maintenance (did you mean maintenance?)',
-      '4:3: session: found the key "zebra", expected one of scope, reset, maintenance',
-      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, models, session, compaction, contextPruning, channels (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
@@ -468,12 +466,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging)",
+      "1:1: found a list, expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, telemetry, logging)',
+      '1:1: found "hello", expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
     [

@@ -135,6 +135,11 @@ export const AssistantMessageSchema = open({
       /** Usage and the reason for stopping, in the provider's words. */
       usage: Type.Optional(record),
       finishReason: Type.Optional(record),
+      /** `false`: the price was not known, and the cost of nothing stands for that. */
+      costKnown: Type.Optional(Type.Boolean()),
+      /** Of an answer that failed: how often it was tried, and whether another try may help. */
+      attempts: Type.Optional(Type.Number()),
+      retryable: Type.Optional(Type.Boolean()),
     }),
   ),
 });

@@ -89,7 +89,7 @@ function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: bo
   const named = provider && model ? { model: { provider, modelId: model } } : {};
   if (usage === undefined) return { ...digest, ...named };
   const tokens = usage.totalTokens ?? 0;
-  const cost = usage.cost?.total;
+  const cost = message.skein?.costKnown === false ? undefined : usage.cost?.total;
   const spent = isOurs
     ? {
         totalTokens: digest.totalTokens + tokens,

@@ -5,6 +5,7 @@ import { compaction } from "./compaction.ts";
 import { contextPruning } from "./context-pruning.ts";
 import { mcpServers } from "./mcp-servers.ts";
 import { modelsSection } from "./models.ts";
+import { redaction } from "./redaction.ts";
 import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
 import { session } from "./session.ts";
 import { store } from "./store.ts";
@@ -33,6 +34,7 @@ export const sections = {
     compaction,
     contextPruning,
     channels,
+    redaction,
     telemetry,
     logging,
   },

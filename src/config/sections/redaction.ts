@@ -1,6 +1,14 @@
-import { choice, text } from "../settings/kinds.ts";
-import type { Group, Setting, Table } from "../settings/setting.ts";
-import { anyName } from "./names.ts";
+import { choice, flag, text } from "../settings/kinds.ts";
+import type { Group, Rows, Setting } from "../settings/setting.ts";
+
+const onWrite: Setting<boolean> = {
+  node: "setting",
+  about: "Whether secrets are masked in what is written to sessions; what was masked there is gone for good.",
+  kind: flag,
+  fallback: () => false,
+};
+
+const name: Setting<string> = { node: "setting", about: "A name for the rule.", kind: text };
 
 const pattern: Setting<string> = {
   node: "setting",
@@ -15,19 +23,16 @@ const keep: Setting<"ends" | "nothing"> = {
   fallback: () => "ends",
 };
 
-const rule = { node: "group", about: "A rule.", fields: { pattern, keep } } satisfies Group;
+const rule = { node: "group", about: "A rule.", fields: { name, pattern, keep } } satisfies Group;
 
-const rules: Table<typeof rule> = {
-  node: "table",
-  about: "Rules of your own, by name; they are added to the built-in ones.",
-  keyName: "<rule>",
-  keyExpected: "a name for the rule",
-  ...anyName,
+const rules: Rows<typeof rule> = {
+  node: "rows",
+  about: "Rules of your own; they are added to the built-in ones.",
   of: rule,
 };
 
 export const redaction = {
   node: "group",
   about: "What is taken out of texts as a secret.",
-  fields: { rules },
+  fields: { onWrite, rules },
 } satisfies Group;

@@ -78,7 +78,8 @@ describe("waiting", () => {
       cycle: [b.run.runId, toA.runId, a.run.runId, toB.runId, b.run.runId],
     });
     expect(await books.stateOf(b.run.runId)).toBe("running");
-    await refused("conflict", () => books.runs.wait(heldOf(a), { for: "approval" }));
+    // Another call of the same message waits too: one slot, freed once.
+    expect(await books.runs.wait(heldOf(a), { for: "approval" })).toEqual({ entered: true });
     await refused("conflict", () => books.runs.end(heldOf(a), { state: "ok" }));
     await books.runs.end(heldOf(b), { state: "ok" });
     expect(await books.runs.waitOver(heldOf(a))).toBe(true);

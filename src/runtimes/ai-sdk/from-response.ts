@@ -56,6 +56,7 @@ export function assistantMessageOf(
       finishReason: { ...facts.finishReason },
       ...(facts.usage === undefined ? {} : { usage: { ...facts.usage } }),
       ...responseField(facts),
+      ...(cost === undefined && facts.usage !== undefined ? { costKnown: false } : {}),
     },
   };
 }

@@ -64,9 +64,11 @@ async function bring(
     seesImages,
     prepend: how === "new" ? prepend : null,
   });
-  if (refused === null) await deps.runs.written({ runId, fence });
-  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, writer, claim);
-  return refused;
+  if (refused !== null) return refused;
+  // Lost before it is marked as written, a woken run comes with the same arrivals again.
+  if (how === "woken") await bringArrivals(deps, writer, claim);
+  await deps.runs.written({ runId, fence });
+  return null;
 }
 
 /** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */

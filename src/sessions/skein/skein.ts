@@ -1,3 +1,4 @@
+import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
 import type {
@@ -17,6 +18,14 @@ import type { RuntimeContext } from "../runtime-context.ts";
 import type { HandleDeps } from "./session-handle.ts";
 import { SessionHandle } from "./session-handle.ts";
 
+/** Input of a channel that is accepted. */
+export interface Received {
+  readonly runId: string;
+  readonly sessionKey: string;
+  /** `false`: the message was known already. */
+  readonly isNew: boolean;
+}
+
 export interface SkeinParts {
   readonly store: Store;
   readonly runs: RunStore;
@@ -26,6 +35,8 @@ export interface SkeinParts {
   readonly handles: HandleDeps;
   /** There may be something to send. */
   wakeOutbox(): void;
+  receive(message: InboundMessage): Promise<Received>;
+  webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
   close(): Promise<void>;
 }
 
@@ -109,6 +120,16 @@ export class Skein {
       name: approvalId,
       advice: "See which are open with skein runs ls",
     });
+  }
+
+  /** Takes in a message of a channel. The same message again is the same run. */
+  receive(message: InboundMessage): Promise<Received> {
+    return this.#parts.receive(message);
+  }
+
+  /** What takes the signed messages of a webhook channel in, for a server to mount; `null`: there is no such channel. */
+  webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
+    return this.#parts.webhook(channelId);
   }
 
   /** Messages on their way to channels, newest first. */

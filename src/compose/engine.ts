@@ -1,0 +1,119 @@
+import type { Config } from "../config/sections/all.ts";
+import type { Clock } from "../core/clock.ts";
+import type { EventBus } from "../core/events.ts";
+import type { IdSource } from "../core/ids.ts";
+import type { Run } from "../runs/contract.ts";
+import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import { OutboxPump } from "../runs/outbox.ts";
+import { Worker } from "../runs/worker.ts";
+import { createLoop } from "../runtimes/loop/loop.ts";
+import type { HookRegistry } from "../sessions/hooks.ts";
+import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/contract.ts";
+import { executeRun } from "../sessions/running/execute-run.ts";
+import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import type { Store } from "../store/contract.ts";
+import type { Agent, Agents } from "./agents.ts";
+import type { Outgoing } from "./outgoing.ts";
+import { tellOfDeadLetter } from "./receive.ts";
+import type { RunTools } from "./run-tools.ts";
+import { runSettings } from "./settings.ts";
+
+export interface EngineParts {
+  readonly store: Store;
+  readonly runs: EmbeddedRuns;
+  readonly hooks: HookRegistry;
+  readonly bus: EventBus;
+  readonly config: Config;
+  readonly agents: Agents;
+  readonly tools: RunTools;
+  readonly models: ModelPort;
+  readonly outgoing: Outgoing;
+  readonly watcher: RunWatcher;
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  readonly leaseMs: number;
+  readonly report: (error: unknown) => void;
+}
+
+/** What works: it runs what is queued, and sends what is in the outbox. */
+export interface Engine {
+  start(): void;
+  wake(): void;
+  wakeOutbox(): void;
+  close(): Promise<void>;
+}
+
+const wakesWorker: ReadonlySet<string> = new Set([
+  "run.queued",
+  "run.ended",
+  "run.waiting",
+  "run.sleeping",
+  "approval.resolved",
+]);
+
+export function createEngine(parts: EngineParts): Engine {
+  const { runs, bus, owner, clock, leaseMs, outgoing, report } = parts;
+  const worker = new Worker({
+    runs,
+    owner,
+    clock,
+    leaseMs,
+    execute: (claim, signal) => executeRun(running, claim, signal),
+    report,
+  });
+  const running = runningDeps(parts, worker);
+  const pump = new OutboxPump({
+    store: runs.outbox,
+    deliver: (row, signal) => outgoing.deliver(row, signal),
+    owner,
+    onDead: (row) => tellOfDeadLetter(runs, row),
+    clock,
+    report,
+  });
+  const stopWaking = bus.subscribe(({ type }) => {
+    if (type === "outbox.queued") pump.wake();
+    else if (wakesWorker.has(type)) worker.wake();
+  });
+  return {
+    start: () => {
+      worker.start();
+      pump.start();
+    },
+    wake: () => worker.wake(),
+    wakeOutbox: () => pump.wake(),
+    close: async () => {
+      await worker.close();
+      await pump.close();
+      stopWaking();
+    },
+  };
+}
+
+function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
+  const { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher } = parts;
+  const { clock, newId, report } = parts;
+  return {
+    store,
+    runs,
+    hooks,
+    emit: bus.emit,
+    clock,
+    newId,
+    worker,
+    runtime: createLoop({ clock }),
+    models,
+    shrink: shrinkLater,
+    settings: runSettings(config),
+    agent: (agentId) => agents.find(agentId),
+    tools: async (agent: AgentProfile, _, run: Run) => tools.of(agents.find(agent.id) as Agent, run),
+    outgoing: (session, run, reply) => outgoing.of(session, run, reply),
+    untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),
+    report,
+  };
+}
+
+const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
+  const { shrinkImage } = await import("../runtimes/shrink-image.ts");
+  return shrinkImage(image, limits);
+};

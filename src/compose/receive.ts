@@ -1,0 +1,91 @@
+import { isDeepStrictEqual } from "node:util";
+import type { InboundMessage } from "../channels/contract.ts";
+import type { RoutingSettings } from "../channels/route-inbound.ts";
+import { routeInbound } from "../channels/route-inbound.ts";
+import type { AcceptedInbound } from "../channels/webhook/inbound.ts";
+import { inboundKey } from "../channels/webhook/inbound.ts";
+import type { Content } from "../core/messages.ts";
+import { present } from "../core/present.ts";
+import type { QueueMode, RunStore } from "../runs/contract.ts";
+import { runIdOf } from "../runs/embedded/rows.ts";
+import type { ContextDefaults } from "../sessions/runtime-context.ts";
+import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
+import { acceptInput, findFor, scopeOf } from "../sessions/skein/accept-input.ts";
+import type { Store } from "../store/contract.ts";
+
+export interface ReceiveDeps {
+  readonly store: Store;
+  readonly runs: RunStore;
+  readonly routing: RoutingSettings;
+  readonly defaults: ContextDefaults;
+  readonly queueMode: QueueMode;
+}
+
+/** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
+export async function receive(
+  { store, runs, routing, defaults, queueMode }: ReceiveDeps,
+  message: InboundMessage,
+  idempotencyKey = inboundKey(message),
+): Promise<AcceptedInbound> {
+  const { userId, agentId, sessionKey, delivery } = routeInbound(message, routing);
+  const { channel } = message;
+  const context = resolveRuntimeContext({ userId, agentId, sessionKey, channel, delivery }, defaults);
+  const { run, isNew } = await acceptInput({ store, runs }, context, {
+    kind: "channel",
+    runId: runIdOf(userId, idempotencyKey),
+    idempotencyKey,
+    content: contentOf(message),
+    queueMode,
+    options: { deliverTo: delivery, origin: "channel" },
+    provenance: { kind: "external_user", sourceChannel: channel },
+  });
+  const session = isNew ? await findFor(store, context) : null;
+  if (session !== null && !isDeepStrictEqual(session.meta.delivery, delivery))
+    await store.sessions.patch(scopeOf(session), session.sessionId, { channel, delivery: { ...delivery } });
+  return { runId: run.runId, sessionKey: run.session.key, isNew };
+}
+
+function contentOf({ text, images = [] }: InboundMessage): Content {
+  if (images.length === 0) return text;
+  const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
+  return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...shown];
+}
+
+/** What a channel did not take is told to the session that sent it, once. */
+export async function tellOfDeadLetter(
+  runs: RunStore,
+  {
+    outboxId,
+    session,
+    target,
+    lastError,
+  }: Parameters<typeof letterText>[0] & {
+    readonly outboxId: string;
+    readonly session: Parameters<RunStore["accept"]>[0]["session"];
+  },
+): Promise<void> {
+  await runs.accept({
+    session,
+    kind: "note",
+    isDelivery: true,
+    idempotencyKey: `dead:${outboxId}`,
+    message: {
+      role: "custom",
+      customType: "skein.dead_letter",
+      content: `${letterText({ target, lastError })} Its id is ${outboxId}.`,
+      display: true,
+      details: present({ outboxId, channel: target.channel, to: target.to }),
+    },
+  });
+}
+
+function letterText({
+  target,
+  lastError,
+}: {
+  readonly target: { readonly channel: string; readonly to?: string };
+  readonly lastError: string | null;
+}): string {
+  const to = target.to === undefined ? "" : ` to ${target.to}`;
+  return `[Skein] A message${to} on channel ${target.channel} was not delivered: ${lastError ?? "it was given up"}.`;
+}
