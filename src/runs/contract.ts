@@ -434,7 +434,8 @@ export type TellLater = () => void;
  */
 export interface WorkAttendant {
   /** `conflict` while a run is running or waiting. Sleeping runs end, input that waits goes along to the new one. */
-  reset(old: RunSession, fresh: RunSession): TellLater;
+  /** `isOwner`: the owner of the run that goes on asks for it, and takes that run along. */
+  reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater;
   /** Runs end; what other sessions sent and nobody has read goes to the parent, or is a dead letter. */
   remove(session: RunSession, parent: RunSession | null): TellLater;
   /** `conflict` while a run is running or waiting. */

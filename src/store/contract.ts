@@ -413,7 +413,7 @@ export interface SessionStore {
   reset(
     scope: Scope,
     sessionId: string,
-    options?: { sessionId?: string },
+    options?: { sessionId?: string } & Pick<AppendOptions, "fence">,
   ): Promise<{ readonly old: SessionRecord; readonly fresh: SessionRecord }>;
   /**
    * Makes tombstones of entries, here and in every copy that the user's other sessions and trash have: place, role and

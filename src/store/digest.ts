@@ -1,6 +1,6 @@
 import type { Entry } from "../core/entries.ts";
 import { copiedFrom, encodeEntry, lineOf } from "../core/entries.ts";
-import type { AssistantMessage, UserMessage } from "../core/messages.ts";
+import type { AssistantMessage, Message, UserMessage } from "../core/messages.ts";
 import { textOf } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
@@ -71,8 +71,9 @@ function lineBytes(line: string): number {
 }
 
 /** Whether a person said it: not another session, not the system. */
-function isRealInput({ provenance }: UserMessage): boolean {
-  return provenance === undefined || provenance.kind === "external_user";
+export function isRealInput(message: Message): message is UserMessage {
+  if (message.role !== "user") return false;
+  return message.provenance === undefined || message.provenance.kind === "external_user";
 }
 
 function withInput(digest: SessionDigest, message: UserMessage, time: number): SessionDigest {

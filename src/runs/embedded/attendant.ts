@@ -15,8 +15,8 @@ export class RunAttendant implements WorkAttendant {
     this.#books = books;
   }
 
-  reset(old: RunSession, fresh: RunSession): TellLater {
-    this.#checkIdle(old, "reset");
+  reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater {
+    if (!isOwner) this.#checkIdle(old, "reset");
     return this.#together(() => {
       const reason = "Its session was reset while it slept.";
       for (const row of this.#open(old.uid, "sleeping")) this.#abort(row, reason);
@@ -25,6 +25,7 @@ export class RunAttendant implements WorkAttendant {
         if (!row.isWritten) this.#move(row, fresh);
         else this.#abort(row, "Its session was reset before it could go on.");
       }
+      for (const row of this.#open(old.uid, "running")) this.#move(row, fresh);
       refreshQueue(this.#books, old.uid);
       refreshQueue(this.#books, fresh.uid);
     });
@@ -94,6 +95,7 @@ export class RunAttendant implements WorkAttendant {
       to.sessionId,
       row.runId,
     );
-    this.#books.note("run.queued", to, row.runId, { lane: row.lane, kind: row.kind });
+    if (row.state === "queued")
+      this.#books.note("run.queued", to, row.runId, { lane: row.lane, kind: row.kind });
   }
 }

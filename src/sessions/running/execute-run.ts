@@ -21,11 +21,14 @@ export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortS
     await deps.runs.end(held, gone(run));
     return;
   }
-  const place = placeOf(deps, session, run);
-  const ending = new Ending(deps, place, claim);
+  let ending = new Ending(deps, placeOf(deps, session, run), claim);
   try {
-    if (await resetIfDue(deps, place, claim)) return;
-    const writer = await RunWriter.begin(deps, place, claim);
+    const fence = () => deps.runs.isHeld(held);
+    const fresh = await resetIfDue(deps, placeOf(deps, session, run), claim, fence);
+    const place = placeOf(deps, fresh ?? session, run);
+    const begun = fresh === null ? claim : { ...claim, leafId: fresh.leafId };
+    ending = new Ending(deps, place, begun);
+    const writer = await RunWriter.begin(deps, place, begun);
     await (run.isSilent ? ending.closeWritten(writer) : ending.closeTurn(writer, signal));
   } catch (error) {
     await ending.closeFailed(error);

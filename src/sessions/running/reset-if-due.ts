@@ -1,52 +1,57 @@
-import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import type { Claim } from "../../runs/contract.ts";
+import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
+import { isRealInput } from "../../store/digest.ts";
 import { decideReset } from "../decide-reset.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
-type Deps = Pick<RunningDeps, "store" | "runs" | "hooks" | "settings" | "clock">;
+type Deps = Pick<RunningDeps, "store" | "hooks" | "settings" | "clock">;
 
+const pageSize = 200;
 const fromPeople: readonly string[] = ["user", "channel"];
 
 /**
- * Whether the key moves on to a new session before this input is taken. The run goes back into the queue, and with it to
- * the new session, where it is claimed again.
+ * The session that the key has moved on to, before this input is taken; `null`: it stays. The run goes along: its owner
+ * asks for it, under the run's fence.
  */
 export async function resetIfDue(
-  { store, runs, hooks, settings, clock }: Deps,
+  { store, hooks, settings, clock }: Deps,
   { scope, session, ctx }: RunPlace,
   { run, how }: Claim,
-): Promise<boolean> {
-  if (how !== "new" || (settings.reset.mode === "none" && isEmpty(settings.reset))) return false;
-  if (!fromPeople.includes(run.kind)) return false;
+  fence: () => boolean,
+): Promise<SessionRecord | null> {
+  if (settings.reset.mode === "none" && isEmpty(settings.reset)) return null;
+  if (how === "woken" || !fromPeople.includes(run.kind)) return null;
   const { key, sessionId, kind, meta } = session;
-  const page = await store.sessions.list(scope, {
-    text: sessionId,
-    limit: 10,
-    archived: meta.archived === true,
-  });
-  const listed = page.sessions.find((each) => each.sessionId === sessionId);
+  // Its turn has begun here already.
+  if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
   const { reset, why } = decideReset({
     rules: settings.reset,
     kind,
     channel: meta.channel ?? null,
-    lastInputAt: listed?.digest.lastInputAt ?? null,
+    lastInputAt: await lastInputAt(store, scope, sessionId),
     now: clock.now(),
   });
-  if (!reset) return false;
+  if (!reset) return null;
   const { cancel } = await hooks.ask("before_reset", { key, sessionId, why, ctx });
-  if (cancel !== null) return false;
-  await runs.release({ runId: run.runId, fence: run.fence });
-  try {
-    await store.sessions.reset(scope, sessionId);
-  } catch (error) {
-    // Somebody has claimed it meanwhile: whoever claims next decides anew.
-    if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
-    return true;
-  }
+  if (cancel !== null) return null;
+  const { fresh } = await store.sessions.reset(scope, sessionId, { fence });
   await hooks.notify("session_end", { key, sessionId, reason: "reset", ctx });
-  return true;
+  return fresh;
 }
 
 function isEmpty({ byKind, byChannel }: RunningDeps["settings"]["reset"]): boolean {
   return Object.keys(byKind).length === 0 && Object.keys(byChannel).length === 0;
+}
+
+/** When a person last said something in it, on its branch; read from the end, however far the index is behind. */
+async function lastInputAt({ sessions }: Store, scope: Scope, sessionId: string): Promise<number | null> {
+  for (let before: string | undefined; ; ) {
+    const range = { along: "branch", limit: pageSize, ...present({ before }) } as const;
+    const page = await sessions.page(scope, sessionId, range);
+    const found = page?.entries.findLast((entry) => entry.type === "message" && isRealInput(entry.message));
+    if (found !== undefined) return Date.parse(found.timestamp) || null;
+    before = page?.entries[0]?.id;
+    if (page === null || !page.hasEarlier) return null;
+  }
 }

@@ -35,10 +35,10 @@ export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnE
   signal.throwIfAborted();
   const { system } = prompted;
   const parts = { place: turn, agent, run, writer, signal, model, system, tools };
-  const end = await deps.runtime.run(await turnPorts(deps, parts));
+  const ports = await turnPorts(deps, parts);
   if (session.meta.systemSent !== true)
     await deps.store.sessions.patch(scope, sessionId, { systemSent: true });
-  return end;
+  return deps.runtime.run(ports);
 }
 
 function required({ agent, scope }: TurnToRun): AgentProfile {
@@ -88,16 +88,19 @@ async function recovered(
   await takeSteeredBefore(deps, place, run);
   const tail = await tailOf(deps, place);
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts: deps.settings.maxRetries + 1 });
-  deps.emit({
-    type: "run.recovered",
-    at: deps.clock.now(),
-    userId: session.userId,
-    sessionKey: session.key,
-    sessionId: session.sessionId,
-    runId: run.runId,
-    attempt: run.lost,
-    action,
-  });
+  // One that was only given back had not begun.
+  const isTaken = run.lost > 0 || action !== "run_turn";
+  if (isTaken)
+    deps.emit({
+      type: "run.recovered",
+      at: deps.clock.now(),
+      userId: session.userId,
+      sessionKey: session.key,
+      sessionId: session.sessionId,
+      runId: run.runId,
+      attempt: run.lost,
+      action,
+    });
   switch (action) {
     case "run_turn":
     case "finish_calls":

@@ -187,7 +187,7 @@ export class FileSessions implements SessionStore {
   async reset(
     scope: Scope,
     sessionId: string,
-    options: { sessionId?: string } = {},
+    { fence, ...options }: { sessionId?: string } & Pick<AppendOptions, "fence"> = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalogue;
@@ -195,14 +195,17 @@ export class FileSessions implements SessionStore {
     const fresh = await this.#catalogue.using(row, async (file) => {
       // Decided under the lock, by the metadata as it then is; once `work.db` has it, it has happened.
       let decided: SessionRow | null = null;
-      const writing = file.write((tree) => {
-        const { fresh: init, changes } = planReset(recordOf(row, file), options);
-        const meta = firstMeta(init.meta);
-        const begun = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
-        work.reset(row.uid, changes, begun);
-        decided = begun;
-        return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
-      }, this.#catalogue.marking(row));
+      const writing = file.write(
+        (tree) => {
+          const { fresh: init, changes } = planReset(recordOf(row, file), options);
+          const meta = firstMeta(init.meta);
+          const begun = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
+          work.reset(row.uid, changes, begun, fence !== undefined);
+          decided = begun;
+          return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
+        },
+        { ...this.#catalogue.marking(row), ...(fence === undefined ? {} : { fence }) },
+      );
       await writing.then(
         () => work.todoDone(row.uid),
         (error: unknown) => {

@@ -95,11 +95,11 @@ export class WorkDb {
   }
 
   /** For good, and at once: the old session has another key, with the change to be told to its log; a new one has its. */
-  reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow): void {
+  reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
     let tell: TellLater = () => undefined;
     this.#claiming([uid, fresh.uid], () => {
       const old = this.byUid(uid);
-      if (old !== null) tell = this.#attendant.reset(workOf(old), workOf(fresh));
+      if (old !== null) tell = this.#attendant.reset(workOf(old), workOf(fresh), isOwner);
       const sql = "UPDATE sessions SET key = ?, label = NULL, todo = ? WHERE uid = ? AND key = ?";
       const { changes } = orTaken(change, () =>
         this.#db.run(sql, change.key, JSON.stringify(change), uid, fresh.key),

@@ -249,9 +249,10 @@ export class MemorySessions implements SessionStore {
   async reset(
     scope: Scope,
     sessionId: string,
-    options: { sessionId?: string } = {},
+    { fence, ...options }: { sessionId?: string } & Pick<AppendOptions, "fence"> = {},
   ): Promise<{ old: SessionRecord; fresh: SessionRecord }> {
     const session = this.#table.require(scope, sessionId);
+    if (fence?.() === false) throw new SkeinError("fenced", { sessionId });
     const { changes, fresh } = planReset(recordOf(session), options);
     const { userId, agentId } = session;
     this.#table.claim({ userId, agentId, key: changes.key, ...options });
@@ -259,7 +260,10 @@ export class MemorySessions implements SessionStore {
     const uid = this.#newId();
     const freshId = fresh.sessionId ?? this.#newId();
     const begun = { uid, userId, agentId, key: session.key, sessionId: freshId };
-    const tell = this.#work.together((attendant) => attendant.reset(workOf(recordOf(session)), begun));
+    const isOwner = fence !== undefined;
+    const tell = this.#work.together((attendant) =>
+      attendant.reset(workOf(recordOf(session)), begun, isOwner),
+    );
     this.#patch(session, kept as SessionMeta, changes);
     session.key = changes.key;
     const old = recordOf(session);

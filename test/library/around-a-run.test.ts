@@ -1,0 +1,265 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { Channel } from "../../src/channels/contract.ts";
+import { deliveryError } from "../../src/channels/delivery-error.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { HookRegistry, HookStop } from "../../src/sessions/hooks.ts";
+import type { Json } from "../../src/store/contract.ts";
+import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+
+afterEach(closeAll);
+
+const echo = defineTool({ name: "echo", description: "Says it again.", execute: async () => "echo" });
+
+describe("hooks of a run", () => {
+  test("[LIB15] are called in their order, and what they answer counts", async () => {
+    const hooks = new HookRegistry();
+    const called: string[] = [];
+    hooks.on("session_start", ({ isNew }) => void called.push(`session_start ${isNew}`) as undefined);
+    hooks.on("before_agent_start", () => {
+      called.push("before_agent_start");
+      return { prependContext: "It is Sunday." };
+    });
+    hooks.on("before_prompt_build", ({ system }) => {
+      called.push("before_prompt_build");
+      return { system: `${system} Be brief.` };
+    });
+    hooks.on(
+      "llm_input",
+      ({ system, tools }) => void called.push(`llm_input ${system} ${tools}`) as undefined,
+    );
+    hooks.on(
+      "llm_output",
+      ({ message }) => void called.push(`llm_output ${message.stopReason}`) as undefined,
+    );
+    hooks.on("before_tool_call", ({ toolName }) => {
+      called.push(`before_tool_call ${toolName}`);
+      return { block: "Not on Sundays." };
+    });
+    hooks.on("agent_end", ({ outcome }) => void called.push(`agent_end ${outcome}`) as undefined);
+    const steps = [{ calls: [{ name: "echo" }] }, { text: "Well." }];
+    const opened = await withScript(steps, { tools: [echo], system: "You echo." }, { hooks });
+    await opened.skein.session({ sessionId: "a" }).send("Echo").result;
+    await opened.until("run.ended");
+    expect(called).toEqual([
+      "session_start true",
+      "before_agent_start",
+      "before_prompt_build",
+      "llm_input You echo. Be brief. echo",
+      "llm_output toolUse",
+      "before_tool_call echo",
+      "llm_input You echo. Be brief. echo",
+      "llm_output stop",
+      "agent_end ok",
+    ]);
+    const lines = await opened.lines("a");
+    expect(lines.slice(0, 2)).toEqual(["skein.context: It is Sunday.", "user: Echo"]);
+    expect(lines[3]).toMatch(/Not on Sundays.*\[failed\]/);
+    expect(JSON.stringify(opened.model.requests[0]?.prompt)).toContain("It is Sunday.");
+  });
+
+  test("[LIB16] one that throws is told of and passed over; one that stops ends the run, and the input stands", async () => {
+    const hooks = new HookRegistry((_, error) => told.push(String(error)));
+    const told: string[] = [];
+    hooks.on("before_agent_start", () => {
+      throw new Error("broken");
+    });
+    const { skein, lines } = await withScript(answering(), {}, { hooks });
+    expect((await skein.session({ sessionId: "a" }).send("One").result).reply).toContain("Yes.");
+    expect(told).toEqual(["Error: broken"]);
+    const off = hooks.on("before_prompt_build", () => {
+      throw new HookStop("enough");
+    });
+    await expect(skein.session({ sessionId: "a" }).send("Two").result).rejects.toMatchObject({
+      code: "hook_stopped",
+      message: "enough",
+    });
+    off();
+    expect((await lines("a")).at(-1)).toBe("user: Two");
+    expect((await skein.session({ sessionId: "a" }).send("Three").result).reply).toContain("Yes.");
+  });
+});
+
+describe("state of an agent", () => {
+  test("[LIB17] is loaded for each run and saved after it, however it ended, and belongs to one session", async () => {
+    const dir = newFolder();
+    const counter = () => {
+      let count = 0;
+      return {
+        key: "count",
+        save: (): Json => ++count,
+        load: (value: Json | null) => {
+          count = typeof value === "number" ? value : 0;
+        },
+      };
+    };
+    const script = (_: unknown, index: number) =>
+      index === 1 ? { error: { status: 400, message: "bad" } } : { text: "Yes." };
+    const first = await withScript(script, { state: () => [counter()] }, { dir });
+    const session = first.skein.session({ sessionId: "a" });
+    await session.send("One").result;
+    await expect(session.send("Two").result).rejects.toThrow();
+    await first.skein.session({ sessionId: "b" }).send("One").result;
+    await first.skein.close();
+    const second = await withScript(answering(), { state: () => [counter()] }, { dir });
+    await second.skein.session({ sessionId: "a" }).send("Three").result;
+    const { state } = second.skein.store;
+    expect((await state.get({ agentId: "main" }, "a", "count"))?.value).toBe(3);
+    expect((await state.get({ agentId: "main" }, "b", "count"))?.value).toBe(1);
+  });
+});
+
+describe("channels of a run", () => {
+  const inbound = { channel: "desk", messageId: "m1", peer: "ann", text: "Hello" };
+
+  test("[LIB18] a message comes in once, and the reply goes back to where it came from", async () => {
+    const sent: unknown[] = [];
+    const desk: Channel = {
+      id: "desk",
+      deliver: async ({ text, idempotencyKey }, target) => {
+        sent.push({ text, idempotencyKey, target });
+        return { messageId: "out-1" };
+      },
+    };
+    const { skein, until } = await withScript(answering(), {}, { channels: [desk] });
+    const first = await skein.receive({ ...inbound, threadId: "t7" });
+    const again = await skein.receive({ ...inbound, threadId: "t7" });
+    expect(first.isNew).toBe(true);
+    expect(again).toEqual({ ...first, isNew: false });
+    await until("outbox.delivered");
+    expect(sent).toEqual([
+      {
+        text: "Yes. 1",
+        idempotencyKey: `reply:${first.runId}`,
+        target: { channel: "desk", to: "ann", threadId: "t7" },
+      },
+    ]);
+    const [session] = (await skein.store.sessions.list({ userId: "desk:ann" }, {})).sessions;
+    expect(session?.meta).toMatchObject({
+      channel: "desk",
+      delivery: { channel: "desk", to: "ann", threadId: "t7" },
+    });
+  });
+
+  test("[LIB19] what a channel does not take is a dead letter, and the session is told; it can be sent again or dropped", async () => {
+    let isDown = true;
+    const desk: Channel = {
+      id: "desk",
+      deliver: async () => {
+        if (isDown) throw deliveryError("desk", "gone", { permanent: true });
+        return {};
+      },
+    };
+    const { skein, until, lines } = await withScript(answering(), {}, { channels: [desk] });
+    await skein.receive(inbound);
+    await until("outbox.dead");
+    const [letter] = await skein.outbox({ states: ["dead"] });
+    expect(letter).toMatchObject({ state: "dead", target: { channel: "desk", to: "ann" } });
+    await until("entry.appended", ({ entry }) => JSON.stringify(entry).includes("skein.dead_letter"));
+    const { sessionId } = letter?.session ?? { sessionId: "" };
+    expect((await lines(sessionId, "desk:ann")).at(-1)).toMatch(
+      /^skein\.dead_letter: \[Skein\] A message to ann on channel desk/,
+    );
+    isDown = false;
+    await expect(skein.settleOutbox(letter?.outboxId ?? "", "retry", "somebody")).rejects.toMatchObject({
+      code: "not_found",
+    });
+    await skein.settleOutbox(letter?.outboxId ?? "", "retry");
+    await until("outbox.delivered");
+    expect(await skein.outbox({ states: ["delivered"] })).toHaveLength(1);
+  });
+
+  test("[LIB20] a session that may not send keeps its reply to itself", async () => {
+    const desk: Channel = { id: "desk", deliver: async () => Promise.reject(new Error("never")) };
+    const { skein } = await withScript(answering(), {}, { channels: [desk] });
+    const key = "agent:main:desk:direct:ann";
+    const session = skein.session({ sessionKey: key });
+    await session.send("Hello").result;
+    const record = await session.record();
+    await skein.store.sessions.patch({ agentId: "main" }, record?.sessionId ?? "", { sendPolicy: "deny" });
+    await session.send("Hello", { deliverTo: { channel: "desk", to: "ann" } }).result;
+    expect(await skein.outbox()).toEqual([]);
+  });
+});
+
+describe("the configuration of a run", () => {
+  test("[LIB21] tokens beyond the budget end the run, with the figures", async () => {
+    const dir = newFolder();
+    writeFileSync(
+      join(dir, "skein.yaml"),
+      "budget: { tokens: 100 }\nagents: { main: { model: rehearsal/script } }\n",
+    );
+    const script = (_: unknown, index: number) => ({
+      calls: [{ name: "echo", arguments: { index } }],
+      usage: { input: 30, output: 10 },
+    });
+    const loose = defineTool({ name: "echo", description: "Echo.", execute: async () => "echo" });
+    const opened = await withScript(script, { tools: [loose] }, { dir, config: join(dir, "skein.yaml") });
+    const turn = opened.skein.session({ sessionId: "a" }).send("Go on for ever");
+    await expect(turn.result).rejects.toMatchObject({ code: "budget_exceeded" });
+    const run = await opened.skein.run(turn.runId);
+    expect(await opened.skein.budget(run?.root.rootId ?? "")).toMatchObject({ tokens: 120, runs: 1 });
+    expect(opened.model.requests).toHaveLength(3);
+  });
+
+  test("[LIB22] a key moves on to a new session when its rule says so, with the input that brought it", async () => {
+    const dir = newFolder();
+    writeFileSync(
+      join(dir, "skein.yaml"),
+      "session: { reset: { mode: idle, minutes: 30 } }\nagents: { main: { model: rehearsal/script } }\n",
+    );
+    let now = Date.parse("2026-01-05T10:00:00Z");
+    const clock = { now: () => now };
+    const { skein, lines } = await withScript(
+      answering(),
+      {},
+      { dir, config: join(dir, "skein.yaml"), clock },
+    );
+    const first = await skein.session({}).send("Monday").result;
+    const second = await skein.session({}).send("Still").result;
+    expect(second.sessionId).toBe(first.sessionId);
+    now += 31 * 60_000;
+    const third = await skein.session({}).send("Later").result;
+    expect(third.sessionKey).toBe("agent:main:main");
+    expect(third.sessionId).not.toBe(first.sessionId);
+    expect(await lines(third.sessionId)).toEqual(["user: Later", "assistant: Yes. 3"]);
+    expect(await lines(first.sessionId)).toHaveLength(4);
+  });
+
+  test("[LIB23] tools of an MCP server are there under the server's name, and a server that cannot be started is passed over", async () => {
+    const dir = newFolder();
+    const server = join(import.meta.dirname, "../support/mcp-stdio.ts");
+    const config = {
+      agents: { main: { model: "rehearsal/script" } },
+      mcpServers: {
+        local: { command: process.execPath, args: [server] },
+        absent: { command: join(dir, "no-such-program") },
+      },
+    };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const { skein, model, reported } = await withScript(
+      answering(),
+      {},
+      { dir, config: join(dir, "skein.json") },
+    );
+    await skein.session({ sessionId: "a" }).send("Hello").result;
+    const names = (model.requests[0]?.tools ?? []).map(({ name }) => name);
+    expect(names.length).toBeGreaterThan(0);
+    expect(names.every((name) => name.startsWith("local__"))).toBe(true);
+    expect(reported.map(String).join("\n")).toContain("absent");
+  });
+
+  test("[LIB24] with redaction on write no secret reaches the disk", async () => {
+    const dir = newFolder();
+    writeFileSync(
+      join(dir, "skein.yaml"),
+      "redaction: { onWrite: true }\nagents: { main: { model: rehearsal/script } }\n",
+    );
+    const secret = `ghp_${"a1B2".repeat(9)}`;
+    const { skein, lines } = await withScript(answering(), {}, { dir, config: join(dir, "skein.yaml") });
+    await skein.session({ sessionId: "a" }).send(`My token is ${secret}`).result;
+    expect((await lines("a")).join("\n")).not.toContain(secret);
+    expect((await lines("a"))[0]).toContain("user: My token is ghp_a1");
+  });
+});

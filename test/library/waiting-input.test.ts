@@ -1,0 +1,191 @@
+import Type from "typebox";
+import { afterEach, describe, expect, test } from "vitest";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+
+afterEach(closeAll);
+
+/** A tool that waits until the test lets it go. */
+function gate(approval = false) {
+  const begun = Promise.withResolvers<void>();
+  const open = Promise.withResolvers<string>();
+  const tool = defineTool({
+    name: "gate",
+    description: "Waits.",
+    approval,
+    execute: async (_, { signal }) => {
+      begun.resolve();
+      signal.addEventListener("abort", () => open.reject(signal.reason));
+      return open.promise;
+    },
+  });
+  return { tool, begun: begun.promise, open: (text = "open") => open.resolve(text) };
+}
+
+const calling = { calls: [{ name: "gate", id: "g1" }] };
+
+describe("input while a turn runs", () => {
+  test("[LIB8] steered input stands behind the results, and both turns have one outcome", async () => {
+    const { tool, begun, open } = gate();
+    const { skein, lines, until } = await withScript([calling, { text: "Both done." }], { tools: [tool] });
+    const session = skein.session({ sessionId: "a" });
+    const first = session.send("First");
+    await begun;
+    const second = session.send("Second");
+    await until("run.queued", ({ runId }) => runId === second.runId);
+    open();
+    const [one, two] = await Promise.all([first.result, second.result]);
+    expect(one.reply).toBe("Both done.");
+    expect(two).toMatchObject({ reply: "Both done.", runId: second.runId });
+    expect(await skein.run(second.runId)).toMatchObject({ state: "merged", mergedInto: first.runId });
+    let text = "";
+    for await (const event of second) if (event.type === "text") text += event.delta;
+    expect(text).toBe("Both done.");
+    expect(await lines("a")).toEqual([
+      "user: First",
+      "assistant: (gate)",
+      "result: open",
+      "user: Second",
+      "assistant: Both done.",
+    ]);
+  });
+
+  test("[LIB9] a follow-up is the next turn, in order", async () => {
+    const { tool, begun, open } = gate();
+    const { skein, lines } = await withScript(
+      (_, index) => (index === 0 ? calling : { text: `Done ${index}.` }),
+      {
+        tools: [tool],
+      },
+    );
+    const session = skein.session({ sessionId: "a" });
+    const first = session.send("First");
+    await begun;
+    const others = ["Second", "Third"].map((text) => session.send(text, { queueMode: "followup" }));
+    open();
+    expect((await first.result).reply).toBe("Done 1.");
+    expect(await Promise.all(others.map(async ({ result }) => (await result).reply))).toEqual([
+      "Done 2.",
+      "Done 3.",
+    ]);
+    expect((await lines("a")).filter((line) => line.startsWith("user"))).toEqual([
+      "user: First",
+      "user: Second",
+      "user: Third",
+    ]);
+  });
+
+  test("[LIB10] an interruption ends the turn and comes next", async () => {
+    const { tool, begun } = gate();
+    const { skein, lines } = await withScript((_, index) => (index === 0 ? calling : { text: "Instead." }), {
+      tools: [tool],
+    });
+    const session = skein.session({ sessionId: "a" });
+    const first = session.send("First");
+    await begun;
+    const second = session.send("No, this", { queueMode: "interrupt" });
+    await expect(first.result).rejects.toMatchObject({ code: "aborted", state: "aborted" });
+    expect((await second.result).reply).toBe("Instead.");
+    expect((await lines("a")).slice(0, 2)).toEqual(["user: First", "assistant: (gate)"]);
+    expect((await lines("a"))[2]).toContain("[failed]");
+    expect((await lines("a")).slice(3)).toEqual(["user: No, this", "assistant: Instead."]);
+  });
+
+  test("[LIB11] an abort keeps what was said so far, and the session goes on", async () => {
+    const { skein, lines, until } = await withScript((_, index) =>
+      index === 0 ? { text: "I begin to", stall: true } : { text: "Fine." },
+    );
+    const session = skein.session({ sessionId: "a" });
+    const turn = session.send("Go");
+    await until("run.delta", ({ delta }) => delta.includes("to"));
+    await turn.abort();
+    await expect(turn.result).rejects.toMatchObject({ state: "aborted" });
+    expect(await lines("a")).toEqual(["user: Go", "assistant: I begin to [aborted]"]);
+    expect((await session.send("And?").result).reply).toBe("Fine.");
+  });
+
+  test("[LIB12] what was waiting at the close goes on at the next start, and a turn under way is taken up", async () => {
+    const dir = newFolder();
+    const { tool, begun } = gate();
+    const first = await withScript([calling], { tools: [tool] }, { dir });
+    const turn = first.skein.session({ sessionId: "a" }).send("First");
+    const next = first.skein.session({ sessionId: "a" }).send("Second", { queueMode: "followup" });
+    await begun;
+    await first.skein.close();
+    const again = defineTool({ name: "gate", description: "Waits.", execute: async () => "not again" });
+    const second = await withScript(answering(), { tools: [again] }, { dir });
+    await second.until("run.ended", ({ runId }) => runId === next.runId);
+    expect((await second.skein.run(turn.runId))?.state).toBe("ok");
+    const lines = await second.lines("a");
+    expect(lines[2]).toContain("interrupted");
+    expect(lines).toHaveLength(6);
+    expect(lines[4]).toBe("user: Second");
+  });
+});
+
+describe("approval", () => {
+  const asks = defineTool({
+    name: "gate",
+    description: "Asks.",
+    parameters: Type.Object({ what: Type.String() }),
+    approval: ({ what }) => what === "delete",
+    execute: async ({ what }) => `did ${what}`,
+  });
+  const step = (what: string) => ({ calls: [{ name: "gate", arguments: { what } }] });
+
+  test("[LIB13] a tool that asks waits for a yes; a no is a failed result; what needs none is done", async () => {
+    const steps = [step("read"), step("delete"), step("delete"), { text: "Done." }];
+    const { skein, lines, until } = await withScript(steps, { tools: [asks] });
+    const turn = skein.session({ userId: "alice", sessionId: "a" }).send("Clean up");
+    const first = await until("approval.requested");
+    expect(first).toMatchObject({ toolName: "gate", arguments: { what: "delete" }, userId: "alice" });
+    await until("run.waiting");
+    expect((await skein.run(turn.runId))?.state).toBe("waiting");
+    expect(await skein.approvals("bob")).toEqual([]);
+    await expect(skein.resolveApproval(first.approvalId, "approved", "bob", "bob")).rejects.toMatchObject({
+      code: "not_found",
+    });
+    await skein.resolveApproval(first.approvalId, "approved", "alice", "alice");
+    const second = await until("approval.requested", ({ approvalId }) => approvalId !== first.approvalId);
+    await skein.resolveApproval(second.approvalId, "denied");
+    const answers: unknown[] = [];
+    for await (const event of turn) if (event.type === "approval") answers.push([event.name, event.answer]);
+    expect(answers).toEqual([
+      ["gate", null],
+      ["gate", "approved"],
+      ["gate", null],
+      ["gate", "denied"],
+    ]);
+    expect((await turn.result).reply).toBe("Done.");
+    const results = (await lines("a", "alice")).filter((line) => line.startsWith("result"));
+    expect(results.slice(0, 2)).toEqual(["result: did read", "result: did delete"]);
+    expect(results[2]).toMatch(/not approved.*\[failed\]/);
+  });
+
+  test("[LIB14] two calls of one message wait side by side, and the slot is free meanwhile", async () => {
+    const both = {
+      calls: [
+        { name: "gate", arguments: { what: "delete" } },
+        { name: "gate", arguments: { what: "delete" } },
+      ],
+    };
+    const { skein, until, events } = await withScript(
+      (request) =>
+        JSON.stringify(request.prompt).includes("Clean")
+          ? JSON.stringify(request.prompt).includes("tool-result")
+            ? { text: "Done." }
+            : both
+          : { text: "Quick." },
+      { tools: [asks] },
+    );
+    const turn = skein.session({ sessionId: "a" }).send("Clean up");
+    await until(
+      "approval.requested",
+      ({ approvalId }) =>
+        approvalId !==
+        (events.find(({ type }) => type === "approval.requested") as { approvalId: string }).approvalId,
+    );
+    for (const { approvalId } of await skein.approvals()) await skein.resolveApproval(approvalId, "approved");
+    expect((await turn.result).reply).toBe("Done.");
+  });
+});
