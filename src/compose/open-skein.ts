@@ -12,6 +12,7 @@ import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
+import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { OutboxPump } from "../runs/outbox.ts";
 import { Worker } from "../runs/worker.ts";
 import { createLoop } from "../runtimes/loop/loop.ts";
@@ -69,8 +70,18 @@ export interface SkeinOptions {
   readonly newId?: IdSource;
 }
 
-/** Everything of one process, wired together. */
-export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
+/** What lies behind a Skein, for tools of our own and for tests; not for users. */
+export interface SkeinInside {
+  readonly store: FilesStore | MemoryStore;
+  readonly runs: EmbeddedRuns;
+  readonly worker: Worker;
+}
+
+/** Everything of one process, wired together. `inside` is told of it before anything runs. */
+export async function openSkein(
+  options: SkeinOptions = {},
+  inside: (parts: SkeinInside) => void = () => undefined,
+): Promise<Skein> {
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { config, variable, configured } = await configOf(options);
@@ -128,6 +139,7 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
     if (type === "outbox.queued") pump.wake();
     else if (wakesWorker.has(type)) worker.wake();
   });
+  inside({ store, runs, worker });
   if (options.workers !== false) {
     worker.start();
     pump.start();
