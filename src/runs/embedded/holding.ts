@@ -63,7 +63,8 @@ export function enterWait(
 ): WaitEntered {
   const row = books.held(held);
   const runIds = wait.runIds ?? [];
-  const next = nextState(row, "wait");
+  // Several calls of one message may wait at once.
+  const next = row.state === "waiting" ? row.state : nextState(row, "wait");
   const cycle = findCycle(row.runId, runIds, (runId) => waitsFor(books, runId));
   if (cycle !== null) return { entered: false, cycle };
   for (const runId of runIds) {
