@@ -48,7 +48,7 @@ test("smoke", async () => {
     "run.started",
     "run.queued",
     "run.queued",
-    "run.recovered",
+    "run.started",
     "run.ended",
     "run.ended",
   ]);

@@ -93,7 +93,7 @@ async function recovered(
     sessionKey: session.key,
     sessionId: session.sessionId,
     runId: run.runId,
-    attempt: run.lost,
+    attempt: run.lost + 1,
     action,
   });
   switch (action) {
