@@ -125,6 +125,7 @@ export async function openSkein(
     tools: async (agent: { readonly id: string }, _: unknown, run: Parameters<RunTools["of"]>[1]) =>
       tools.of(agents.find(agent.id) as Agent, run),
     outgoing: outgoing.of.bind(outgoing),
+    readOutput: readOutputLater,
     untilApproved: watcher.untilApproved.bind(watcher),
     report,
   };
@@ -231,6 +232,12 @@ async function storeOf(
     report: ({ file, note }) => report(new Error(`${file}: ${note}`)),
   });
 }
+
+const readOutputLater: Parameters<typeof executeRun>[0]["readOutput"] = async (reply, schema) => {
+  const { correction, readOutput } = await import("../runtimes/loop/output.ts");
+  const read = await readOutput(reply, schema);
+  return "output" in read ? read : { correction: correction(read.problem) };
+};
 
 const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
   const { shrinkImage } = await import("../runtimes/shrink-image.ts");
