@@ -104,6 +104,7 @@ async function killedAt(point: number): Promise<void> {
   if (signal === null) return;
   const before = happened(name);
   const answered = answersIn(name);
+  const wasTold = keysOf(name).length > 0;
   const skein = await openScenario(join(base, name), `${origin}/${name}`, new KillPoints(null));
   try {
     const { reply, runId } = await theTurn(skein);
@@ -112,11 +113,18 @@ async function killedAt(point: number): Promise<void> {
     expect(run).toMatchObject({ state: "ok" });
     expectOnce(await entriesOf(skein, "work"), await entriesOf(skein, "other"));
     expectOutside(name, before.length, answered);
+    // A second time only where it was told, and died before it could note so.
+    if (!wasTold) expect(keysOf(name)).toHaveLength(1);
     await expectBudget(skein, run?.root.rootId ?? "", name);
   } finally {
     await skein.close();
   }
   rmSync(join(base, name), { recursive: true, force: true });
+}
+
+/** What the channel was told, by its idempotency keys. */
+function keysOf(name: string): string[] {
+  return received.filter(({ path }) => path === `/${name}`).map(({ key }) => key);
 }
 
 function expectOnce(work: readonly Entry[], other: readonly Entry[]): void {
@@ -161,7 +169,7 @@ function expectOutside(name: string, known: number, answered: readonly string[])
     const times = events.filter(({ what, detail }) => what === "asked" && detail === stage).length;
     expect(times, `asked for ${stage}`).toBeLessThanOrEqual(2);
   }
-  const keys = received.filter(({ path }) => path === `/${name}`).map(({ key }) => key);
+  const keys = keysOf(name);
   expect(keys.length).toBeGreaterThanOrEqual(1);
   expect(new Set(keys).size).toBe(1);
   expect(keys.length).toBeLessThanOrEqual(2);
