@@ -66,8 +66,9 @@ async function bring(
     seesImages,
     prepend: how === "new" ? prepend : null,
   });
+  // What it woke for comes first: until that is written, whoever takes it up wakes again.
+  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
   if (refused === null) await deps.runs.written({ runId, fence });
-  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, writer, claim);
   return refused;
 }
 
