@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { HookRegistry } from "../../../src/sessions/hooks.ts";
 import { RunError } from "../../../src/sessions/skein/run-error.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, gateOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
@@ -75,6 +76,27 @@ describe("abort", () => {
     await turn.result.catch(() => undefined);
     expect(await open.skein.approvals()).toEqual([]);
     await expectAborted(open, turn);
+  });
+
+  test("[KIL3] at the last moment: no run ends well behind it, and nobody is told", async () => {
+    const hooks = new HookRegistry();
+    const told: string[] = [];
+    const channel = {
+      id: "c",
+      deliver: async ({ text }: { readonly text: string }) => ({ told: told.push(text) }),
+    };
+    const script = [{ text: "Too late." }, { text: "Here." }];
+    const open = await openRuns({ script, hooks, channels: [channel] });
+    const turn = open.skein.session(where).send("Say it", { deliverTo: { channel: "c" } });
+    let isFirst = true;
+    hooks.on("llm_output", async () => {
+      if (isFirst) await open.inside.runs.abort(turn.runId);
+      isFirst = false;
+    });
+    await turn.result.catch(() => undefined);
+    expect(await open.skein.outbox()).toEqual([]);
+    await expectAborted(open, turn);
+    expect(told).toEqual([]);
   });
 
   test("[KIL3] while it sleeps", async () => {
