@@ -30,6 +30,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import type { Agent } from "./agents.ts";
 import { Agents } from "./agents.ts";
 import { openChannels } from "./channels.ts";
+import { tellOfDeadLetter } from "./dead-letters.ts";
 import { openMcp } from "./mcp.ts";
 import { createModels } from "./models.ts";
 import { Outgoing } from "./outgoing.ts";
@@ -132,6 +133,7 @@ export async function openSkein(
   const pump = new OutboxPump({
     store: runs.outbox,
     deliver: (row, signal) => outgoing.deliver(row, signal),
+    onDead: (row) => tellOfDeadLetter(runs, row),
     owner,
     clock,
     report,
