@@ -24,13 +24,18 @@ export interface BringOptions {
 
 /** The input of a new or recovered run. `null`: a hook or the guard refused it. */
 export async function bringInput(
+  { store }: Pick<Deps, "store">,
   place: RunPlace,
   writer: RunWriter,
   run: Run,
   options: BringOptions,
 ): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
   const context = prependedEntry(options.prepend);
-  if (context !== null) await writer.note(context, `${run.entryId}-context`);
+  // It stands before the input: where that is there already, it is too late for it, or it is there.
+  const isFirst =
+    context !== null &&
+    (await store.sessions.entry(place.scope, place.session.sessionId, run.entryId)) === null;
+  if (isFirst) await writer.note(context, `${run.entryId}-context`);
   const { refused, wasThere } = await saidBy(place, writer, run, options.seesImages);
   return { refused, wasThere: wasThere === true };
 }

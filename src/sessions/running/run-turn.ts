@@ -62,10 +62,7 @@ async function bring(
   const { run, how } = claim;
   const { runId, fence } = run;
   const seesImages = model.policy.images !== null;
-  const { refused } = await bringInput(place, writer, run, {
-    seesImages,
-    prepend: how === "new" ? prepend : null,
-  });
+  const { refused } = await bringInput(deps, place, writer, run, { seesImages, prepend });
   // What it woke for comes first: until that is written, whoever takes it up wakes again.
   if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
   if (refused === null) await deps.runs.written({ runId, fence });
