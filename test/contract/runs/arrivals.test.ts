@@ -3,8 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { RunSession } from "../../../src/runs/contract.ts";
+import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, entriesOf, messagesOf, openRuns } from "../../support/run-skein.ts";
+import { brief, entriesOf, gateOf, messagesOf, openRuns } from "../../support/run-skein.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-arrivals-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -106,6 +107,39 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     const notes = (await entriesOf(next.skein, "s")).filter(({ type }) => type === "custom_message");
     expect(notes).toHaveLength(1);
     expect((await next.skein.run(runId))?.outcome?.reply).toBe("It is late.");
+    await next.skein.close();
+  });
+});
+
+describe("input that was steered in by an owner that is lost", () => {
+  test.each([0, 1])("[KIL5] behind %i of two: each is there once, and shares the outcome", async (calls) => {
+    const dir = mkdtempSync(join(base, "steer-"));
+    const gate = gateOf();
+    const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
+    const lost = await openRuns({ dir, leaseMs, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
+    const gone = silentAfter(lost, "steered", calls);
+    const first = lost.skein.session({ sessionId: "s" }).send("Work");
+    await gate.reached;
+    const late = ["One more", "And more"].map((text, index) =>
+      lost.skein
+        .session({ sessionId: "s" })
+        .send(text, { queueMode: "steer", idempotencyKey: `late-${index}` }),
+    );
+    for (const { runId } of late)
+      while ((await lost.skein.run(runId)) === null) await new Promise(setImmediate);
+    gate.pass();
+    await gone;
+    const next = await openRuns({ dir, leaseMs, tools: [hold], script: () => ({ text: "All of it." }) });
+    for (const { runId } of [first, ...late]) await untilEnded(next, runId);
+    const told = (await messagesOf(next.skein, "s")).map(brief);
+    expect(told.filter((text) => text.startsWith("user: "))).toEqual([
+      "user: Work",
+      "user: One more",
+      "user: And more",
+    ]);
+    expect(told.at(-1)).toBe("assistant: All of it.");
+    for (const { runId } of late)
+      expect(await next.skein.run(runId)).toMatchObject({ outcome: { state: "ok", reply: "All of it." } });
     await next.skein.close();
   });
 });

@@ -6,8 +6,9 @@ import type { Message } from "../../../src/core/messages.ts";
 import type { EntryDraft, MessageDraft } from "../../../src/core/seal.ts";
 import type { Run, RunOptions } from "../../../src/runs/contract.ts";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { HookRegistry } from "../../../src/sessions/hooks.ts";
 import { thisProcess } from "../../../src/store/files/process-identity.ts";
-import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+import { brief, entriesOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-recovery-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -48,10 +49,12 @@ interface Left {
   readonly hasInput?: boolean;
   readonly behind?: readonly Draft[];
   readonly options?: RunOptions;
+  /** What a hook puts before the prompt. */
+  readonly prepend?: string;
 }
 
 /** A session whose owner died with this behind its input; taken up by another process. */
-async function takenUp({ hasInput = true, behind = [], options = {} }: Left) {
+async function takenUp({ hasInput = true, behind = [], options = {}, prepend }: Left) {
   const dir = mkdtempSync(join(base, "case-"));
   const done: string[] = [];
   const tool = (name: string, replay: "safe" | "never") =>
@@ -75,13 +78,23 @@ async function takenUp({ hasInput = true, behind = [], options = {} }: Left) {
   if (drafts.length > 0) await store.sessions.append(scope, "s", drafts);
   await before.skein.close();
   const script = [{ text: "So be it." }];
-  const { skein } = await openRuns({ dir, tools, script });
+  const hooks = new HookRegistry();
+  if (prepend !== undefined) hooks.on("before_agent_start", () => ({ prependContext: prepend }));
+  const { skein } = await openRuns({ dir, tools, script, hooks });
   const actions: string[] = [];
   skein.subscribe((event) => void (event.type === "run.recovered" && actions.push(event.action)));
   const end = await ended(() => skein.run(run.runId));
   const messages = await messagesOf(skein, "s");
+  const entries = await entriesOf(skein, "s");
   await skein.close();
-  return { end, said: messages.map(brief), messages, done, actions };
+  return {
+    entries,
+    end,
+    said: messages.map(brief),
+    messages,
+    done,
+    actions,
+  };
 }
 
 /** Once it has ended, or sleeps. */
@@ -121,6 +134,18 @@ describe("what another process does with a run whose owner died", () => {
     expect(pairingProblems(messages)).toEqual([]);
     expect(done).toEqual([]);
   });
+
+  test.each([
+    [false, 1],
+    [true, 0],
+  ])(
+    "[KIL5] what hooks put before the prompt is there where the input was not (%s)",
+    async (hasInput, count) => {
+      const { entries } = await takenUp({ hasInput, prepend: "It is Monday." });
+      const context = entries.filter((entry) => JSON.stringify(entry).includes("It is Monday."));
+      expect(context).toHaveLength(count);
+    },
+  );
 
   test("[KIL5] open calls: those that may are made again, the others told of, and the model is asked", async () => {
     const { end, said, messages, done } = await takenUp({
