@@ -3,8 +3,14 @@ import { spawnSync } from "node:child_process";
 import { root } from "./steps.ts";
 
 const [rounds = "1000", runs = "2000"] = process.argv.slice(2);
-console.log(`${rounds} rounds of kill -9, ${runs} runs of each comparison with the memory store`);
-const env = { ...process.env, SKEIN_CRASH_ROUNDS: rounds, SKEIN_DIFFERENTIAL_RUNS: runs };
+console.log(`${rounds} rounds of kill -9, ${runs} runs of each comparison with the memory store,`);
+console.log("and a turn killed at every one of its durable acts");
+const env = {
+  ...process.env,
+  SKEIN_CRASH_ROUNDS: rounds,
+  SKEIN_DIFFERENTIAL_RUNS: runs,
+  SKEIN_KILL_POINTS: "all",
+};
 const suites = ["run", "test/crash", "test/contract"];
 const { status } = spawnSync("vitest", suites, { cwd: root, env, stdio: "inherit" });
 process.exitCode = status ?? 1;

@@ -13,8 +13,8 @@ import { executeRun } from "../sessions/running/execute-run.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { Store } from "../store/contract.ts";
 import type { Agent, Agents } from "./agents.ts";
+import { tellOfDeadLetter } from "./dead-letters.ts";
 import type { Outgoing } from "./outgoing.ts";
-import { tellOfDeadLetter } from "./receive.ts";
 import type { RunTools } from "./run-tools.ts";
 import { runSettings } from "./settings.ts";
 
@@ -38,6 +38,7 @@ export interface EngineParts {
 
 /** What works: it runs what is queued, and sends what is in the outbox. */
 export interface Engine {
+  readonly worker: Worker;
   start(): void;
   wake(): void;
   wakeOutbox(): void;
@@ -76,6 +77,7 @@ export function createEngine(parts: EngineParts): Engine {
     else if (wakesWorker.has(type)) worker.wake();
   });
   return {
+    worker,
     start: () => {
       worker.start();
       pump.start();
@@ -108,10 +110,17 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     agent: (agentId) => agents.find(agentId),
     tools: async (agent: AgentProfile, _, run: Run) => tools.of(agents.find(agent.id) as Agent, run),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
+    readOutput: readOutputLater,
     untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),
     report,
   };
 }
+
+const readOutputLater: RunningDeps["readOutput"] = async (reply, schema) => {
+  const { correction, readOutput } = await import("../runtimes/loop/output.ts");
+  const read = await readOutput(reply, schema);
+  return "output" in read ? read : { correction: correction(read.problem) };
+};
 
 const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
   const { shrinkImage } = await import("../runtimes/shrink-image.ts");

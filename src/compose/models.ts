@@ -4,9 +4,10 @@ import type { ModelSettings } from "../config/model-settings.ts";
 import { modelSettings } from "../config/model-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
+import type { Usage } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
-import { priceOf } from "../runtimes/models/prices.ts";
+import { costOf, priceOf } from "../runtimes/models/prices.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import { modelInfo } from "../transcript/model-table.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
@@ -35,9 +36,14 @@ export function createModels(sources: ModelSources): ModelPort {
     turnModel: (name) => turnModel(sources, name),
     summariser: (model, signal, told) => async (request) => {
       const { summariserOf } = await import("../runtimes/ai-sdk/summariser.ts");
-      return summariserOf(model, signal, told)(request);
+      return summariserOf(model, signal, (usage) => told(priced(usage, model)))(request);
     },
   };
+}
+
+/** As it is charged: without a price there is no cost, which is not the same as none. */
+function priced({ cost: _, ...tokens }: Usage, { price }: TurnModel): Usage {
+  return price === null ? tokens : { ...tokens, cost: costOf(tokens, price) };
 }
 
 function turnModel(sources: ModelSources, name: string): TurnModel {

@@ -12,6 +12,8 @@ import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
+import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
@@ -67,8 +69,18 @@ export interface SkeinOptions {
   readonly newId?: IdSource;
 }
 
-/** Everything of one process, wired together. */
-export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
+/** What lies behind a Skein, for tools of our own and for tests; not for users. */
+export interface SkeinInside {
+  readonly store: FilesStore | MemoryStore;
+  readonly runs: EmbeddedRuns;
+  readonly worker: Worker;
+}
+
+/** Everything of one process, wired together. `inside` is told of it before anything runs. */
+export async function openSkein(
+  options: SkeinOptions = {},
+  inside: (parts: SkeinInside) => void = () => undefined,
+): Promise<Skein> {
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { config, variable, configured } = await configOf(options);
@@ -106,6 +118,7 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
   const parts = { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher };
   const engine = createEngine({ ...parts, owner: ownerHere(newId()), clock, newId, leaseMs, report });
+  inside({ store, runs, worker: engine.worker });
   if (options.workers !== false) engine.start();
   const abort = async (runId: string) => {
     const state = await runs.abort(runId);

@@ -5,7 +5,6 @@ import { routeInbound } from "../channels/route-inbound.ts";
 import type { AcceptedInbound } from "../channels/webhook/inbound.ts";
 import { inboundKey } from "../channels/webhook/inbound.ts";
 import type { Content } from "../core/messages.ts";
-import { present } from "../core/present.ts";
 import type { QueueMode, RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
@@ -49,43 +48,4 @@ function contentOf({ text, images = [] }: InboundMessage): Content {
   if (images.length === 0) return text;
   const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
   return [...(text.trim() === "" ? [] : [{ type: "text" as const, text }]), ...shown];
-}
-
-/** What a channel did not take is told to the session that sent it, once. */
-export async function tellOfDeadLetter(
-  runs: RunStore,
-  {
-    outboxId,
-    session,
-    target,
-    lastError,
-  }: Parameters<typeof letterText>[0] & {
-    readonly outboxId: string;
-    readonly session: Parameters<RunStore["accept"]>[0]["session"];
-  },
-): Promise<void> {
-  await runs.accept({
-    session,
-    kind: "note",
-    isDelivery: true,
-    idempotencyKey: `dead:${outboxId}`,
-    message: {
-      role: "custom",
-      customType: "skein.dead_letter",
-      content: `${letterText({ target, lastError })} Its id is ${outboxId}.`,
-      display: true,
-      details: present({ outboxId, channel: target.channel, to: target.to }),
-    },
-  });
-}
-
-function letterText({
-  target,
-  lastError,
-}: {
-  readonly target: { readonly channel: string; readonly to?: string };
-  readonly lastError: string | null;
-}): string {
-  const to = target.to === undefined ? "" : ` to ${target.to}`;
-  return `[Skein] A message${to} on channel ${target.channel} was not delivered: ${lastError ?? "it was given up"}.`;
 }

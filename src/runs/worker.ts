@@ -54,6 +54,8 @@ export class Worker {
   readonly #resuming: Resuming[] = [];
   #state: "new" | "working" | "closing" = "new";
   #isLooking = false;
+  #looking: Promise<void> = Promise.resolve();
+  #sweeping: Promise<void> = Promise.resolve();
   #mustLookAgain = false;
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
@@ -74,7 +76,7 @@ export class Worker {
     const { leaseMs, pollMs = 250 } = this.#options;
     this.#beatTimer = setInterval(() => void this.#beat(), Math.max(1, Math.floor(leaseMs / 3))).unref();
     this.#pollTimer = setInterval(() => this.#poll(), pollMs).unref();
-    void this.#sweep();
+    this.#sweeping = this.#sweep();
   }
 
   /** There may be something to do. */
@@ -83,15 +85,16 @@ export class Worker {
     this.#mustLookAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;
-    queueMicrotask(() => void this.#look());
+    this.#looking = Promise.resolve().then(() => this.#look());
   }
 
   /** Resolves when a waiting run has a slot again; it goes before new claims. */
   resume(held: Held, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason);
       this.#resuming.push({ held, signal, resolve, reject });
       signal.addEventListener("abort", () => this.wake(), { once: true });
-      this.wake();
+      return this.wake();
     });
   }
 
@@ -102,6 +105,7 @@ export class Worker {
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     this.#resumeAll();
+    await Promise.all([this.#looking, this.#sweeping]);
     const ends = Promise.allSettled([...this.#active.values()].map(({ done }) => done));
     await Promise.race([ends, delayed(graceMs)]);
     clearInterval(this.#beatTimer);
@@ -128,8 +132,14 @@ export class Worker {
     while (this.#state === "working") {
       const claim = await runs.claim(owner);
       if (claim === null) return;
+      // The process began to close meanwhile: nobody may begin what would be cut off.
+      if (this.#isClosing) return runs.release({ runId: claim.run.runId, fence: claim.run.fence });
       this.#begin(claim);
     }
+  }
+
+  get #isClosing(): boolean {
+    return this.#state === "closing";
   }
 
   #begin(claim: Claim): void {
@@ -217,7 +227,9 @@ export class Worker {
     }
     if (this.#state !== "working") return;
     this.wake();
-    this.#sweepTimer = setTimeout(() => void this.#sweep(), next).unref();
+    this.#sweepTimer = setTimeout(() => {
+      this.#sweeping = this.#sweep();
+    }, next).unref();
   }
 }
 

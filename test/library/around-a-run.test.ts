@@ -156,10 +156,10 @@ describe("channels of a run", () => {
     await until("outbox.dead");
     const [letter] = await skein.outbox({ states: ["dead"] });
     expect(letter).toMatchObject({ state: "dead", target: { channel: "desk", to: "ann" } });
-    await until("entry.appended", ({ entry }) => JSON.stringify(entry).includes("skein.dead_letter"));
+    await until("entry.appended", ({ entry }) => JSON.stringify(entry).includes("skein.outbox"));
     const { sessionId } = letter?.session ?? { sessionId: "" };
     expect((await lines(sessionId, "desk:ann")).at(-1)).toMatch(
-      /^skein\.dead_letter: \[Skein\] A message to ann on channel desk/,
+      /^skein\.outbox: \[Skein\] A message to ann over desk/,
     );
     isDown = false;
     await expect(skein.settleOutbox(letter?.outboxId ?? "", "retry", "somebody")).rejects.toMatchObject({

@@ -150,7 +150,7 @@ describe("claiming", () => {
     again.gone.add("other");
     const recovered = await again.claim("me");
     expect(recovered).toMatchObject({ how: "recovered", run: { runId: lost.run.runId, lost: 1, fence: 3 } });
-    expect(again.told()).toEqual(["run.queued", "run.recovered"]);
+    expect(again.told()).toEqual(["run.queued", "run.started"]);
     expect(again.runs.isHeld(heldOf(lost))).toBe(false);
   });
 

@@ -100,9 +100,8 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     refreshQueue(books, uid);
     tookTurn(books, { slot, user, uid });
     const attempt = row.lost + 1;
-    if (howOf(row) === "recovered")
-      books.note("run.recovered", row.session, row.runId, { attempt, action: "" });
-    else books.note("run.started", row.session, row.runId, { attempt, model: row.options.model ?? null });
+    // Whoever goes on tells how, with `run.recovered`.
+    books.note("run.started", row.session, row.runId, { attempt, model: row.options.model ?? null });
     return true;
   });
 }

@@ -47,6 +47,7 @@ export class EmbeddedOutbox implements OutboxStore {
   async due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]> {
     const books = this.#books;
     const now = books.now();
+    this.#takeBackLost();
     const where = "state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?)";
     if (books.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, now, now) === undefined) return [];
     return books.change("unsynced", () => {
@@ -56,6 +57,18 @@ export class EmbeddedOutbox implements OutboxStore {
         books.run(sql, owner, now + leaseMs, outboxId);
       }
       return rows;
+    });
+  }
+
+  /** What a dead process was about to send is due at once: it may have gone out, and goes under the same key. */
+  #takeBackLost(): void {
+    const books = this.#books;
+    const held = "SELECT DISTINCT owner FROM outbox WHERE state = 'queued' AND owner IS NOT NULL";
+    const gone = books.all(held).filter(({ owner }) => books.options.isGone(String(owner)));
+    if (gone.length === 0) return;
+    books.change("unsynced", () => {
+      const sql = "UPDATE outbox SET owner = NULL, lease_until = NULL WHERE state = 'queued' AND owner = ?";
+      for (const { owner } of gone) books.run(sql, String(owner));
     });
   }
 

@@ -25,7 +25,7 @@ import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
 import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
-import { claimNext, requeue, takeBackLost } from "./claiming.ts";
+import { claimNext, reasonOf, requeue, takeBackLost } from "./claiming.ts";
 import { endRun } from "./ending.ts";
 import {
   enterWait,
@@ -160,6 +160,11 @@ export class EmbeddedRuns implements RunStore {
       const known = this.#books.row(held.runId);
       if (known !== null && known.fence === held.fence && known.endedAt !== null) return;
       const row = this.#books.held(held);
+      if (row.abortRequested && outcome.state === "ok") {
+        // Whoever was told that it is aborted does not see it end well, and nobody is told what it said.
+        endRun(this.#books, row, { ...outcome, state: "aborted", code: "aborted", ...reasonOf(row) });
+        return;
+      }
       // Before the end is told: who sleeps for this run is to find what it says.
       for (const each of deliver) acceptInput(this.#books, { ...each, isDelivery: true });
       for (const each of outbox) putOutbox(this.#books, each);

@@ -55,7 +55,7 @@ describe("the loop", () => {
     };
     Object.assign(it.turn, turn);
     const end = await it.run();
-    const step = ["check", "request", "llmInput", "llmOutput", "say assistant", "charge"];
+    const step = ["check", "request", "llmInput", "llmOutput", "charge", "say assistant"];
     expect(order).toEqual([
       ...step,
       "check",

@@ -75,8 +75,13 @@ class Loop {
       await turn.charge(usage);
       return null;
     }
+    // Counted before it is written: an answer that a crash loses was paid for, and one that is written is counted once.
+    const counted = await turn.charge(usage).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
     const { entry } = await turn.say(answer);
-    await turn.charge(usage);
+    if (counted !== null) throw counted.error;
     if (entry !== null) this.#lastEntryId = entry.id;
     const calls = callsIn(entry);
     if (entry === null || calls.length === 0) return this.#close(answer, entry);

@@ -1,3 +1,4 @@
+import type { Entry } from "../../core/entries.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
@@ -8,10 +9,11 @@ import { prependedEntry } from "../prepended-context.ts";
 import { promptImages } from "../prompt-images.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import type { RunWriter } from "./run-writer.ts";
+import { tailOf } from "./run-writer.ts";
 
 /** How what was accepted becomes conversation. Written under ids that were fixed before, so that a second time changes nothing. */
 
-type Deps = Pick<RunningDeps, "runs">;
+type Deps = Pick<RunningDeps, "runs" | "store">;
 
 export interface BringOptions {
   /** Whether the model sees images. */
@@ -22,13 +24,18 @@ export interface BringOptions {
 
 /** The input of a new or recovered run. `null`: a hook or the guard refused it. */
 export async function bringInput(
+  { store }: Pick<Deps, "store">,
   place: RunPlace,
   writer: RunWriter,
   run: Run,
   options: BringOptions,
 ): Promise<{ readonly refused: string | null; readonly wasThere: boolean }> {
   const context = prependedEntry(options.prepend);
-  if (context !== null) await writer.note(context, `${run.entryId}-context`);
+  // It stands before the input: where that is there already, it is too late for it, or it is there.
+  const isFirst =
+    context !== null &&
+    (await store.sessions.entry(place.scope, place.session.sessionId, run.entryId)) === null;
+  if (isFirst) await writer.note(context, `${run.entryId}-context`);
   const { refused, wasThere } = await saidBy(place, writer, run, options.seesImages);
   return { refused, wasThere: wasThere === true };
 }
@@ -52,7 +59,8 @@ export async function takeSteered(
 
 /** What a woken run slept for, as one user turn; where nothing has come, a note that names what is still open. */
 export async function bringArrivals(
-  { runs }: Deps,
+  { runs, store }: Deps,
+  place: RunPlace,
   writer: RunWriter,
   { run, arrivals, stillOpen }: Claim,
 ): Promise<void> {
@@ -60,6 +68,7 @@ export async function bringArrivals(
   const open = stillOpen.length === 0 ? null : stillOpenText(stillOpen);
   const [first, ...more] = arrivals;
   if (first === undefined) {
+    if (isWakeOf(runId, (await tailOf({ store }, place)).findLast(isSaid))) return;
     const content = open ?? "[Skein] You are awake again; nothing that you waited for is open any more.";
     await writer.note(
       { type: "custom_message", customType: "skein.wake", content, display: true },
@@ -69,7 +78,17 @@ export async function bringArrivals(
   }
   const message = more.length === 0 && open === null ? first.message : joined([first, ...more], open);
   await writer.say(message, first.entryId);
-  for (const each of arrivals) await runs.steered({ runId, fence }, each.runId);
+  // The one whose entry it is comes last: as long as it waits, the message is known to be there.
+  for (const each of arrivals.toReversed()) await runs.steered({ runId, fence }, each.runId);
+}
+
+function isSaid({ type }: Entry): boolean {
+  return type === "message" || type === "custom_message";
+}
+
+/** A note of this very wake that a lost owner wrote. */
+function isWakeOf(runId: string, last: Entry | undefined): boolean {
+  return last?.type === "custom_message" && last.id.startsWith(`${runId}-wake-`);
 }
 
 function stillOpenText(open: readonly string[]): string {

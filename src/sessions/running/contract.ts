@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Emit } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Usage } from "../../core/messages.ts";
+import type { MessageDraft } from "../../core/seal.ts";
 import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
 import type { Runtime, Tool, TurnModel } from "../../runtimes/contract.ts";
@@ -32,6 +33,11 @@ export interface RunningDeps {
   tools(agent: AgentProfile, session: SessionRecord, run: Run): Promise<readonly Tool[]>;
   /** What goes to a channel when a run has ended well. */
   outgoing(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[];
+  /** An answer as a JSON Schema asked for it, or what the model is told of it. */
+  readOutput(
+    reply: string,
+    schema: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly output: unknown } | { readonly correction: MessageDraft }>;
   /** Resolves when an approval is answered, or its time is over. */
   untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void>;
   report(error: unknown): void;

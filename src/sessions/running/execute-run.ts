@@ -59,12 +59,13 @@ class Ending {
     await this.#end({ state, ...why, entryId: run.entryId });
   }
 
-  async closeTurn(writer: RunWriter, signal: AbortSignal): Promise<void> {
+  async closeTurn(writer: RunWriter, signal: AbortSignal, isAwake = false): Promise<void> {
     this.#writer = writer;
     const { store, report } = this.#deps;
     const { scope, session } = this.#place;
     const agent = this.#deps.agent(scope.agentId);
-    const work = () => runTurn(this.#deps, { ...this.#place, agent, claim: this.#claim, writer, signal });
+    const turn = { ...this.#place, agent, claim: this.#claim, writer, signal, isAwake };
+    const work = () => runTurn(this.#deps, turn);
     let ended: TurnEnd | Outcome | undefined;
     try {
       await withState(store.state, scope, session.sessionId, agent?.state() ?? [], async () => {
@@ -90,7 +91,7 @@ class Ending {
     const { settings, clock, runs } = this.#deps;
     const wakeAt = clock.now() + settings.yieldTimeoutMs;
     const slept = await runs.sleep(this.#held, { ...ended.sleep, wakeAt });
-    if (slept === "nothing_to_wait_for") await this.closeTurn(writer, signal);
+    if (slept === "nothing_to_wait_for") await this.closeTurn(writer, signal, true);
   }
 
   async closeFailed(error: unknown): Promise<void> {

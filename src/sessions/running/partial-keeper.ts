@@ -1,4 +1,5 @@
 import type { Held } from "../../runs/contract.ts";
+import { isFenced } from "../../runs/worker.ts";
 import type { TurnEvent } from "../../runtimes/contract.ts";
 import type { RunningDeps } from "./contract.ts";
 
@@ -29,6 +30,13 @@ export class PartialKeeper {
     this.#keptAt = now;
     this.#isKept = true;
     this.#deps.runs.keepPartial(this.#held, this.#text.join("")).catch(this.#deps.report);
+  }
+
+  /** What was streamed is left to whoever goes on. */
+  async leave(): Promise<void> {
+    await this.#deps.runs.keepPartial(this.#held, this.#text.join("")).catch((error: unknown) => {
+      if (!isFenced(error)) throw error;
+    });
   }
 
   /** What was streamed is written now. */

@@ -15,6 +15,8 @@ export interface TurnToRun extends RunPlace {
   readonly claim: Claim;
   readonly writer: RunWriter;
   readonly signal: AbortSignal;
+  /** It wanted to sleep, and there was nothing to wait for. */
+  readonly isAwake?: boolean;
 }
 
 /** The turn of a claimed run, from wherever the session stands. */
@@ -60,21 +62,17 @@ async function bring(
   const { run, how } = claim;
   const { runId, fence } = run;
   const seesImages = model.policy.images !== null;
-  const { refused } = await bringInput(place, writer, run, {
-    seesImages,
-    prepend: how === "new" ? prepend : null,
-  });
-  if (refused !== null) return refused;
-  // Lost before it is marked as written, a woken run comes with the same arrivals again.
-  if (how === "woken") await bringArrivals(deps, writer, claim);
-  await deps.runs.written({ runId, fence });
-  return null;
+  const { refused } = await bringInput(deps, place, writer, run, { seesImages, prepend });
+  // What it woke for comes first: until that is written, whoever takes it up wakes again.
+  if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
+  if (refused === null) await deps.runs.written({ runId, fence });
+  return refused;
 }
 
 /** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */
 async function recovered(
   deps: RunningDeps,
-  { claim, writer, scope, session, ctx }: TurnToRun,
+  { claim, writer, scope, session, ctx, isAwake = false }: TurnToRun,
 ): Promise<TurnEnd | Outcome | null> {
   if (claim.how === "woken") return null;
   const { run } = claim;
@@ -87,7 +85,7 @@ async function recovered(
   }
   await takeSteeredBefore(deps, place, run);
   const tail = await tailOf(deps, place);
-  const action = recoveryOf(tail, { wasWoken: false, mostAttempts: deps.settings.maxRetries + 1 });
+  const action = recoveryOf(tail, { wasWoken: isAwake, mostAttempts: deps.settings.maxRetries + 1 });
   // One that was only given back had not begun.
   const isTaken = run.lost > 0 || action !== "run_turn";
   if (isTaken)
@@ -98,7 +96,7 @@ async function recovered(
       sessionKey: session.key,
       sessionId: session.sessionId,
       runId: run.runId,
-      attempt: run.lost,
+      attempt: run.lost + 1,
       action,
     });
   switch (action) {
@@ -110,7 +108,7 @@ async function recovered(
     case "sleep":
       return { kind: "yielded", entryId: tail.at(-1)?.id ?? "", sleep: {} };
     case "close":
-      return { kind: "answered", ...lastAnswer(tail) };
+      return closed(deps, writer, run, lastAnswer(tail));
     case "close_error":
       return {
         state: "error",
@@ -126,6 +124,21 @@ async function recovered(
         entryId: lastAnswer(tail).entryId,
       };
   }
+}
+
+/** An answer that was to fit a schema is read again; where it does not fit, the model is told so. */
+async function closed(
+  { readOutput }: RunningDeps,
+  writer: RunWriter,
+  { options }: Run,
+  { reply, entryId }: { readonly reply: string; readonly entryId: string },
+): Promise<TurnEnd | null> {
+  const end = { kind: "answered", reply, entryId } as const;
+  if (options.outputSchema === undefined) return end;
+  const read = await readOutput(reply, options.outputSchema);
+  if ("output" in read) return { ...end, output: read.output };
+  await writer.say(read.correction);
+  return null;
 }
 
 /** Input whose entry stands in the session already was steered in by the lost owner. */

@@ -1,5 +1,7 @@
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
+import type { MessageDraft } from "../../core/seal.ts";
 import type { Run, RunUsage } from "../../runs/contract.ts";
+import { RunStopped } from "../../runs/worker.ts";
 import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { pendingCalls } from "../guard/pending-calls.ts";
 import { takeSteered } from "./bring-input.ts";
@@ -69,6 +71,10 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     open: await openCallsOf(deps, place),
     request: () => requests.next(),
     say: async (message) => {
+      if (isLeftBehind(message, signal)) {
+        await partial.leave();
+        return { entry: null, refused: null };
+      }
       const { entries, refused } = await writer.say(message);
       await partial.settle();
       return { entry: entries.at(-1) ?? null, refused };
@@ -85,6 +91,12 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
     emit,
   };
+}
+
+/** Who goes on asks the model anew: half an answer that is not the end of the run is not said, but kept for people. */
+function isLeftBehind(message: MessageDraft, { reason }: AbortSignal): boolean {
+  const isCut = message.role === "assistant" && message.stopReason === "aborted";
+  return isCut && reason instanceof RunStopped && (reason.why === "closing" || reason.why === "lost");
 }
 
 const eventTypes = {

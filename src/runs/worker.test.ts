@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { systemClock } from "../core/clock.ts";
+import type { Claim, RunStore } from "./contract.ts";
+import { RunStopped, Worker } from "./worker.ts";
+
+const claim = { run: { runId: "r1", fence: 3, deadline: null } } as unknown as Claim;
+
+function workerOver(runs: Partial<RunStore>, execute: (claim: Claim, signal: AbortSignal) => Promise<void>) {
+  const reports: unknown[] = [];
+  const some: Partial<RunStore> = {
+    sweep: async () => ({ nextAt: null }),
+    claim: async () => null,
+    changedByOthers: () => false,
+    get: async () => null,
+    ...runs,
+  };
+  const report = (error: unknown) => void reports.push(error);
+  const options = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs: 1000, execute, report };
+  return { worker: new Worker(options), reports };
+}
+
+test("[KIL10] what is claimed while it closes goes back, and is not begun", async () => {
+  const asked = Promise.withResolvers<void>();
+  const given = Promise.withResolvers<Claim | null>();
+  const done: string[] = [];
+  const runs: Partial<RunStore> = {
+    claim: () => {
+      asked.resolve();
+      return given.promise;
+    },
+    release: async ({ runId, fence }) => void done.push(`released ${runId} ${fence}`),
+  };
+  const { worker, reports } = workerOver(runs, async () => void done.push("begun"));
+  worker.start();
+  await asked.promise;
+  const closing = worker.close();
+  given.resolve(claim);
+  await closing;
+  expect(done).toEqual(["released r1 3"]);
+  expect(reports).toEqual([]);
+});
+
+test("[KIL10] a sweep under way is over when it is closed", async () => {
+  const sweeping = Promise.withResolvers<{ nextAt: null }>();
+  let isClosed = false;
+  const { worker } = workerOver({ sweep: () => sweeping.promise }, async () => undefined);
+  worker.start();
+  const closing = worker.close().then(() => {
+    isClosed = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isClosed).toBe(false);
+  sweeping.resolve({ nextAt: null });
+  await closing;
+});
+
+test("[KIL10] who asks for a slot when it is stopped already gets none, at once", async () => {
+  const { worker } = workerOver({}, async () => undefined);
+  worker.start();
+  await worker.close();
+  const stopped = AbortSignal.abort(new RunStopped("closing"));
+  await expect(worker.resume({ runId: "r1", fence: 1 }, stopped)).rejects.toThrow(RunStopped);
+});

@@ -1,0 +1,190 @@
+import { describe, expect, test } from "vitest";
+import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { HookRegistry } from "../../../src/sessions/hooks.ts";
+import { RunError } from "../../../src/sessions/skein/run-error.ts";
+import type { RunSkein } from "../../support/run-skein.ts";
+import { brief, gateOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+
+const where = { sessionId: "s" };
+
+/** A run is taken back, and the next one answers at once. */
+async function expectAborted(
+  open: RunSkein,
+  turn: { readonly runId: string; readonly result: Promise<unknown> },
+) {
+  const error = await turn.result.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(RunError);
+  expect(error).toMatchObject({ code: "aborted", state: "aborted" });
+  expect((await open.skein.run(turn.runId))?.state).toBe("aborted");
+  const { reply } = await open.skein.session(where).send("And now?").result;
+  expect(reply).toBe("Here.");
+  expect(pairingProblems(await messagesOf(open.skein, "s"))).toEqual([]);
+  expect(open.reports).toEqual([]);
+  await open.skein.close();
+}
+
+describe("abort", () => {
+  test("[KIL3] of a queued run: it never begins", async () => {
+    const gate = gateOf();
+    const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
+    const script = [{ calls: [{ name: "hold" }] }, { text: "Done." }, { text: "Here." }];
+    const open = await openRuns({ script, tools: [hold] });
+    const first = open.skein.session(where).send("Hold");
+    await gate.reached;
+    const second = open.skein.session(where).send("Wait", { queueMode: "followup" });
+    await second.abort();
+    gate.pass();
+    expect((await first.result).reply).toBe("Done.");
+    await expectAborted(open, second);
+  });
+
+  test("[KIL3] while the model speaks: its words are kept", async () => {
+    const open = await openRuns({ script: [{ text: "Once upon a time", stall: true }, { text: "Here." }] });
+    const turn = open.skein.session(where).send("A story");
+    for await (const event of turn) if (event.type === "text" && event.delta.includes("time")) break;
+    await turn.abort();
+    await turn.result.catch(() => undefined);
+    const [, answer] = await messagesOf(open.skein, "s");
+    expect(answer).toMatchObject({
+      role: "assistant",
+      stopReason: "aborted",
+      content: [{ text: "Once upon a time" }],
+    });
+    await expectAborted(open, turn);
+  });
+
+  test("[KIL3] in a tool: its call gets a result that says so", async () => {
+    const gate = gateOf();
+    const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
+    const open = await openRuns({
+      script: [{ calls: [{ name: "hold" }] }, { text: "Here." }],
+      tools: [hold],
+    });
+    const turn = open.skein.session(where).send("Hold");
+    await gate.reached;
+    await turn.abort();
+    await expectAborted(open, turn);
+    gate.pass();
+  });
+
+  test("[KIL3] while it waits for a person", async () => {
+    const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
+    const open = await openRuns({ script: [{ calls: [{ name: "ask" }] }, { text: "Here." }], tools: [ask] });
+    const turn = open.skein.session(where).send("Ask");
+    for await (const event of turn) if (event.type === "approval") break;
+    await turn.abort();
+    await turn.result.catch(() => undefined);
+    expect(await open.skein.approvals()).toEqual([]);
+    await expectAborted(open, turn);
+  });
+
+  test("[KIL3] at the last moment: no run ends well behind it, and nobody is told", async () => {
+    const hooks = new HookRegistry();
+    const told: string[] = [];
+    const channel = {
+      id: "c",
+      deliver: async ({ text }: { readonly text: string }) => ({ told: told.push(text) }),
+    };
+    const script = [{ text: "Too late." }, { text: "Here." }];
+    const open = await openRuns({ script, hooks, channels: [channel] });
+    const turn = open.skein.session(where).send("Say it", { deliverTo: { channel: "c" } });
+    let isFirst = true;
+    hooks.on("llm_output", async () => {
+      if (isFirst) await open.inside.runs.abort(turn.runId);
+      isFirst = false;
+    });
+    await turn.result.catch(() => undefined);
+    expect(await open.skein.outbox()).toEqual([]);
+    await expectAborted(open, turn);
+    expect(told).toEqual([]);
+  });
+
+  test("[KIL3] while it sleeps", async () => {
+    const gate = gateOf();
+    const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
+    const script = (request: { readonly prompt: unknown }) =>
+      JSON.stringify(request.prompt).includes("Hold") ? { calls: [{ name: "hold" }] } : { text: "Here." };
+    const open = await openRuns({ script, tools: [hold] });
+    const other = open.skein.session({ sessionId: "other" }).send("Hold");
+    await gate.reached;
+    const { runs, store } = open.inside;
+    const session = await store.sessions.create(
+      { agentId: "main" },
+      { key: "agent:main:session:s", sessionId: "s", cwd: "/" },
+    );
+    const { uid, userId, agentId, key, sessionId } = session;
+    const slept = await asleep(open, { uid, userId, agentId, key, sessionId }, other.runId);
+    expect((await runs.get(slept))?.state).toBe("sleeping");
+    await open.skein.abort(slept);
+    gate.pass();
+    const result = Promise.reject(
+      new RunError({ runId: slept, usage: {} }, { state: "aborted", code: "aborted" }),
+    );
+    await expectAborted(open, { runId: slept, result });
+  });
+});
+
+/** A run that has yielded until another one ends. */
+async function asleep(
+  { inside }: RunSkein,
+  session: Parameters<RunSkein["inside"]["runs"]["accept"]>[0]["session"],
+  until: string,
+): Promise<string> {
+  const { runs } = inside;
+  // Accepted and claimed by hand, under the nose of the worker.
+  const accepted = runs.accept({ session, kind: "user", message: { role: "user", content: "Sleep" } });
+  const { run } = await accepted;
+  const claim = await runs.claim("by hand");
+  if (claim?.run.runId !== run.runId) throw new Error("the worker was quicker");
+  await runs.sleep(
+    { runId: run.runId, fence: claim.run.fence },
+    { waitFor: [until], wakeAt: Date.now() + 60_000 },
+  );
+  return run.runId;
+}
+
+describe("input during a turn", () => {
+  test.each(["steer", "followup", "interrupt"] as const)(
+    "[KIL4] %s, at every moment of a turn: calls and results stay together, and everything is answered",
+    async (queueMode) => {
+      for (let moment = 0; moment < 12; moment++) {
+        let tick = 0;
+        const late: Promise<unknown>[] = [];
+        const at = async (here: number) => {
+          if (here !== moment || late.length > 0) return;
+          late.push(open.skein.session(where).send("And this", { queueMode }).result);
+          await new Promise((resolve) => setImmediate(resolve));
+        };
+        const work = defineTool({
+          name: "work",
+          description: "Works.",
+          execute: async () => {
+            await at(tick++);
+            await new Promise((resolve) => setImmediate(resolve));
+            await at(tick++);
+            return "worked";
+          },
+        });
+        const open = await openRuns({ script: decide, tools: [work] });
+        const first = open.skein.session(where).send("Work").result;
+        await first.catch((error: unknown) => expect(queueMode, String(error)).toBe("interrupt"));
+        if (late.length === 0) late.push(open.skein.session(where).send("And this", { queueMode }).result);
+        await Promise.all(late);
+        const messages = await messagesOf(open.skein, "s");
+        expect(pairingProblems(messages), messages.map(brief).join("\n")).toEqual([]);
+        const said = messages.map(brief);
+        expect(said.filter((text) => text === "user: And this")).toHaveLength(1);
+        expect(said.lastIndexOf("assistant: All done.")).toBeGreaterThan(said.indexOf("user: And this"));
+        expect(open.reports).toEqual([]);
+        await open.skein.close();
+      }
+    },
+  );
+});
+
+/** Two calls, then two more, then the end. */
+function decide({ prompt }: { readonly prompt: readonly { readonly role: string }[] }) {
+  const answers = prompt.filter(({ role }) => role === "assistant").length;
+  if (answers % 3 < 2) return { calls: [{ name: "work" }, { name: "work" }] };
+  return { text: "All done." };
+}

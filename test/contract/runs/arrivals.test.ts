@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import type { RunSession } from "../../../src/runs/contract.ts";
+import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import type { RunSkein } from "../../support/run-skein.ts";
+import { brief, entriesOf, gateOf, messagesOf, openRuns } from "../../support/run-skein.ts";
+
+const base = mkdtempSync(join(tmpdir(), "skein-arrivals-"));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+const leaseMs = 200;
+
+async function sessionOf({ inside }: RunSkein, name: string): Promise<RunSession> {
+  const init = { key: `agent:main:session:${name}`, sessionId: name, cwd: "/" };
+  const { uid, userId, agentId, key, sessionId } = await inside.store.sessions.create(
+    { agentId: "main" },
+    init,
+  );
+  return { uid, userId, agentId, key, sessionId };
+}
+
+const said = (content: string) => ({ role: "user", content }) as const;
+
+/** A run that sleeps for two others; `wakeAt` in the past wakes it at once. */
+async function sleeper(dir: string, wakeAt: number) {
+  const open = await openRuns({ dir, workers: false });
+  const { runs, store } = open.inside;
+  const session = await sessionOf(open, "s");
+  const others = await Promise.all(
+    ["a", "b"].map(async (name) => {
+      const { run } = await runs.accept({
+        session: await sessionOf(open, name),
+        kind: "user",
+        message: said(name),
+      });
+      return run.runId;
+    }),
+  );
+  for (const _ of others) await runs.claim("somebody");
+  const { run } = await runs.accept({ session, kind: "user", message: said("Sleep") });
+  const claim = await runs.claim("somebody");
+  expect(claim?.run.runId).toBe(run.runId);
+  const draft = { type: "message", message: said("Sleep") } as const;
+  await store.sessions.append({ agentId: "main" }, "s", [{ draft, id: run.entryId }]);
+  const held = { runId: run.runId, fence: claim?.run.fence ?? 0 };
+  expect(await runs.sleep(held, { waitFor: others, wakeAt })).toBe("sleeping");
+  return { open, session, runId: run.runId, others };
+}
+
+/** Goes as far as its n-th mark, and is never heard of again. */
+function silentAfter({ inside }: RunSkein, method: "steered" | "written", calls: number): Promise<void> {
+  const reached = Promise.withResolvers<void>();
+  const { runs } = inside;
+  const act = runs[method].bind(runs) as (...args: unknown[]) => Promise<void>;
+  let done = 0;
+  const stopping = async (...args: unknown[]): Promise<void> => {
+    if (done === calls) {
+      Object.assign(runs, { renew: async () => [], end: () => new Promise(() => undefined) });
+      reached.resolve();
+      return new Promise(() => undefined);
+    }
+    done += 1;
+    return act(...args);
+  };
+  Object.assign(runs, { [method]: stopping });
+  return reached.promise;
+}
+
+async function untilEnded({ skein }: RunSkein, runId: string): Promise<void> {
+  while ((await skein.run(runId))?.outcome === null)
+    await new Promise((resolve) => void setTimeout(resolve, 10));
+}
+
+describe("a woken run that loses its owner while it takes in what it woke for", () => {
+  test.each([0, 1])("[KIL5] behind %i of two arrivals: each is there once", async (calls) => {
+    const dir = mkdtempSync(join(base, "two-"));
+    const { open, session, runId, others } = await sleeper(dir, Date.now() + 60_000);
+    for (const [index, arrivalOf] of others.entries()) {
+      const message = said(`News ${index}`);
+      await open.inside.runs.accept({ session, kind: "announce", message, arrivalOf, isDelivery: true });
+    }
+    await open.skein.close();
+    const lost = await openRuns({ dir, leaseMs, workers: false });
+    const gone = silentAfter(lost, "steered", calls);
+    lost.inside.worker.start();
+    await gone;
+    const next = await openRuns({ dir, leaseMs, script: [{ text: "I heard." }] });
+    await untilEnded(next, runId);
+    const all = (await messagesOf(next.skein, "s")).map(brief).join("\n");
+    expect(all.match(/News 0/g)).toHaveLength(1);
+    expect(all.match(/News 1/g)).toHaveLength(1);
+    expect(all).toMatch(/I heard\.$/);
+    await next.skein.close();
+  });
+
+  test("[KIL5] behind the note of its time: it is there once", async () => {
+    const dir = mkdtempSync(join(base, "time-"));
+    const { open, runId } = await sleeper(dir, Date.now() - 1);
+    await open.skein.close();
+    const lost = await openRuns({ dir, leaseMs, workers: false });
+    const gone = silentAfter(lost, "written", 0);
+    lost.inside.worker.start();
+    await gone;
+    const next = await openRuns({ dir, leaseMs, script: () => ({ text: "It is late." }) });
+    await untilEnded(next, runId);
+    const notes = (await entriesOf(next.skein, "s")).filter(({ type }) => type === "custom_message");
+    expect(notes).toHaveLength(1);
+    expect((await next.skein.run(runId))?.outcome?.reply).toBe("It is late.");
+    await next.skein.close();
+  });
+});
+
+describe("input that was steered in by an owner that is lost", () => {
+  test.each([0, 1])("[KIL5] behind %i of two: each is there once, and shares the outcome", async (calls) => {
+    const dir = mkdtempSync(join(base, "steer-"));
+    const gate = gateOf();
+    const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
+    const lost = await openRuns({ dir, leaseMs, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
+    const gone = silentAfter(lost, "steered", calls);
+    const first = lost.skein.session({ sessionId: "s" }).send("Work");
+    await gate.reached;
+    const late = ["One more", "And more"].map((text, index) =>
+      lost.skein
+        .session({ sessionId: "s" })
+        .send(text, { queueMode: "steer", idempotencyKey: `late-${index}` }),
+    );
+    for (const { runId } of late)
+      while ((await lost.skein.run(runId)) === null) await new Promise(setImmediate);
+    gate.pass();
+    await gone;
+    const next = await openRuns({ dir, leaseMs, tools: [hold], script: () => ({ text: "All of it." }) });
+    for (const { runId } of [first, ...late]) await untilEnded(next, runId);
+    const told = (await messagesOf(next.skein, "s")).map(brief);
+    expect(told.filter((text) => text.startsWith("user: "))).toEqual([
+      "user: Work",
+      "user: One more",
+      "user: And more",
+    ]);
+    expect(told.at(-1)).toBe("assistant: All of it.");
+    for (const { runId } of late)
+      expect(await next.skein.run(runId)).toMatchObject({ outcome: { state: "ok", reply: "All of it." } });
+    await next.skein.close();
+  });
+});

@@ -1,0 +1,150 @@
+import Type from "typebox";
+import { describe, expect, test } from "vitest";
+import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { HookRegistry } from "../../../src/sessions/hooks.ts";
+import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
+import type { RunSkeinOptions } from "../../support/run-skein.ts";
+import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+
+const where = { sessionId: "s" };
+
+/** A turn that cannot go well; then one that does. */
+async function sent(options: RunSkeinOptions, send: SendOptions = {}) {
+  const open = await openRuns(options);
+  const error = await open.skein
+    .session(where)
+    .send("Please", send)
+    .result.then(
+      () => null,
+      (thrown: unknown) => thrown as { code: string; message: string },
+    );
+  const said = (await messagesOf(open.skein, "s")).map(brief);
+  expect(said[0]).toBe("user: Please");
+  return { open, error, said };
+}
+
+async function expectUsable(open: Awaited<ReturnType<typeof openRuns>>): Promise<void> {
+  const { reply } = await open.skein.session(where).send("Still there?").result;
+  expect(reply).toBe("Here.");
+  const messages = await messagesOf(open.skein, "s");
+  expect(pairingProblems(messages)).toEqual([]);
+  expect(messages.filter((message) => brief(message) === "user: Please")).toHaveLength(1);
+  await open.skein.close();
+}
+
+const called = (name: string, args: Record<string, string> = {}) => [
+  { calls: [{ name, arguments: args }] },
+  { text: "So it went." },
+  { text: "Here." },
+];
+
+describe("what cannot go well", () => {
+  test("[KIL6] a model of a form that is none, one that nobody knows, and a missing key", async () => {
+    const none = await sent({ script: [{ text: "Here." }] }, { model: "no-model" });
+    expect(none.error?.message).toMatch(/no-model/);
+    await expectUsable(none.open);
+    const keyless = await sent({ script: [{ text: "Here." }] }, { model: "anthropic/claude-sonnet-4-5" });
+    expect(keyless.error?.message).toMatch(/key/i);
+    await expectUsable(keyless.open);
+    const unknown = await sent({ script: [{ text: "Here." }] }, { model: "nobody/knows" });
+    expect(unknown.error?.message).toMatch(/nobody/);
+    await expectUsable(unknown.open);
+  });
+
+  test("[KIL6] an agent that is not configured", async () => {
+    const open = await openRuns({ script: [{ text: "Here." }] });
+    const other = open.skein.session({ agentId: "stranger", sessionId: "t" });
+    const error = await other.send("Please").result.catch((thrown: unknown) => thrown);
+    expect(String(error)).toMatch(/stranger/);
+    const page = await open.skein.store.sessions.page({ agentId: "stranger" }, "t", {
+      along: "branch",
+      limit: 9,
+    });
+    expect(JSON.stringify(page?.entries)).toContain("Please");
+    await open.skein.session(where).send("Please").result;
+    await open.skein.close();
+  });
+
+  test("[KIL6] a tool that throws, arguments that do not fit, and a tool that is not there", async () => {
+    const tools = [
+      defineTool({
+        name: "fails",
+        description: "Fails.",
+        parameters: Type.Object({ n: Type.Number() }),
+        execute: () => {
+          throw new Error("the pump is broken");
+        },
+      }),
+    ];
+    const misfit = await sent({ script: called("fails", { n: "seven" }), tools });
+    expect(misfit.error).toBeNull();
+    expect(misfit.said[2]).toMatch(/do not fit.*n/s);
+    await expectUsable(misfit.open);
+    const missing = await sent({ script: called("absent"), tools });
+    expect(missing.said[2]).toMatch(/no tool "absent".*fails/s);
+    await expectUsable(missing.open);
+    const script = [
+      { calls: [{ name: "fails", arguments: { n: 7 } }] },
+      { text: "So it went." },
+      { text: "Here." },
+    ];
+    const thrown = await sent({ script, tools });
+    expect(thrown.said[2]).toMatch(/the pump is broken/);
+    await expectUsable(thrown.open);
+  });
+
+  test("[KIL6] a tool that returns 100 MB: the result is cut, and the whole is kept", async () => {
+    const tools = [
+      defineTool({ name: "flood", description: "Floods.", execute: () => "x".repeat(100_000_000) }),
+    ];
+    const { open, error, said } = await sent({ script: called("flood"), tools });
+    expect(error).toBeNull();
+    expect(said[2]?.length).toBeLessThan(500_000);
+    expect(said[2]).toMatch(/kept as blob/);
+    await expectUsable(open);
+  });
+
+  test("[KIL6] a tool that never returns: the run ends at its time", async () => {
+    const tools = [
+      defineTool({ name: "never", description: "Never.", execute: () => new Promise(() => undefined) }),
+    ];
+    const script = [{ calls: [{ name: "never" }] }, { text: "Here." }];
+    const { open, error } = await sent({ script, tools }, { runTimeoutSeconds: 1 });
+    expect(error).toMatchObject({ code: "timeout", state: "timeout" });
+    await expectUsable(open);
+  });
+
+  test("[KIL6] a hook that throws is told of, and does not cost the turn", async () => {
+    const told: unknown[] = [];
+    for (const name of [
+      "session_start",
+      "before_agent_start",
+      "before_tool_call",
+      "llm_output",
+      "agent_end",
+    ] as const) {
+      const hooks = new HookRegistry((hook, error) => told.push([hook, String(error)]));
+      hooks.on(name, () => {
+        throw new Error(`no ${name}`);
+      });
+      const tools = [defineTool({ name: "works", description: "Works.", execute: () => "worked" })];
+      const { open, said } = await sent({ script: called("works"), tools, hooks });
+      expect(said[0]).toBe("user: Please");
+      expect(told.pop()).toEqual([name, `Error: no ${name}`]);
+      await expectUsable(open);
+    }
+  });
+
+  test("[KIL7] two calls of one message that both wait for a person", async () => {
+    const ask = defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" });
+    const script = [{ calls: [{ name: "ask" }, { name: "ask" }] }, { text: "Both." }];
+    const open = await openRuns({ script, tools: [ask] });
+    open.skein.subscribe((event) => {
+      if (event.type === "approval.requested") void open.skein.resolveApproval(event.approvalId, "approved");
+    });
+    expect((await open.skein.session(where).send("Ask twice").result).reply).toBe("Both.");
+    const said = (await messagesOf(open.skein, "s")).map(brief);
+    expect(said.slice(2, 4)).toEqual(["toolResult: done", "toolResult: done"]);
+    await open.skein.close();
+  });
+});

@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import { deliveryError } from "../../../src/channels/delivery-error.ts";
+import { deliverToSession } from "../../../src/sessions/skein/deliver-to-session.ts";
+import type { RunSkein } from "../../support/run-skein.ts";
+import { messagesOf, openRuns } from "../../support/run-skein.ts";
+
+const where = { sessionId: "s" };
+
+async function noteOf({ skein }: RunSkein): Promise<string> {
+  for (;;) {
+    const note = (await messagesOf(skein, "s")).find(({ role }) => role === "custom");
+    if (note !== undefined) return JSON.stringify(note);
+    await new Promise((resolve) => void setTimeout(resolve, 5));
+  }
+}
+
+describe("dead letters", () => {
+  test("[KIL11] what a channel will never take is told to its session, and no model is asked", async () => {
+    const refusal = deliveryError("c", "it answered 410", { permanent: true });
+    const channel = { id: "c", deliver: () => Promise.reject(refusal) };
+    const open = await openRuns({ script: [{ text: "For you." }, { text: "Here." }], channels: [channel] });
+    await open.skein.session(where).send("Tell them", { deliverTo: { channel: "c", to: "people" } }).result;
+    expect(await noteOf(open)).toMatch(/people over c was not delivered.*410.*For you\./);
+    expect(await open.skein.outbox({ states: ["dead"] })).toHaveLength(1);
+    expect((await open.skein.session(where).send("And now?").result).reply).toBe("Here.");
+    expect(open.reports).toEqual([]);
+    await open.skein.close();
+  });
+
+  test("[KIL11] what was for a session that is gone, too", async () => {
+    const open = await openRuns({ script: [{ text: "Yes." }] });
+    const { runId, sessionKey } = await open.skein.session(where).send("Hello").result;
+    const { store, runs } = open.inside;
+    const session = (await runs.get(runId))?.session;
+    if (session === undefined) throw new Error("there is no such run");
+    const { delivered } = await deliverToSession(
+      { store, runs, outbox: runs.outbox },
+      {
+        id: "d1",
+        from: session,
+        runId,
+        to: "agent:main:session:nobody",
+        kind: "send",
+        text: "Are you there?",
+        root: { rootId: runId, hops: 1 },
+      },
+    );
+    expect(delivered).toBe(false);
+    expect(sessionKey).toBe(session.key);
+    expect(await noteOf(open)).toMatch(/agent:main:session:nobody.*is gone.*Are you there\?/);
+    await open.skein.close();
+  });
+});

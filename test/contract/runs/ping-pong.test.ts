@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { scriptedModel } from "../../../src/runtimes/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
+import type { ToolContext } from "../../../src/runtimes/tools/define-tool.ts";
+import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import { deliverToSession, deliveryId } from "../../../src/sessions/skein/deliver-to-session.ts";
+import type { RunSkein } from "../../support/run-skein.ts";
+import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "skein-pong-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const config = join(folder, "skein.yaml");
+const prices = "models: { model: { price: { input: 1, output: 2 } } }";
+writeFileSync(
+  config,
+  `logging: { level: error }\nmodels: { providers: { test: { baseUrl: "http://127.0.0.1:9/v1", ${prices} } } }\n`,
+);
+
+/** Says it on to the other session, whatever comes of it. */
+async function pass({ inside }: RunSkein, kind: "send" | "ping_pong", context: ToolContext): Promise<string> {
+  const { sessionId, sessionKey, runId, toolCallId, userId, agentId } = context;
+  const { store, runs } = inside;
+  const session = await store.sessions.get({ agentId }, sessionId);
+  const run = await runs.get(runId);
+  if (session === null || run === null) throw new Error("there is no such run");
+  const { rootId, hops } = run.root;
+  await deliverToSession(
+    { store, runs, outbox: runs.outbox },
+    {
+      id: deliveryId(sessionId, runId, toolCallId),
+      from: { uid: session.uid, userId, agentId, key: sessionKey, sessionId },
+      runId,
+      to: `agent:main:session:${sessionId === "ping" ? "pong" : "ping"}`,
+      kind,
+      text: "Your turn.",
+      root: { rootId, hops: kind === "send" ? hops + 1 : hops },
+      tool: "pass",
+      isBetweenStrangers: true,
+    },
+  );
+  return "passed on";
+}
+
+describe("two sessions that would answer each other for ever", () => {
+  test.each([
+    ["send", /hops is 9, and 8 is allowed|pingPong is \d+, and \d+ is allowed/],
+    ["ping_pong", /pingPong is \d+, and \d+ is allowed/],
+  ] as const)("[KIL9] %s: stop at the limit, and the cost is known", async (kind, refusal) => {
+    const model = scriptedModel(({ prompt }) =>
+      prompt.at(-1)?.role === "tool" ? { text: "Passed." } : { calls: [{ name: "pass" }] },
+    );
+    const tool = defineTool({
+      name: "pass",
+      description: "Passes on.",
+      replay: "safe",
+      execute: (_, context) => pass(open, kind, context),
+    });
+    const open: RunSkein = await openRuns({
+      config,
+      models: { "test/model": model },
+      agents: [defineAgent({ id: "main", model: "test/model", tools: [tool] })],
+    });
+    const { skein } = open;
+    const { store } = open.inside;
+    await store.sessions.create(
+      { agentId: "main" },
+      { key: "agent:main:session:pong", sessionId: "pong", cwd: "/" },
+    );
+    const first = skein.session({ sessionId: "ping" }).send("Begin");
+    await first.result;
+    while ((await skein.runs({ states: ["queued", "running", "waiting"] })).length > 0)
+      await new Promise((resolve) => void setTimeout(resolve, 5));
+    const said = [...(await messagesOf(skein, "ping")), ...(await messagesOf(skein, "pong"))].map(brief);
+    const refused = said.filter((text) => refusal.test(text));
+    expect(refused, said.join("\n")).toHaveLength(1);
+    const runs = await skein.runs({ rootId: first.runId });
+    expect(runs.every(({ state }) => state === "ok")).toBe(true);
+    const figures = await skein.budget(first.runId);
+    const spent = runs.reduce((sum, { usage }) => sum + (usage.costUsd ?? 0), 0);
+    expect(figures?.runs).toBe(runs.length);
+    expect(figures?.costUsd).toBeGreaterThan(0);
+    expect(figures?.costUsd).toBeCloseTo(spent, 10);
+    await skein.close();
+  });
+});

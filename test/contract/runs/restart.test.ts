@@ -1,0 +1,86 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import type { ModelStep } from "../../../src/runtimes/rehearsal/scripted-model.ts";
+import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
+import type { Turn } from "../../../src/sessions/skein/turn-handle.ts";
+import { brief, entriesOf, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
+
+const base = mkdtempSync(join(tmpdir(), "skein-restart-"));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+const where = { sessionId: "s" };
+
+const tools = [
+  defineTool({ name: "never", description: "Never ends.", execute: () => new Promise(() => undefined) }),
+  defineTool({ name: "ask", description: "Asks.", approval: true, execute: () => "done" }),
+];
+
+/** A turn that its process closes on when it has come to a certain event, and that the next one ends. */
+async function restarted(step: ModelStep, isThere: (event: { readonly type: string }) => boolean) {
+  const dir = mkdtempSync(join(base, "case-"));
+  const before = await openRuns({ dir, tools, script: [step] });
+  const turn: Turn = before.skein.session(where).send("Please", { idempotencyKey: "k" });
+  for await (const event of turn) if (isThere(event)) break;
+  const began = Date.now();
+  await before.skein.close();
+  const tookMs = Date.now() - began;
+  const { skein, reports } = await openRuns({ dir, tools, script: [{ text: "The whole answer." }] });
+  const { reply } = await skein.session(where).send("Please", { idempotencyKey: "k" }).result;
+  const messages = await messagesOf(skein, "s");
+  const entries = await entriesOf(skein, "s");
+  const run = await skein.run(turn.runId);
+  await skein.close();
+  expect(reply).toBe("The whole answer.");
+  expect(tookMs).toBeLessThan(5000);
+  expect(run?.lost).toBe(0);
+  expect([...before.reports, ...reports]).toEqual([]);
+  expect(pairingProblems(messages)).toEqual([]);
+  return { said: messages.map(brief), entries };
+}
+
+describe("a process that is closed in good order", () => {
+  test("[KIL10] while the model speaks: no abort, the model is asked anew, and its words are kept for people", async () => {
+    const step = { text: "Half an answer", stall: true };
+    const { said, entries } = await restarted(step, (event) => JSON.stringify(event).includes("swer"));
+    expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
+    const kept = entries.find((entry) => entry.type === "custom" && entry.customType === "skein.partial");
+    expect(kept).toMatchObject({ data: { text: "Half an answer" } });
+  });
+
+  test("[KIL10] in a tool: its call is told of as interrupted", async () => {
+    const { said } = await restarted({ calls: [{ name: "never" }] }, ({ type }) => type === "tool_call");
+    expect(said[2]).toMatch(/interrupted/);
+    expect(said).toHaveLength(4);
+  });
+
+  test("[KIL10] while it waits for a person: it does not hold up the close", async () => {
+    const { said } = await restarted({ calls: [{ name: "ask" }] }, ({ type }) => type === "approval");
+    expect(said).toHaveLength(4);
+  });
+
+  test("[KIL10] between two tries", async () => {
+    const step = { error: { status: 503, message: "Busy", retryAfter: "30" } };
+    const { said } = await restarted(step, ({ type }) => type === "retry");
+    expect(said).toEqual(["user: Please", "assistant: The whole answer."]);
+  });
+
+  test("[KIL10] at any moment: what was claimed while it closed runs in the next process", async () => {
+    const dir = mkdtempSync(join(base, "any-"));
+    for (let round = 0; round < 30; round++) {
+      const open = await openRuns({ dir, script: () => ({ text: "Yes." }) });
+      open.skein.session({ sessionId: `r${round}` }).send("Please", { idempotencyKey: `k${round}` });
+      for (let tick = 0; tick < round; tick++) await new Promise((resolve) => setImmediate(resolve));
+      await open.skein.close();
+      expect(open.reports).toEqual([]);
+    }
+    const { skein } = await openRuns({ dir, script: () => ({ text: "Yes." }) });
+    for (let round = 0; round < 30; round++) {
+      const turn = skein.session({ sessionId: `r${round}` }).send("Please", { idempotencyKey: `k${round}` });
+      expect((await turn.result).reply).toBe("Yes.");
+      const said = (await messagesOf(skein, `r${round}`)).map(brief);
+      expect(said).toEqual(["user: Please", "assistant: Yes."]);
+    }
+    await skein.close();
+  });
+});

@@ -1,0 +1,209 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Entry } from "../../../src/core/entries.ts";
+import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import { KillPoints } from "../../support/kill-points.ts";
+import { openScenario, prepare, scenarioConfig, theTurn } from "../../support/kill-scenario.ts";
+
+/** Every point with SKEIN_KILL_POINTS=all (npm run torture), else so many, spread evenly over the turn. */
+const asked = process.env.SKEIN_KILL_POINTS ?? "40";
+const child = fileURLToPath(new URL("../../support/kill-child.ts", import.meta.url));
+const base = mkdtempSync(join(tmpdir(), "skein-kill-"));
+const received: { readonly path: string; readonly key: string }[] = [];
+const server = createServer((request, response) => {
+  received.push({ path: request.url ?? "", key: String(request.headers["idempotency-key"]) });
+  request.resume();
+  request.on("end", () => response.end("{}"));
+});
+let origin = "";
+let names: readonly string[] = [];
+
+beforeAll(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const template = join(base, "template");
+  mkdirSync(template);
+  writeFileSync(join(template, "skein.yaml"), scenarioConfig);
+  const skein = await openScenario(template, `${origin}/template`, new KillPoints(null));
+  await prepare(skein);
+  await skein.close();
+  names = JSON.parse((await inChild("count")).said) as string[];
+}, 120_000);
+
+afterAll(() => {
+  server.close();
+  rmSync(base, { recursive: true, force: true });
+});
+
+/** The turn in a process of its own, on a copy of what stood there before. */
+async function inChild(
+  name: string,
+  point?: number,
+): Promise<{ readonly said: string; readonly signal: unknown }> {
+  const folder = join(base, name);
+  cpSync(join(base, "template"), folder, { recursive: true });
+  const args = [child, folder, `${origin}/${name}`, ...(point === undefined ? [] : [String(point)])];
+  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  running.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const [, signal] = await once(running, "close");
+  return { said, signal };
+}
+
+/** What happened outside, as far as it is on the disk. */
+function happened(name: string): { readonly what: string; readonly detail: string }[] {
+  const file = join(base, name, "events.log");
+  const lines = existsSync(file) ? readFileSync(file, "utf8").trim().split("\n") : [];
+  return lines
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as { what: string; detail: string });
+}
+
+/** The answers that stand in the logs of a folder, by what tells them apart. */
+function answersIn(name: string): string[] {
+  const folder = join(base, name, "skein/users/alice/agents/main/sessions");
+  const text = ["work", "other"].map((id) => readFileSync(join(folder, `${id}.log.jsonl`), "utf8")).join("");
+  const whole = text.slice(0, text.lastIndexOf("\n"));
+  const marks = {
+    calls: "Two things at once.",
+    tell: "Now the other.",
+    final: "All is done.",
+    noted: "Noted.",
+  };
+  return Object.entries(marks).flatMap(([stage, mark]) => (whole.includes(mark) ? [stage] : []));
+}
+
+function pointsToDieAt(count: number): number[] {
+  const all = Array.from({ length: count }, (_, index) => index);
+  if (asked === "all") return all;
+  const step = Math.max(1, count / Number(asked));
+  return [...new Set(all.map((index) => Math.floor(index * step)).filter((point) => point < count))];
+}
+
+async function entriesOf(skein: Skein, sessionId: string): Promise<readonly Entry[]> {
+  const scope = { userId: "alice", agentId: "main" };
+  const page = await skein.store.sessions.page(scope, sessionId, { along: "branch", limit: 1000 });
+  return page?.entries ?? [];
+}
+
+/** Dies at a point, goes on in another process, and looks at what is there then. */
+async function killedAt(point: number): Promise<void> {
+  const name = `point-${point}`;
+  const { signal } = await inChild(name, point);
+  // The turn may take an act less than when it was counted.
+  if (signal === null) return;
+  const before = happened(name);
+  const answered = answersIn(name);
+  const wasTold = keysOf(name).length > 0;
+  const skein = await openScenario(join(base, name), `${origin}/${name}`, new KillPoints(null));
+  try {
+    const { reply, runId } = await theTurn(skein);
+    expect(reply).toBe("All is done.");
+    const run = await skein.run(runId);
+    expect(run).toMatchObject({ state: "ok" });
+    expectOnce(await entriesOf(skein, "work"), await entriesOf(skein, "other"));
+    expectOutside(name, before.length, answered);
+    // A second time only where it was told, and died before it could note so.
+    if (!wasTold) expect(keysOf(name)).toHaveLength(1);
+    await expectBudget(skein, run?.root.rootId ?? "", name);
+  } finally {
+    await skein.close();
+  }
+  rmSync(join(base, name), { recursive: true, force: true });
+}
+
+/** What the channel was told, by its idempotency keys. */
+function keysOf(name: string): string[] {
+  return received.filter(({ path }) => path === `/${name}`).map(({ key }) => key);
+}
+
+function expectOnce(work: readonly Entry[], other: readonly Entry[]): void {
+  const messages = work.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
+  const ids = work.map(({ id }) => id);
+  expect(new Set(ids).size).toBe(ids.length);
+  const users = messages.flatMap((message) =>
+    message.role === "user" ? [JSON.stringify(message.content)] : [],
+  );
+  expect(users.filter((text) => text.includes("Do the work"))).toHaveLength(1);
+  const calls = messages.flatMap((message) =>
+    message.role === "assistant"
+      ? message.content.flatMap((block) => (block.type === "toolCall" ? [block.id] : []))
+      : [],
+  );
+  const results = messages.flatMap((message) => (message.role === "toolResult" ? [message.toolCallId] : []));
+  expect(calls).toEqual(["call-look", "call-act", "call-tell"]);
+  expect(results).toEqual(calls);
+  expect(messages.map(({ role }) => role)).toEqual([
+    "user",
+    "assistant",
+    "user",
+    "assistant",
+    "toolResult",
+    "toolResult",
+    "assistant",
+    "toolResult",
+    "assistant",
+  ]);
+  expect(work.filter(({ type }) => type === "compaction")).toHaveLength(1);
+  const told = other.filter((entry) => JSON.stringify(entry).includes("From the worker"));
+  expect(told).toHaveLength(1);
+  expect(other.filter((entry) => JSON.stringify(entry).includes("Noted."))).toHaveLength(1);
+}
+
+function expectOutside(name: string, known: number, answered: readonly string[]): void {
+  const events = happened(name);
+  expect(events.filter(({ what }) => what === "act").length).toBeLessThanOrEqual(1);
+  const askedAgain = events.slice(known).flatMap(({ what, detail }) => (what === "asked" ? [detail] : []));
+  for (const stage of answered) expect(askedAgain).not.toContain(stage);
+  for (const stage of ["calls", "tell", "final", "noted"]) {
+    const times = events.filter(({ what, detail }) => what === "asked" && detail === stage).length;
+    expect(times, `asked for ${stage}`).toBeLessThanOrEqual(2);
+  }
+  const keys = keysOf(name);
+  expect(keys.length).toBeGreaterThanOrEqual(1);
+  expect(new Set(keys).size).toBe(1);
+  expect(keys.length).toBeLessThanOrEqual(2);
+}
+
+/** Every answer is counted, and none twice: an answer that was lost was paid for all the same. */
+async function expectBudget(skein: Skein, rootId: string, name: string): Promise<void> {
+  const figures = await skein.budget(rootId);
+  expect(figures?.runs).toBe(2);
+  const askedFor = happened(name).flatMap(({ what, detail }) =>
+    what === "asked" && detail !== "first" ? [detail] : [],
+  );
+  const costs: Record<string, number> = { calls: 3510 };
+  const all = askedFor.reduce((sum, stage) => sum + (costs[stage] ?? 110), 0);
+  const least = ["calls", "summary", "tell", "final", "noted"].reduce(
+    (sum, stage) => sum + (costs[stage] ?? 110),
+    0,
+  );
+  expect(figures?.tokens).toBeLessThanOrEqual(all);
+  expect(figures?.tokens).toBeGreaterThanOrEqual(least);
+}
+
+describe("a turn that is killed", () => {
+  test(`[KIL1] kill -9 at ${asked} of the durable acts of a turn: it ends well, and nothing is lost or done twice`, async () => {
+    expect(names.length).toBeGreaterThan(100);
+    const waiting = pointsToDieAt(names.length);
+    const failed: string[] = [];
+    const lane = async () => {
+      for (let point = waiting.shift(); point !== undefined; point = waiting.shift()) {
+        const at = point;
+        await killedAt(at).catch((error: unknown) => failed.push(`${at} ${names[at]}: ${String(error)}`));
+      }
+    };
+    await Promise.all([lane(), lane()]);
+    expect(failed).toEqual([]);
+  }, 1_800_000);
+});

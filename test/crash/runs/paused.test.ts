@@ -1,0 +1,81 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Entry } from "../../../src/core/entries.ts";
+import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import type { PauseMode } from "../../support/pause-scenario.ts";
+import { openPaused } from "../../support/pause-scenario.ts";
+
+const child = fileURLToPath(new URL("../../support/pause-child.ts", import.meta.url));
+const base = mkdtempSync(join(tmpdir(), "skein-pause-"));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+/** A process that has come to its gate, holds no lock, and is stopped there. */
+async function stoppedAtGate(folder: string, mode: PauseMode) {
+  const running = spawn(process.execPath, [child, folder, mode], { stdio: ["ignore", "pipe", "inherit"] });
+  const said: string[] = [];
+  const lines = createInterface({ input: running.stdout });
+  lines.on("line", (line) => said.push(line));
+  const ended = once(running, "close");
+  while (!said.includes("at the gate")) await sleep(5);
+  const sessions = join(folder, "skein/users/alice/agents/main/sessions");
+  for (;;) {
+    running.kill("SIGSTOP");
+    while (stateOf(running.pid ?? 0) !== "T") await sleep(5);
+    if (!readdirSync(sessions).some((name) => name.endsWith(".lock"))) break;
+    running.kill("SIGCONT");
+    await sleep(5);
+  }
+  return { running, said, ended };
+}
+
+function stateOf(pid: number): string {
+  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0] ?? "";
+}
+
+async function entriesOf(skein: Skein): Promise<readonly Entry[]> {
+  const scope = { userId: "alice", agentId: "main" };
+  const page = await skein.store.sessions.page(scope, "paused", { along: "branch", limit: 100 });
+  return page?.entries ?? [];
+}
+
+async function approveAll(skein: Skein): Promise<void> {
+  for (const { approvalId } of await skein.approvals()) await skein.resolveApproval(approvalId, "approved");
+}
+
+describe.runIf(process.platform === "linux")("a process that is paused past its lease", () => {
+  test.each<[PauseMode, string | null]>([
+    ["streaming", null],
+    ["tool", "act the first\n"],
+    ["approval", "ask the second\n"],
+  ])("[KIL2] %s: another one ends the run, and the first writes nothing any more", async (mode, done) => {
+    const folder = mkdtempSync(join(base, `${mode}-`));
+    const { running, said, ended } = await stoppedAtGate(folder, mode);
+    writeFileSync(join(folder, "open"), "");
+    const { skein } = await openPaused({ folder, mode, who: "the second", atGate: () => undefined });
+    const turn = skein
+      .session({ userId: "alice", sessionId: "paused" })
+      .send("Go", { idempotencyKey: "the-turn" });
+    const waiting = setInterval(() => void approveAll(skein), 50);
+    const { reply } = await turn.result;
+    clearInterval(waiting);
+    expect(reply).toBe("The answer of the second.");
+    const before = await entriesOf(skein);
+    running.kill("SIGCONT");
+    await ended;
+    expect(said).toEqual(["at the gate", "let go"]);
+    expect(await entriesOf(skein)).toEqual(before);
+    expect((await skein.run(turn.runId))?.outcome).toMatchObject({ state: "ok", reply });
+    const log = join(folder, "done.log");
+    expect(existsSync(log) ? readFileSync(log, "utf8") : null).toBe(done);
+    const answers = JSON.stringify(before).match(/The answer of/g);
+    expect(answers).toHaveLength(1);
+    await skein.close();
+  });
+});

@@ -1,0 +1,15 @@
+// A process for the kill suite: the turn of the scenario, killed at a durable act, or counted to its end.
+// kill-child.ts <folder> <url> [<point>]
+import { writeSync } from "node:fs";
+import { KillPoints, watchDisk, watchWork } from "./kill-points.ts";
+import { openScenario, theTurn } from "./kill-scenario.ts";
+
+const [folder = "", url = "", point] = process.argv.slice(2);
+const points = new KillPoints(point === undefined ? null : Number(point));
+watchDisk(points);
+watchWork(points);
+const skein = await openScenario(folder, url, points);
+points.begin();
+await theTurn(skein);
+await skein.close();
+writeSync(1, `${JSON.stringify(points.names)}\n`);

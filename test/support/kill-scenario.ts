@@ -1,0 +1,179 @@
+// The turn of the kill suite: everything that a turn can have, on a real folder.
+import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { createWebhook } from "../../src/channels/webhook/create.ts";
+import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/compose/open-skein.ts";
+import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { deliverToSession, deliveryId } from "../../src/sessions/skein/deliver-to-session.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { TurnResult } from "../../src/sessions/skein/turn-handle.ts";
+import { sections } from "../../src/transcript/compaction/sections.ts";
+import type { KillPoints } from "./kill-points.ts";
+
+type Note = (what: string, detail: string) => void;
+
+/** What happened outside of the session layer: as durable as the layer itself. */
+function noteIn(folder: string, points: KillPoints): Note {
+  return (what, detail) =>
+    points.around(`note ${what}`, () => {
+      const file = openSync(join(folder, "events.log"), "a");
+      writeSync(file, `${JSON.stringify({ what, detail })}\n`);
+      fsyncSync(file);
+      closeSync(file);
+    });
+}
+
+const long = (word: string, times = 1200) => `${word} `.repeat(times);
+
+/** Decides by the conversation alone, so that it needs no memory: what it has said stands there, or is not known. */
+function decide(note: Note, { prompt, tools = [] }: LanguageModelV4CallOptions): ModelStep {
+  const texts = JSON.stringify(prompt);
+  const stage = stageOf(texts, tools.length > 0);
+  note("asked", stage);
+  return steps[stage] as ModelStep;
+}
+
+function stageOf(texts: string, hasTools: boolean): string {
+  if (!hasTools) return "summary";
+  if (texts.includes("From the worker")) return "noted";
+  if (texts.includes("told-result")) return "final";
+  if (texts.includes("looked-result") || texts.includes("SUMMARY-OF-ALL")) return "tell";
+  return texts.includes("Do the work") ? "calls" : "first";
+}
+
+const summary = sections.map(({ heading }) => `## ${heading}\n- SUMMARY-OF-ALL`).join("\n");
+
+const usage = { input: 100, output: 10 };
+const steps: Record<string, ModelStep> = {
+  first: { text: long("before"), usage },
+  // So full that room is made before the next request.
+  calls: {
+    text: "Two things at once.",
+    calls: [
+      { name: "look", id: "call-look" },
+      { name: "act", id: "call-act" },
+    ],
+    usage: { input: 3500, output: 10 },
+  },
+  summary: { text: summary, usage },
+  tell: { text: "Now the other.", calls: [{ name: "tell", id: "call-tell" }], usage },
+  final: { text: "All is done.", usage },
+  noted: { text: "Noted.", usage },
+};
+
+function agentOf(note: Note, insideOf: () => SkeinInside) {
+  return defineAgent({
+    id: "main",
+    model: "test/model",
+    system: "You work.",
+    tools: [
+      noting(note, "look", "safe", () => `looked-result ${long("seen", 100)}`),
+      noting(note, "act", "never", () => `acted-result ${long("done", 100)}`),
+      defineTool({
+        name: "tell",
+        description: "Tells the other session.",
+        replay: "safe",
+        execute: async (_, context) => `told-result ${await tell(insideOf(), context)}`,
+      }),
+    ],
+  });
+}
+
+function noting(note: Note, name: string, replay: "safe" | "never", answer: () => string) {
+  return defineTool({
+    name,
+    description: `Does ${name}.`,
+    replay,
+    execute: (_, { toolCallId }) => {
+      note(name, toolCallId);
+      return answer();
+    },
+  });
+}
+
+async function tell({ store, runs }: SkeinInside, context: ToolContext): Promise<boolean> {
+  const { sessionId, sessionKey, runId, toolCallId, userId, agentId } = context;
+  const session = await store.sessions.get({ agentId, ...(userId === null ? {} : { userId }) }, sessionId);
+  const run = await runs.get(runId);
+  if (session === null || run === null) throw new Error("there is no such run");
+  const { delivered } = await deliverToSession(
+    { store, runs, outbox: runs.outbox },
+    {
+      id: deliveryId(sessionId, runId, toolCallId),
+      from: { uid: session.uid, userId, agentId, key: sessionKey, sessionId },
+      runId,
+      to: "agent:main:session:other",
+      kind: "send",
+      text: "From the worker: it is done.",
+      root: { rootId: run.root.rootId, hops: run.root.hops + 1 },
+      tool: "tell",
+    },
+  );
+  return delivered;
+}
+
+/** A folder for it, with what is said of its model. */
+export const scenarioConfig = `logging: { level: error }
+models:
+  providers:
+    test:
+      baseUrl: "http://127.0.0.1:9/v1"
+      models: { model: { contextWindow: 4000, price: { input: 1, output: 2 } } }
+`;
+
+export async function openScenario(
+  folder: string,
+  url: string,
+  points: KillPoints,
+  more: Partial<SkeinOptions> = {},
+): Promise<Skein> {
+  const note = noteIn(folder, points);
+  let inside: SkeinInside | null = null;
+  const insideOf = () => {
+    if (inside === null) throw new Error("it is not open");
+    return inside;
+  };
+  const accept = () => Promise.reject(new Error("nothing comes in"));
+  return openSkein(
+    {
+      dir: join(folder, "skein"),
+      config: join(folder, "skein.yaml"),
+      agents: [agentOf(note, insideOf)],
+      models: { "test/model": scriptedModel((request) => decide(note, request)) },
+      channels: [createWebhook({ id: "hook", secret: "s", url, accept })],
+      env: {},
+      report: (error) => appendFileSync(join(folder, "reports.log"), `${String(error)}\n`),
+      ...more,
+    },
+    (parts) => {
+      inside = parts;
+    },
+  );
+}
+
+/** What stood there before. */
+export async function prepare(skein: Skein): Promise<void> {
+  await skein.session({ userId: "alice", sessionId: "other" }).send("Listen").result;
+  await skein.session({ userId: "alice", sessionId: "work" }).send("Begin").result;
+}
+
+/** The turn, and all that it sets off. The same again is the same turn. */
+export async function theTurn(skein: Skein): Promise<TurnResult> {
+  const turn = skein.session({ userId: "alice", sessionId: "work" }).send("Do the work", {
+    idempotencyKey: "the-turn",
+    deliverTo: { channel: "hook", to: "people" },
+  });
+  const result = await turn.result;
+  for (;;) {
+    const open = await skein.runs({ states: ["queued", "running", "waiting", "sleeping"] });
+    const waiting = await skein.outbox({ states: ["queued"] });
+    if (open.length === 0 && waiting.length === 0) return result;
+    await new Promise((resolve) => void setTimeout(resolve, 5));
+  }
+}

@@ -1,0 +1,105 @@
+// A turn that stops at a gate, so that its process can be paused there: while a model speaks, in a tool, before a person.
+import { appendFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { SkeinInside } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/compose/open-skein.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+
+export type PauseMode = "streaming" | "tool" | "approval";
+
+export interface PauseScenario {
+  readonly folder: string;
+  readonly mode: PauseMode;
+  /** Who it is, in what it leaves outside. */
+  readonly who: string;
+  /** It has come to the gate. */
+  atGate(): void;
+}
+
+/** Owners that say nothing for so long have lost their runs. */
+export const leaseMs = 400;
+
+export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skein; inside: SkeinInside }> {
+  let inside: SkeinInside | null = null;
+  const { folder, mode, who } = scenario;
+  const model = scriptedModel(({ prompt }) => {
+    const texts = JSON.stringify(prompt);
+    const hasResult = texts.includes("tool-result");
+    if (mode === "streaming" || hasResult) return { text: `The answer of ${who}.` };
+    return { text: "One moment.", calls: [{ name: mode === "tool" ? "act" : "ask", id: "call-1" }] };
+  });
+  const skein = await openSkein(
+    {
+      dir: join(folder, "skein"),
+      config: null,
+      leaseMs,
+      env: {},
+      models: { "rehearsal/script": gated(model, scenario) },
+      agents: [defineAgent({ id: "main", model: "rehearsal/script", tools: toolsOf(scenario) })],
+      report: (error) => appendFileSync(join(folder, "reports.log"), `${who}: ${String(error)}\n`),
+    },
+    (parts) => {
+      inside = parts;
+    },
+  );
+  if (inside === null) throw new Error("it is not open");
+  if (mode === "approval") skein.subscribe(({ type }) => void (type === "run.waiting" && scenario.atGate()));
+  return { skein, inside };
+}
+
+function toolsOf(scenario: PauseScenario) {
+  const done = (name: string) =>
+    appendFileSync(join(scenario.folder, "done.log"), `${name} ${scenario.who}\n`);
+  return [
+    defineTool({
+      name: "act",
+      description: "Acts once.",
+      execute: async () => {
+        done("act");
+        await gate(scenario);
+        return "acted";
+      },
+    }),
+    defineTool({
+      name: "ask",
+      description: "Asks first.",
+      replay: "safe",
+      approval: true,
+      execute: () => {
+        done("ask");
+        return "asked";
+      },
+    }),
+  ];
+}
+
+/** Open once the file is there. */
+async function gate({ folder, atGate }: PauseScenario): Promise<void> {
+  if (existsSync(join(folder, "open"))) return;
+  atGate();
+  while (!existsSync(join(folder, "open"))) await sleep(5);
+}
+
+/** Stops behind the first words of an answer. */
+function gated(model: LanguageModelV4, scenario: PauseScenario): LanguageModelV4 {
+  if (scenario.mode !== "streaming") return model;
+  return {
+    ...model,
+    doStream: async (options) => {
+      const { stream } = await model.doStream(options);
+      let words = 0;
+      const stop = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
+        transform: async (part, controller) => {
+          controller.enqueue(part);
+          if (part.type === "text-delta" && ++words === 2) await gate(scenario);
+        },
+      });
+      return { stream: stream.pipeThrough(stop) };
+    },
+  };
+}

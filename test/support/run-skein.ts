@@ -1,0 +1,119 @@
+// A Skein for the tests of runs: in memory or in a folder, with a model that does what it is told.
+import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/compose/open-skein.ts";
+import type { Entry } from "../../src/core/entries.ts";
+import type { Message } from "../../src/core/messages.ts";
+import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import type { ToolDefinition } from "../../src/runtimes/tools/define-tool.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+
+export interface RunSkein {
+  readonly skein: Skein;
+  readonly inside: SkeinInside;
+  readonly reports: unknown[];
+}
+
+export interface RunSkeinOptions extends Partial<SkeinOptions> {
+  readonly script?:
+    | readonly ModelStep[]
+    | ((request: LanguageModelV4CallOptions, index: number) => ModelStep);
+  readonly model?: LanguageModelV4;
+  readonly tools?: readonly ToolDefinition[];
+  readonly agent?: Partial<AgentSpec>;
+}
+
+export async function openRuns(given: RunSkeinOptions): Promise<RunSkein> {
+  const { script = [], model = scriptedModel(script), tools = [], agent, ...options } = given;
+  const reports: unknown[] = [];
+  let inside: SkeinInside | null = null;
+  const skein = await openSkein(
+    {
+      ...(options.dir === undefined ? { memory: true } : {}),
+      config: null,
+      env: {},
+      models: { "rehearsal/script": model },
+      agents: [defineAgent({ id: "main", model: "rehearsal/script", tools, ...agent })],
+      report: (error) => void reports.push(error),
+      ...options,
+    },
+    (parts) => {
+      inside = parts;
+    },
+  );
+  if (inside === null) throw new Error("it is not open");
+  return { skein, inside, reports };
+}
+
+export async function entriesOf(skein: Skein, sessionId: string): Promise<readonly Entry[]> {
+  const page = await skein.store.sessions.page({ agentId: "main" }, sessionId, {
+    along: "branch",
+    limit: 1000,
+  });
+  return page?.entries ?? [];
+}
+
+export async function messagesOf(skein: Skein, sessionId: string): Promise<readonly Message[]> {
+  return (await entriesOf(skein, sessionId)).flatMap((entry) =>
+    entry.type === "message" ? [entry.message] : [],
+  );
+}
+
+/** A message in a word: its role, and its words or the tools that it calls. */
+export function brief(message: Message): string {
+  switch (message.role) {
+    case "user":
+    case "toolResult":
+      return `${message.role}: ${wordsOf(message.content)}`;
+    case "assistant": {
+      const calls = message.content.flatMap((block) => (block.type === "toolCall" ? [`→${block.name}`] : []));
+      return ["assistant:", wordsOf(message.content), ...calls].filter((part) => part !== "").join(" ");
+    }
+    default:
+      return message.role;
+  }
+}
+
+function wordsOf(content: string | readonly { readonly type: string }[]): string {
+  if (typeof content === "string") return content;
+  return content.flatMap((block) => ("text" in block ? [String(block.text)] : [])).join(" ");
+}
+
+/** What is wrong with a conversation: calls without a result, or with one behind something else. */
+export function pairingProblems(messages: readonly Message[]): string[] {
+  const problems: string[] = [];
+  let open: string[] = [];
+  for (const message of messages) {
+    if (message.role === "toolResult") {
+      if (!open.includes(message.toolCallId))
+        problems.push(`a result of ${message.toolCallId} without its call`);
+      open = open.filter((id) => id !== message.toolCallId);
+      continue;
+    }
+    if (open.length > 0) problems.push(`${message.role} before the results of ${open.join(", ")}`);
+    const isAnswer = message.role === "assistant";
+    open = isAnswer ? message.content.flatMap((block) => (block.type === "toolCall" ? [block.id] : [])) : [];
+  }
+  return open.length > 0 ? [...problems, `no results of ${open.join(", ")}`] : problems;
+}
+
+/** A point where something waits until a test lets it go on. */
+export function gateOf(): {
+  readonly reached: Promise<void>;
+  readonly pass: () => void;
+  wait(): Promise<void>;
+} {
+  const reached = Promise.withResolvers<void>();
+  const passed = Promise.withResolvers<void>();
+  return {
+    reached: reached.promise,
+    pass: passed.resolve,
+    wait: () => {
+      reached.resolve();
+      return passed.promise;
+    },
+  };
+}
