@@ -163,10 +163,11 @@ export class Worker {
 
   /** Somebody else may have asked: by the flag in the row. */
   async #stopWhoIsAsked(): Promise<void> {
-    for (const [runId, { stop }] of this.#active) {
-      if (stop.signal.aborted) continue;
-      const run = await this.#options.runs.get(runId);
-      if (run?.abortRequested === true) stop.abort(new RunStopped("aborted"));
+    if (this.#active.size === 0) return;
+    const { runs, owner } = this.#options;
+    for (const runId of await runs.toStop(owner)) {
+      const stop = this.#active.get(runId)?.stop;
+      if (stop?.signal.aborted === false) stop.abort(new RunStopped("aborted"));
     }
   }
 

@@ -182,7 +182,9 @@ export function reasonOf(row: RunRow): { error?: string } {
 /** Runs whose owner is gone, or has said nothing for too long. */
 export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
   const active = books.all(
-    "SELECT run_id, owner, lease_until FROM runs WHERE state IN ('running', 'waiting') ORDER BY seq",
+    `SELECT run_id, owner, lease_until FROM runs WHERE state IN ('running', 'waiting') AND owner IS NOT ?
+     ORDER BY seq`,
+    exceptOf,
   );
   const gone = new Map<string, boolean>();
   const isGone = (owner: string) => {
@@ -191,7 +193,6 @@ export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
     return known;
   };
   return active
-    .filter(({ owner }) => owner !== exceptOf)
     .filter(({ owner, lease_until }) => Number(lease_until) <= books.now() || isGone(String(owner)))
     .flatMap(({ run_id }) => books.row(String(run_id)) ?? []);
 }

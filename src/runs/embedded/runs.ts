@@ -191,6 +191,11 @@ export class EmbeddedRuns implements RunStore {
     });
   }
 
+  async toStop(owner: string): Promise<readonly string[]> {
+    const sql = "SELECT run_id FROM runs WHERE state IN ('running', 'waiting') AND abort = 1 AND owner = ?";
+    return this.#books.all(sql, owner).map(({ run_id }) => String(run_id));
+  }
+
   async charge(held: Held, usage: RunUsage): Promise<void> {
     const books = this.#books;
     const refusal = books.change("unsynced", () => {
