@@ -36,6 +36,7 @@ import {
   resume,
   steerableInto,
 } from "./holding.ts";
+import { Inbox } from "./inbox.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
@@ -65,18 +66,20 @@ export class EmbeddedRuns implements RunStore {
   /** What a store calls when it resets, removes or purges a session. */
   readonly attendant: WorkAttendant;
   readonly #books: Books;
+  readonly #inbox: Inbox;
   #dataVersion: number;
 
   constructor(options: EmbeddedRunsOptions) {
     migrateRuns(options.ledger);
     this.#books = new Books({ ...defaults, ...options });
+    this.#inbox = new Inbox(this.#books);
     this.outbox = new EmbeddedOutbox(this.#books);
     this.attendant = new RunAttendant(this.#books);
     this.#dataVersion = this.#version();
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#books.change("synced", () => acceptInput(this.#books, request));
+    return this.#inbox.accept(request);
   }
 
   async get(runId: string, userId?: string | null): Promise<Run | null> {
@@ -157,9 +160,9 @@ export class EmbeddedRuns implements RunStore {
     const { deliver = [], outbox = [] } = also;
     const durability = deliver.length + outbox.length > 0 ? "synced" : "unsynced";
     this.#books.change(durability, () => {
-      const known = this.#books.row(held.runId);
-      if (known !== null && known.fence === held.fence && known.endedAt !== null) return;
-      const row = this.#books.held(held);
+      const row = this.#books.row(held.runId);
+      if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
+      if (row === null || row.fence !== held.fence || row.owner === null) throw fenced(row);
       // Before the end is told: who sleeps for this run is to find what it says.
       for (const each of deliver) acceptInput(this.#books, { ...each, isDelivery: true });
       for (const each of outbox) putOutbox(this.#books, each);
