@@ -83,7 +83,8 @@ export class Worker {
     this.#mustLookAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;
-    queueMicrotask(() => void this.#look());
+    // Not at once: what comes together, as an end and all that it sets off, is looked at together.
+    setImmediate(() => void this.#look());
   }
 
   /** Resolves when a waiting run has a slot again; it goes before new claims. */

@@ -202,14 +202,14 @@ export class EmbeddedRuns implements RunStore {
   async charge(held: Held, usage: RunUsage): Promise<void> {
     const books = this.#books;
     const refusal = books.change("unsynced", () => {
-      const row = books.held(held);
+      const line = books.heldLine(held);
       const sql = "UPDATE runs SET usage = ? WHERE run_id = ?";
-      books.run(sql, JSON.stringify(addUsage(row.usage, usage)), row.runId);
-      const merged = books.rows("merged_into = ?", row.runId);
-      const roots = [...new Set([row, ...merged].map(({ root }) => root.rootId))];
+      books.run(sql, JSON.stringify(addUsage(line.usage, usage)), line.runId);
+      const merged = books.all("SELECT root FROM runs WHERE merged_into = ? ORDER BY seq", line.runId);
+      const roots = [...new Set([line.rootId, ...merged.map(({ root }) => String(root))])];
       const refusals = roots.flatMap((rootId) => {
         const figures = spend(rootFigures(books, rootId), usage);
-        writeFigures(books, rootId, row.user, figures);
+        writeFigures(books, rootId, line.user, figures);
         const over = overSpent(figures, books.options.limits);
         return over === null ? [] : [{ rootId, over }];
       });
