@@ -38,9 +38,13 @@ test("smoke", async () => {
   expect(await runs.claim("me")).toBe(null);
   expect((await runs.steerable(held)).map((r) => r.runId)).toEqual([two.run.runId]);
   await runs.steered(held, two.run.runId);
+  expect(await runs.toStop("me")).toEqual([]);
   await runs.release(held);
   const again = await runs.claim("me");
   expect(again?.how).toBe("recovered");
+  await runs.abort(run.runId);
+  expect(await runs.toStop("me")).toEqual([run.runId]);
+  expect(await runs.toStop("another")).toEqual([]);
   await runs.end({ runId: run.runId, fence: again?.run.fence ?? 0 }, { state: "ok", reply: "yes" });
   expect((await runs.get(two.run.runId))?.outcome?.reply).toBe("yes");
   expect(events.map((e) => e.type)).toEqual([
