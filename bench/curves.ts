@@ -36,6 +36,13 @@ export const curves: readonly Curve[] = [
     ],
   },
   {
+    file: "sessions-at-once.svg",
+    row: "sessions-at-once",
+    title: "One message to each of many sessions at once",
+    unit: "sessions",
+    lines: (["skein (full)", "skein (os)"] as const).map((side) => [side, crowds(side)]),
+  },
+  {
     file: "core.svg",
     row: "core",
     title: "In memory",
@@ -58,4 +65,8 @@ function growth(row: string, side: string): Place[] {
 
 function lists(side: string): Place[] {
   return ["1k", "10k", "100k"].map((name) => ({ row: "list", case: name, side, figure: "ms" }));
+}
+
+function crowds(side: string): Place[] {
+  return ["100", "300", "1k"].map((name) => ({ row: "sessions-at-once", case: name, side, figure: "ms" }));
 }

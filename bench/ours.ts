@@ -7,13 +7,25 @@ import type { Acts, Figures, Job } from "./side.ts";
 import { bytesIn, removeQuietly, textLength, timed, timedOften, watchMemory } from "./side.ts";
 import { seeded, stockOfTexts } from "./texts.ts";
 
-/** Skein, by nothing but the store's contract. */
+/** Skein, by nothing but the store's contract; whole turns are in a file of their own, with all that they load. */
 
 const cwd = "/home/ann/project";
 const scope = {};
 export const keyOf = (sessionId: string) => `agent:main:session:${sessionId}`;
 
-export const acts: Acts = { append, open, load, fork, page, list, disk, start, search };
+export const acts: Acts = {
+  append,
+  open,
+  load,
+  fork,
+  page,
+  list,
+  disk,
+  start,
+  search,
+  turn: async (job) => (await import("./turns.ts")).turn(job),
+  crowd: async (job) => (await import("./turns.ts")).crowd(job),
+};
 
 async function withStore<T>(job: Job, act: (store: Store) => Promise<T>): Promise<T> {
   const store = await openFilesStore({ root: job.folder, durability: job.durability ?? "full" });

@@ -20,6 +20,8 @@ export type ActName =
   | "estimate"
   | "prepare"
   | "redact"
+  | "turn"
+  | "crowd"
   | "core";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
@@ -38,6 +40,10 @@ export interface Job {
   readonly batch?: number;
   /** Written to at once. */
   readonly sessions?: number;
+  /** Of one session, one after the other. */
+  readonly turns?: number;
+  /** Runs at once; left out: as the configuration has it. */
+  readonly lanes?: number;
   readonly sessionId?: string;
   /** The same session, for those who open a file. */
   readonly file?: string;

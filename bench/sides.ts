@@ -23,6 +23,8 @@ const os = "with the kernel when an append returns, not synced";
 export const sides = {
   full: { ...ours, name: "skein (full)", durability: full, sync: "full" },
   os: { ...ours, name: "skein (os)", durability: os, sync: "os" },
+  memory: { ...ours, name: "skein (memory)", durability: "none: it lives as long as its process" },
+  bare: { ...ours, name: "bare AI SDK loop", durability: "", module: "bare-loop" },
   entry: { ...ours, name: "skein", durability: "", module: "entry" },
   core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
   pipeline: { ...ours, name: "skein pipeline", durability: "", module: "pipeline" },

@@ -224,10 +224,36 @@ const redacting: Target[] = [
   },
 ];
 
+const memory = "skein (memory)";
+const addedTo = (side: string, what: string): Target => ({
+  what,
+  us: at("turn", "two calls", side, "addedBesideSyncMs"),
+  against: at("turn", "two calls", "bare AI SDK loop"),
+  goal: { kind: "at most", value: 5 },
+});
+
+const turning: Target[] = [
+  addedTo(full, "added to a turn with two calls, `full`, the disk's own syncs apart"),
+  addedTo(os, "… `os`"),
+  addedTo(memory, "… in memory"),
+  {
+    what: "1,000 sessions at once, none lost",
+    us: at("sessions-at-once", "1k", full, "lost"),
+    goal: { kind: "at most", value: 0 },
+  },
+  {
+    what: "… a turn, against our own at 100",
+    us: at("sessions-at-once", "1k", full, "turnMs"),
+    against: at("sessions-at-once", "100", full, "turnMs"),
+    goal: { kind: "within", times: 1.5 },
+  },
+];
+
 export const targets: readonly Target[] = [
   ...opening,
   ...appending,
   ...reading,
+  ...turning,
   ...preparing,
   ...counting,
   ...redacting,
@@ -240,7 +266,7 @@ export function judge(
   other: number | null,
 ): { ratio: number | null; missedBy: number | null } {
   if (goal.kind === "at most")
-    return { ratio: other === null ? null : other / us, missedBy: us / goal.value };
+    return { ratio: other === null ? null : other / us, missedBy: us <= goal.value ? 0 : us / goal.value };
   if (other === null) return { ratio: null, missedBy: null };
   switch (goal.kind) {
     case "faster":

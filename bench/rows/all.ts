@@ -13,7 +13,9 @@ import { row as pipeline } from "./pipeline.ts";
 import { row as redaction } from "./redaction.ts";
 import type { Row } from "./row.ts";
 import { row as search } from "./search.ts";
+import { row as sessionsAtOnce } from "./sessions-at-once.ts";
 import { row as start } from "./start.ts";
+import { row as turn } from "./turn.ts";
 
 /** In the order of the report. */
 export const rows: readonly Row[] = [
@@ -28,6 +30,8 @@ export const rows: readonly Row[] = [
   search,
   start,
   entry,
+  turn,
+  sessionsAtOnce,
   pipeline,
   estimate,
   redaction,

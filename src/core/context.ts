@@ -166,11 +166,23 @@ function withinBudget(
   let bytes = 0;
   for (let index = chosen.length - 1; index >= 0; index--) {
     const entry = chosen[index] as Entry;
-    bytes += Buffer.byteLength(encodeEntry(entry)) + 1;
+    bytes += sizeOf(entry);
     const next = chosen[index + 1];
     if (bytes > budget && next !== undefined) return { from: index + 1, cut: next.id };
   }
   return { from: 0, cut: null };
+}
+
+/** An entry never changes, and a context is derived at every step of a turn: each is measured once. */
+const sizes = new WeakMap<Entry, number>();
+
+/** Bytes of its line. */
+function sizeOf(entry: Entry): number {
+  const known = sizes.get(entry);
+  if (known !== undefined) return known;
+  const size = Buffer.byteLength(encodeEntry(entry)) + 1;
+  sizes.set(entry, size);
+  return size;
 }
 
 /** What holds behind an entry, beside what was said: the last one that says so wins. */

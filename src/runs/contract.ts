@@ -285,6 +285,9 @@ export interface RunStore {
   /** Ends what nobody owns at once, and asks the owner of the rest to. Gives the state that it has then; `null`: unknown. */
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
+  /** The runs of an owner that somebody has asked to stop. */
+  toStop(owner: string): Promise<readonly string[]>;
+
   /** Adds what a step cost to the run and to every root that it charges; `budget_exceeded` once one is over. */
   charge(held: Held, usage: RunUsage): Promise<void>;
   /** What a root has come to. */

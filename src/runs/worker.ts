@@ -85,7 +85,8 @@ export class Worker {
     this.#mustLookAgain = true;
     if (this.#isLooking) return;
     this.#isLooking = true;
-    this.#looking = Promise.resolve().then(() => this.#look());
+    // Not at once: what comes together, as an end and all that it sets off, is looked at together.
+    this.#looking = immediately().then(() => this.#look());
   }
 
   /** Resolves when a waiting run has a slot again; it goes before new claims. */
@@ -173,10 +174,11 @@ export class Worker {
 
   /** Somebody else may have asked: by the flag in the row. */
   async #stopWhoIsAsked(): Promise<void> {
-    for (const [runId, { stop }] of this.#active) {
-      if (stop.signal.aborted) continue;
-      const run = await this.#options.runs.get(runId);
-      if (run?.abortRequested === true) stop.abort(new RunStopped("aborted"));
+    if (this.#active.size === 0) return;
+    const { runs, owner } = this.#options;
+    for (const runId of await runs.toStop(owner)) {
+      const stop = this.#active.get(runId)?.stop;
+      if (stop?.signal.aborted === false) stop.abort(new RunStopped("aborted"));
     }
   }
 
@@ -240,4 +242,8 @@ export function isFenced(error: unknown): boolean {
 
 function delayed(ms: number): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, ms).unref());
+}
+
+function immediately(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }

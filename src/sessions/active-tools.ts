@@ -26,8 +26,10 @@ export class ActiveTools implements StateModule {
     this.#groups.delete(group);
   }
 
+  /** Nothing, as long as a session has what it began with. */
   save(): Json {
-    return { groups: [...this.#groups] };
+    const groups = [...this.#groups];
+    return JSON.stringify(groups) === JSON.stringify(this.#initial) ? null : { groups };
   }
 
   /** What is no list of names is passed over: a later version may have written it. */

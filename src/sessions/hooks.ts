@@ -58,6 +58,11 @@ export class HookRegistry {
     };
   }
 
+  /** Whether anybody would be called. For what is dear to find out, and only for hooks. */
+  has(name: HookName): boolean {
+    return (this.#hooks.get(name)?.length ?? 0) > 0;
+  }
+
   /** Tells the hooks of a name; what they answer does not count. */
   async notify<N extends ToldHook>(name: N, event: Hooks[N]["event"]): Promise<void> {
     for (const hook of this.#of(name)) await this.#orReport(name, () => hook(frozen(event)));

@@ -65,6 +65,24 @@ describe("withState", () => {
     expect(await held()).toBe(2);
   });
 
+  test("[STA1] what a run leaves as it was is not written again, nor what a session began with", async () => {
+    const { store } = await prepared();
+    const run = (work: (tools: ActiveTools) => void) => {
+      const tools = new ActiveTools(["sessions"]);
+      return withState(store.state, scope, "s", [tools], async () => work(tools));
+    };
+    const version = async () => (await store.state.get(scope, "s", "tools"))?.version ?? null;
+    await run(() => undefined);
+    expect(await version()).toBe(null);
+    await run((tools) => tools.activate("web"));
+    const first = await version();
+    expect(first).not.toBe(null);
+    await run(() => undefined);
+    expect(await version()).toBe(first);
+    await run((tools) => tools.deactivate("web"));
+    expect(await version()).not.toBe(first);
+  });
+
   test("[STA2] it is saved after an error, a timeout and an abort too", async () => {
     const { store, held } = await prepared();
     const module = counter();

@@ -1,9 +1,10 @@
 import { SkeinError } from "../core/errors.ts";
-import type { Json, Scope, StateStore } from "../store/contract.ts";
+import type { Json, Scope, StateStore, StateValue } from "../store/contract.ts";
 
 /** A part of an agent that outlives a run: what it is now, as JSON, and how to become it again. */
 export interface StateModule {
   readonly key: string;
+  /** `null`: nothing but what a new session begins with. */
   save(): Json;
   /** `null` for a new session: nothing is inherited from another. */
   load(value: Json | null): void;
@@ -28,14 +29,14 @@ export async function withState<T>(
   work: (signal: AbortSignal) => Promise<T>,
   options: WithStateOptions = {},
 ): Promise<T> {
-  const versions = await loadAll(state, scope, sessionId, modules);
+  const loaded = await loadAll(state, scope, sessionId, modules);
   const signals = [
     ...(options.signal === undefined ? [] : [options.signal]),
     ...(options.timeoutMs === undefined ? [] : [AbortSignal.timeout(options.timeoutMs)]),
   ];
   const signal = AbortSignal.any(signals);
   const outcome = await settled(untilAborted(work, signal));
-  const saving = await settled(saveAll(state, scope, sessionId, modules, versions));
+  const saving = await settled(saveAll(state, scope, sessionId, modules, loaded));
   if (!outcome.ok && !saving.ok)
     throw new AggregateError([outcome.error, saving.error], messageOf(outcome.error));
   if (!outcome.ok) throw outcome.error;
@@ -48,18 +49,18 @@ async function loadAll(
   scope: Scope,
   sessionId: string,
   modules: readonly StateModule[],
-): Promise<ReadonlyMap<string, number | null>> {
-  const versions = new Map<string, number | null>();
+): Promise<ReadonlyMap<string, StateValue | null>> {
+  const loaded = new Map<string, StateValue | null>();
   for (const module of modules) {
-    if (versions.has(module.key)) {
+    if (loaded.has(module.key)) {
       const problem = `Two state modules have the key "${module.key}"`;
       throw new SkeinError("invalid_arguments", { problem, advice: "Give each its own" });
     }
     const held = await state.get(scope, sessionId, module.key);
-    versions.set(module.key, held?.version ?? null);
+    loaded.set(module.key, held);
     module.load(held?.value ?? null);
   }
-  return versions;
+  return loaded;
 }
 
 /** Each module is saved even if another one cannot be; the first error is thrown afterwards. */
@@ -68,19 +69,31 @@ async function saveAll(
   scope: Scope,
   sessionId: string,
   modules: readonly StateModule[],
-  versions: ReadonlyMap<string, number | null>,
+  loaded: ReadonlyMap<string, StateValue | null>,
 ): Promise<void> {
   const errors: unknown[] = [];
   for (const module of modules) {
-    const saved = await settled(
-      (async () =>
-        state.set(scope, sessionId, module.key, module.save(), {
-          ifVersion: versions.get(module.key) ?? null,
-        }))(),
-    );
+    const saved = await settled(saveOne(state, scope, sessionId, module, loaded.get(module.key) ?? null));
     if (!saved.ok) errors.push(saved.error);
   }
   if (errors.length > 0) throw errors[0];
+}
+
+/** What is as it was loaded, and as it stands there now, is not written again: most runs change nothing. */
+async function saveOne(
+  state: StateStore,
+  scope: Scope,
+  sessionId: string,
+  module: StateModule,
+  held: StateValue | null,
+): Promise<void> {
+  const value = module.save();
+  const ifVersion = held?.version ?? null;
+  if (JSON.stringify(value) === JSON.stringify(held?.value ?? null)) {
+    const now = await state.get(scope, sessionId, module.key);
+    if ((now?.version ?? null) === ifVersion) return;
+  }
+  await state.set(scope, sessionId, module.key, value, { ifVersion });
 }
 
 /** Work that does not listen to its signal is left behind. */

@@ -2,10 +2,11 @@ import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
-import type { BudgetLimits, Held, Ledger, RunSession, LedgerValue as Value } from "../contract.ts";
+import { noUsage } from "../budget.ts";
+import type { BudgetLimits, Held, Ledger, RunSession, RunUsage, LedgerValue as Value } from "../contract.ts";
 import type { LaneCaps } from "../lanes.ts";
 import type { RunRow } from "./rows.ts";
-import { runOf, selectRun } from "./rows.ts";
+import { jsonOrNull, runOf, selectRun } from "./rows.ts";
 
 export interface EmbeddedOptions {
   readonly ledger: Ledger;
@@ -122,6 +123,34 @@ export class Books {
     if (row === null || row.fence !== fence || row.owner === null) throw fenced(row);
     return row;
   }
+
+  /** The same without what is long. */
+  heldLine({ runId, fence }: Held): HeldLine {
+    const line = this.get(
+      "SELECT uid, user, root, usage, woken FROM runs WHERE run_id = ? AND fence = ? AND owner IS NOT NULL",
+      runId,
+      fence,
+    );
+    if (line === undefined) throw fenced(this.row(runId));
+    return {
+      runId,
+      uid: String(line.uid),
+      user: String(line.user),
+      rootId: String(line.root),
+      usage: jsonOrNull<RunUsage>(line.usage) ?? noUsage,
+      isWoken: Number(line.woken) === 1,
+    };
+  }
+}
+
+/** What is asked of a run at every step: neither its input nor what it came to. */
+export interface HeldLine {
+  readonly runId: string;
+  readonly uid: string;
+  readonly user: string;
+  readonly rootId: string;
+  readonly usage: RunUsage;
+  readonly isWoken: boolean;
 }
 
 export function fenced(row: RunRow | null): SkeinError {

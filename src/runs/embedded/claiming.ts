@@ -185,7 +185,8 @@ export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
   const active = books.all(
     // Unforced, the planner reads every run there ever was, to have them in order.
     `SELECT run_id, owner, lease_until FROM runs INDEXED BY runs_active WHERE state IN ('running', 'waiting')
-     ORDER BY seq`,
+     AND owner IS NOT ? ORDER BY seq`,
+    exceptOf,
   );
   const gone = new Map<string, boolean>();
   const isGone = (owner: string) => {
@@ -194,7 +195,6 @@ export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
     return known;
   };
   return active
-    .filter(({ owner }) => owner !== exceptOf)
     .filter(({ owner, lease_until }) => Number(lease_until) <= books.now() || isGone(String(owner)))
     .flatMap(({ run_id }) => books.row(String(run_id)) ?? []);
 }

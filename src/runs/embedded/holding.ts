@@ -19,19 +19,19 @@ export function renewLeases(books: Books, owner: string, held: readonly Held[]):
 
 /** Its input stands in the session; of a woken run, what it woke for does. */
 export function markWritten(books: Books, held: Held): void {
-  const { runId, isWoken } = books.held(held);
+  const { runId, isWoken } = books.heldLine(held);
   books.run("UPDATE runs SET written = 1, woken = 0 WHERE run_id = ?", runId);
   if (isWoken) books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
 /** Input that asks for an answer of a certain form is a turn of its own. */
 export function steerableInto(books: Books, held: Held): Run[] {
-  const { session } = books.held(held);
+  const { uid } = books.heldLine(held);
   return books
     .rows(
       `uid = ? AND state = 'queued' AND mode = 'steer' AND kept_for IS NULL AND silent = 0 AND started_at IS NULL
        ORDER BY seq`,
-      session.uid,
+      uid,
     )
     .filter(({ options }) => options.outputSchema === undefined)
     .map(publicRun);

@@ -51,8 +51,16 @@ function headOf(books: Books, uid: string): { slot: Slot; user: string; seq: num
 
 /** For each slot the run that goes next, sessions left out that could not be had just now. */
 export function readyHeads(books: Books, leftOut: ReadonlySet<string>): Ready[] {
-  return slots.flatMap((slot) => firstReady(books, slot, leftOut) ?? []);
+  const isAny = books.get(anyReady) ?? {};
+  return slots
+    .filter((slot) => Number(isAny[slot]) === 1)
+    .flatMap((slot) => firstReady(books, slot, leftOut) ?? []);
 }
+
+/** In which slots there is anything at all: asked again and again while there is nothing, so it is one look. */
+const anyReady = `SELECT ${slots
+  .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
+  .join(", ")}`;
 
 function firstReady(books: Books, slot: Slot, leftOut: ReadonlySet<string>): Ready | null {
   const most = leftOut.size + 1;

@@ -36,6 +36,7 @@ import {
   resume,
   steerableInto,
 } from "./holding.ts";
+import { Inbox } from "./inbox.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
@@ -65,18 +66,20 @@ export class EmbeddedRuns implements RunStore {
   /** What a store calls when it resets, removes or purges a session. */
   readonly attendant: WorkAttendant;
   readonly #books: Books;
+  readonly #inbox: Inbox;
   #dataVersion: number;
 
   constructor(options: EmbeddedRunsOptions) {
     migrateRuns(options.ledger);
     this.#books = new Books({ ...defaults, ...options });
+    this.#inbox = new Inbox(this.#books);
     this.outbox = new EmbeddedOutbox(this.#books);
     this.attendant = new RunAttendant(this.#books);
     this.#dataVersion = this.#version();
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#books.change("synced", () => acceptInput(this.#books, request));
+    return this.#inbox.accept(request);
   }
 
   async get(runId: string, userId?: string | null): Promise<Run | null> {
@@ -157,9 +160,9 @@ export class EmbeddedRuns implements RunStore {
     const { deliver = [], outbox = [] } = also;
     const durability = deliver.length + outbox.length > 0 ? "synced" : "unsynced";
     this.#books.change(durability, () => {
-      const known = this.#books.row(held.runId);
-      if (known !== null && known.fence === held.fence && known.endedAt !== null) return;
-      const row = this.#books.held(held);
+      const row = this.#books.row(held.runId);
+      if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
+      if (row === null || row.fence !== held.fence || row.owner === null) throw fenced(row);
       if (row.abortRequested && outcome.state === "ok") {
         // Whoever was told that it is aborted does not see it end well, and nobody is told what it said.
         endRun(this.#books, row, { ...outcome, state: "aborted", code: "aborted", ...reasonOf(row) });
@@ -196,14 +199,19 @@ export class EmbeddedRuns implements RunStore {
     });
   }
 
+  async toStop(owner: string): Promise<readonly string[]> {
+    const sql = "SELECT run_id FROM runs WHERE state IN ('running', 'waiting') AND abort = 1 AND owner = ?";
+    return this.#books.all(sql, owner).map(({ run_id }) => String(run_id));
+  }
+
   async charge(held: Held, usage: RunUsage): Promise<void> {
     const books = this.#books;
     const refusal = books.change("unsynced", () => {
-      const row = books.held(held);
+      const line = books.heldLine(held);
       const sql = "UPDATE runs SET usage = ? WHERE run_id = ?";
-      books.run(sql, JSON.stringify(addUsage(row.usage, usage)), row.runId);
-      const merged = books.rows("merged_into = ?", row.runId);
-      const roots = [...new Set([row, ...merged].map(({ root }) => root.rootId))];
+      books.run(sql, JSON.stringify(addUsage(line.usage, usage)), line.runId);
+      const merged = books.all("SELECT root FROM runs WHERE merged_into = ? ORDER BY seq", line.runId);
+      const roots = [...new Set([line.rootId, ...merged.map(({ root }) => String(root))])];
       const refusals = roots.flatMap((rootId) => {
         const figures = spend(rootFigures(books, rootId), usage);
         writeFigures(books, rootId, figures);

@@ -80,7 +80,8 @@ class Watch {
   }
 
   end(): void {
-    this.#over.abort();
+    // With a reason of its own: without one a new error is made, with its stack, for nobody.
+    this.#over.abort("over");
   }
 
   async #run(stallMs: number, request: AbortController): Promise<void> {

@@ -5,6 +5,9 @@ import { isStandardSchema } from "./tool-parameters.ts";
 
 export type Checked = { readonly args: unknown } | { readonly problem: string };
 
+/** Loaded with the first call; to ask for a module again is not free either. */
+let loading: Promise<typeof import("../../protocol/check-value.ts")> | null = null;
+
 const mostMistakes = 5;
 const longestShown = 60;
 
@@ -15,7 +18,8 @@ export async function checkArguments(parameters: ToolParameters | null, args: un
     return mistakes.length === 0 ? { args: {} } : { problem: problemText(mistakes, args) };
   }
   if (isStandardSchema(parameters)) return await checkStandard(parameters, args);
-  const { checkValue } = await import("../../protocol/check-value.ts");
+  loading ??= import("../../protocol/check-value.ts");
+  const { checkValue } = await loading;
   const checked = checkValue(parameters, args);
   return "value" in checked ? { args: checked.value } : { problem: problemText(checked.mistakes, args) };
 }

@@ -167,6 +167,7 @@ async function promptBuild(
   { claim, scope, session, ctx }: TurnToRun,
   system: string | null,
 ): Promise<{ readonly system: string | null; readonly prepend: string | null }> {
+  if (!hooks.has("before_agent_start") && !hooks.has("before_prompt_build")) return { system, prepend: null };
   const prompt = promptOf(claim.run);
   const context = await store.sessions.context(scope, session.sessionId);
   const messages = context?.messages ?? [];

@@ -1,0 +1,39 @@
+import type { ModelMessage } from "ai";
+import { jsonSchema, stepCountIs, streamText, tool } from "ai";
+import { model, textOf, weatherIn, weatherParameters } from "./scripted.ts";
+import type { Acts } from "./side.ts";
+import { timedOften } from "./side.ts";
+
+/** The same turn with the AI SDK alone: a loop over a list of messages in memory, nothing kept, nothing checked. */
+
+const weather = tool({
+  description: "The weather of a city.",
+  inputSchema: jsonSchema<{ city: string }>(weatherParameters),
+  execute: ({ city }) => weatherIn(city),
+});
+
+/** By the package that this file finds: the peers may bring one of their own. */
+type Model = Parameters<typeof streamText>[0]["model"];
+
+/** A conversation with it: `say` takes one turn. */
+export function bareConversation(given: ReturnType<typeof model>): { say(text: string): Promise<string> } {
+  const messages: ModelMessage[] = [];
+  const asked = given as unknown as Model;
+  return {
+    async say(text) {
+      messages.push({ role: "user", content: text });
+      const instructions = "You know the weather.";
+      const told = { model: asked, instructions, messages, tools: { weather }, stopWhen: stepCountIs(20) };
+      const answer = streamText(told);
+      messages.push(...(await answer.responseMessages));
+      return answer.text;
+    },
+  };
+}
+
+export const acts: Acts = {
+  turn: async ({ count = 1, turns = 1 }) => {
+    const talks = Array.from({ length: Math.ceil(count / turns) }, () => bareConversation(model()));
+    return { ms: await timedOften(count, (round) => talks[round % talks.length]?.say(textOf(round))) };
+  },
+};

@@ -1,0 +1,27 @@
+import { scriptedModel } from "../src/runtimes/rehearsal/scripted-model.ts";
+
+/** The model and the tool of the turns that are measured: no think time, two calls at once, then the answer. */
+
+export const weatherParameters = {
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+} as const;
+
+export const weatherIn = (city: string): string => `${city}: 17 degrees, rain from noon on.`;
+
+export const textOf = (round: number): string => `How is the weather in Kyoto and in Osaka on day ${round}?`;
+
+const answer = { text: "Rain in both, from noon on. Take an umbrella." };
+const calls = ["Kyoto", "Osaka"].map((city) => ({ name: "weather", arguments: { city } }));
+
+/** Calls two tools unless it was just told what they say. */
+export function model() {
+  return scriptedModel(({ prompt }) => (prompt.at(-1)?.role === "tool" ? answer : { calls }));
+}
+
+/** Answers at once. */
+export function plainModel() {
+  return scriptedModel(() => answer);
+}
