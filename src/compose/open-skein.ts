@@ -19,6 +19,7 @@ import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
+import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
@@ -34,7 +35,7 @@ import { createModels } from "./models.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
 import { RunTools } from "./run-tools.ts";
-import { attachRuns, contextDefaults, runSettings } from "./settings.ts";
+import { attachRuns, contextDefaults, idleIn, runSettings } from "./settings.ts";
 import { openWatching } from "./watching.ts";
 
 /**
@@ -62,9 +63,13 @@ export interface SkeinOptions {
   readonly workers?: boolean;
   /** Told of what went wrong beside the runs themselves. By default it is logged. */
   readonly report?: (error: unknown) => void;
+  /** `true`: nothing is logged to stderr; a log file is kept all the same. */
+  readonly quiet?: boolean;
   /** How long an owner of runs that says nothing is taken to be alive, in milliseconds; by default 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Where the search for a configuration begins, relative paths, and sessions without a folder of their own. */
+  readonly cwd?: string;
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
@@ -74,7 +79,7 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { config, variable, configured } = await configOf(options);
-  const watching = await openWatching(config, clock);
+  const watching = await openWatching(config, clock, options.quiet);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
@@ -158,7 +163,7 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
       runs,
       bus,
       watcher,
-      defaults: contextDefaults(config, store, agents),
+      defaults: contextDefaults(config, store, agents, resolve(options.cwd ?? ".")),
       queueMode: config.queue.mode,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort,
@@ -167,6 +172,8 @@ export async function openSkein(options: SkeinOptions = {}): Promise<Skein> {
         return jsonSchemaOf("schema", schema as Parameters<typeof jsonSchemaOf>[1]);
       },
     },
+    watcher,
+    compact: (session, how) => compactNow({ ...running, checkIdle: idleIn(runs) }, session, how),
     wakeOutbox: () => pump.wake(),
     close: () => {
       closing ??= close();
@@ -187,14 +194,15 @@ async function configOf(
   options: SkeinOptions,
 ): Promise<{ config: Config; variable: Environment; configured: readonly string[] }> {
   const env = options.env ?? process.env;
-  const root = options.dir === undefined ? {} : { root: resolve(options.dir) };
+  const cwd = resolve(options.cwd ?? ".");
+  const root = options.dir === undefined ? {} : { root: resolve(cwd, options.dir) };
   const hasCode = (options.agents ?? []).length > 0;
   if (options.config === null) {
-    const config = defaultConfig(root.root ?? resolve(".skein"));
+    const config = defaultConfig(root.root ?? resolve(cwd, ".skein"));
     return { config, variable: (name) => env[name], configured: hasCode ? [] : Object.keys(config.agents) };
   }
   const { config, sources, variable } = await loadConfig({
-    cwd: process.cwd(),
+    cwd,
     ...root,
     env,
     ...present({ file: options.config }),

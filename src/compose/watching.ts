@@ -10,8 +10,10 @@ import { watch } from "../telemetry/watch.ts";
 export async function openWatching(
   { logging, telemetry }: Pick<Config, "logging" | "telemetry">,
   clock: Clock,
+  isQuiet = false,
 ): Promise<{ readonly log: Log; start(bus: EventBus): () => Promise<void> }> {
-  const log = await createLog({ level: logging.level, destination: logging.file ?? 2, clock });
+  const level = isQuiet && logging.file === null ? "silent" : logging.level;
+  const log = await createLog({ level, destination: logging.file ?? 2, clock });
   const tracing = await setUpTracing({ otlp: telemetry.otlp, clock });
   return {
     log,

@@ -171,7 +171,7 @@ export class TurnHandle implements Turn {
     if (event.type === "entry.appended" && event.sessionId === this.#sessionId)
       this.#push({ type: "entry", entry: event.entry });
     if (event.runId !== this.#following) return;
-    const shown = shownOf(event);
+    const shown = turnEventOf(event);
     if (shown !== null) this.#push(shown);
   }
 
@@ -183,7 +183,8 @@ export class TurnHandle implements Turn {
   }
 }
 
-function shownOf(event: SkeinEvent): TurnEvent | null {
+/** An event of a run as the turn shows it; `null`: it does not. */
+export function turnEventOf(event: SkeinEvent): TurnEvent | null {
   switch (event.type) {
     case "run.delta":
       return { type: event.kind, delta: event.delta };
