@@ -25,8 +25,12 @@ export async function showTree(
     printJson(terminal, view);
     return;
   }
+  printTree(terminal, view, options.all);
+}
+
+export function printTree(terminal: Terminal, view: TreePayload, all = false): void {
   terminal.out(`${heading(terminal, view)}\n`);
-  const rows = options.all === true ? view.entries : withoutBookkeeping(view.entries);
+  const rows = all ? view.entries : withoutBookkeeping(view.entries);
   for (const { rails, entry } of drawTree(rows)) terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
   printFindings(terminal, view.diagnostics ?? []);
 }

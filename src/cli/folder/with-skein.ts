@@ -2,11 +2,13 @@ import { openSkein } from "../../compose/open-skein.ts";
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { createIdSource } from "../../core/ids.ts";
 import { formatKey, readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { referenceLookups, resolveReference } from "../../core/references.ts";
 import { thrownText } from "../../core/text.ts";
+import { nameNew } from "../../sessions/name-new.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { Skein } from "../../sessions/skein/skein.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -38,6 +40,7 @@ export async function withSkein<T>(
   { workers, ref }: SkeinUse,
   use: (open: OpenSkein) => Promise<T>,
 ): Promise<T> {
+  if (ref !== undefined && isFileName(ref)) throw noFileAnswers(ref);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   const { config } = await loadSettings(terminal, options);
   const asker = { agentId, scope: config.session.scope };
@@ -73,18 +76,20 @@ export async function withSkein<T>(
 
 /** The session that is spoken to. What reads as a key need not be there yet; everything else must be. */
 export async function contextFor(open: OpenSkein, ref: string): Promise<RuntimeContext> {
-  if (isFileName(ref)) {
-    const advice = "Import the file first with `sessions import`, and name the session";
-    throw new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
-  }
   const { store, scope, asker, userId } = open;
   const known = await resolveReference(ref, asker, (lookup) => store.sessions.find(scope, lookup), {
     prefix: true,
   });
-  const sessionKey = known === null ? keyMeant(ref, asker) : known.key;
-  if (sessionKey !== null) return present({ userId, sessionKey, sessionId: known?.sessionId });
-  const { key } = await findSession(open, ref);
-  return { userId, sessionKey: key };
+  if (known !== null) return { userId, sessionKey: known.key, sessionId: known.sessionId };
+  const meant = keyMeant(ref, asker);
+  if (meant === null) return findSession(open, ref).then(({ key }) => ({ userId, sessionKey: key }));
+  const { key, sessionId } = nameNew(meant, asker, { newId: createIdSource() });
+  return present({ userId, sessionKey: key, sessionId });
+}
+
+function noFileAnswers(ref: string): SkeinError {
+  const advice = "Import it with `sessions import`, and name the session";
+  return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
 }
 
 /** The key that a reference is, as it is or in short; `null`: it is an id or a label. */

@@ -14,7 +14,9 @@ export interface PrinterOptions {
   before?(): void;
 }
 
-const longestNote = 160;
+/** What comes from outside is one line of the terminal; what we say ourselves is not cut. */
+const longestLine = 160;
+const longestNote = 2000;
 
 /** Prints what happens in turns: answers as they come, everything else as one line each. */
 export class TurnPrinter {
@@ -34,7 +36,8 @@ export class TurnPrinter {
     if (event.type === "text" || event.type === "thinking") this.#delta(event.type, event.delta);
     else {
       const told = inOneLine(event);
-      if (told !== null) this.note(told.text, told.sign, told.once);
+      const columns = Math.min(longestLine, this.#terminal.columns) - 2;
+      if (told !== null) this.note(oneLine(told.text, columns), told.sign, told.once);
     }
   }
 
@@ -49,7 +52,7 @@ export class TurnPrinter {
     if (notes === null || (once !== undefined && this.#told.has(once))) return;
     if (once !== undefined) this.#told.add(once);
     this.endLine();
-    const line = oneLine(`${sign} ${text}`, Math.min(longestNote, this.#terminal.columns));
+    const line = oneLine(`${sign} ${text}`, longestNote);
     this.#write(notes, `${paint(this.#terminal, "dim", line, notes)}\n`);
   }
 

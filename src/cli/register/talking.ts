@@ -8,6 +8,7 @@ const spokenTo =
 
 /** Commands that say something to a session. */
 export function registerTalking(program: Command, terminal: Terminal): void {
+  registerChat(program, terminal);
   program
     .command("send")
     .description("Say something to a session, print the reply, and stay until all that it set off has ended.")
@@ -38,6 +39,23 @@ export function registerTalking(program: Command, terminal: Terminal): void {
     .action(async (ref: string, words: string[], _, command: Command) => {
       const { sendCommand } = await import("../commands/send.ts");
       await sendCommand(terminal, ref, words, command.optsWithGlobals());
+    });
+}
+
+function registerChat(program: Command, terminal: Terminal): void {
+  program
+    .command("chat")
+    .description("Talk with a session, line by line. Lines that are piped in are a turn each.")
+    .argument("[ref]", spokenTo, "main")
+    .option("--model <provider/model>", "answer with this model")
+    .option("--thinking [level]", "show what the model thinks, at this level if one is given")
+    .addHelpText(
+      "after",
+      examples("skein chat", "skein chat trip --thinking", "skein chat agent:main:session:porto"),
+    )
+    .action(async (ref: string, _, command: Command) => {
+      const { chatCommand } = await import("../commands/chat.ts");
+      await chatCommand(terminal, ref, command.optsWithGlobals());
     });
 }
 
