@@ -85,7 +85,7 @@ describe("send", () => {
     expect(failed).toMatchObject({ err: "", exit: 1 });
     expect(Check(SentSchema, JSON.parse(failed.out))).toBe(true);
     expect(JSON.parse(failed.out)).toMatchObject({ state: "error", error: { code: "model_failed" } });
-    const told = await call(["send", "main", "fail"]);
+    const told = await call(["send", "session:other", "fail"]);
     expect(told).toMatchObject({ out: "", exit: 1 });
     expect(told.err).toMatch(/^error: .*\[model_failed\] See skein runs show \S+\n$/);
   });
@@ -164,6 +164,16 @@ describe("chat, with lines that are piped in", () => {
     const { call, piped } = folder();
     const done = await call(["chat"], piped("repeat one\n\nrepeat two\nrepeat three"));
     expect(done).toMatchObject({ out: "one\ntwo\nthree\n", err: "", exit: 0 });
+  });
+
+  test("[CLI42] each answer begins on a line of its own", async () => {
+    const { call, piped } = folder();
+    await call(["send", "main", "be slow for 1 second", "--no-wait"]);
+    await call(["send", "main", "repeat steered", "--queue", "steer", "--no-wait"]);
+    const { out } = await call(["chat"], piped("repeat last\n"));
+    const lines = out.trimEnd().split("\n");
+    expect(lines.at(-1)).toMatch(/last|steered/);
+    expect(lines.length).toBeGreaterThan(1);
   });
 
   test("[CLI42] a turn that fails is told, the rest goes on, and the end says so", async () => {

@@ -194,6 +194,7 @@ export class Chat {
       this.#ours.add(runId);
     }
     if (event.type === "run.delta" && event.kind === "text") this.#streamed.add(runId);
+    if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event);
     if (shown !== null) this.#printer.show(shown);
     if (event.type === "approval.requested") {
