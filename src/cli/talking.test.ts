@@ -5,8 +5,10 @@ import { Readable } from "node:stream";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
+import { withRuns } from "../../test/support/cli-runs.ts";
 import { pngOf } from "../../test/support/images.ts";
 import { AcceptedSchema, RunListSchema, RunSchema, SentSchema } from "../protocol/runs.ts";
+import { runSession } from "../sessions/skein/accept-input.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let home = "";
@@ -97,6 +99,25 @@ describe("send", () => {
     await call(["send", "main", "describe the gardens of Kyoto"], { isWatched: true, out });
     expect(pieces.length).toBeGreaterThan(2);
     expect(pieces.join("")).toMatch(/Kyoto.*\n$/s);
+  });
+
+  test("[CLI36] stays until everything that it set off has ended", async () => {
+    const { dir, call } = folder();
+    await call(["sessions", "new", "helper"]);
+    const done = call(["send", "main", "be slow for 2 seconds", "--json"]);
+    const first = async () => JSON.parse((await call(["runs", "ls", "--json"])).out).runs[0];
+    await expect.poll(async () => (await first())?.state, { timeout: 20_000 }).toBe("running");
+    const { runId, rootId } = await first();
+    await withRuns(dir, async (runs, store) => {
+      const [helper] = await store.sessions.find({}, { by: "sessionId", sessionId: "helper" });
+      if (helper === undefined) throw new Error("there is no helper");
+      const message = { role: "user" as const, content: "be slow for 4 seconds" };
+      const root = { rootId, hops: 1 };
+      await runs.accept({ session: runSession(helper), kind: "send", message, root, startedBy: runId });
+    });
+    expect((await done).exit).toBe(0);
+    const { runs } = JSON.parse((await call(["runs", "ls", "--json"])).out);
+    expect(runs.map(({ state }: { state: string }) => state)).toEqual(["ok", "ok"]);
   });
 
   test("[CLI37] the same key is the same run, and --no-wait leaves it", async () => {
@@ -227,6 +248,7 @@ describe("chat, with lines that are piped in", () => {
     for (const name of ["/branch", "/fork", "/tree", "/compact", "/status", "/new", "/model", "/quit"])
       expect(out).toContain(`  ${name}`);
     expect(out).not.toContain("never");
+    expect((await call(["runs", "ls", "--json"])).out).not.toContain("never");
     const { sessions } = JSON.parse((await call(["sessions", "ls", "--json"])).out);
     expect(sessions).toHaveLength(3);
     const talk = sessions.find(({ key }: { key: string }) => key === "agent:main:session:talk");

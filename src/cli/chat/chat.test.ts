@@ -126,6 +126,13 @@ describe("compaction in a chat", () => {
 });
 
 describe("Ctrl-C in a chat", () => {
+  test("[CLI44] leaves at once when nothing is being answered", async () => {
+    const { chat, interrupt } = chatting();
+    const over = chat.run();
+    interrupt();
+    await over;
+  });
+
   test("[CLI44] aborts what runs, and leaves when there is nothing", async () => {
     const { stream, chat, until, interrupt } = chatting();
     const over = chat.run();
