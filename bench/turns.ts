@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { openSkein } from "../src/compose/open-skein.ts";
+import type { ScriptedModel } from "../src/runtimes/rehearsal/scripted-model.ts";
 import { defineAgent } from "../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../src/runtimes/tools/define-tool.ts";
 import type { Skein } from "../src/sessions/skein/skein.ts";
@@ -31,11 +31,7 @@ const agent = defineAgent({
   ],
 });
 
-async function withSkein<T>(
-  job: Job,
-  script: LanguageModelV4,
-  act: (skein: Skein) => Promise<T>,
-): Promise<T> {
+async function withSkein<T>(job: Job, script: ScriptedModel, act: (skein: Skein) => Promise<T>): Promise<T> {
   const { folder, durability = "full", lanes, kind } = job;
   mkdirSync(folder, { recursive: true });
   const config = join(folder, "skein.json");

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
+import { seedRuns } from "../../test/support/cli-runs.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
 
@@ -13,6 +14,7 @@ let home = "";
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "skein-cli-help-"));
   await seedFolder(join(home, "seeded"));
+  await seedRuns(join(home, "seeded"));
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 

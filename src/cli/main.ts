@@ -6,7 +6,7 @@ import type { Terminal } from "./output/terminal.ts";
 import { processTerminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
 
-export { exitOnSignals } from "./signals.ts";
+export { exitOnSignals } from "./output/signals.ts";
 
 /**
  * Runs one command line (without `node` and the script) and says how the process should exit. `surroundings` is what is

@@ -3,7 +3,9 @@ import type { Terminal } from "./output/terminal.ts";
 import { registerContext } from "./register/context.ts";
 import { registerInit } from "./register/init.ts";
 import { examples, globalOptions } from "./register/options.ts";
+import { registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
+import { registerTalking } from "./register/talking.ts";
 import { registerUpkeep } from "./register/upkeep.ts";
 import { registerUsers } from "./register/users.ts";
 
@@ -24,6 +26,9 @@ export function createProgram(terminal: Terminal, version: string): Command {
     );
   for (const option of globalOptions()) program.addOption(option);
   registerInit(program, terminal);
+  registerTalking(program, terminal);
+  registerRuns(program, terminal);
+  registerOutbox(program, terminal);
   registerSessions(program, terminal);
   registerContext(program, terminal);
   registerUsers(program, terminal);

@@ -39,6 +39,7 @@ export interface EngineParts {
 /** What works: it runs what is queued, and sends what is in the outbox. */
 export interface Engine {
   readonly worker: Worker;
+  readonly running: RunningDeps;
   start(): void;
   wake(): void;
   wakeOutbox(): void;
@@ -78,6 +79,7 @@ export function createEngine(parts: EngineParts): Engine {
   });
   return {
     worker,
+    running,
     start: () => {
       worker.start();
       pump.start();

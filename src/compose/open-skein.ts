@@ -17,6 +17,7 @@ import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
+import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
@@ -34,7 +35,7 @@ import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
 import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
-import { attachRuns, contextDefaults, routingOf } from "./settings.ts";
+import { attachRuns, contextDefaults, idleIn, routingOf } from "./settings.ts";
 import { openWatching } from "./watching.ts";
 
 /**
@@ -62,9 +63,13 @@ export interface SkeinOptions {
   readonly workers?: boolean;
   /** Told of what went wrong beside the runs themselves. By default it is logged. */
   readonly report?: (error: unknown) => void;
+  /** `true`: nothing is logged to stderr; a log file is kept all the same. */
+  readonly quiet?: boolean;
   /** How long an owner of runs that says nothing is taken to be alive, in milliseconds; by default 30,000. */
   readonly leaseMs?: number;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Where the search for a configuration begins, relative paths, and sessions without a folder of their own. */
+  readonly cwd?: string;
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
@@ -85,7 +90,7 @@ export async function openSkein(
   const newId = options.newId ?? createIdSource(clock);
   const { config, variable, configured } = await configOf(options);
   const redactor = redactorOf(config);
-  const watching = await openWatching(config, clock, (text) => redactor.redact(text).text);
+  const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options.quiet);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
@@ -98,7 +103,7 @@ export async function openSkein(
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const mcp = await openMcp(config, report);
   const tools = new RunTools([mcp.source]);
-  const defaults = contextDefaults(config, store, agents);
+  const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const receiving = {
     store,
     runs,
@@ -153,6 +158,8 @@ export async function openSkein(
         return jsonSchemaOf("schema", schema as Parameters<typeof jsonSchemaOf>[1]);
       },
     },
+    watcher,
+    compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     wakeOutbox: () => engine.wakeOutbox(),
     receive: (message) => receive(receiving, message),
     webhook: (channelId) => {
@@ -170,14 +177,15 @@ async function configOf(
   options: SkeinOptions,
 ): Promise<{ config: Config; variable: Environment; configured: readonly string[] }> {
   const env = options.env ?? process.env;
-  const root = options.dir === undefined ? {} : { root: resolve(options.dir) };
+  const cwd = resolve(options.cwd ?? ".");
+  const root = options.dir === undefined ? {} : { root: resolve(cwd, options.dir) };
   const hasCode = (options.agents ?? []).length > 0;
   if (options.config === null) {
-    const config = defaultConfig(root.root ?? resolve(".skein"));
+    const config = defaultConfig(root.root ?? resolve(cwd, ".skein"));
     return { config, variable: (name) => env[name], configured: hasCode ? [] : Object.keys(config.agents) };
   }
   const { config, sources, variable } = await loadConfig({
-    cwd: process.cwd(),
+    cwd,
     ...root,
     env,
     ...present({ file: options.config }),

@@ -2,6 +2,7 @@ import type { RoutingSettings } from "../channels/route-inbound.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
 import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
@@ -10,7 +11,8 @@ import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
-import type { Store } from "../store/contract.ts";
+import { runSession } from "../sessions/skein/accept-input.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
 import type { StoreWork } from "../store/work.ts";
 import type { Agents } from "./agents.ts";
 import { isOwnerGone } from "./owner.ts";
@@ -77,13 +79,29 @@ export function routingOf({ session, channels }: Config, agents: Agents): Routin
   return { scope, dmScope, identityLinks, channels, agentId: agents.first };
 }
 
+/** Refuses with `conflict` where a run has the session. */
+export function idleIn({ attendant }: EmbeddedRuns): (session: SessionRecord) => void {
+  return (session) => {
+    try {
+      attendant.branch(runSession(session));
+    } catch (error) {
+      const problem = `The session ${session.sessionId} is being answered`;
+      throw new SkeinError(
+        "conflict",
+        { problem, advice: "Wait for the end of the run, or abort it" },
+        { cause: error },
+      );
+    }
+  };
+}
+
 /** Where somebody means who says little. */
-export function contextDefaults(config: Config, store: Store, agents: Agents): ContextDefaults {
+export function contextDefaults(config: Config, store: Store, agents: Agents, cwd: string): ContextDefaults {
   return {
     agentId: agents.first,
     store,
     scope: config.session.scope,
     agentCwd: (agentId) => agents.find(agentId)?.cwd ?? null,
-    workspace: () => process.cwd(),
+    workspace: () => cwd,
   };
 }

@@ -11,8 +11,10 @@ export async function openWatching(
   { logging, telemetry }: Pick<Config, "logging" | "telemetry">,
   clock: Clock,
   redact: (text: string) => string,
+  isQuiet = false,
 ): Promise<{ readonly log: Log; start(bus: EventBus): () => Promise<void> }> {
-  const log = await createLog({ level: logging.level, destination: logging.file ?? 2, clock, redact });
+  const level = isQuiet && logging.file === null ? "silent" : logging.level;
+  const log = await createLog({ level, destination: logging.file ?? 2, clock, redact });
   const tracing = await setUpTracing({ otlp: telemetry.otlp, clock });
   return {
     log,

@@ -230,6 +230,13 @@ export interface RunQuery {
   readonly before?: number;
 }
 
+/** What a run waits for: the runs before it or that it sleeps for, and when it wakes without them. */
+export interface RunWaits {
+  readonly runIds: readonly string[];
+  /** Of a sleeping run. */
+  readonly wakeAt: number | null;
+}
+
 /** A wait that was entered, or would have closed a circle. */
 export type WaitEntered =
   | { readonly entered: true }
@@ -242,6 +249,8 @@ export interface RunStore {
   get(runId: string, userId?: string | null): Promise<Run | null>;
   /** Newest first. */
   list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
+  /** Why a run does not go on; `null`: unknown. */
+  waits(runId: string): Promise<RunWaits | null>;
   /** Accepted input of a session that is not yet in the conversation, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { runCli } from "../../src/cli/main.ts";
 import type { Terminal } from "../../src/cli/output/terminal.ts";
@@ -24,6 +25,9 @@ export function silentTerminal(cwd: string): Terminal {
     now: () => Date.now(),
     ask: null,
     redraws: false,
+    isWatched: false,
+    input: () => ({ stream: Readable.from([]), typed: false }),
+    onInterrupt: () => () => undefined,
   };
 }
 

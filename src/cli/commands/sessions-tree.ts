@@ -1,13 +1,11 @@
 import { readLog, readSessionFile } from "../../compose.ts";
-import type { TreePayload, TreeRow } from "../../protocol/session-payloads.ts";
 import { treeView } from "../../sessions/tree-view.ts";
 import { findSession, isFileName } from "../folder/find-session.ts";
 import { withFolder } from "../folder/with-folder.ts";
-import { drawTree } from "../output/draw-tree.ts";
-import { printFindings } from "../output/findings.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
+import { printTree } from "../output/print-tree.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, pad, paint, pathFrom, printJson, spread } from "../output/terminal.ts";
+import { pathFrom, printJson } from "../output/terminal.ts";
 
 /** Draws every branch of a session. */
 export async function showTree(
@@ -25,80 +23,5 @@ export async function showTree(
     printJson(terminal, view);
     return;
   }
-  terminal.out(`${heading(terminal, view)}\n`);
-  const rows = options.all === true ? view.entries : withoutBookkeeping(view.entries);
-  for (const { rails, entry } of drawTree(rows)) terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
-  printFindings(terminal, view.diagnostics ?? []);
-}
-
-/** The rows that are conversation, each hung on the nearest such row above it. */
-function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
-  const shownAbove = new Map<string | null, string | null>([[null, null]]);
-  const rows: TreeRow[] = [];
-  for (const entry of entries) {
-    const parentId = shownAbove.get(entry.parentId) ?? null;
-    shownAbove.set(entry.id, entry.bookkeeping ? parentId : entry.id);
-    if (!entry.bookkeeping) rows.push({ ...entry, parentId });
-  }
-  return rows;
-}
-
-function heading(terminal: Terminal, view: TreePayload): string {
-  const parents = new Set(view.entries.map((entry) => entry.parentId).filter((id) => id !== null));
-  const ends = view.entries.filter((entry) => !parents.has(entry.id)).length;
-  const counts = `${count(view.entries.length, "entry", "entries")}, ${count(ends, "branch", "branches")}`;
-  const title = oneLine(view.name ?? view.sessionId, terminal.columns - counts.length - 2);
-  return `${paint(terminal, "bold", title)}  ${counts}`;
-}
-
-function drawn(terminal: Terminal, view: TreePayload, rails: string, entry: TreeRow): string {
-  const what = pad(oneLine(shortNames.get(entry.role ?? entry.type) ?? entry.role ?? entry.type, 22), 10);
-  const label = entry.label === undefined ? "" : ` [${oneLine(entry.label, 30)}]`;
-  const leaf = entry.id === view.leafId ? " ◀ leaf" : "";
-  const id = shortId(entry.id);
-  const used = rails.length + 2 + what.length + 1 + label.length + leaf.length + id.length + 2;
-  const preview = oneLine(entry.preview, Math.max(20, terminal.columns - used));
-  const body = entry.active ? `${what} ${preview}` : paint(terminal, "dim", `${what} ${preview}`);
-  const left = [
-    paint(terminal, "dim", rails),
-    `${paint(terminal, signColor(entry), signs.get(entry.type) ?? "·")} ${body}`,
-    paint(terminal, "yellow", label),
-    paint(terminal, "green", leaf),
-  ].join("");
-  return spread(terminal, left, paint(terminal, "dim", id));
-}
-
-const shortNames = new Map(
-  Object.entries({
-    toolResult: "tool",
-    bashExecution: "shell",
-    branch_summary: "summary",
-    session_info: "name",
-    model_change: "model",
-    thinking_level_change: "thinking",
-  }),
-);
-
-const signs = new Map(
-  Object.entries({
-    message: "●",
-    custom_message: "●",
-    compaction: "▣",
-    branch_summary: "↩",
-  }),
-);
-
-function signColor(entry: TreeRow): "cyan" | "green" | "yellow" | "dim" {
-  if (entry.type === "compaction" || entry.type === "branch_summary") return "yellow";
-  if (entry.role === "user") return "cyan";
-  return entry.role === "assistant" ? "green" : "dim";
-}
-
-/** The end of an id tells entries of one session apart; its beginning is only the time. */
-function shortId(id: string): string {
-  return oneLine(id.length > 12 ? `…${id.slice(-8)}` : id, 12);
-}
-
-function count(number: number, one: string, many: string): string {
-  return `${number} ${number === 1 ? one : many}`;
+  printTree(terminal, view, options.all);
 }

@@ -67,7 +67,7 @@ export async function withFolder<T>(
   }
 }
 
-function nothingThere(root: string, toBegin: string): SkeinError {
+export function nothingThere(root: string, toBegin: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Folder of sessions",
     name: root,
@@ -76,6 +76,6 @@ function nothingThere(root: string, toBegin: string): SkeinError {
 }
 
 /** What opening had to put right is told, but not among what the command prints. */
-function tell(terminal: Terminal, { json }: GlobalOptions, note: string): void {
+export function tell(terminal: Terminal, { json }: GlobalOptions, note: string): void {
   if (json !== true) terminal.err(`${paint(terminal, "yellow", "note:", "err")} ${escapeToLine(note)}\n`);
 }

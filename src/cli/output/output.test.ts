@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import fc from "fast-check";
 import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
@@ -27,6 +28,9 @@ function fake(more: Partial<Terminal> = {}) {
     now: () => 0,
     ask: null,
     redraws: false,
+    isWatched: false,
+    input: () => ({ stream: Readable.from([]), typed: false }),
+    onInterrupt: () => () => undefined,
     ...more,
   };
   return { terminal, printed };

@@ -6,6 +6,13 @@ import { styleText } from "node:util";
 import stringWidth from "string-width";
 import { stringifyJson } from "../../core/json.ts";
 import { escapeUnprintable } from "../../core/text.ts";
+import { onInterrupt } from "./signals.ts";
+
+/** Where text comes in from; `typed`: line by line, from a person. */
+export interface TerminalInput {
+  readonly stream: NodeJS.ReadableStream;
+  readonly typed: boolean;
+}
 
 /** What a command knows of the outside: where it prints, how wide that is, where the user stands. */
 export interface Terminal {
@@ -25,6 +32,12 @@ export interface Terminal {
   readonly ask: ((question: string) => Promise<string>) | null;
   /** Whether a line on `err` can be drawn over, for progress. */
   readonly redraws: boolean;
+  /** Whether somebody reads `out` as it is written. */
+  readonly isWatched: boolean;
+  /** What is typed or piped in. */
+  input(): TerminalInput;
+  /** Told of Ctrl-C, which then does not end the process. Returns a function that ends this. */
+  onInterrupt(listener: () => void): () => void;
 }
 
 /** The terminal of this process. Under `npm run skein` the user stands where npm was called, not at the root. */
@@ -46,6 +59,12 @@ export function processTerminal(): Terminal {
     now: () => Date.now(),
     ask: process.stdin.isTTY === true && stderr.isTTY === true ? askOnTerminal : null,
     redraws: stderr.isTTY === true,
+    isWatched: stdout.isTTY === true,
+    input: () => ({
+      stream: process.stdin,
+      typed: process.stdin.isTTY === true && stdout.isTTY === true,
+    }),
+    onInterrupt,
   };
 }
 

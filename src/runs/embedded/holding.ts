@@ -78,7 +78,7 @@ export function enterWait(
 }
 
 /** What a run waits for now: a queued one for whoever has its session. */
-function waitsFor(books: Books, runId: string): string[] {
+export function waitsFor(books: Books, runId: string): string[] {
   const row = books.get("SELECT uid, state, merged_into, kept_for FROM runs WHERE run_id = ?", runId);
   if (row === undefined) return [];
   if (row.state === "merged") return [String(row.merged_into)];

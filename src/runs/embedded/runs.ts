@@ -14,6 +14,7 @@ import type {
   RunState,
   RunStore,
   RunUsage,
+  RunWaits,
   LedgerValue as Value,
   WaitEntered,
   WorkAttendant,
@@ -35,12 +36,13 @@ import {
   renewLeases,
   resume,
   steerableInto,
+  waitsFor,
 } from "./holding.ts";
 import { Inbox } from "./inbox.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
-import { publicRun } from "./rows.ts";
+import { numberOrNull, publicRun } from "./rows.ts";
 import { migrateRuns } from "./schema.ts";
 import { sweepAll } from "./sweeping.ts";
 
@@ -101,6 +103,13 @@ export class EmbeddedRuns implements RunStore {
     const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
     const values = [...wanted.map(([, value]) => value), ...(states ?? []), limit];
     return this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
+  }
+
+  async waits(runId: string): Promise<RunWaits | null> {
+    const row = this.#books.get("SELECT state, wake_at FROM runs WHERE run_id = ?", runId);
+    if (row === undefined) return null;
+    const wakeAt = row.state === "sleeping" ? numberOrNull(row.wake_at) : null;
+    return { runIds: waitsFor(this.#books, runId), wakeAt };
   }
 
   async pending(sessionUid: string): Promise<readonly Run[]> {

@@ -1,14 +1,17 @@
 import type { EventBus } from "../../core/events.ts";
-import type { Run, RunStore } from "../../runs/contract.ts";
+import type { Run, RunState, RunStore } from "../../runs/contract.ts";
 
 const pollMs = 250;
+const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
+
+type Watched = Pick<RunStore, "get" | "approval" | "list">;
 
 /** Tells when something of a run is decided: by our own events at once, and by looking, for what other processes do. */
 export class RunWatcher {
-  readonly #runs: Pick<RunStore, "get" | "approval">;
+  readonly #runs: Watched;
   readonly #bus: EventBus;
 
-  constructor(runs: Pick<RunStore, "get" | "approval">, bus: EventBus) {
+  constructor(runs: Watched, bus: EventBus) {
     this.#runs = runs;
     this.#bus = bus;
   }
@@ -21,6 +24,15 @@ export class RunWatcher {
         return run !== null && run.outcome === null ? null : (run as Run);
       },
       (event) => event.type === "run.ended" && event.runId === runId,
+      signal,
+    );
+  }
+
+  /** Resolves when one request and all that it set off has ended. */
+  async untilSettled(rootId: string, signal?: AbortSignal): Promise<void> {
+    await this.#until(
+      async () => ((await this.#runs.list({ rootId, states: open, limit: 1 })).length === 0 ? true : null),
+      ({ type }) => type === "run.ended",
       signal,
     );
   }

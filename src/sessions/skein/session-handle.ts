@@ -80,6 +80,12 @@ export class SessionHandle {
     return findFor(this.#deps.store, this.#resolved());
   }
 
+  /** Says something and goes: it is durable when this resolves, and whoever runs the runs answers it. */
+  accept(text: string, options: SendOptions = {}): Promise<Run> {
+    const { newRunId } = this.#deps;
+    return this.#accept(newRunId(this.#context.userId ?? null, options.idempotencyKey), text, options);
+  }
+
   /** Says something. The turn runs from now on, whether anybody reads it or not. */
   send(text: string, options: SendOptions = {}): Turn {
     const { bus, watcher, newRunId, abort } = this.#deps;

@@ -11,10 +11,15 @@ import type {
   RunQuery,
   RunState,
   RunStore,
+  RunWaits,
 } from "../../runs/contract.ts";
-import type { Store } from "../../store/contract.ts";
+import type { SessionRecord, Store } from "../../store/contract.ts";
+import { noSuchSession } from "../../store/refusals.ts";
+import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
+import type { CompactNowOptions } from "./compact-now.ts";
+import type { RunWatcher } from "./run-watcher.ts";
 import type { HandleDeps } from "./session-handle.ts";
 import { SessionHandle } from "./session-handle.ts";
 
@@ -33,6 +38,8 @@ export interface SkeinParts {
   readonly bus: EventBus;
   readonly hooks: HookRegistry;
   readonly handles: HandleDeps;
+  readonly watcher: Pick<RunWatcher, "untilSettled">;
+  compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   /** There may be something to send. */
   wakeOutbox(): void;
   receive(message: InboundMessage): Promise<Received>;
@@ -88,6 +95,22 @@ export class Skein {
     return this.#parts.runs.list(query, userId);
   }
 
+  /** Why a run does not go on; `null`: there is no such run. */
+  waits(runId: string): Promise<RunWaits | null> {
+    return this.#parts.runs.waits(runId);
+  }
+
+  /** Resolves when one request and all that it set off has ended, whoever runs it. */
+  settled(rootId: string, signal?: AbortSignal): Promise<void> {
+    return this.#parts.watcher.untilSettled(rootId, signal);
+  }
+
+  /** Has the older part of a session summarised by its own model. `conflict` while it is being answered. */
+  async compact(context: RuntimeContext, options: CompactNowOptions = {}): Promise<CompactionOutcome> {
+    const session = this.session(context);
+    return this.#parts.compact((await session.record()) ?? noSuchSession(session.key), options);
+  }
+
   /** The state that it has then. */
   async abort(runId: string, userId?: string | null): Promise<RunState> {
     if ((await this.run(runId, userId)) === null) throw noSuchRun(runId);
@@ -138,6 +161,11 @@ export class Skein {
     userId?: string | null,
   ): Promise<readonly OutboxRow[]> {
     return this.#parts.outbox.list(query, userId);
+  }
+
+  /** `null`: there is no such message, or it is another user's. */
+  outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
+    return this.#parts.outbox.get(outboxId, userId);
   }
 
   /** Sends a dead letter again, or drops a message. */

@@ -171,7 +171,7 @@ export class TurnHandle implements Turn {
     if (event.type === "entry.appended" && event.sessionId === this.#sessionId)
       this.#push({ type: "entry", entry: event.entry });
     if (event.runId !== this.#following) return;
-    const shown = shownOf(event, this.#approvals);
+    const shown = turnEventOf(event, this.#approvals);
     if (shown !== null) this.#push(shown);
   }
 
@@ -186,7 +186,8 @@ export class TurnHandle implements Turn {
 type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
 type Approvals = Map<string, Asked>;
 
-function shownOf(event: SkeinEvent, approvals: Approvals): TurnEvent | null {
+/** An event of a run as the turn shows it; `null`: it does not. `approvals` knows what was asked for. */
+export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map()): TurnEvent | null {
   switch (event.type) {
     case "run.delta":
       return { type: event.kind, delta: event.delta };

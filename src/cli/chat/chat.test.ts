@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { silentTerminal } from "../../../test/support/cli.ts";
+import { openSkein } from "../../compose/open-skein.ts";
+import type { FilesStore } from "../../compose.ts";
+import { defaultConfig } from "../../config/load.ts";
+import { defineAgent } from "../../runtimes/tools/define-agent.ts";
+import { defineTool } from "../../runtimes/tools/define-tool.ts";
+import type { Skein } from "../../sessions/skein/skein.ts";
+import { Chat } from "./chat.ts";
+import { ChatSession } from "./chat-session.ts";
+
+let home = "";
+let skein: Skein;
+let paid = 0;
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), "skein-chat-"));
+  paid = 0;
+  const pay = defineTool({
+    name: "pay",
+    description: "Pays a bill.",
+    approval: true,
+    execute: () => {
+      paid += 1;
+      return "done \u001b[2J";
+    },
+  });
+  const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [pay] })];
+  skein = await openSkein({ dir: home, config: null, agents, quiet: true });
+});
+afterEach(async () => {
+  await skein.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+function chatting(typed = false) {
+  const stream = new PassThrough();
+  const printed = { out: "", err: "" };
+  let interrupt: () => void = () => undefined;
+  const terminal = {
+    ...silentTerminal(home),
+    out: (text: string) => {
+      printed.out += text;
+    },
+    err: (text: string) => {
+      printed.err += text;
+    },
+    input: () => ({ stream, typed }),
+    onInterrupt: (listener: () => void) => {
+      interrupt = listener;
+      return () => undefined;
+    },
+  };
+  const open = {
+    skein,
+    userId: null,
+    store: skein.store as FilesStore,
+    scope: {},
+    asker: { agentId: "main" },
+    config: defaultConfig(home),
+    toType: (...words: readonly string[]) => words.join(" "),
+  };
+  const session = new ChatSession(open, { key: "agent:main:main", newId: null }, {});
+  const chat = new Chat(terminal, session, { thinking: false });
+  const until = (pattern: RegExp) =>
+    expect.poll(() => printed.out + printed.err, { timeout: 20_000 }).toMatch(pattern);
+  return { stream, printed, chat, until, interrupt: () => interrupt() };
+}
+
+describe("a tool that has to be approved, in a chat", () => {
+  test("[CLI45] is asked for in place, and done on a yes", async () => {
+    const { stream, printed, chat, until } = chatting();
+    const over = chat.run();
+    stream.write("use the tool pay\n");
+    await until(/\? pay \{\}: may it\? y or n/);
+    stream.write("perhaps\n");
+    await until(/may it\?(.|\n)*may it\?/);
+    expect(paid).toBe(0);
+    stream.write("y\n");
+    await until(/← pay: done \\u001b\[2J/);
+    stream.end();
+    await over;
+    expect(paid).toBe(1);
+    expect(printed.err).toContain("→ pay {}");
+    expect(printed.out + printed.err).not.toContain("\u001b");
+  });
+
+  test.each([
+    ["a no", "n\n"],
+    ["the end of the input", null],
+  ])("[CLI45] is not done on %s", async (_, answer) => {
+    const { stream, chat, until } = chatting();
+    const over = chat.run();
+    stream.write("use the tool pay\n");
+    await until(/may it\?/);
+    if (answer !== null) stream.write(answer);
+    stream.end();
+    await over;
+    expect(paid).toBe(0);
+    expect(await skein.approvals()).toEqual([]);
+  });
+});
+
+describe("compaction in a chat", () => {
+  test("[CLI43] /compact has the session's own model summarise what is old", async () => {
+    const handle = skein.session();
+    const long = "gardens and temples of Kyoto ".repeat(700);
+    for (let turn = 0; turn < 12; turn++) await handle.send(`describe number ${turn} ${long}`).result;
+    const outcome = await skein.compact({});
+    expect(outcome).toMatchObject({ done: true });
+    const record = await handle.record();
+    const context = await skein.store.sessions.context({}, record?.sessionId ?? "");
+    expect(context?.messages[0]?.role).toBe("compactionSummary");
+  });
+
+  test("[CLI43] /compact is refused while the session is being answered", async () => {
+    const turn = skein.session().send("be slow for 300 seconds");
+    await expect.poll(async () => (await skein.run(turn.runId))?.state, { timeout: 20_000 }).toBe("running");
+    await expect(skein.compact({})).rejects.toMatchObject({ code: "conflict" });
+    await turn.abort();
+  });
+});
+
+describe("Ctrl-C in a chat", () => {
+  test("[CLI44] leaves at once when nothing is being answered", async () => {
+    const { chat, interrupt } = chatting();
+    const over = chat.run();
+    interrupt();
+    await over;
+  });
+
+  test("[CLI44] aborts what runs, and leaves when there is nothing", async () => {
+    const { stream, chat, until, interrupt } = chatting();
+    const over = chat.run();
+    stream.write("be slow for 300 seconds\n");
+    await expect.poll(async () => (await skein.runs())[0]?.state, { timeout: 20_000 }).toBe("running");
+    interrupt();
+    await until(/· aborted/);
+    interrupt();
+    await over;
+    expect((await skein.runs()).map(({ state }) => state)).toEqual(["aborted"]);
+  });
+});

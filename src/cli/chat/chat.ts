@@ -1,0 +1,255 @@
+import { once } from "node:events";
+import type { SkeinEvent } from "../../core/events.ts";
+import { stringifyJson } from "../../core/json.ts";
+import { escapeToLine, thrownText } from "../../core/text.ts";
+import { RunError } from "../../sessions/skein/run-error.ts";
+import type { Turn } from "../../sessions/skein/turn-handle.ts";
+import { turnEventOf } from "../../sessions/skein/turn-handle.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { paint } from "../output/terminal.ts";
+import { shownTime } from "../output/times.ts";
+import { TurnPrinter } from "../output/turn-printer.ts";
+import { acts } from "./acts.ts";
+import type { ChatSession } from "./chat-session.ts";
+import { Lines } from "./lines.ts";
+import { readSlash } from "./slash.ts";
+
+/** A second Ctrl-C within this time leaves. */
+const twiceMs = 2000;
+
+/**
+ * A conversation, line by line. What a person types while a turn runs is said at once, as the queue mode has it; what is
+ * piped in waits for its turn, so that each line is one.
+ */
+export class Chat {
+  readonly #terminal: Terminal;
+  readonly #session: ChatSession;
+  readonly #printer: TurnPrinter;
+  readonly #isTyped: boolean;
+  readonly #lines: Lines;
+  readonly #leaving = new AbortController();
+  readonly #waiting: string[] = [];
+  /** Runs of ours that are not over. */
+  readonly #turns = new Map<string, Turn>();
+  /** Runs of this session that are being answered, whosever they are. */
+  readonly #active = new Set<string>();
+  readonly #streamed = new Set<string>();
+  readonly #ours = new Set<string>();
+  readonly #roots = new Set<string>();
+  #asked: { readonly approvalId: string; readonly name: string }[] = [];
+  #isAtEnd = false;
+  #isFinishing = false;
+  #isHandling = false;
+  #interruptedAt = Number.NEGATIVE_INFINITY;
+  hasFailed = false;
+
+  constructor(terminal: Terminal, session: ChatSession, options: { readonly thinking: boolean }) {
+    const input = terminal.input();
+    this.#terminal = terminal;
+    this.#session = session;
+    this.#isTyped = input.typed;
+    this.#printer = new TurnPrinter(terminal, {
+      notes: input.typed ? "out" : "err",
+      text: true,
+      thinking: options.thinking,
+      before: () => this.#lines.makeRoom(terminal.out),
+    });
+    this.#lines = new Lines(input, {
+      line: (text) => {
+        this.#waiting.push(text);
+        this.#go();
+      },
+      interrupt: () => this.#interrupt(),
+      end: () => {
+        this.#isAtEnd = true;
+        this.#go();
+      },
+    });
+  }
+
+  /** Resolves when the user leaves, or all that was piped in is answered. */
+  async run(): Promise<void> {
+    const { skein } = this.#session.open;
+    const stopWatching = skein.subscribe((event) => this.#watch(event));
+    const stopListening = this.#terminal.onInterrupt(() => this.#interrupt());
+    const left = once(this.#leaving.signal, "abort");
+    this.#go();
+    await left;
+    stopListening();
+    stopWatching();
+    this.#printer.endLine();
+    this.#lines.close();
+  }
+
+  /** Takes the next line, if it is time for one; else lets it wait, or asks for one. */
+  #go(): void {
+    if (this.#isHandling || this.#leaving.signal.aborted) return;
+    const isFree = this.#isTyped || this.#turns.size === 0 || this.#asked.length > 0;
+    const line = isFree ? this.#waiting.shift() : undefined;
+    if (line !== undefined) {
+      this.#isHandling = true;
+      void this.#handle(line).finally(() => {
+        this.#isHandling = false;
+        this.#go();
+      });
+    } else if (this.#isAtEnd && this.#isTyped) this.#leave();
+    else if (this.#isAtEnd) void this.#finish();
+    else if (this.#active.size === 0 && this.#turns.size === 0) this.#lines.prompt();
+  }
+
+  /** Nothing more comes in: nobody is left to be asked, and what was set off is waited for. */
+  async #finish(): Promise<void> {
+    for (const { approvalId } of this.#asked.splice(0)) await this.#resolve(approvalId, "denied");
+    if (this.#turns.size > 0 || this.#waiting.length > 0 || this.#isFinishing) return;
+    this.#isFinishing = true;
+    const { signal } = this.#leaving;
+    try {
+      for (const rootId of this.#roots) await this.#session.open.skein.settled(rootId, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#fail(thrownText(error));
+    }
+    this.#leave();
+  }
+
+  #leave(): void {
+    this.#leaving.abort();
+  }
+
+  async #handle(line: string): Promise<void> {
+    try {
+      const answer = /^\s*(?:(y|yes)|n|no)\s*$/i.exec(line);
+      const asked = this.#asked[0];
+      const slash = readSlash(line);
+      if (asked !== undefined && slash === null) {
+        if (answer === null) this.#ask(asked.name, asked.approvalId);
+        else await this.#resolve(asked.approvalId, answer[1] === undefined ? "denied" : "approved");
+      } else if (slash === null) {
+        if (line.trim() !== "") await this.#say(line.startsWith("//") ? line.slice(1) : line);
+      } else if (slash.name === null) {
+        this.#printer.note(`there is no /${escapeToLine(slash.typed)}; /help shows what there is`);
+      } else {
+        const terminal = { ...this.#terminal, out: (text: string) => this.#printer.lines(text) };
+        const note = (text: string) => this.#printer.note(text);
+        await acts[slash.name](
+          { session: this.#session, terminal, note, leave: () => this.#leave() },
+          slash.rest,
+        );
+      }
+    } catch (error) {
+      this.#fail(thrownText(error));
+    }
+  }
+
+  async #say(text: string): Promise<void> {
+    const turn = this.#session.say(text);
+    this.#turns.set(turn.runId, turn);
+    this.#ours.add(turn.runId);
+    void this.#end(turn).finally(() => {
+      this.#turns.delete(turn.runId);
+      this.#go();
+    });
+  }
+
+  async #end(turn: Turn): Promise<void> {
+    const { skein } = this.#session.open;
+    const ended = turn.result.finally(async () => {
+      const run = await skein.run(turn.runId);
+      if (run !== null) this.#roots.add(run.root.rootId);
+    });
+    try {
+      const { reply } = await ended;
+      const run = await skein.run(turn.runId);
+      const shownBy = run?.mergedInto ?? turn.runId;
+      this.#printer.endLine();
+      // Answered by another process: nothing was streamed here.
+      if (!this.#streamed.has(shownBy) && run?.mergedInto === null && reply !== "")
+        this.#printer.answer(reply);
+    } catch (error) {
+      const code = error instanceof RunError ? ` [${error.code}]` : "";
+      if (error instanceof RunError && error.state === "aborted") this.#printer.note("aborted");
+      else this.#fail(`${thrownText(error)}${code}`);
+    }
+  }
+
+  #fail(text: string): void {
+    this.hasFailed = true;
+    this.#printer.endLine();
+    this.#lines.makeRoom(this.#terminal.out);
+    this.#terminal.err(`${paint(this.#terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
+  }
+
+  #watch(event: SkeinEvent): void {
+    const { open, key } = this.#session;
+    if (event.userId !== open.userId || event.runId === undefined) return;
+    if ("startedBy" in event && event.startedBy !== undefined && this.#ours.has(event.startedBy)) {
+      this.#ours.add(event.runId);
+    }
+    if (event.sessionKey === key) this.#watchOwn(event, event.runId);
+    else if (this.#ours.has(event.runId)) this.#watchChild(event, event.runId);
+  }
+
+  #watchOwn(event: SkeinEvent, runId: string): void {
+    if (event.type === "run.started" || event.type === "run.recovered") {
+      this.#active.add(runId);
+      this.#ours.add(runId);
+    }
+    if (event.type === "run.delta" && event.kind === "text") this.#streamed.add(runId);
+    if (event.type === "run.step") this.#printer.endLine();
+    const shown = turnEventOf(event);
+    if (shown !== null) this.#printer.show(shown);
+    if (event.type === "approval.requested") {
+      const name = `${event.toolName} ${stringifyJson(event.arguments)}`;
+      this.#asked.push({ approvalId: event.approvalId, name });
+      this.#ask(name, event.approvalId);
+      this.#go();
+    }
+    if (event.type === "approval.resolved") {
+      this.#asked = this.#asked.filter(({ approvalId }) => approvalId !== event.approvalId);
+    }
+    if (event.type === "run.sleeping") {
+      this.#printer.note(
+        `sleeps for ${event.waitingFor.length} runs, until ${shownTime(event.wakeAt)} UTC at the latest`,
+      );
+    }
+    if (event.type === "run.sleeping" || event.type === "run.ended") {
+      this.#active.delete(runId);
+      this.#printer.endLine();
+      this.#go();
+    }
+  }
+
+  #watchChild(event: SkeinEvent, childRunId: string): void {
+    const state = event.type === "run.started" ? "running" : event.type === "run.ended" ? event.state : null;
+    if (state === null) return;
+    this.#printer.show({ type: "child", childSessionKey: event.sessionKey, childRunId, state });
+  }
+
+  #ask(name: string, approvalId: string): void {
+    const left = this.#asked.findIndex((each) => each.approvalId === approvalId);
+    this.#printer.note(`${name}: may it? y or n${left > 0 ? " (after the one before)" : ""}`, "?");
+  }
+
+  async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {
+    const { skein, userId } = this.#session.open;
+    this.#asked = this.#asked.filter((each) => each.approvalId !== approvalId);
+    await skein.resolveApproval(approvalId, answer, "cli", userId);
+    const [next] = this.#asked;
+    if (next !== undefined) this.#ask(next.name, next.approvalId);
+  }
+
+  /** Aborts what is being answered; a second time at once, or with nothing to abort, it leaves. */
+  #interrupt(): void {
+    const now = this.#terminal.now();
+    const runIds = [...new Set([...this.#turns.keys(), ...this.#active])];
+    if (runIds.length === 0 || now - this.#interruptedAt < twiceMs) {
+      this.#leave();
+      return;
+    }
+    this.#interruptedAt = now;
+    this.#printer.note("aborting; Ctrl-C again leaves");
+    const { skein, userId } = this.#session.open;
+    void Promise.all(runIds.map((runId) => skein.abort(runId, userId))).catch((error: unknown) =>
+      this.#fail(thrownText(error)),
+    );
+  }
+}

@@ -1,0 +1,119 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import { displayKey } from "../../core/references.ts";
+import type { OutboxListPayload, OutboxRowPayload } from "../../protocol/runs.ts";
+import type { OutboxState } from "../../runs/contract.ts";
+import { outboxRowPayload } from "../../sessions/skein/run-views.ts";
+import type { OpenSkein } from "../folder/with-skein.ts";
+import { withSkein } from "../folder/with-skein.ts";
+import { shownAge } from "../output/amounts.ts";
+import type { AnswerLine } from "../output/answer.ts";
+import { answer } from "../output/answer.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { safeText } from "../output/safe-stream.ts";
+import type { Column } from "../output/table.ts";
+import { printTable } from "../output/table.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { printJson } from "../output/terminal.ts";
+import { shownTime } from "../output/times.ts";
+
+export interface OutboxListOptions extends GlobalOptions {
+  readonly state?: string;
+  readonly limit?: number;
+}
+
+const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"];
+
+/** Lists messages on their way to channels, the last first. */
+export async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
+  const wanted = options.state?.split(",").map(stateOf);
+  await withSkein(terminal, options, { workers: false }, async ({ skein, userId, asker }) => {
+    const rows = await skein.outbox({ ...present({ states: wanted, limit: options.limit }) }, userId);
+    const payload: OutboxListPayload = { count: rows.length, messages: rows.map(outboxRowPayload) };
+    if (options.json === true) printJson(terminal, payload);
+    else if (rows.length === 0)
+      terminal.out(`the outbox is empty${wanted === undefined ? "" : " of those"}\n`);
+    else
+      printTable(
+        terminal,
+        columns((key) => displayKey(key, asker), terminal.now()),
+        payload.messages,
+      );
+  });
+}
+
+function stateOf(text: string): OutboxState {
+  const name = text.trim().toLowerCase();
+  const state = states.find((each) => each === name);
+  if (state !== undefined) return state;
+  const advice = `The states are ${states.join(", ")}`;
+  throw new SkeinError("invalid_arguments", { problem: `"${text}" is no state of a message`, advice });
+}
+
+function columns(shown: (key: string) => string, now: number): Column<OutboxRowPayload>[] {
+  return [
+    { title: "MESSAGE", text: ({ outboxId }) => outboxId },
+    { title: "STATE", text: ({ state }) => state },
+    { title: "TO", text: whither, least: 10 },
+    { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), least: 10, spare: 3 },
+    { title: "TRIES", text: ({ attempts }) => String(attempts), align: "right", spare: 2 },
+    { title: "TEXT", text: ({ text }) => text, least: 12, spare: 4 },
+    { title: "ERROR", text: ({ lastError }) => lastError ?? "", least: 12, spare: 1 },
+    { title: "AGE", text: ({ createdAt }) => shownAge(now - createdAt), align: "right" },
+  ];
+}
+
+function whither({ target: { channel, to, threadId } }: OutboxRowPayload): string {
+  return [channel, to, threadId].filter((part) => part !== undefined).join(" ");
+}
+
+export async function showOutbox(
+  terminal: Terminal,
+  outboxId: string,
+  options: GlobalOptions,
+): Promise<void> {
+  await withSkein(terminal, options, { workers: false }, async ({ skein, userId, toType }: OpenSkein) => {
+    const row = await skein.outboxRow(outboxId, userId);
+    if (row === null) {
+      const advice = `See what is there with ${toType("outbox", "ls")}`;
+      throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
+    }
+    const payload = outboxRowPayload(row);
+    answer(terminal, options, payload, linesOf(payload));
+    if (options.json !== true) terminal.out(`\n${safeText(payload.text)}\n`);
+  });
+}
+
+function linesOf(row: OutboxRowPayload): AnswerLine[] {
+  const told: [string, string | undefined][] = [
+    ["state", row.state],
+    ["to", whither(row)],
+    ["session", `${row.sessionKey} (${row.sessionId})`],
+    ["run", row.runId],
+    ["written", shownTime(row.createdAt)],
+    ["tries", String(row.attempts)],
+    ["next", row.nextAt === undefined ? undefined : shownTime(row.nextAt)],
+    ["ended", row.endedAt === undefined ? undefined : shownTime(row.endedAt)],
+    ["error", row.lastError],
+  ];
+  const lines = told.flatMap(([title, text]) => (text === undefined ? [] : [[title, text] as const]));
+  return [`message ${row.outboxId}`, ...lines];
+}
+
+/** Sends a message that was given up once more, or gives it up. */
+export async function settleOutbox(
+  terminal: Terminal,
+  outboxId: string,
+  act: "retry" | "drop",
+  options: GlobalOptions,
+): Promise<void> {
+  await withSkein(terminal, options, { workers: false }, async ({ skein, userId }) => {
+    const row = await skein.settleOutbox(outboxId, act, userId);
+    const payload = outboxRowPayload(row);
+    const done =
+      row.state === "queued"
+        ? "waits to be sent by the next process that runs this folder"
+        : `is ${row.state}`;
+    answer(terminal, options, payload, [`the message to ${whither(payload)} ${done}`]);
+  });
+}

@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { silentTerminal } from "../../../test/support/cli.ts";
+import { TurnPrinter } from "./turn-printer.ts";
+
+describe("what happens in a turn", () => {
+  test("[CLI36] is one line each beside the answer, no wider than the terminal, and a child's state is told once", () => {
+    let out = "";
+    let err = "";
+    const terminal = {
+      ...silentTerminal("/"),
+      columns: 40,
+      out: (text: string) => {
+        out += text;
+      },
+      err: (text: string) => {
+        err += text;
+      },
+    };
+    const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false });
+    const text = "rain\n".repeat(30);
+    const child = {
+      type: "child",
+      childSessionKey: "agent:main:x",
+      childRunId: "r",
+      state: "running",
+    } as const;
+    printer.show({ type: "text", delta: "It " });
+    printer.show({ type: "thinking", delta: "hidden" });
+    printer.show({ type: "tool_call", id: "1", name: "weather", args: { city: "Kyoto" } });
+    printer.show({
+      type: "tool_result",
+      id: "1",
+      name: "weather",
+      isError: true,
+      content: [{ type: "text", text }],
+    });
+    printer.show(child);
+    printer.show(child);
+    printer.show({ type: "text", delta: "rains." });
+    printer.endLine();
+    expect(out).toBe("It \nrains.\n");
+    const lines = err.trimEnd().split("\n");
+    expect(lines).toEqual([
+      '→ weather {"city":"Kyoto"}',
+      expect.stringMatching(/^✗ weather: rain rain .*…$/),
+      "↳ agent:main:x: running",
+    ]);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
+  });
+});

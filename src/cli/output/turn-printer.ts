@@ -1,0 +1,133 @@
+import { stringifyJson } from "../../core/json.ts";
+import type { TurnEvent } from "../../sessions/skein/turn-handle.ts";
+import { SafeStream } from "./safe-stream.ts";
+import type { Terminal } from "./terminal.ts";
+import { oneLine, paint } from "./terminal.ts";
+
+export interface PrinterOptions {
+  /** Where tools, children and notes go; `null`: nowhere. The answers go to `out`. */
+  readonly notes: "out" | "err" | null;
+  /** Whether answers are printed as they come. */
+  readonly text: boolean;
+  readonly thinking: boolean;
+  /** Called before anything is printed, so that a prompt can make room. */
+  before?(): void;
+}
+
+/** What comes from outside is one line of the terminal; what we say ourselves is not cut. */
+const longestLine = 160;
+const longestNote = 2000;
+
+/** Prints what happens in turns: answers as they come, everything else as one line each. */
+export class TurnPrinter {
+  readonly #terminal: Terminal;
+  readonly #options: PrinterOptions;
+  #stream = new SafeStream();
+  #kind: "text" | "thinking" | null = null;
+  #isLineOpen = false;
+  readonly #told = new Set<string>();
+
+  constructor(terminal: Terminal, options: PrinterOptions) {
+    this.#terminal = terminal;
+    this.#options = options;
+  }
+
+  show(event: TurnEvent): void {
+    if (event.type === "text" || event.type === "thinking") this.#delta(event.type, event.delta);
+    // An answer is whole; the next one begins on a line of its own.
+    else if (event.type === "entry") this.endLine();
+    else {
+      const told = inOneLine(event);
+      const columns = Math.min(longestLine, this.#terminal.columns) - 2;
+      if (told !== null) this.note(oneLine(told.text, columns), told.sign, told.once);
+    }
+  }
+
+  /** A whole answer, where nothing of it was streamed. */
+  answer(text: string): void {
+    this.endLine();
+    this.#write("out", new SafeStream().push(text.endsWith("\n") ? text : `${text}\n`));
+  }
+
+  note(text: string, sign = "·", once?: string): void {
+    const { notes } = this.#options;
+    if (notes === null || (once !== undefined && this.#told.has(once))) return;
+    if (once !== undefined) this.#told.add(once);
+    this.endLine();
+    const line = oneLine(`${sign} ${text}`, longestNote);
+    this.#write(notes, `${paint(this.#terminal, "dim", line, notes)}\n`);
+  }
+
+  /** Text of ours, line by line. */
+  lines(text: string): void {
+    this.endLine();
+    this.#write("out", text);
+  }
+
+  endLine(): void {
+    const rest = this.#stream.end();
+    if (rest !== "") this.#piece(rest);
+    if (this.#isLineOpen) this.#write("out", "\n");
+    this.#isLineOpen = false;
+    this.#kind = null;
+  }
+
+  #delta(kind: "text" | "thinking", delta: string): void {
+    const isWanted = kind === "text" ? this.#options.text : this.#options.thinking;
+    if (!isWanted || delta === "") return;
+    if (this.#kind !== kind) this.endLine();
+    this.#kind = kind;
+    const text = this.#stream.push(delta);
+    if (text !== "") this.#piece(text);
+  }
+
+  #piece(text: string): void {
+    this.#write("out", this.#kind === "thinking" ? paint(this.#terminal, "dim", text) : text);
+    this.#isLineOpen = !text.endsWith("\n");
+  }
+
+  #write(to: "out" | "err", text: string): void {
+    this.#options.before?.();
+    this.#terminal[to](text);
+  }
+}
+
+interface Told {
+  readonly text: string;
+  readonly sign?: string;
+  /** Told once, however often it comes. */
+  readonly once?: string;
+}
+
+function inOneLine(event: TurnEvent): Told | null {
+  switch (event.type) {
+    case "tool_call":
+      return { sign: "→", text: `${event.name} ${stringifyJson(event.args)}` };
+    case "tool_result":
+      return { sign: event.isError ? "✗" : "←", text: `${event.name}: ${textIn(event.content)}` };
+    case "child": {
+      const { childRunId, childSessionKey, state } = event;
+      return { sign: "↳", text: `${childSessionKey}: ${state}`, once: `${childRunId} ${state}` };
+    }
+    case "retry":
+      return {
+        text: `asked again in ${Math.ceil(event.delayMs / 1000)} s, what was said so far does not count: ${event.error}`,
+      };
+    case "compaction":
+      return {
+        text: `making room (${event.measure}): ${event.phase.replace("_", " ")}${event.note === undefined ? "" : `, ${event.note}`}`,
+      };
+    case "approval":
+      return event.answer === null ? null : { text: `${event.answer}` };
+    default:
+      return null;
+  }
+}
+
+function textIn(content: readonly unknown[]): string {
+  const texts = content.map((block) => {
+    const { type, text } = block as { readonly type?: unknown; readonly text?: unknown };
+    return typeof text === "string" ? text : `[${String(type)}]`;
+  });
+  return texts.join(" ");
+}

@@ -1,0 +1,37 @@
+import type { ApprovalPayload, RunRowPayload } from "../../protocol/runs.ts";
+import { counted } from "./amounts.ts";
+import { shownTime } from "./times.ts";
+
+/** Why a run does not go on, in a few words; empty: it does, or has ended. */
+export function whyItWaits(
+  run: RunRowPayload,
+  approvals: readonly Pick<ApprovalPayload, "runId" | "toolName">[],
+): string {
+  const { state, waitsFor = [], wakeAt, keptFor } = run;
+  const runs = waitsFor.map(shortRun).join(", ");
+  switch (state) {
+    case "queued":
+      if (keptFor !== undefined) return `kept for ${shortRun(keptFor)}, which sleeps`;
+      return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `behind ${runs}`;
+    case "waiting": {
+      const asked = approvals.filter(({ runId }) => runId === run.runId);
+      if (asked.length > 0) return `approval of ${asked.map(({ toolName }) => toolName).join(", ")}`;
+      return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `for ${runs}`;
+    }
+    case "sleeping": {
+      const until = wakeAt === undefined ? "" : `until ${shownTime(wakeAt)} UTC at the latest`;
+      return [until, waitsFor.length === 0 ? "" : `for ${counted(waitsFor.length, "run")}: ${runs}`]
+        .filter((part) => part !== "")
+        .join(", ");
+    }
+    case "merged":
+      return run.mergedInto === undefined ? "" : `answered with ${shortRun(run.mergedInto)}`;
+    default:
+      return run.abortRequested === true ? "being aborted" : "";
+  }
+}
+
+/** The end of an id tells runs apart; its beginning is only the time. */
+export function shortRun(runId: string): string {
+  return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
+}

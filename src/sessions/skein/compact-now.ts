@@ -1,0 +1,50 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { compactSession } from "../compact-session.ts";
+import type { CompactionOutcome } from "../compaction-outcome.ts";
+import type { RunningDeps } from "../running/contract.ts";
+import { usualWindow } from "../running/turn-request.ts";
+import { scopeOf } from "./accept-input.ts";
+
+export interface CompactNowDeps
+  extends Pick<RunningDeps, "store" | "hooks" | "models" | "settings" | "agent"> {
+  /** Throws `conflict` while a run has the session. */
+  checkIdle(session: SessionRecord): void;
+}
+
+export interface CompactNowOptions {
+  /** What the summary is to mind above all. */
+  readonly instructions?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** Has a session summarised by the model that would answer in it. Not while a run has it: a turn is not cut in two. */
+export async function compactNow(
+  deps: CompactNowDeps,
+  session: SessionRecord,
+  { instructions, signal = new AbortController().signal }: CompactNowOptions = {},
+): Promise<CompactionOutcome> {
+  const { models, settings, checkIdle } = deps;
+  checkIdle(session);
+  const model = models.turnModel(modelName(deps, session));
+  return compactSession(deps, scopeOf(session), session, {
+    summarise: models.summariser(model, signal, () => undefined),
+    contextWindow: model.info.contextWindow ?? usualWindow,
+    mode: settings.compaction.mode,
+    maxHistoryShare: settings.compaction.maxHistoryShare,
+    trigger: "manual",
+    signal,
+    ...(instructions === undefined ? {} : { instructions }),
+    fence: () => {
+      checkIdle(session);
+      return true;
+    },
+  });
+}
+
+function modelName({ agent }: CompactNowDeps, { meta, agentId }: SessionRecord): string {
+  const model = meta.model ?? agent(agentId)?.model;
+  if (model !== undefined) return model;
+  const advice = "Add it to agents in the configuration, or set a model for the session";
+  throw new SkeinError("not_found", { what: "Agent", name: agentId, advice });
+}

@@ -1,0 +1,67 @@
+import { attachRuns } from "../../src/compose/settings.ts";
+import { openFolder } from "../../src/compose.ts";
+import { defaultConfig } from "../../src/config/load.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createIdSource } from "../../src/core/ids.ts";
+import { runIdOf } from "../../src/runs/embedded/rows.ts";
+import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import { runSession } from "../../src/sessions/skein/accept-input.ts";
+import type { SessionRecord, Store } from "../../src/store/contract.ts";
+
+/** The runs of a folder, without anybody who runs them. */
+export async function withRuns<T>(
+  root: string,
+  use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
+): Promise<T> {
+  const store = await openFolder({ root, durability: "os" });
+  const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined, leaseMs: 600_000 };
+  try {
+    return await use(attachRuns(store, defaultConfig(root), parts), store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** A run that asks for an approval, and a dead letter, as the examples of the help name them. */
+export async function seedRuns(root: string): Promise<void> {
+  await withRuns(root, async (runs, store) => {
+    const init = { key: "agent:main:session:orders", sessionId: "orders", cwd: "/home/ann" };
+    const session = await store.sessions.create({}, init);
+    await acceptIn(runs, session, "pay the bill", "order-17");
+    const claim = await runs.claim("somebody");
+    if (claim === null) throw new Error("there is nothing to claim");
+    const { runId, fence } = claim.run;
+    const expiresAt = Date.now() + 600_000;
+    const asked = { toolCallId: "call-1", toolName: "pay", arguments: { euros: 17 }, expiresAt };
+    await runs.requestApproval({ runId, fence }, asked);
+    await runs.wait({ runId, fence }, { for: "approval" });
+    const target = { channel: "desk", to: "ann" };
+    const letter = {
+      session: runSession(session),
+      runId,
+      target,
+      text: "It is paid.",
+      idempotencyKey: "letter-1",
+    };
+    const { outboxId } = await runs.outbox.put(letter);
+    await runs.outbox.due("somebody", 1, 600_000);
+    await runs.outbox.failed(outboxId, "somebody", "the desk is closed", "dead");
+  });
+}
+
+export async function acceptIn(
+  runs: EmbeddedRuns,
+  session: SessionRecord,
+  content: string,
+  idempotencyKey: string,
+) {
+  const { run } = await runs.accept({
+    session: runSession(session),
+    kind: "user",
+    message: { role: "user", content },
+    runId: runIdOf(session.userId, idempotencyKey),
+    idempotencyKey,
+    queueMode: "followup",
+  });
+  return run;
+}
