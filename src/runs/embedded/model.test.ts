@@ -162,7 +162,7 @@ class Both {
     await this.books[as]?.runs.end(this.held(run), { state: "ok" }, { deliver });
     const announced = { runId, isSilent: false, isSteer: true, startedBy: null, arrivalOf: run.runId };
     if (parent !== null) this.model.accept({ ...announced, uid: parent.uid });
-    this.model.end(run, "ok");
+    this.model.end(run, run.isAsked ? "aborted" : "ok");
   }
 
   /** What either process sees is what the model says. */
