@@ -144,14 +144,17 @@ export class Worker {
 
   #begin(claim: Claim): void {
     const { run } = claim;
+    const { runId } = run;
+    // Ours before, and lost while the process was held up: whoever still works at it has no say any more.
+    this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
     const timer = this.#deadline(run, stop);
     const done = this.#execute(claim, stop.signal).finally(() => {
       clearTimeout(timer);
-      this.#active.delete(run.runId);
+      if (this.#active.get(runId)?.stop === stop) this.#active.delete(runId);
       this.wake();
     });
-    this.#active.set(run.runId, { run, stop, done });
+    this.#active.set(runId, { run, stop, done });
   }
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
