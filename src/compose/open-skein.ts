@@ -101,7 +101,7 @@ export async function openSkein(
   const tools = new RunTools([mcp.source]);
   const channels = openChannels(options.channels ?? []);
   const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const watcher = new RunWatcher(runs, bus);
+  const watcher = new RunWatcher(runs, bus, clock);
   const worker = new Worker({
     runs,
     owner,

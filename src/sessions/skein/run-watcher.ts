@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Run, RunStore } from "../../runs/contract.ts";
 
@@ -7,10 +8,12 @@ const pollMs = 250;
 export class RunWatcher {
   readonly #runs: Pick<RunStore, "get" | "approval">;
   readonly #bus: EventBus;
+  readonly #clock: Clock;
 
-  constructor(runs: Pick<RunStore, "get" | "approval">, bus: EventBus) {
+  constructor(runs: Pick<RunStore, "get" | "approval">, bus: EventBus, clock: Clock) {
     this.#runs = runs;
     this.#bus = bus;
+    this.#clock = clock;
   }
 
   /** The run, once it has ended. Keeps the process alive until then. */
@@ -27,7 +30,7 @@ export class RunWatcher {
 
   /** Resolves when an approval is answered or its time is over, and when the signal comes. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    const late = AbortSignal.timeout(Math.max(0, expiresAt - Date.now()));
+    const late = AbortSignal.timeout(Math.max(0, expiresAt - this.#clock.now()));
     const either = AbortSignal.any([signal, late]);
     await this.#until(
       async () => {
