@@ -212,8 +212,12 @@ export class Worker {
     if (this.#active.size === 0) return;
     const held = [...this.#active.values()].map(({ run: { runId, fence } }) => ({ runId, fence }));
     try {
-      for (const runId of await this.#options.runs.renew(this.#options.owner, held))
-        this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
+      const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
+      for (const { runId, fence } of held) {
+        const active = this.#active.get(runId);
+        // It may be ours again by now, under another fence.
+        if (lost.has(runId) && active?.run.fence === fence) active.stop.abort(new RunStopped("lost"));
+      }
     } catch (error) {
       this.#options.report(error);
     }
