@@ -119,7 +119,7 @@ export async function openSkein(
     report,
   });
   const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const watcher = new RunWatcher(runs, bus);
+  const watcher = new RunWatcher(runs, bus, clock);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
   const parts = { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher };
   const engine = createEngine({ ...parts, owner: ownerHere(newId()), clock, newId, leaseMs, report });

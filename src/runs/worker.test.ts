@@ -5,7 +5,11 @@ import { RunStopped, Worker } from "./worker.ts";
 
 const claim = { run: { runId: "r1", fence: 3, deadline: null } } as unknown as Claim;
 
-function workerOver(runs: Partial<RunStore>, execute: (claim: Claim, signal: AbortSignal) => Promise<void>) {
+function workerOver(
+  runs: Partial<RunStore>,
+  execute: (claim: Claim, signal: AbortSignal) => Promise<void>,
+  leaseMs = 1000,
+) {
   const reports: unknown[] = [];
   const some: Partial<RunStore> = {
     sweep: async () => ({ nextAt: null }),
@@ -15,7 +19,7 @@ function workerOver(runs: Partial<RunStore>, execute: (claim: Claim, signal: Abo
     ...runs,
   };
   const report = (error: unknown) => void reports.push(error);
-  const options = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs: 1000, execute, report };
+  const options = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs, execute, report };
   return { worker: new Worker(options), reports };
 }
 
@@ -60,4 +64,39 @@ test("[KIL10] who asks for a slot when it is stopped already gets none, at once"
   await worker.close();
   const stopped = AbortSignal.abort(new RunStopped("closing"));
   await expect(worker.resume({ runId: "r1", fence: 1 }, stopped)).rejects.toThrow(RunStopped);
+});
+
+test("[KIL2] a run that it lost itself and took up again is kept by its second claim, and the first is stopped", async () => {
+  const second = { run: { ...claim.run, fence: 4 } } as Claim;
+  const waiting: Claim[] = [claim];
+  const renewed: number[][] = [];
+  const ends: (() => void)[] = [];
+  const reasons: unknown[] = [];
+  const runs: Partial<RunStore> = {
+    claim: async () => waiting.shift() ?? null,
+    renew: async (_, held) => {
+      renewed.push(held.map(({ fence }) => fence));
+      return [];
+    },
+  };
+  const execute = (_: Claim, signal: AbortSignal) =>
+    new Promise<void>((resolve) => {
+      ends.push(resolve);
+      signal.addEventListener("abort", () => reasons.push((signal.reason as RunStopped).why));
+    });
+  const { worker } = workerOver(runs, execute, 30);
+  worker.start();
+  while (ends.length < 1) await new Promise((resolve) => setImmediate(resolve));
+  waiting.push(second);
+  worker.wake();
+  while (ends.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  expect(reasons).toEqual(["lost"]);
+  ends[0]?.();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(worker.active).toBe(1);
+  renewed.length = 0;
+  while (renewed.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  expect(renewed[0]).toEqual([4]);
+  ends[1]?.();
+  await worker.close();
 });

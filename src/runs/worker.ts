@@ -145,14 +145,17 @@ export class Worker {
 
   #begin(claim: Claim): void {
     const { run } = claim;
+    const { runId } = run;
+    // Ours before, and lost while the process was held up: whoever still works at it has no say any more.
+    this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
     const timer = this.#deadline(run, stop);
     const done = this.#execute(claim, stop.signal).finally(() => {
       clearTimeout(timer);
-      this.#active.delete(run.runId);
+      if (this.#active.get(runId)?.stop === stop) this.#active.delete(runId);
       this.wake();
     });
-    this.#active.set(run.runId, { run, stop, done });
+    this.#active.set(runId, { run, stop, done });
   }
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
@@ -211,8 +214,12 @@ export class Worker {
     if (this.#active.size === 0) return;
     const held = [...this.#active.values()].map(({ run: { runId, fence } }) => ({ runId, fence }));
     try {
-      for (const runId of await this.#options.runs.renew(this.#options.owner, held))
-        this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
+      const lost = new Set(await this.#options.runs.renew(this.#options.owner, held));
+      for (const { runId, fence } of held) {
+        const active = this.#active.get(runId);
+        // It may be ours again by now, under another fence.
+        if (lost.has(runId) && active?.run.fence === fence) active.stop.abort(new RunStopped("lost"));
+      }
     } catch (error) {
       this.#options.report(error);
     }

@@ -1,7 +1,7 @@
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
 import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
-import type { SessionRecord } from "../../store/contract.ts";
+import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { withState } from "../with-state.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -68,13 +68,21 @@ class Ending {
     const work = () => runTurn(this.#deps, turn);
     let ended: TurnEnd | Outcome | undefined;
     try {
-      await withState(store.state, scope, session.sessionId, agent?.state() ?? [], async () => {
-        ended = await work();
-      });
+      await withState(
+        heldState(store.state, writer),
+        scope,
+        session.sessionId,
+        agent?.state() ?? [],
+        async () => {
+          ended = await work();
+        },
+      );
     } catch (error) {
-      // What the run came to stands; that its state could not be saved is told.
-      if (ended === undefined) throw error;
-      report(error);
+      // What the run came to stands; that its state could not be saved besides is told, unless it is not ours any more.
+      const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
+      if (!isLost(why)) for (const each of besides) report(each);
+      if (ended === undefined) throw why;
+      if (!isLost(why)) report(why);
     }
     if (ended !== undefined) await this.#settle(ended, writer, signal);
   }
@@ -141,6 +149,23 @@ class Ending {
     const { runId, fence } = this.#claim.run;
     return { runId, fence };
   }
+}
+
+/** Who has lost a run saves no state over that of whoever has it now. */
+function heldState(state: StateStore, writer: RunWriter): StateStore {
+  return {
+    get: (...args) => state.get(...args),
+    set: async (...args) => {
+      writer.check();
+      return state.set(...args);
+    },
+    delete: (...args) => state.delete(...args),
+    keys: (...args) => state.keys(...args),
+  };
+}
+
+function isLost(error: unknown): boolean {
+  return isFenced(error) || (error instanceof RunStopped && error.why === "lost");
 }
 
 async function sessionOf({ store }: RunningDeps, { session }: Run): Promise<SessionRecord | null> {

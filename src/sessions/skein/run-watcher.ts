@@ -1,3 +1,4 @@
+import type { Clock } from "../../core/clock.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Run, RunState, RunStore } from "../../runs/contract.ts";
 
@@ -10,10 +11,12 @@ type Watched = Pick<RunStore, "get" | "approval" | "list">;
 export class RunWatcher {
   readonly #runs: Watched;
   readonly #bus: EventBus;
+  readonly #clock: Clock;
 
-  constructor(runs: Watched, bus: EventBus) {
+  constructor(runs: Watched, bus: EventBus, clock: Clock) {
     this.#runs = runs;
     this.#bus = bus;
+    this.#clock = clock;
   }
 
   /** The run, once it has ended. Keeps the process alive until then. */
@@ -39,7 +42,7 @@ export class RunWatcher {
 
   /** Resolves when an approval is answered or its time is over, and when the signal comes. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    const late = AbortSignal.timeout(Math.max(0, expiresAt - Date.now()));
+    const late = AbortSignal.timeout(Math.max(0, expiresAt - this.#clock.now()));
     const either = AbortSignal.any([signal, late]);
     await this.#until(
       async () => {

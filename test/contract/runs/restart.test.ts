@@ -84,3 +84,46 @@ describe("a process that is closed in good order", () => {
     await skein.close();
   });
 });
+
+describe("a process that is held up past its own lease", () => {
+  test("[KIL2] takes its own run up again, and what it did before is not done again", async () => {
+    const dir = mkdtempSync(join(base, "held-up-"));
+    const done: string[] = [];
+    const slow = defineTool({
+      name: "slow",
+      description: "Holds the whole process up.",
+      execute: async () => {
+        done.push("slow");
+        const until = Date.now() + 2000;
+        while (Date.now() < until);
+        // Long enough for the sweep to find the lease over.
+        while (done.length === 1 && !isTakenUp) await new Promise((resolve) => void setTimeout(resolve, 5));
+        return "done";
+      },
+    });
+    let isTakenUp = false;
+    const script = [{ calls: [{ name: "slow" }] }, { text: "After all." }];
+    const { skein, reports, inside } = await openRuns({ dir, tools: [slow], script, leaseMs: 1500 });
+    const { runs } = inside;
+    // A beat that comes late finds the lease taken back already.
+    const renew = runs.renew.bind(runs);
+    const late = async (...args: Parameters<typeof renew>) => {
+      await runs.sweep();
+      return renew(...args);
+    };
+    Object.assign(runs, { renew: late });
+    skein.subscribe(({ type }) => {
+      if (type === "run.recovered") isTakenUp = true;
+    });
+    const { reply, runId } = await skein.session(where).send("Slowly").result;
+    expect(reply).toBe("After all.");
+    expect(done).toEqual(["slow"]);
+    expect((await skein.run(runId))?.lost).toBe(1);
+    const messages = await messagesOf(skein, "s");
+    expect(pairingProblems(messages)).toEqual([]);
+    expect(messages.map(brief)[2]).toMatch(/interrupted/);
+    expect(messages).toHaveLength(4);
+    expect(reports).toEqual([]);
+    await skein.close();
+  });
+});
