@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Run, RunState, RunStore } from "../../runs/contract.ts";
 
@@ -13,7 +14,7 @@ export class RunWatcher {
   readonly #bus: EventBus;
   readonly #clock: Clock;
 
-  constructor(runs: Watched, bus: EventBus, clock: Clock) {
+  constructor(runs: Watched, bus: EventBus, clock: Clock = systemClock) {
     this.#runs = runs;
     this.#bus = bus;
     this.#clock = clock;
