@@ -120,6 +120,21 @@ describe("send", () => {
     expect(runs.map(({ state }: { state: string }) => state)).toEqual(["ok", "ok"]);
   });
 
+  test("[CLI47] input that waits is shown behind the conversation, until it is answered", async () => {
+    const { call } = folder();
+    await call(["send", "main", "repeat first"]);
+    const { out } = await call(["send", "main", "repeat second", "--no-wait", "--json"]);
+    const { runId } = JSON.parse(out);
+    const shown = JSON.parse((await call(["sessions", "show", "main", "--json"])).out);
+    expect(shown.messages).toHaveLength(2);
+    expect(shown.pending).toMatchObject([{ runId, role: "user", content: "repeat second", state: "queued" }]);
+    expect((await call(["sessions", "show", "main"])).out).toContain(`waits as run ${runId}`);
+    await call(["send", "main", "repeat third", "--queue", "followup"]);
+    const after = JSON.parse((await call(["sessions", "show", "main", "--json"])).out);
+    expect(after.pending).toEqual([]);
+    expect(after.messages).toHaveLength(6);
+  });
+
   test("[CLI37] the same key is the same run, and --no-wait leaves it", async () => {
     const { call } = folder();
     const left = await call(["send", "main", "repeat once", "--key", "k1", "--no-wait", "--json"]);

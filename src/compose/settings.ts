@@ -7,6 +7,7 @@ import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
+import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
@@ -56,8 +57,17 @@ export function attachRuns(
 /** For a store that nothing runs on here: its sessions are not reset or removed without regard to the runs of others. */
 export function respectRuns<S extends WorkingStore>(store: S): S {
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined };
-  store.work.attend(new EmbeddedRuns({ ...parts, ...rim(store) }).attendant);
+  const runs = new EmbeddedRuns({ ...parts, ...rim(store) });
+  store.work.attend(runs.attendant);
+  beside.set(store, runs);
   return store;
+}
+
+const beside = new WeakMap<object, EmbeddedRuns>();
+
+/** Input of a session that is accepted and not yet conversation, in a store that was opened with regard to runs. */
+export async function pendingIn(store: object, sessionUid: string): Promise<readonly Run[]> {
+  return (await beside.get(store)?.pending(sessionUid)) ?? [];
 }
 
 /** What a run store asks of the store beside it. */

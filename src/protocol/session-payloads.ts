@@ -26,7 +26,16 @@ export const HistorySchema = Type.Object({
   nextBefore: Type.Optional(Type.String()),
   nextAfter: Type.Optional(Type.String()),
   /** Accepted input that is not yet conversation. */
-  pending: Type.Array(Type.Unknown()),
+  pending: Type.Array(
+    Type.Object({
+      runId: Type.String(),
+      role: Type.String(),
+      /** Texts and images, cut as the messages are. */
+      content: Type.Unknown(),
+      timestamp: Type.Number(),
+      state: Type.String(),
+    }),
+  ),
   /** A text was cut, or messages were left out for size. */
   truncated: Type.Boolean(),
   diagnostics: Type.Optional(Type.Array(DiagnosticSchema)),

@@ -1,10 +1,11 @@
 import type { Entry } from "../core/entries.ts";
 import { present } from "../core/present.ts";
 import type { HistoryPayload } from "../protocol/session-payloads.ts";
+import type { Run } from "../runs/contract.ts";
 import type { EntryPage, EntryRange, Scope, SessionRecord, SessionStore } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
 import type { HistoryRange, ShownEntry } from "./history.ts";
-import { defaultLimit, isShown, withinBytes } from "./history.ts";
+import { defaultLimit, isShown, shownContent, withinBytes } from "./history.ts";
 
 /** Entries asked for at a time; bookkeeping entries among them are passed over. */
 const chunk = 250;
@@ -15,6 +16,7 @@ export async function readHistory(
   scope: Scope,
   { key, sessionId }: Pick<SessionRecord, "key" | "sessionId">,
   range: HistoryRange = {},
+  pending: readonly Run[] = [],
 ): Promise<HistoryPayload> {
   const read: ReadPage = async (bounds, limit) =>
     (await sessions.page(scope, sessionId, { along: "branch", ...bounds, limit })) ??
@@ -38,9 +40,16 @@ export async function readHistory(
       nextBefore: await more(first, shown[0]?.id, false),
       nextAfter: await more(last, shown.at(-1)?.id, true),
     }),
-    pending: [],
+    pending: pending.map(pendingMessage),
     truncated: cut,
   };
+}
+
+/** Input that is accepted and waits for its turn, as a message of the history would be. */
+function pendingMessage({ runId, message, createdAt, state }: Run): HistoryPayload["pending"][number] {
+  const { role } = message;
+  const content = shownContent(role, "content" in message ? message.content : "");
+  return { runId, role, content, timestamp: createdAt, state };
 }
 
 type Bounds = Pick<EntryRange, "before" | "after">;

@@ -102,6 +102,12 @@ function withoutPlace(entry: Entry): object {
   return { ...rest, timestamp: Date.parse(timestamp) || 0 };
 }
 
+/** Content as a page shows it, for what is not yet an entry. */
+export function shownContent(role: string, content: unknown): unknown {
+  const { value } = bounded(cutTexts({ id: "", role, content } as HistoryMessage));
+  return (value as { readonly content?: unknown }).content;
+}
+
 /** A message that fills a page alone is told of, not shown. */
 function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
   const bytes = Buffer.byteLength(stringifyJson(value));

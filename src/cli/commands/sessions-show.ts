@@ -1,4 +1,4 @@
-import { readSessionFile } from "../../compose.ts";
+import { pendingIn, readSessionFile } from "../../compose.ts";
 import type { Diagnostic } from "../../core/diagnostics.ts";
 import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
@@ -44,6 +44,8 @@ export async function showSession(terminal: Terminal, name: string, options: Sho
   for (const message of history.messages) printMessage(terminal, message);
   if (history.nextAfter !== undefined)
     terminal.out(`\n${note(terminal, `later: --after ${history.nextAfter}`)}`);
+  for (const waiting of history.pending)
+    printMessage(terminal, { ...waiting, id: `waits as run ${waiting.runId}` });
   if (history.messages.length === 0) terminal.out(note(terminal, "no messages on this branch"));
   printFindings(terminal, findings);
 }
@@ -60,7 +62,8 @@ async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions
 async function pageOfSession(folder: Folder, name: string, options: ShowOptions): Promise<Shown> {
   const record = await findSession(folder, name);
   const range = await rangeOf(options, (text) => findEntryId(folder, record, text));
-  const history = await readHistory(folder.store.sessions, folder.scope, record, range);
+  const pending = await pendingIn(folder.store, record.uid);
+  const history = await readHistory(folder.store.sessions, folder.scope, record, range, pending);
   return { history, title: titleOf(folder, record), findings: [] };
 }
 
