@@ -59,6 +59,8 @@ export interface SkeinOptions {
   readonly channels?: readonly Channel[];
   /** Models of your own, by provider/model: anything of the AI SDK. */
   readonly models?: Readonly<Record<string, LanguageModelV4>>;
+  /** Counts and times what happens, for `metrics()`. */
+  readonly metrics?: boolean;
   /** `false`: takes input in, and leaves it to another process to run. */
   readonly workers?: boolean;
   /** Told of what went wrong beside the runs themselves. By default it is logged. */
@@ -90,7 +92,7 @@ export async function openSkein(
   const newId = options.newId ?? createIdSource(clock);
   const { config, variable, configured } = await configOf(options);
   const redactor = redactorOf(config);
-  const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options.quiet);
+  const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
@@ -161,6 +163,7 @@ export async function openSkein(
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     wakeOutbox: () => engine.wakeOutbox(),
+    metrics: async () => (await watching.metrics?.render()) ?? null,
     receive: (message) => receive(receiving, message),
     webhook: (channelId) => {
       const channel = channels.get(channelId);

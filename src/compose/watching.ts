@@ -3,23 +3,33 @@ import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createLog } from "../telemetry/log.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
 import { setUpTracing } from "../telemetry/tracing.ts";
 import { watch } from "../telemetry/watch.ts";
 
-/** Logs and spans, as the configuration wants them. */
+export interface Watching {
+  readonly log: Log;
+  readonly metrics: Metrics | null;
+  start(bus: EventBus): () => Promise<void>;
+}
+
+/** Logs, spans and metrics, as the configuration wants them. */
 export async function openWatching(
   { logging, telemetry }: Pick<Config, "logging" | "telemetry">,
   clock: Clock,
   redact: (text: string) => string,
-  isQuiet = false,
-): Promise<{ readonly log: Log; start(bus: EventBus): () => Promise<void> }> {
+  { quiet: isQuiet = false, metrics: hasMetrics = false }: { quiet?: boolean; metrics?: boolean } = {},
+): Promise<Watching> {
   const level = isQuiet && logging.file === null ? "silent" : logging.level;
   const log = await createLog({ level, destination: logging.file ?? 2, clock, redact });
   const tracing = await setUpTracing({ otlp: telemetry.otlp, clock });
+  const metrics = hasMetrics ? await createMetrics() : null;
   return {
     log,
+    metrics,
     start: (bus) => {
-      const watching = watch(bus, { tracing, log });
+      const watching = watch(bus, { tracing, metrics, log });
       return () => watching.close();
     },
   };

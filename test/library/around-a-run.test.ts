@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Channel } from "../../src/channels/contract.ts";
@@ -261,5 +261,43 @@ describe("the configuration of a run", () => {
     await skein.session({ sessionId: "a" }).send(`My token is ${secret}`).result;
     expect((await lines("a")).join("\n")).not.toContain(secret);
     expect((await lines("a"))[0]).toContain("user: My token is ghp_a1");
+  });
+});
+
+describe("watching a run", () => {
+  test("[LIB25] metrics are there for whoever asks for them", async () => {
+    const { skein, until } = await withScript(answering(), {}, { metrics: true });
+    await skein.session({ sessionId: "a" }).send("Hello").result;
+    await until("run.ended");
+    const { contentType, body } = (await skein.metrics()) ?? { contentType: "", body: "" };
+    expect(contentType).toContain("text/plain");
+    expect(body).toMatch(/skein_runs_total\{[^}]*state="ok"[^}]*\} 1/);
+    expect(body).toMatch(/skein_model_calls_total\{[^}]*model="script"[^}]*\} 1/);
+    const without = await withScript(answering());
+    expect(await without.skein.metrics()).toBeNull();
+  });
+
+  test("[LIB26] a log names session and run, and no secret", async () => {
+    const dir = newFolder();
+    const file = join(dir, "skein.log");
+    const secret = "our-very-own-secret-value";
+    const config = {
+      agents: { main: { model: "rehearsal/script" } },
+      logging: { level: "debug", file },
+      models: { providers: { local: { apiKey: secret, baseUrl: "http://127.0.0.1:1" } } },
+    };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const token = `ghp_${"a1B2".repeat(9)}`;
+    const script = [{ error: { status: 400, message: `bad key ${secret} and ${token}` } }];
+    const { skein } = await withScript(script, {}, { dir, config: join(dir, "skein.json") });
+    const turn = skein.session({ userId: "alice", sessionId: "a" }).send("Hello");
+    await expect(turn.result).rejects.toThrow();
+    await skein.close();
+    const text = readFileSync(file, "utf8");
+    expect(text).toContain(turn.runId);
+    expect(text).toContain('"sessionId":"a"');
+    expect(text).toContain("bad key");
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain(token);
   });
 });

@@ -42,6 +42,7 @@ export interface SkeinParts {
   compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   /** There may be something to send. */
   wakeOutbox(): void;
+  metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
   receive(message: InboundMessage): Promise<Received>;
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
   close(): Promise<void>;
@@ -143,6 +144,11 @@ export class Skein {
       name: approvalId,
       advice: "See which are open with skein runs ls",
     });
+  }
+
+  /** What has happened, as Prometheus reads it; `null`: nobody asked for metrics when it was opened. */
+  metrics(): Promise<{ readonly contentType: string; readonly body: string } | null> {
+    return this.#parts.metrics();
   }
 
   /** Takes in a message of a channel. The same message again is the same run. */
