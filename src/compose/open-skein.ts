@@ -6,6 +6,7 @@ import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
 import { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
@@ -153,6 +154,9 @@ export async function openSkein(
       watcher,
       defaults,
       queueMode: config.queue.mode,
+      checkOpen: () => {
+        if (closing !== null) throw closed();
+      },
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort,
       jsonSchema: async (schema) => {
@@ -164,7 +168,10 @@ export async function openSkein(
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,
-    receive: (message) => receive(receiving, message),
+    receive: async (message) => {
+      if (closing !== null) throw closed();
+      return receive(receiving, message);
+    },
     webhook: (channelId) => {
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
@@ -211,5 +218,12 @@ async function storeOf(
     clock,
     newId,
     report: ({ file, note }) => report(new Error(`${file}: ${note}`)),
+  });
+}
+
+function closed(): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: "This Skein is closed",
+    advice: "Open it again; what was accepted goes on then",
   });
 }

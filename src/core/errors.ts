@@ -155,6 +155,11 @@ export const errorCatalogue = {
     text: "Channel {channel} did not take a message: {problem}.",
     remedy: "{advice}.",
   },
+  unavailable: {
+    status: 503,
+    text: "{problem}.",
+    remedy: "{advice}.",
+  },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",

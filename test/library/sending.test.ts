@@ -138,6 +138,9 @@ describe("sending", () => {
     });
     const turn = skein.session({ agentId: "nobody" }).send("Hello");
     await expect(turn.result).rejects.toMatchObject({ code: "not_found" });
+    const other = await withScript(answering());
+    await other.skein.close();
+    await expect(other.skein.session({}).send("Hello").result).rejects.toMatchObject({ code: "unavailable" });
     expect(await skein.run("no-such-run")).toBeNull();
     await expect(skein.abort("no-such-run")).rejects.toMatchObject({ code: "not_found" });
   });

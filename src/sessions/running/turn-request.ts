@@ -30,7 +30,6 @@ export class TurnRequests {
   readonly #place: RunPlace;
   readonly #about: RequestAbout;
   #pruned: PruningOptions["pruned"];
-  #lastCallAt: number | null = null;
   /** The last measures against a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
@@ -71,11 +70,6 @@ export class TurnRequests {
     return { messages, context, changes, tokens, isOverThreshold };
   }
 
-  /** The provider's cache is warm from now on. */
-  asked(): void {
-    this.#lastCallAt = this.#deps.clock.now();
-  }
-
   #images() {
     const { store, shrink } = this.#deps;
     const blob = (sha256: string) => store.blobs.get(this.#place.scope, sha256);
@@ -88,7 +82,7 @@ export class TurnRequests {
     return {
       mode: this.pruneNow ? "cache-ttl" : mode,
       ttlMs: ttl,
-      lastCallAt: this.pruneNow ? null : (this.#lastCallAt ?? answeredAt),
+      lastCallAt: this.pruneNow ? null : answeredAt,
       now: this.#deps.clock.now(),
       ...present({ allow, pruned: this.#pruned }),
       deny: tools.deny,

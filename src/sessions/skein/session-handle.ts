@@ -49,6 +49,8 @@ export interface HandleDeps {
   readonly queueMode: QueueMode;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
   abort(runId: string): Promise<unknown>;
+  /** `unavailable` once everything is being closed. */
+  checkOpen(): void;
   /** A schema as JSON Schema. */
   jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
 }
@@ -104,6 +106,7 @@ export class SessionHandle {
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
     const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...rest } = options;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
+    this.#deps.checkOpen();
     const context = this.#resolved();
     const { run } = await acceptInput(this.#deps, context, {
       kind: "user",
