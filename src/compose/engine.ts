@@ -43,7 +43,7 @@ export interface Engine {
   start(): void;
   wake(): void;
   wakeOutbox(): void;
-  close(): Promise<void>;
+  close(graceMs: number): Promise<void>;
 }
 
 const wakesWorker: ReadonlySet<string> = new Set([
@@ -86,8 +86,8 @@ export function createEngine(parts: EngineParts): Engine {
     },
     wake: () => worker.wake(),
     wakeOutbox: () => pump.wake(),
-    close: async () => {
-      await worker.close();
+    close: async (graceMs) => {
+      await worker.close(graceMs);
       await pump.close();
       stopWaking();
     },

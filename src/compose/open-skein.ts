@@ -134,8 +134,8 @@ export async function openSkein(
     return state;
   };
   let closing: Promise<void> | null = null;
-  const close = async () => {
-    await engine.close();
+  const close = async (graceMs: number) => {
+    await engine.close(graceMs);
     await mcp.close();
     unsubscribe();
     await store.close();
@@ -176,8 +176,8 @@ export async function openSkein(
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
     },
-    close: () => {
-      closing ??= close();
+    close: (graceMs) => {
+      closing ??= close(graceMs);
       return closing;
     },
   });

@@ -15,6 +15,7 @@ function workerOver(
     sweep: async () => ({ nextAt: null }),
     claim: async () => null,
     changedByOthers: () => false,
+    toStop: async () => [],
     get: async () => null,
     ...runs,
   };

@@ -43,6 +43,8 @@ interface Resuming {
 /** The longest delay that a timer takes. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
+/** For what was cut off to give its run back. */
+const mostUnwinding = 10_000;
 
 /**
  * Claims runs as long as there are slots, keeps their leases, stops them when somebody asks or their time is over, and
@@ -99,17 +101,34 @@ export class Worker {
     });
   }
 
-  /** Stops claiming, lets runs come to a written state, and gives them back. */
-  async close(graceMs = 30_000): Promise<void> {
+  /** Whether it takes no more: a run is to stop where it next stands written. */
+  get isClosing(): boolean {
+    return this.#state === "closing";
+  }
+
+  /** Stops claiming, lets runs come to a written state for so long, cuts off the others, and gives all of them back. */
+  async close(graceMs = 0): Promise<void> {
     if (this.#state === "closing") return;
     this.#state = "closing";
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
-    for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
-    const ends = Promise.allSettled([...this.#active.values()].map(({ done }) => done));
-    await Promise.race([ends, delayed(graceMs)]);
+    if (graceMs > 0) await Promise.race([this.#endsUnlessWaiting(), delayed(graceMs)]);
+    for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
+    await Promise.race([this.#ends(), delayed(mostUnwinding)]);
     clearInterval(this.#beatTimer);
+  }
+
+  #ends(): Promise<unknown> {
+    return Promise.allSettled([...this.#active.values()].map(({ done }) => done));
+  }
+
+  /** Those that wait for somebody stand written already: they are cut off at once. */
+  async #endsUnlessWaiting(): Promise<void> {
+    for (const { run, stop } of this.#active.values())
+      if ((await this.#options.runs.get(run.runId))?.state === "waiting")
+        stop.abort(new RunStopped("closing"));
+    await this.#ends();
   }
 
   async #look(): Promise<void> {
@@ -134,13 +153,9 @@ export class Worker {
       const claim = await runs.claim(owner);
       if (claim === null) return;
       // The process began to close meanwhile: nobody may begin what would be cut off.
-      if (this.#isClosing) return runs.release({ runId: claim.run.runId, fence: claim.run.fence });
+      if (this.isClosing) return runs.release({ runId: claim.run.runId, fence: claim.run.fence });
       this.#begin(claim);
     }
-  }
-
-  get #isClosing(): boolean {
-    return this.#state === "closing";
   }
 
   #begin(claim: Claim): void {
@@ -149,9 +164,9 @@ export class Worker {
     // Ours before, and lost while the process was held up: whoever still works at it has no say any more.
     this.#active.get(runId)?.stop.abort(new RunStopped("lost"));
     const stop = new AbortController();
-    const timer = this.#deadline(run, stop);
+    const forget = this.#deadline(run, stop);
     const done = this.#execute(claim, stop.signal).finally(() => {
-      clearTimeout(timer);
+      forget();
       if (this.#active.get(runId)?.stop === stop) this.#active.delete(runId);
       this.wake();
     });
@@ -169,10 +184,17 @@ export class Worker {
     }
   }
 
-  #deadline({ deadline }: Run, stop: AbortController): NodeJS.Timeout | undefined {
-    if (deadline === null) return undefined;
-    const left = Math.min(longestDelay, Math.max(0, deadline - this.#options.clock.now()));
-    return setTimeout(() => stop.abort(new RunStopped("timeout")), left).unref();
+  /** Stops a run whose time is over; what it gives takes that back. */
+  #deadline({ deadline }: Run, stop: AbortController): () => void {
+    if (deadline === null) return () => undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const wait = () => {
+      const left = deadline - this.#options.clock.now();
+      if (left <= 0) stop.abort(new RunStopped("timeout"));
+      else timer = setTimeout(wait, Math.min(longestDelay, left)).unref();
+    };
+    wait();
+    return () => clearTimeout(timer);
   }
 
   /** Somebody else may have asked: by the flag in the row. */

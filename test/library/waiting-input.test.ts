@@ -111,7 +111,7 @@ describe("input while a turn runs", () => {
     const turn = first.skein.session({ sessionId: "a" }).send("First");
     const next = first.skein.session({ sessionId: "a" }).send("Second", { queueMode: "followup" });
     await begun;
-    await first.skein.close();
+    await first.skein.close({ graceMs: 0 });
     const again = defineTool({ name: "gate", description: "Waits.", execute: async () => "not again" });
     const second = await withScript(answering(), { tools: [again] }, { dir });
     await second.until("run.ended", ({ runId }) => runId === next.runId);
@@ -120,6 +120,33 @@ describe("input while a turn runs", () => {
     expect(lines[2]).toContain("interrupted");
     expect(lines).toHaveLength(6);
     expect(lines[4]).toBe("user: Second");
+  });
+});
+
+describe("closing", () => {
+  test("[LIB27] an answer under way is let come to its end, and no model is asked again for it", async () => {
+    const dir = newFolder();
+    const step = { text: "a b c d e f", delayMs: 20 };
+    const first = await withScript([step], {}, { dir });
+    const turn = first.skein.session({ sessionId: "a" }).send("Go");
+    await first.until("run.delta");
+    await first.skein.close({ graceMs: 60_000 });
+    expect(await turn.result).toMatchObject({ reply: "a b c d e f" });
+    expect(first.reported).toEqual([]);
+  });
+
+  test("[LIB27] a turn with more to do stops where it stands written, and goes on at the next start", async () => {
+    const dir = newFolder();
+    const echo = defineTool({ name: "gate", description: "Echo.", execute: async () => "echo" });
+    const steps = [{ text: "First this", delayMs: 20, calls: [{ name: "gate", id: "g1" }] }];
+    const first = await withScript(steps, { tools: [echo] }, { dir });
+    const turn = first.skein.session({ sessionId: "a" }).send("Go");
+    await first.until("run.delta");
+    await first.skein.close({ graceMs: 60_000 });
+    const second = await withScript(answering(), { tools: [echo] }, { dir });
+    await second.until("run.ended", ({ runId }) => runId === turn.runId);
+    expect(second.model.requests).toHaveLength(1);
+    expect((await second.lines("a")).filter((line) => line.startsWith("assistant"))).toHaveLength(2);
   });
 });
 

@@ -11,5 +11,5 @@ watchWork(points);
 const skein = await openScenario(folder, url, points);
 points.begin();
 await theTurn(skein);
-await skein.close();
+await skein.close({ graceMs: 0 });
 writeSync(1, `${JSON.stringify(points.names)}\n`);

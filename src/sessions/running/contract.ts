@@ -22,7 +22,7 @@ export interface RunningDeps {
   readonly emit: Emit;
   readonly clock: Clock;
   readonly newId: IdSource;
-  readonly worker: Pick<Worker, "resume">;
+  readonly worker: Pick<Worker, "resume" | "isClosing">;
   readonly runtime: Runtime;
   readonly models: ModelPort;
   readonly shrink?: ImagePort["shrink"];

@@ -82,6 +82,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     takeInput: () => takeSteered(deps, place, writer, run, seesImages),
     check: async () => {
       signal.throwIfAborted();
+      if (deps.worker.isClosing) throw new RunStopped("closing");
       writer.check();
     },
     charge: (usage) => deps.runs.charge(held, runUsage(usage)),

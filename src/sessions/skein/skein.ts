@@ -45,7 +45,7 @@ export interface SkeinParts {
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
   receive(message: InboundMessage): Promise<Received>;
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
-  close(): Promise<void>;
+  close(graceMs: number): Promise<void>;
 }
 
 /**
@@ -189,9 +189,12 @@ export class Skein {
     return row;
   }
 
-  /** Lets runs come to a written state, and closes everything. What was not finished goes on at the next start. */
-  close(): Promise<void> {
-    return this.#parts.close();
+  /**
+   * Lets runs come to a written state, for so long at the most, and closes everything. What was not finished goes on at
+   * the next start.
+   */
+  close({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
+    return this.#parts.close(graceMs);
   }
 }
 

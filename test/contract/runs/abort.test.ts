@@ -20,7 +20,7 @@ async function expectAborted(
   expect(reply).toBe("Here.");
   expect(pairingProblems(await messagesOf(open.skein, "s"))).toEqual([]);
   expect(open.reports).toEqual([]);
-  await open.skein.close();
+  await open.skein.close({ graceMs: 0 });
 }
 
 describe("abort", () => {
@@ -176,7 +176,7 @@ describe("input during a turn", () => {
         expect(said.filter((text) => text === "user: And this")).toHaveLength(1);
         expect(said.lastIndexOf("assistant: All done.")).toBeGreaterThan(said.indexOf("user: And this"));
         expect(open.reports).toEqual([]);
-        await open.skein.close();
+        await open.skein.close({ graceMs: 0 });
       }
     },
   );

@@ -80,7 +80,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
       const message = said(`News ${index}`);
       await open.inside.runs.accept({ session, kind: "announce", message, arrivalOf, isDelivery: true });
     }
-    await open.skein.close();
+    await open.skein.close({ graceMs: 0 });
     const lost = await openRuns({ dir, leaseMs, workers: false });
     const gone = silentAfter(lost, "steered", calls);
     lost.inside.worker.start();
@@ -91,13 +91,13 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     expect(all.match(/News 0/g)).toHaveLength(1);
     expect(all.match(/News 1/g)).toHaveLength(1);
     expect(all).toMatch(/I heard\.$/);
-    await next.skein.close();
+    await next.skein.close({ graceMs: 0 });
   });
 
   test("[KIL5] behind the note of its time: it is there once", async () => {
     const dir = mkdtempSync(join(base, "time-"));
     const { open, runId } = await sleeper(dir, Date.now() - 1);
-    await open.skein.close();
+    await open.skein.close({ graceMs: 0 });
     const lost = await openRuns({ dir, leaseMs, workers: false });
     const gone = silentAfter(lost, "written", 0);
     lost.inside.worker.start();
@@ -107,7 +107,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     const notes = (await entriesOf(next.skein, "s")).filter(({ type }) => type === "custom_message");
     expect(notes).toHaveLength(1);
     expect((await next.skein.run(runId))?.outcome?.reply).toBe("It is late.");
-    await next.skein.close();
+    await next.skein.close({ graceMs: 0 });
   });
 });
 
@@ -140,6 +140,6 @@ describe("input that was steered in by an owner that is lost", () => {
     expect(told.at(-1)).toBe("assistant: All of it.");
     for (const { runId } of late)
       expect(await next.skein.run(runId)).toMatchObject({ outcome: { state: "ok", reply: "All of it." } });
-    await next.skein.close();
+    await next.skein.close({ graceMs: 0 });
   });
 });

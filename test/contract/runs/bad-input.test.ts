@@ -29,7 +29,7 @@ async function expectUsable(open: Awaited<ReturnType<typeof openRuns>>): Promise
   const messages = await messagesOf(open.skein, "s");
   expect(pairingProblems(messages)).toEqual([]);
   expect(messages.filter((message) => brief(message) === "user: Please")).toHaveLength(1);
-  await open.skein.close();
+  await open.skein.close({ graceMs: 0 });
 }
 
 const called = (name: string, args: Record<string, string> = {}) => [
@@ -62,7 +62,7 @@ describe("what cannot go well", () => {
     });
     expect(JSON.stringify(page?.entries)).toContain("Please");
     await open.skein.session(where).send("Please").result;
-    await open.skein.close();
+    await open.skein.close({ graceMs: 0 });
   });
 
   test("[KIL6] a tool that throws, arguments that do not fit, and a tool that is not there", async () => {
@@ -145,6 +145,6 @@ describe("what cannot go well", () => {
     expect((await open.skein.session(where).send("Ask twice").result).reply).toBe("Both.");
     const said = (await messagesOf(open.skein, "s")).map(brief);
     expect(said.slice(2, 4)).toEqual(["toolResult: done", "toolResult: done"]);
-    await open.skein.close();
+    await open.skein.close({ graceMs: 0 });
   });
 });

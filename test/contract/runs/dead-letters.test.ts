@@ -24,7 +24,7 @@ describe("dead letters", () => {
     expect(await open.skein.outbox({ states: ["dead"] })).toHaveLength(1);
     expect((await open.skein.session(where).send("And now?").result).reply).toBe("Here.");
     expect(open.reports).toEqual([]);
-    await open.skein.close();
+    await open.skein.close({ graceMs: 0 });
   });
 
   test("[KIL11] what was for a session that is gone, too", async () => {
@@ -48,6 +48,6 @@ describe("dead letters", () => {
     expect(delivered).toBe(false);
     expect(sessionKey).toBe(session.key);
     expect(await noteOf(open)).toMatch(/agent:main:session:nobody.*is gone.*Are you there\?/);
-    await open.skein.close();
+    await open.skein.close({ graceMs: 0 });
   });
 });

@@ -83,6 +83,6 @@ describe("two sessions that would answer each other for ever", () => {
     expect(figures?.runs).toBe(runs.length);
     expect(figures?.costUsd).toBeGreaterThan(0);
     expect(figures?.costUsd).toBeCloseTo(spent, 10);
-    await skein.close();
+    await skein.close({ graceMs: 0 });
   });
 });

@@ -81,7 +81,7 @@ test(`[KIL8] ${sessions} sessions with ${each} messages each, failures and resta
   const total = sessions * each;
   for (let restart = 1; restart <= restarts; restart++) {
     await until(() => ended >= (total * restart) / (restarts + 1));
-    await skein.close();
+    await skein.close({ graceMs: 0 });
     ({ skein, reports } = await open());
     complaints.push(reports);
   }
@@ -90,7 +90,7 @@ test(`[KIL8] ${sessions} sessions with ${each} messages each, failures and resta
   expect(over).toEqual([]);
   for (let session = 0; session < sessions; session++) await expectInOrder(skein, `s${session}`);
   expect(complaints.flat().map(String)).toEqual([]);
-  await skein.close();
+  await skein.close({ graceMs: 0 });
 }, 240_000);
 
 /** How many have not ended well. */

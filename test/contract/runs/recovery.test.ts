@@ -76,7 +76,7 @@ async function takenUp({ hasInput = true, behind = [], options = {}, prepend }: 
   }));
   if (hasInput) drafts.unshift({ draft: { type: "message", message }, id: run.entryId });
   if (drafts.length > 0) await store.sessions.append(scope, "s", drafts);
-  await before.skein.close();
+  await before.skein.close({ graceMs: 0 });
   const script = [{ text: "So be it." }];
   const hooks = new HookRegistry();
   if (prepend !== undefined) hooks.on("before_agent_start", () => ({ prependContext: prepend }));
@@ -86,7 +86,7 @@ async function takenUp({ hasInput = true, behind = [], options = {}, prepend }: 
   const end = await ended(() => skein.run(run.runId));
   const messages = await messagesOf(skein, "s");
   const entries = await entriesOf(skein, "s");
-  await skein.close();
+  await skein.close({ graceMs: 0 });
   return {
     entries,
     end,

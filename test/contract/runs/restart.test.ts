@@ -23,14 +23,14 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const turn: Turn = before.skein.session(where).send("Please", { idempotencyKey: "k" });
   for await (const event of turn) if (isThere(event)) break;
   const began = Date.now();
-  await before.skein.close();
+  await before.skein.close({ graceMs: 0 });
   const tookMs = Date.now() - began;
   const { skein, reports } = await openRuns({ dir, tools, script: [{ text: "The whole answer." }] });
   const { reply } = await skein.session(where).send("Please", { idempotencyKey: "k" }).result;
   const messages = await messagesOf(skein, "s");
   const entries = await entriesOf(skein, "s");
   const run = await skein.run(turn.runId);
-  await skein.close();
+  await skein.close({ graceMs: 0 });
   expect(reply).toBe("The whole answer.");
   expect(tookMs).toBeLessThan(5000);
   expect(run?.lost).toBe(0);
@@ -71,7 +71,7 @@ describe("a process that is closed in good order", () => {
       const open = await openRuns({ dir, script: () => ({ text: "Yes." }) });
       open.skein.session({ sessionId: `r${round}` }).send("Please", { idempotencyKey: `k${round}` });
       for (let tick = 0; tick < round; tick++) await new Promise((resolve) => setImmediate(resolve));
-      await open.skein.close();
+      await open.skein.close({ graceMs: 0 });
       expect(open.reports).toEqual([]);
     }
     const { skein } = await openRuns({ dir, script: () => ({ text: "Yes." }) });
@@ -81,7 +81,7 @@ describe("a process that is closed in good order", () => {
       const said = (await messagesOf(skein, `r${round}`)).map(brief);
       expect(said).toEqual(["user: Please", "assistant: Yes."]);
     }
-    await skein.close();
+    await skein.close({ graceMs: 0 });
   });
 });
 
@@ -124,6 +124,6 @@ describe("a process that is held up past its own lease", () => {
     expect(messages.map(brief)[2]).toMatch(/interrupted/);
     expect(messages).toHaveLength(4);
     expect(reports).toEqual([]);
-    await skein.close();
+    await skein.close({ graceMs: 0 });
   });
 });

@@ -34,7 +34,7 @@ beforeAll(async () => {
   writeFileSync(join(template, "skein.yaml"), scenarioConfig);
   const skein = await openScenario(template, `${origin}/template`, new KillPoints(null));
   await prepare(skein);
-  await skein.close();
+  await skein.close({ graceMs: 0 });
   names = JSON.parse((await inChild("count")).said) as string[];
 }, 120_000);
 
@@ -117,7 +117,7 @@ async function killedAt(point: number): Promise<void> {
     if (!wasTold) expect(keysOf(name)).toHaveLength(1);
     await expectBudget(skein, run?.root.rootId ?? "", name);
   } finally {
-    await skein.close();
+    await skein.close({ graceMs: 0 });
   }
   rmSync(join(base, name), { recursive: true, force: true });
 }

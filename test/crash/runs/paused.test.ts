@@ -76,6 +76,6 @@ describe.runIf(process.platform === "linux")("a process that is paused past its 
     expect(existsSync(log) ? readFileSync(log, "utf8") : null).toBe(done);
     const answers = JSON.stringify(before).match(/The answer of/g);
     expect(answers).toHaveLength(1);
-    await skein.close();
+    await skein.close({ graceMs: 0 });
   });
 });
