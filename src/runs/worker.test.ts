@@ -15,7 +15,7 @@ function workerOver(
     sweep: async () => ({ nextAt: null }),
     claim: async () => null,
     changedByOthers: () => false,
-    get: async () => null,
+    toStop: async () => [],
     ...runs,
   };
   const report = (error: unknown) => void reports.push(error);
