@@ -16,14 +16,22 @@ import { publicRun } from "./rows.ts";
 /** A claim is tried so often where others are quicker; the next call goes on. */
 const mostTries = 64;
 
+/** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
 export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
+  const problems = await takeBackLost(books, owner);
   const leftOut = new Set<string>();
   for (let tries = 0; tries < mostTries; tries++) {
     const next = nextReady(books, leftOut);
-    if (next === null) return null;
-    const claimed = await claimReady(books, next, owner, leftOut);
-    if (claimed !== null) return claimed;
+    if (next === null) break;
+    try {
+      const claimed = await claimReady(books, next, owner, leftOut);
+      if (claimed !== null) return claimed;
+    } catch (error) {
+      leftOut.add(next.uid);
+      problems.push(error);
+    }
   }
+  if (problems.length > 0) throw problems[0];
   return null;
 }
 
@@ -199,13 +207,18 @@ export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
     .flatMap(({ run_id }) => books.row(String(run_id)) ?? []);
 }
 
-/** Takes them from their owners. One whose session somebody holds, or that lives after all, is left for the next time. */
-export async function takeBackLost(books: Books, exceptOf: string | null): Promise<void> {
+/**
+ * Takes them from their owners. One whose session somebody holds, or that lives after all, is left for the next time.
+ * Gives what went wrong with any of them.
+ */
+export async function takeBackLost(books: Books, exceptOf: string | null): Promise<unknown[]> {
+  const problems: unknown[] = [];
   for (const row of lostRuns(books, exceptOf)) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
       owner !== null && ((leaseUntil ?? 0) <= books.now() || books.options.isGone(owner));
     await requeue(books, row, true, isStill).catch((error: unknown) => {
-      if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) throw error;
+      if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) problems.push(error);
     });
   }
+  return problems;
 }

@@ -26,7 +26,7 @@ import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
 import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
-import { claimNext, reasonOf, requeue, takeBackLost } from "./claiming.ts";
+import { claimNext, reasonOf, requeue } from "./claiming.ts";
 import { endRun } from "./ending.ts";
 import {
   enterWait,
@@ -118,7 +118,6 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async claim(owner: string): Promise<Claim | null> {
-    await takeBackLost(this.#books, owner);
     return claimNext(this.#books, owner);
   }
 
