@@ -116,7 +116,10 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
 
 function deadlineOf(books: Books, row: RunRow, now: number): number | null {
   const { runTimeoutSeconds } = row.options;
-  const ms = runTimeoutSeconds === undefined ? books.options.defaultRunTimeoutMs : runTimeoutSeconds * 1000;
+  const ms =
+    runTimeoutSeconds === undefined
+      ? books.options.runTimeoutMs(row.session.agentId)
+      : runTimeoutSeconds * 1000;
   return ms <= 0 ? null : now + ms;
 }
 

@@ -55,7 +55,7 @@ const defaults = {
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
-  defaultRunTimeoutMs: 3_600_000,
+  runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
 };
 
