@@ -10,7 +10,7 @@ import { runTurn } from "./run-turn.ts";
 import { RunWriter } from "./run-writer.ts";
 
 /**
- * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
+ * One claimed run, from the open session to its end: claimed → open → state loaded → input → turn → state saved →
  * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
  */
 export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
