@@ -183,6 +183,15 @@ describe("claiming", () => {
     expect(ended?.outcome?.error).toContain("lost 4 times");
   });
 
+  test("[RUN12] who set a run off is told when it is queued, and when it starts", async () => {
+    const claim = await books.running("s", { startedBy: "parent" });
+    const told = books.events.filter(({ runId }) => runId === claim.run.runId);
+    expect(told).toMatchObject([
+      { type: "run.queued", startedBy: "parent" },
+      { type: "run.started", startedBy: "parent" },
+    ]);
+  });
+
   test("[RUN14] a session that cannot be written holds up no other, and what is wrong with it is told", async () => {
     books.broken.add("bad");
     await books.accept("bad");

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import type { Claim } from "../contract.ts";
 import type { Ready } from "../lanes.ts";
 import { chooseNext, ranks } from "../lanes.ts";
@@ -109,7 +110,9 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     tookTurn(books, { slot, user, uid });
     const attempt = row.lost + 1;
     // Whoever goes on tells how, with `run.recovered`.
-    books.note("run.started", row.session, row.runId, { attempt, model: row.options.model ?? null });
+    const { startedBy, options } = row;
+    const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
+    books.note("run.started", row.session, row.runId, started);
     return true;
   });
 }
