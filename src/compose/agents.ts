@@ -43,8 +43,8 @@ export class Agents {
 
   find(agentId: string): Agent | null {
     if (!this.ids.includes(agentId)) return null;
-    const { config, env, definitions } = this.#sources;
-    const definition = definitions.find(({ id }) => id === agentId) ?? null;
+    const { config, env } = this.#sources;
+    const definition = this.#definition(agentId);
     const settings = agentSettings(config, agentId);
     const { allow } = settings.tools;
     const allowed = definition?.allow ?? (allow.length === 0 ? undefined : allow);
@@ -58,9 +58,19 @@ export class Agents {
       ...(allowed === undefined ? {} : { allow: allowed }),
       deny: definition?.deny ?? settings.tools.deny,
       maxSteps: definition?.maxSteps ?? settings.maxSteps,
-      runTimeoutSeconds: definition?.runTimeoutSeconds ?? settings.runTimeoutSeconds,
+      maxOutputTokens: definition?.maxOutputTokens ?? null,
       state: () => [new ActiveTools(), ...stateOf(definition)],
     };
+  }
+
+  /** How long a run of it may take where nothing else is said, also of one that nobody has defined; 0: no limit. */
+  runTimeoutSeconds(agentId: string): number {
+    const { runTimeoutSeconds } = agentSettings(this.#sources.config, agentId);
+    return this.#definition(agentId)?.runTimeoutSeconds ?? runTimeoutSeconds;
+  }
+
+  #definition(agentId: string): AgentDefinition | null {
+    return this.#sources.definitions.find(({ id }) => id === agentId) ?? null;
   }
 }
 

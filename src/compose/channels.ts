@@ -51,6 +51,6 @@ function configured({ config, accept, clock, report }: ChannelSources): Channel[
 
 function toStdout(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(`${text}\n`, (error) => (error ? reject(error) : resolve()));
+    process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
 }

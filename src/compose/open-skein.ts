@@ -102,8 +102,8 @@ export async function openSkein(
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
-  const runs = attachRuns(store, config, { clock, newId, emit: bus.emit, leaseMs });
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
+  const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs });
   const mcp = await openMcp(config, report);
   const tools = new RunTools([mcp.source]);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));

@@ -39,6 +39,7 @@ type WorkingStore = Store & { readonly work: StoreWork };
 export function attachRuns(
   store: WorkingStore,
   config: Config,
+  agents: Agents,
   parts: { readonly clock: Clock; readonly newId: IdSource; readonly emit: Emit; readonly leaseMs: number },
 ): EmbeddedRuns {
   const { budget, lanes, session } = config;
@@ -47,7 +48,7 @@ export function attachRuns(
     ...rim(store),
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
-    defaultRunTimeoutMs: config.defaults.runTimeoutSeconds * 1000,
+    runTimeoutMs: (agentId) => agents.runTimeoutSeconds(agentId) * 1000,
     yieldTimeoutMs: config.yield.timeoutMinutes * 60_000,
   });
   store.work.attend(runs.attendant);

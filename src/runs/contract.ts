@@ -445,8 +445,10 @@ export type TellLater = () => void;
  * together; what it throws keeps the change from happening.
  */
 export interface WorkAttendant {
-  /** `conflict` while a run is running or waiting. Sleeping runs end, input that waits goes along to the new one. */
-  /** `isOwner`: the owner of the run that goes on asks for it, and takes that run along. */
+  /**
+   * `conflict` while a run is running or waiting. Sleeping runs end, input that waits goes along to the new one.
+   * `isOwner`: the owner of the run that goes on asks for it, and takes that run along.
+   */
   reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater;
   /** Runs end; what other sessions sent and nobody has read goes to the parent, or is a dead letter. */
   remove(session: RunSession, parent: RunSession | null): TellLater;

@@ -1,6 +1,5 @@
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import type { Emit } from "../core/events.ts";
 import type { OutboxRow, OutboxStore } from "./contract.ts";
 import type { Failure } from "./outbox-retry.ts";
 import { failureOf, nextTry } from "./outbox-retry.ts";
@@ -16,7 +15,6 @@ export interface OutboxPumpOptions {
   readonly owner: string;
   /** A row has died: it will not be tried again unless somebody asks for it. */
   readonly onDead?: (row: OutboxRow) => Promise<void> | void;
-  readonly emit?: Emit;
   /** What went wrong beside the deliveries themselves: the store, or `onDead`. */
   readonly report?: (error: unknown) => void;
   readonly clock?: Clock;
@@ -47,11 +45,10 @@ interface Held {
 
 /**
  * Takes rows from the outbox to their channels: at least once, one at a time for each target, in the order of their
- * creation as long as nothing fails.
+ * creation as long as nothing fails. What becomes of a row is told by the store.
  */
 export class OutboxPump {
-  readonly #options: Required<Omit<OutboxPumpOptions, "emit" | "onDead">> &
-    Pick<OutboxPumpOptions, "emit" | "onDead">;
+  readonly #options: Required<Omit<OutboxPumpOptions, "onDead">> & Pick<OutboxPumpOptions, "onDead">;
   readonly #held = new Map<string, Held>();
   /** What waits, by target. The target that waited longest is first. */
   readonly #lanes = new Map<string, Held[]>();
@@ -217,10 +214,7 @@ export class OutboxPump {
       held.cut = null;
       if (held.isDropped) return;
       if ("error" in receipt) await this.#failed(held.row, failureOf(receipt.error));
-      else {
-        await store.delivered(held.row.outboxId, owner, receipt.value ?? null);
-        this.#tell(held.row, { type: "outbox.delivered" });
-      }
+      else await store.delivered(held.row.outboxId, owner, receipt.value ?? null);
     } catch (error) {
       report(error);
     }
@@ -232,11 +226,7 @@ export class OutboxPump {
     const isClosing = this.#state === "closed" && !failure.permanent;
     const next = isClosing ? { at: clock.now() } : nextTry(row, failure, clock.now(), random);
     await store.failed(row.outboxId, owner, failure.text, next);
-    if (next !== "dead") {
-      this.#tell(row, { type: "outbox.retry", nextAt: next.at, error: failure.text });
-      return;
-    }
-    this.#tell(row, { type: "outbox.dead", error: failure.text });
+    if (next !== "dead") return;
     const attempts = row.attempts + 1;
     const endedAt = clock.now();
     await onDead?.({ ...row, state: "dead", attempts, endedAt, lastError: failure.text });
@@ -247,25 +237,7 @@ export class OutboxPump {
     for (const { row } of this.#lanes.get(lane) ?? []) this.#held.delete(row.outboxId);
     this.#lanes.delete(lane);
   }
-
-  #tell(row: OutboxRow, what: OutboxNews): void {
-    const { userId, key: sessionKey, sessionId } = row.session;
-    const about = { at: this.#options.clock.now(), userId, sessionKey, sessionId };
-    const run = row.runId === null ? {} : { runId: row.runId };
-    this.#options.emit?.({
-      ...about,
-      ...run,
-      outboxId: row.outboxId,
-      channel: row.target.channel,
-      ...what,
-    });
-  }
 }
-
-type OutboxNews =
-  | { readonly type: "outbox.delivered" }
-  | { readonly type: "outbox.retry"; readonly nextAt: number; readonly error: string }
-  | { readonly type: "outbox.dead"; readonly error: string };
 
 function laneOf({ target }: OutboxRow): string {
   const { channel, to = null, accountId = null, threadId = null } = target;

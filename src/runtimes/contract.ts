@@ -147,6 +147,9 @@ export type TurnEvent =
       readonly phase: "asked" | "answered";
       readonly step: number;
       readonly usage?: Usage;
+      readonly finishReason?: string;
+      /** It failed, and the turn with it. */
+      readonly code?: string;
     };
 
 /** A tool as a turn calls it: arguments are checked, and what it returns is text, blocks or JSON. */

@@ -301,3 +301,19 @@ describe("watching a run", () => {
     expect(text).not.toContain(token);
   });
 });
+
+describe("the limits of an agent", () => {
+  test("[LIB28] hold for its runs and answers, unless the message says otherwise", async () => {
+    const limits = { runTimeoutSeconds: 60, maxOutputTokens: 77 };
+    const { skein, model } = await withScript([{ text: "One." }, { text: "Two." }], limits);
+    const session = skein.session({ sessionId: "limits" });
+    const timeOf = async (runId: string) => {
+      const run = await skein.run(runId);
+      return (run?.deadline ?? 0) - (run?.startedAt ?? 0);
+    };
+    const one = await session.send("One").result;
+    const two = await session.send("Two", { runTimeoutSeconds: 30 }).result;
+    expect([await timeOf(one.runId), await timeOf(two.runId)]).toEqual([60_000, 30_000]);
+    expect(model.requests.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([77, 77]);
+  });
+});

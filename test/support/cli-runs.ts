@@ -1,3 +1,4 @@
+import { Agents } from "../../src/compose/agents.ts";
 import { attachRuns } from "../../src/compose/settings.ts";
 import { openFolder } from "../../src/compose.ts";
 import { defaultConfig } from "../../src/config/load.ts";
@@ -16,7 +17,9 @@ export async function withRuns<T>(
   const store = await openFolder({ root, durability: "os" });
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined, leaseMs: 600_000 };
   try {
-    return await use(attachRuns(store, defaultConfig(root), parts), store);
+    const config = defaultConfig(root);
+    const agents = new Agents({ config, env: () => undefined, definitions: [], configured: [] });
+    return await use(attachRuns(store, config, agents, parts), store);
   } finally {
     await store.close();
   }

@@ -13,9 +13,10 @@ export class RunBooks {
   now = 1_000_000;
   readonly events: SkeinEvent[] = [];
   readonly gone = new Set<string>();
-  /** Sessions that are not there, and sessions that somebody else has the lock of. */
+  /** Sessions that are not there, that somebody else has the lock of, and that the disk does not give. */
   readonly removed = new Set<string>();
   readonly locked = new Set<string>();
+  readonly broken = new Set<string>();
   readonly db: Database;
   readonly runs: EmbeddedRuns;
   #ids = 0;
@@ -32,6 +33,7 @@ export class RunBooks {
         if (this.removed.has(uid))
           throw new SkeinError("not_found", { what: "Session", name: uid, advice: "x" });
         if (this.locked.has(uid)) throw new SkeinError("locked", { file: uid, holder: "somebody" });
+        if (this.broken.has(uid)) throw new Error(`EIO: ${uid}`);
         if (!act()) throw new SkeinError("fenced", { sessionId });
         return { leafId: `leaf of ${uid}` };
       },

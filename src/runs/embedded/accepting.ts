@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
@@ -25,7 +26,11 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   if (queueMode === "interrupt") interrupt(books, session.uid);
   const made = books.row(runId);
   if (made === null) throw new SkeinError("internal", { problem: `run ${runId} is not where it was put` });
-  books.note("run.queued", session, runId, { lane: made.lane, kind });
+  books.note("run.queued", session, runId, {
+    lane: made.lane,
+    kind,
+    ...present({ startedBy: made.startedBy }),
+  });
   refreshQueue(books, session.uid);
   if (request.arrivalOf !== undefined) arrived(books, request.arrivalOf, "announced");
   return { run: publicRun(made), isNew: true };

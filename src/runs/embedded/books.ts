@@ -17,8 +17,8 @@ export interface EmbeddedOptions {
   readonly lanes: LaneCaps;
   /** How long an owner that says nothing is taken to be alive. */
   readonly leaseMs: number;
-  /** Of runs that say nothing of it; 0: none. */
-  readonly defaultRunTimeoutMs: number;
+  /** Of runs of this agent that say nothing of it; 0: none. */
+  runTimeoutMs(agentId: string): number;
   /** How long a run sleeps at the most, whatever it asks for. */
   readonly yieldTimeoutMs: number;
   /** Whether an owner is known to be dead, before its lease has run out. */

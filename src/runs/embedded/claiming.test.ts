@@ -183,6 +183,37 @@ describe("claiming", () => {
     expect(ended?.outcome?.error).toContain("lost 4 times");
   });
 
+  test("[RUN12] who set a run off is told when it is queued, and when it starts", async () => {
+    const claim = await books.running("s", { startedBy: "parent" });
+    const told = books.events.filter(({ runId }) => runId === claim.run.runId);
+    expect(told).toMatchObject([
+      { type: "run.queued", startedBy: "parent" },
+      { type: "run.started", startedBy: "parent" },
+    ]);
+  });
+
+  test("[RUN14] a session that cannot be written holds up no other, and what is wrong with it is told", async () => {
+    books.broken.add("bad");
+    await books.accept("bad");
+    await books.accept("good");
+    expect((await books.claim()).run.session.uid).toBe("good");
+    await expect(books.runs.claim("me")).rejects.toThrow("EIO: bad");
+    books.broken.clear();
+    expect((await books.claim()).run.session.uid).toBe("bad");
+  });
+
+  test("[RUN14] a lost run whose session cannot be written holds up no other", async () => {
+    await books.running("bad", {}, "dead");
+    books.gone.add("dead");
+    books.broken.add("bad");
+    const { runId } = await books.accept("good");
+    expect((await books.claim()).run.runId).toBe(runId);
+    await expect(books.runs.claim("me")).rejects.toThrow("EIO: bad");
+    await expect(books.runs.sweep()).rejects.toThrow("EIO: bad");
+    books.broken.clear();
+    expect((await books.claim()).run.session.uid).toBe("bad");
+  });
+
   test("[RUN17] a run that somebody wants ended does not go on when its owner is lost", async () => {
     const claim = await books.running("s");
     expect(await books.runs.abort(claim.run.runId, "enough")).toBe("running");

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import type { Claim } from "../contract.ts";
 import type { Ready } from "../lanes.ts";
 import { chooseNext, ranks } from "../lanes.ts";
@@ -16,14 +17,22 @@ import { publicRun } from "./rows.ts";
 /** A claim is tried so often where others are quicker; the next call goes on. */
 const mostTries = 64;
 
+/** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
 export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
+  const problems = await takeBackLost(books, owner);
   const leftOut = new Set<string>();
   for (let tries = 0; tries < mostTries; tries++) {
     const next = nextReady(books, leftOut);
-    if (next === null) return null;
-    const claimed = await claimReady(books, next, owner, leftOut);
-    if (claimed !== null) return claimed;
+    if (next === null) break;
+    try {
+      const claimed = await claimReady(books, next, owner, leftOut);
+      if (claimed !== null) return claimed;
+    } catch (error) {
+      leftOut.add(next.uid);
+      problems.push(error);
+    }
   }
+  if (problems.length > 0) throw problems[0];
   return null;
 }
 
@@ -101,14 +110,19 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     tookTurn(books, { slot, user, uid });
     const attempt = row.lost + 1;
     // Whoever goes on tells how, with `run.recovered`.
-    books.note("run.started", row.session, row.runId, { attempt, model: row.options.model ?? null });
+    const { startedBy, options } = row;
+    const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
+    books.note("run.started", row.session, row.runId, started);
     return true;
   });
 }
 
 function deadlineOf(books: Books, row: RunRow, now: number): number | null {
   const { runTimeoutSeconds } = row.options;
-  const ms = runTimeoutSeconds === undefined ? books.options.defaultRunTimeoutMs : runTimeoutSeconds * 1000;
+  const ms =
+    runTimeoutSeconds === undefined
+      ? books.options.runTimeoutMs(row.session.agentId)
+      : runTimeoutSeconds * 1000;
   return ms <= 0 ? null : now + ms;
 }
 
@@ -199,13 +213,18 @@ export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
     .flatMap(({ run_id }) => books.row(String(run_id)) ?? []);
 }
 
-/** Takes them from their owners. One whose session somebody holds, or that lives after all, is left for the next time. */
-export async function takeBackLost(books: Books, exceptOf: string | null): Promise<void> {
+/**
+ * Takes them from their owners. One whose session somebody holds, or that lives after all, is left for the next time.
+ * Gives what went wrong with any of them.
+ */
+export async function takeBackLost(books: Books, exceptOf: string | null): Promise<unknown[]> {
+  const problems: unknown[] = [];
   for (const row of lostRuns(books, exceptOf)) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
       owner !== null && ((leaseUntil ?? 0) <= books.now() || books.options.isGone(owner));
     await requeue(books, row, true, isStill).catch((error: unknown) => {
-      if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) throw error;
+      if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) problems.push(error);
     });
   }
+  return problems;
 }

@@ -26,7 +26,7 @@ import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
 import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
-import { claimNext, reasonOf, requeue, takeBackLost } from "./claiming.ts";
+import { claimNext, reasonOf, requeue } from "./claiming.ts";
 import { endRun } from "./ending.ts";
 import {
   enterWait,
@@ -55,7 +55,7 @@ const defaults = {
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
-  defaultRunTimeoutMs: 3_600_000,
+  runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
 };
 
@@ -118,7 +118,6 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async claim(owner: string): Promise<Claim | null> {
-    await takeBackLost(this.#books, owner);
     return claimNext(this.#books, owner);
   }
 

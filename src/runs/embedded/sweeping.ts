@@ -10,7 +10,7 @@ const keepMs = 30 * 24 * 60 * 60 * 1000;
 const mostForgotten = 500;
 
 export async function sweepAll(books: Books): Promise<{ readonly nextAt: number | null }> {
-  await takeBackLost(books, null);
+  const problems = await takeBackLost(books, null);
   const now = books.now();
   const sleepers = () => books.rows("state = 'sleeping' AND wake_at <= ?", now);
   if (sleepers().length > 0) books.change("synced", () => sleepers().map((row) => wake(books, row)));
@@ -21,6 +21,7 @@ export async function sweepAll(books: Books): Promise<{ readonly nextAt: number 
     books.change("synced", () => answer(books, approvalId, "expired", null));
   }
   forget(books, now - keepMs);
+  if (problems.length > 0) throw problems[0];
   return { nextAt: nextTime(books) };
 }
 

@@ -207,6 +207,25 @@ describe("the loop", () => {
     await expect(it.run()).rejects.toMatchObject({ code: "fenced" });
   });
 
+  test("[LOP1] each step tells how it ended, also where the model gave no answer", async () => {
+    const steps = (it: { readonly events: readonly { readonly type: string }[] }) =>
+      it.events.filter((event) => event.type === "step");
+    const well = await begin([read, says("Done.")], { tools: [tool("read")] });
+    await well.run();
+    expect(steps(well)).toMatchObject([
+      { phase: "asked", step: 1 },
+      { phase: "answered", step: 1, finishReason: "toolUse" },
+      { phase: "asked", step: 2 },
+      { phase: "answered", step: 2, finishReason: "stop" },
+    ]);
+    const ill = await begin([apiError(401, "Who are you?")]);
+    await expect(ill.run()).rejects.toMatchObject({ code: "model_auth" });
+    expect(steps(ill)).toMatchObject([
+      { phase: "asked", step: 1 },
+      { phase: "answered", step: 1, code: "model_auth" },
+    ]);
+  });
+
   test("[LOP8] what was streamed of a failed attempt does not count", async () => {
     const broken: Scene = [...said("Half an ans"), { type: "error", error: apiError(500, "Boom") }];
     const it = await begin([broken, says("Whole.")]);

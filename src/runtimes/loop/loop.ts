@@ -65,9 +65,13 @@ class Loop {
     await turn.check();
     turn.signal.throwIfAborted();
     turn.emit({ type: "step", phase: "asked", step });
-    const answer = await askModel(turn, this.#deps);
+    const answer = await askModel(turn, this.#deps).catch((error: unknown) => {
+      // After an abort nobody knows how it would have ended.
+      if (error instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step, code: error.code });
+      throw error;
+    });
     const usage = chargedUsage(answer, turn.model);
-    turn.emit({ type: "step", phase: "answered", step, usage });
+    turn.emit({ type: "step", phase: "answered", step, usage, finishReason: answer.stopReason });
     await turn.hooks.llmOutput(answer);
     if (isEmptyAnswer(answer) && !this.#wasEmpty) {
       // Nothing is written of it: an empty answer in the history invites another.

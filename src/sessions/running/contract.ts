@@ -58,7 +58,8 @@ export interface AgentProfile {
   readonly system: string | null;
   readonly thinking: string | null;
   readonly maxSteps: number;
-  readonly runTimeoutSeconds: number;
+  /** Of one answer; `null`: as much as the model may. */
+  readonly maxOutputTokens: number | null;
   /** Made anew for each run. */
   state(): readonly StateModule[];
 }

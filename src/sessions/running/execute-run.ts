@@ -3,6 +3,7 @@ import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { withState } from "../with-state.ts";
+import { bringInput } from "./bring-input.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import { outcomeOf } from "./outcome.ts";
 import { resetIfDue } from "./reset-if-due.ts";
@@ -10,7 +11,7 @@ import { runTurn } from "./run-turn.ts";
 import { RunWriter } from "./run-writer.ts";
 
 /**
- * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
+ * One claimed run, from the open session to its end: claimed → open → state loaded → input → turn → state saved →
  * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
  */
 export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
@@ -124,7 +125,8 @@ class Ending {
   /** Whatever went wrong before it was written: what was accepted stands in the session. */
   async #keepInput(): Promise<void> {
     const { run, how } = this.#claim;
-    if (how !== "woken") await this.#writer?.say(run.message, run.entryId);
+    if (how === "woken" || this.#writer === null) return;
+    await bringInput(this.#deps, this.#place, this.#writer, run, { seesImages: false, prepend: null });
   }
 
   async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {

@@ -1,4 +1,5 @@
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
+import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
@@ -66,6 +67,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
       maxSteps: agent.maxSteps,
       stallMs: deps.settings.stallMs,
       maxRetries: deps.settings.maxRetries,
+      ...present({ maxOutputTokens: agent.maxOutputTokens }),
     },
     outputSchema: run.options.outputSchema ?? null,
     open: await openCallsOf(deps, place),
@@ -160,12 +162,12 @@ async function approve(
   { id, name, arguments: args }: ToolCallBlock,
   signal: AbortSignal,
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
-  const expiresAt = deps.clock.now() + deps.settings.approvalTimeoutMs;
-  const { approvalId } = await deps.runs.requestApproval(held, {
+  // Asked again after a lost owner it is the same question, and has the time that it had.
+  const { approvalId, expiresAt } = await deps.runs.requestApproval(held, {
     toolCallId: id,
     toolName: name,
     arguments: args,
-    expiresAt,
+    expiresAt: deps.clock.now() + deps.settings.approvalTimeoutMs,
   });
   await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, signal));
   signal.throwIfAborted();

@@ -19,6 +19,7 @@ export class Waiting {
   readonly #held: Held;
   readonly #signal: AbortSignal;
   #depth = 0;
+  #isWaiting = false;
   #resuming: Promise<void> | null = null;
 
   constructor(deps: WaitDeps, held: Held, signal: AbortSignal) {
@@ -32,18 +33,17 @@ export class Waiting {
     runIds: readonly string[],
     wait: () => Promise<T>,
   ): Promise<Waited<T>> {
-    await this.#resuming;
+    // Looked at again behind each: the last wait may be over while this one is about to begin.
+    while (this.#resuming !== null) await this.#resuming;
     this.#depth += 1;
-    const entered = await this.#enter(kind, runIds);
-    if (!entered.entered) {
-      this.#depth -= 1;
-      return entered;
-    }
     try {
+      const entered = await this.#enter(kind, runIds);
+      if (!entered.entered) return entered;
+      this.#isWaiting = true;
       return { entered: true, value: await wait() };
     } finally {
       this.#depth -= 1;
-      if (this.#depth === 0) await this.#resume();
+      if (this.#depth === 0 && this.#isWaiting) await this.#resume();
     }
   }
 
@@ -52,6 +52,7 @@ export class Waiting {
   }
 
   async #resume(): Promise<void> {
+    this.#isWaiting = false;
     const resuming = this.#deps.worker.resume(this.#held, this.#signal).finally(() => {
       this.#resuming = null;
     });

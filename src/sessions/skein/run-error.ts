@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import type { Outcome, Run, RunUsage } from "../../runs/contract.ts";
 
 /**
@@ -24,4 +25,13 @@ export class RunError extends Error {
     this.runId = run.runId;
     this.usage = run.usage;
   }
+}
+
+/** No run has this id, or it has ended too long ago. */
+export function noSuchRun(runId: string): SkeinError {
+  return new SkeinError("not_found", {
+    what: "Run",
+    name: runId,
+    advice: "Ended runs are known for 30 days; see skein runs ls",
+  });
 }

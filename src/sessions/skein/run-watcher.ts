@@ -2,6 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Run, RunState, RunStore } from "../../runs/contract.ts";
+import { noSuchRun } from "./run-error.ts";
 
 const pollMs = 250;
 const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
@@ -20,12 +21,14 @@ export class RunWatcher {
     this.#clock = clock;
   }
 
-  /** The run, once it has ended. Keeps the process alive until then. */
+  /** The run, once it has ended; `not_found` where there is none. Keeps the process alive until then. */
   untilEnded(runId: string, signal?: AbortSignal): Promise<Run> {
     return this.#until(
       async () => {
         const run = await this.#runs.get(runId);
-        return run !== null && run.outcome === null ? null : (run as Run);
+        // Never there, or purged with its session while somebody waited.
+        if (run === null) throw noSuchRun(runId);
+        return run.outcome === null ? null : run;
       },
       (event) => event.type === "run.ended" && event.runId === runId,
       signal,

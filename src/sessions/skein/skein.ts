@@ -19,6 +19,7 @@ import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import type { CompactNowOptions } from "./compact-now.ts";
+import { noSuchRun } from "./run-error.ts";
 import type { RunWatcher } from "./run-watcher.ts";
 import type { HandleDeps } from "./session-handle.ts";
 import { SessionHandle } from "./session-handle.ts";
@@ -196,12 +197,4 @@ export class Skein {
   close({ graceMs = 5000 }: { readonly graceMs?: number } = {}): Promise<void> {
     return this.#parts.close(graceMs);
   }
-}
-
-function noSuchRun(runId: string): SkeinError {
-  return new SkeinError("not_found", {
-    what: "Run",
-    name: runId,
-    advice: "Ended runs are known for 30 days; see skein runs ls",
-  });
 }

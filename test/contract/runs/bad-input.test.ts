@@ -42,6 +42,8 @@ describe("what cannot go well", () => {
   test("[KIL6] a model of a form that is none, one that nobody knows, and a missing key", async () => {
     const none = await sent({ script: [{ text: "Here." }] }, { model: "no-model" });
     expect(none.error?.message).toMatch(/no-model/);
+    const [kept] = await messagesOf(none.open.skein, "s");
+    expect(kept).toMatchObject({ provenance: { kind: "external_user" } });
     await expectUsable(none.open);
     const keyless = await sent({ script: [{ text: "Here." }] }, { model: "anthropic/claude-sonnet-4-5" });
     expect(keyless.error?.message).toMatch(/key/i);
