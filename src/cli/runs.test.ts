@@ -5,6 +5,7 @@ import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { acceptIn, seedRuns, withRuns } from "../../test/support/cli-runs.ts";
+import { systemClock } from "../core/clock.ts";
 import { EventBus } from "../core/events.ts";
 import {
   AbortedSchema,
@@ -109,7 +110,7 @@ describe("runs", () => {
         root: first.root,
         startedBy: first.runId,
       });
-      const settled = new RunWatcher(runs, new EventBus()).untilSettled(first.root.rootId);
+      const settled = new RunWatcher(runs, new EventBus(), systemClock).untilSettled(first.root.rootId);
       let isSettled = false;
       void settled.then(() => {
         isSettled = true;
