@@ -6,6 +6,7 @@ import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
 import { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
@@ -119,7 +120,8 @@ export async function openSkein(
     report,
   });
   const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const watcher = new RunWatcher(runs, bus, clock);
+  const gone = new AbortController();
+  const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
   const parts = { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher };
   const engine = createEngine({ ...parts, owner: ownerHere(newId()), clock, newId, leaseMs, report });
@@ -134,6 +136,7 @@ export async function openSkein(
   const close = async () => {
     await engine.close();
     await mcp.close();
+    gone.abort(wasClosed());
     unsubscribe();
     await store.close();
     await stopWatching();
@@ -151,6 +154,7 @@ export async function openSkein(
       watcher,
       defaults,
       queueMode: config.queue.mode,
+      closed: gone.signal,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort,
       jsonSchema: async (schema) => {
@@ -170,6 +174,14 @@ export async function openSkein(
       closing ??= close();
       return closing;
     },
+  });
+}
+
+/** What is said to whoever asks something of a Skein that is closed, or still waits for it. */
+function wasClosed(): SkeinError {
+  return new SkeinError("conflict", {
+    problem: "This Skein was closed",
+    advice: "What it had accepted goes on at the next start; open one anew with createSkein",
   });
 }
 

@@ -47,6 +47,8 @@ export interface HandleDeps {
   readonly watcher: RunWatcher;
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
+  /** Comes when everything is closed; its reason says so. */
+  readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
   abort(runId: string): Promise<unknown>;
   /** A schema as JSON Schema. */
@@ -102,6 +104,7 @@ export class SessionHandle {
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
+    this.#deps.closed.throwIfAborted();
     const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...rest } = options;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
     const context = this.#resolved();
