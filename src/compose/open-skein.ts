@@ -159,7 +159,7 @@ export async function openSkein(
       abort,
       jsonSchema: async (schema) => {
         const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
-        return jsonSchemaOf("schema", schema as Parameters<typeof jsonSchemaOf>[1]);
+        return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
       },
     },
     watcher,
