@@ -26,7 +26,7 @@ export async function openMcp(
       tools: async () => {
         if (isNone) return [];
         const { tools, diagnostics } = await (await open()).tools();
-        for (const { server, note } of diagnostics) report(new Error(`MCP server ${server}: ${note}`));
+        for (const { note } of diagnostics) report(new Error(note));
         return tools;
       },
     },

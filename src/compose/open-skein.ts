@@ -122,7 +122,8 @@ export async function openSkein(
     report,
   });
   const outgoing = new Outgoing(channels, config.session.sendPolicy);
-  const watcher = new RunWatcher(runs, bus, clock);
+  const gone = new AbortController();
+  const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
   const parts = { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher };
   const engine = createEngine({ ...parts, owner: ownerHere(newId()), clock, newId, leaseMs, report });
@@ -137,6 +138,7 @@ export async function openSkein(
   const close = async (graceMs: number) => {
     await engine.close(graceMs);
     await mcp.close();
+    gone.abort(wasClosed());
     unsubscribe();
     await store.close();
     await stopWatching();
@@ -154,24 +156,19 @@ export async function openSkein(
       watcher,
       defaults,
       queueMode: config.queue.mode,
-      checkOpen: () => {
-        if (closing !== null) throw closed();
-      },
+      closed: gone.signal,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort,
       jsonSchema: async (schema) => {
         const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
-        return jsonSchemaOf("schema", schema as Parameters<typeof jsonSchemaOf>[1]);
+        return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
       },
     },
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,
-    receive: async (message) => {
-      if (closing !== null) throw closed();
-      return receive(receiving, message);
-    },
+    receive: (message) => receive(receiving, message),
     webhook: (channelId) => {
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
@@ -180,6 +177,14 @@ export async function openSkein(
       closing ??= close(graceMs);
       return closing;
     },
+  });
+}
+
+/** What is said to whoever asks something of a Skein that is closed, or still waits for it. */
+function wasClosed(): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: "This Skein was closed",
+    advice: "What it had accepted goes on at the next start; open one anew with createSkein",
   });
 }
 
@@ -218,12 +223,5 @@ async function storeOf(
     clock,
     newId,
     report: ({ file, note }) => report(new Error(`${file}: ${note}`)),
-  });
-}
-
-function closed(): SkeinError {
-  return new SkeinError("unavailable", {
-    problem: "This Skein is closed",
-    advice: "Open it again; what was accepted goes on then",
   });
 }

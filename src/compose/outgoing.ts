@@ -7,6 +7,7 @@ import { present } from "../core/present.ts";
 import type { OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
 import { runSession } from "../sessions/skein/accept-input.ts";
 import type { SessionRecord } from "../store/contract.ts";
+import { isWebhook } from "./channels.ts";
 
 /** What leaves for channels, and how it gets there. */
 export class Outgoing {
@@ -22,6 +23,8 @@ export class Outgoing {
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
     const { deliverTo: target } = run.options;
     if (target === undefined || reply.trim() === "") return [];
+    const channel = this.#channels.get(target.channel);
+    if (isWebhook(channel) && channel.isInboundOnly) return [];
     const { action } = decideSend(this.#policy, {
       sessionKey: session.key,
       channel: target.channel,

@@ -181,6 +181,20 @@ describe("channels of a run", () => {
     await session.send("Hello", { deliverTo: { channel: "desk", to: "ann" } }).result;
     expect(await skein.outbox()).toEqual([]);
   });
+
+  test("[LIB20] a reply to a webhook without an address stays in its session, and is no dead letter", async () => {
+    const dir = newFolder();
+    const config = join(dir, "skein.yaml");
+    writeFileSync(
+      config,
+      "channels: { desk: { type: webhook, secret: abcdef } }\nagents: { main: { model: rehearsal/script } }\n",
+    );
+    const { skein, until } = await withScript(answering(), {}, { dir, config });
+    const { runId } = await skein.receive({ channel: "desk", messageId: "m-1", peer: "ann", text: "Hello" });
+    await until("run.ended", (event) => event.runId === runId);
+    expect((await skein.run(runId))?.state).toBe("ok");
+    expect(await skein.outbox()).toEqual([]);
+  });
 });
 
 describe("the configuration of a run", () => {

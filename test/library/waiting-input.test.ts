@@ -112,6 +112,11 @@ describe("input while a turn runs", () => {
     const next = first.skein.session({ sessionId: "a" }).send("Second", { queueMode: "followup" });
     await begun;
     await first.skein.close({ graceMs: 0 });
+    await expect(turn.result).rejects.toMatchObject({ code: "unavailable" });
+    for (const late of [() => first.skein.session().send("Late").result, () => first.skein.runs()])
+      await expect(late()).rejects.toThrow(
+        "This Skein was closed. What it had accepted goes on at the next start",
+      );
     const again = defineTool({ name: "gate", description: "Waits.", execute: async () => "not again" });
     const second = await withScript(answering(), { tools: [again] }, { dir });
     await second.until("run.ended", ({ runId }) => runId === next.runId);

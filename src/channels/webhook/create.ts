@@ -23,6 +23,8 @@ export interface WebhookOptions {
 export interface Webhook extends Channel {
   /** Takes a signed message in; mounted at `inboundPath(id)`. */
   handler(request: Request): Promise<Response>;
+  /** It has no address: nothing goes to it. */
+  readonly isInboundOnly: boolean;
 }
 
 /** A channel to a program that speaks HTTP: signed messages in and out. */
@@ -36,6 +38,7 @@ export function createWebhook(given: WebhookOptions): Webhook {
   return {
     id,
     handler: (request) => handleInbound(request, options),
+    isInboundOnly: url === null,
     deliver: async (message, target) => {
       if (url !== null) return deliverByPost(message, target, { ...options, url });
       throw deliveryError(id, `it has no address (channels.${id}.url)`, { permanent: true });

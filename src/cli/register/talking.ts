@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { Option } from "commander";
+import type { ThinkingLevel } from "../../runtimes/tools/define-agent.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { examples, wholeNumber } from "./options.ts";
 
@@ -7,6 +8,8 @@ const spokenTo =
   "a session: key (made if it is not there), main, session id, label, or a beginning of the id";
 
 /** Commands that say something to a session. */
+const thinkingLevels: readonly ThinkingLevel[] = ["off", "minimal", "low", "medium", "high", "xhigh"];
+
 export function registerTalking(program: Command, terminal: Terminal): void {
   registerChat(program, terminal);
   program
@@ -15,7 +18,7 @@ export function registerTalking(program: Command, terminal: Terminal): void {
     .argument("<ref>", spokenTo)
     .argument("<text...>", "what is said; - reads it from the input")
     .option("--model <provider/model>", "answer with this model")
-    .option("--thinking <level>", "how much the model is to think")
+    .addOption(new Option("--thinking <level>", "how much the model is to think").choices(thinkingLevels))
     .addOption(
       new Option("--queue <mode>", "what becomes of it while a turn runs (default: as configured)").choices([
         "steer",
@@ -48,7 +51,11 @@ function registerChat(program: Command, terminal: Terminal): void {
     .description("Talk with a session, line by line. Lines that are piped in are a turn each.")
     .argument("[ref]", spokenTo, "main")
     .option("--model <provider/model>", "answer with this model")
-    .option("--thinking [level]", "show what the model thinks, at this level if one is given")
+    .addOption(
+      new Option("--thinking [level]", "show what the model thinks, at this level if one is given").choices(
+        thinkingLevels,
+      ),
+    )
     .addHelpText(
       "after",
       examples("skein chat", "skein chat trip --thinking", "skein chat agent:main:session:porto"),

@@ -46,7 +46,7 @@ const secret: Setting<string | null> = {
   secret: true,
 };
 const url = optional(
-  "Of a webhook: where messages to it go, as a variable if that is a secret; null: it only sends.",
+  "Of a webhook: where messages to it go, as a variable if that is a secret; null: its replies stay in the session.",
   textLike("^https?://[^\\s/]\\S*$", "an address that begins with http:// or https://"),
   "no messages to it",
 );

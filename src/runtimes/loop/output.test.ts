@@ -66,6 +66,7 @@ describe("structured output", () => {
     ["google", "gemini-2.5-flash", true, "off", false],
     ["mistral", "mistral-small-latest", true, "off", false],
     ["local", "qwen3", false, "off", true],
+    ["rehearsal", "basic", true, "off", true],
   ])("[LOP16] %s/%s, with tools %s, thinking %s: the API is told %s, the model always", async (...row) => {
     const [provider, name, hasTools, thinkingLevel, isTold] = row;
     const policy = resolveTranscriptPolicy({ provider, model: name });

@@ -36,12 +36,12 @@ export function outputOptions(options: LanguageModelV4CallOptions, turn: Turn): 
 }
 
 /**
- * OpenAI takes a schema beside tools. Elsewhere the two exclude each other, or nobody says that they do not; and where
+ * OpenAI takes a schema beside tools, and so does the rehearsal model. Elsewhere the two exclude each other, or nobody says that they do not; and where
  * Anthropic's package makes a tool of the schema, the call of it is forced, which thinking does not allow.
  */
 function takesSchema({ model, tools, thinkingLevel }: Turn): boolean {
   const { api } = model.policy;
-  if (api === "openai-responses" || model.provider === "openai") return true;
+  if (api === "openai-responses" || ["openai", "rehearsal"].includes(model.provider)) return true;
   return tools.length === 0 && (api !== "anthropic-messages" || thinkingLevel === "off");
 }
 

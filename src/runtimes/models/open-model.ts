@@ -74,7 +74,10 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
 }
 
 /** A provider that nobody knows is a server whose address we need, or a slip of the pen. */
-export function noBaseUrl(provider: string, howToGive = ""): SkeinError {
+export function noBaseUrl(
+  provider: string,
+  howToGive = `: models.providers.${provider}.baseUrl`,
+): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: `Provider "${provider}" is not known, and no address of it was given`,
     advice: `Known are ${known.join(", ")}; any other needs the base URL of its server${howToGive}`,

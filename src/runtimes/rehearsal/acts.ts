@@ -43,8 +43,8 @@ function notOffered(asked: Asked, name: string): Reply {
   return says(
     inWords(
       asked,
-      `I need the tool ${name} for this, and it is not offered to me here. ${offered === "" ? "No tool is." : `Offered are: ${offered}.`} Allow it under agents.<id>.tools.allow.`,
-      `这需要工具 ${name}，但这里没有提供给我。${offered === "" ? "现在没有任何工具。" : `现有的工具：${offered}。`}请在 agents.<id>.tools.allow 中允许它。`,
+      `I need the tool ${name} for this, and it is not offered to me here. ${offered === "" ? "No tool is." : `Offered are: ${offered}.`} Give the agent one of this name, or see agents.<id>.tools for what is allowed.`,
+      `这需要工具 ${name}，但这里没有提供给我。${offered === "" ? "现在没有任何工具。" : `现有的工具：${offered}。`}请给代理这个名字的工具，或查看 agents.<id>.tools 允许了什么。`,
     ),
   );
 }

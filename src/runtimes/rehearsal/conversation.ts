@@ -122,12 +122,14 @@ function earlierOf(message: LanguageModelV4Message): Earlier {
 
 function said(message: LanguageModelV4Message | undefined): Pick<Earlier, "text" | "source"> {
   if (message === undefined || message.role === "tool") return { text: "", source: null };
-  const whole =
-    message.role === "system"
-      ? message.content
-      : message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
-  return message.role === "user" ? withoutFirstLine(whole) : { text: whole.trim(), source: null };
+  if (message.role === "system") return { text: message.content.trim(), source: null };
+  const texts = message.content.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  if (message.role !== "user") return { text: texts.join("\n").trim(), source: null };
+  return withoutFirstLine((texts.includes(unanswered) ? texts.slice(-1) : texts).join("\n"));
 }
+
+/** What the transcript puts before a message that nobody answered; the last text is the one to answer. */
+const unanswered = "[This message was not answered before the next one came.]";
 
 const mark = "[Inter-session message]";
 

@@ -88,6 +88,11 @@ describe("a value for a schema", () => {
     expect(fitSchema(given)).toEqual(expected);
   });
 
+  test("[REH9] a default is taken as it is", () => {
+    const days = { type: "integer", minimum: 1, default: 3 };
+    expect(fitSchema({ type: "object", properties: { days }, required: ["days"] })).toEqual({ days: 3 });
+  });
+
   test("[REH9] a schema that asks for itself without an end is given up on", () => {
     const endless = { type: "object", properties: { next: { $ref: "#" } }, required: ["next"] };
     expect(JSON.stringify(fitSchema(endless)).length).toBeLessThan(1000);

@@ -23,6 +23,7 @@ function fitted(given: unknown, place: Place): JSONValue {
   if (!isObject(given) || place.depth > mostDepth) return null;
   const schema = resolved(given, place);
   if ("const" in schema) return schema.const as JSONValue;
+  if ("default" in schema && place.index === 0) return schema.default as JSONValue;
   if (Array.isArray(schema.enum) && schema.enum.length > 0) {
     return schema.enum[place.index % schema.enum.length] as JSONValue;
   }

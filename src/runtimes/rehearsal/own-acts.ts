@@ -22,25 +22,41 @@ export function unknown({ language, conversation }: Pick<Asked, "language" | "co
   return says(`${whatIAm[language]} ${heard} ${howToGoOn[language]}`);
 }
 
-const abilities = {
-  en: [
-    "list the sessions · read the session X · tell X that … · ask X … and wait",
-    "spawn three helpers to … and summarise · list the helpers · stop the helper X",
-    "search for … · status · use the tool X with {…}",
-    "be slow for 5 seconds · fail · fail once · think about … · count the words in … · repeat … · describe …",
+/** Each with the tool that it needs: `any` for one of whatever name, none for what it does by itself. */
+const abilities = [
+  [
+    ["sessions_list", "list the sessions", "列出会话"],
+    ["sessions_history", "read the session X", "读会话 X"],
+    ["sessions_send", "tell X that … · ask X … and wait", "告诉 X … · 问 X …并等待"],
   ],
-  zh: [
-    "列出会话 · 读会话 X · 告诉 X … · 问 X …并等待",
-    "派三个助手去…并总结 · 列出助手 · 停止助手 X",
-    "搜索… · 状态 · 用工具 X {…}",
-    "慢 5 秒 · 失败 · 失败一次 · 想一想… · 统计字数：… · 重复… · 描述…",
+  [
+    ["sessions_spawn", "spawn three helpers to … and summarise", "派三个助手去…并总结"],
+    ["subagents", "list the helpers · stop the helper X", "列出助手 · 停止助手 X"],
   ],
-};
+  [
+    ["session_search", "search for …", "搜索…"],
+    ["session_status", "status", "状态"],
+    ["any", "use the tool X with {…}", "用工具 X {…}"],
+  ],
+  [
+    [
+      null,
+      "be slow for 5 seconds · fail · fail once · think about … · count the words in … · repeat … · describe …",
+      "慢 5 秒 · 失败 · 失败一次 · 想一想… · 统计字数：… · 重复… · 描述…",
+    ],
+  ],
+] as const;
 
 export const help: Act = (asked) => {
   const title = inWords(asked, "I understand:", "我懂得：");
-  const lines = abilities[asked.language].map((line) => `- ${line}`);
-  return says(`${whatIAm[asked.language]} ${title}\n${lines.join("\n")}`);
+  const names = asked.conversation.tools.map(({ name }) => name);
+  const isOffered = (tool: string | null) =>
+    tool === null || (tool === "any" ? names.length > 0 : names.includes(tool));
+  const lines = abilities.map((line) =>
+    line.flatMap(([tool, en, zh]) => (isOffered(tool) ? [inWords(asked, en, zh)] : [])).join(" · "),
+  );
+  const known = lines.filter((line) => line !== "").map((line) => `- ${line}`);
+  return says(`${whatIAm[asked.language]} ${title}\n${known.join("\n")}`);
 };
 
 const mostSlowMs = 600_000;

@@ -422,6 +422,27 @@ describe("how it says it", () => {
   });
 });
 
+test("[REH1] what nobody answered before is not the request", async () => {
+  const mark = "[This message was not answered before the next one came.]";
+  const content = [mark, "fail with status 400", "repeat hello"].map((text) => ({
+    type: "text" as const,
+    text,
+  }));
+  const { text } = await told(model, { prompt: [{ role: "user", content }] });
+  expect(text).toBe("hello");
+});
+
+test.each(["what can you do", "你能做什么"])(
+  "[REH5] %s names only what can be done with what is offered",
+  async (request) => {
+    const all = (await told(model, asked(request))).text;
+    const none = (await told(model, { ...asked(request), tools: [] })).text;
+    expect(all).toMatch(/spawn three helpers|派三个助手/);
+    expect(none).not.toMatch(/helpers|助手|tool|工具|\n- \n/);
+    expect(none).toMatch(/be slow|慢/);
+  },
+);
+
 test("[REH14] docs/rehearsal.md is the list", () => {
   const page = readFileSync(join(import.meta.dirname, "../../../docs/rehearsal.md"), "utf8");
   const rows = [...page.matchAll(/^\| ([a-z ]+) \| `(.+?)` \| `(.+?)` \| (?:`(\w+)`)? \|$/gm)].map((row) =>

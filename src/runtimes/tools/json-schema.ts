@@ -7,24 +7,24 @@ type JsonSchema = Readonly<Record<string, unknown>>;
 
 const noArguments: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
-/** The parameters of a tool as a model is told them: JSON Schema of an object. */
-export async function jsonSchemaOf(toolName: string, parameters: ToolParameters | null): Promise<JsonSchema> {
+/** A schema as a model is told it: JSON Schema of an object. `what` names it where it cannot be told. */
+export async function jsonSchemaOf(what: string, parameters: ToolParameters | null): Promise<JsonSchema> {
   if (parameters === null) return noArguments;
-  const made = isStandardSchema(parameters) ? await converted(toolName, parameters) : parameters;
+  const made = isStandardSchema(parameters) ? await converted(what, parameters) : parameters;
   // By way of text: what a library hides in its schemas stays behind.
   const { $schema: _, "~standard": __, ...schema } = JSON.parse(JSON.stringify(made));
   if (schema.type === "object") return { ...schema, properties: schema.properties ?? {} };
-  throw unusable(toolName, "its parameters are no object");
+  throw unusable(what, "it is no schema of an object");
 }
 
-async function converted(toolName: string, schema: StandardSchema): Promise<unknown> {
+async function converted(what: string, schema: StandardSchema): Promise<unknown> {
   try {
     const own: unknown = Reflect.get(schema["~standard"], "jsonSchema");
     if (hasInput(own)) return own.input({ target: "draft-07" });
     const { asSchema } = await import("@ai-sdk/provider-utils");
     return await asSchema(schema as Parameters<typeof asSchema>[0]).jsonSchema;
   } catch (error) {
-    throw unusable(toolName, thrownText(error), error);
+    throw unusable(what, thrownText(error), error);
   }
 }
 
@@ -32,8 +32,8 @@ function hasInput(value: unknown): value is { input(options: { readonly target: 
   return typeof value === "object" && value !== null && "input" in value && typeof value.input === "function";
 }
 
-function unusable(toolName: string, why: string, cause?: unknown): SkeinError {
-  const problem = `Tool "${toolName}": its parameters cannot be told to a model: ${why}`;
+function unusable(what: string, why: string, cause?: unknown): SkeinError {
+  const problem = `${what} cannot be told to a model: ${why}`;
   const advice = "Use an object schema of a library that can be written as JSON Schema, without transforms";
   return new SkeinError("invalid_arguments", { problem, advice }, { cause });
 }

@@ -11,7 +11,7 @@ export async function prepareTool(definition: ToolDefinition): Promise<Tool> {
   return {
     name,
     description,
-    inputSchema: await jsonSchemaOf(name, parameters),
+    inputSchema: await jsonSchemaOf(`What the tool "${name}" takes`, parameters),
     replay,
     groups: definition.groups.map(groupName),
     needsApproval: (args) => needsApproval(definition, args),

@@ -14,11 +14,14 @@ export class RunWatcher {
   readonly #runs: Watched;
   readonly #bus: EventBus;
   readonly #clock: Clock;
+  readonly #closed: AbortSignal | null;
 
-  constructor(runs: Watched, bus: EventBus, clock: Clock = systemClock) {
+  /** `closed` comes before the store is closed; who still waits then is given its reason. */
+  constructor(runs: Watched, bus: EventBus, clock: Clock = systemClock, closed: AbortSignal | null = null) {
     this.#runs = runs;
     this.#bus = bus;
     this.#clock = clock;
+    this.#closed = closed;
   }
 
   /** The run, once it has ended; `not_found` where there is none. Keeps the process alive until then. */
@@ -70,6 +73,7 @@ export class RunWatcher {
         clearInterval(timer);
         leave();
         signal?.removeEventListener("abort", onAbort);
+        this.#closed?.removeEventListener("abort", onClosed);
       };
       const tryIt = () => {
         look().then(
@@ -88,9 +92,14 @@ export class RunWatcher {
         stop();
         reject(signal?.reason);
       };
+      const onClosed = () => {
+        stop();
+        look().then((found) => (found === null ? reject(this.#closed?.reason) : resolve(found)), reject);
+      };
       const timer = setInterval(tryIt, pollMs);
       const leave = this.#bus.subscribe((event) => void (isSign(event) && tryIt()));
       signal?.addEventListener("abort", onAbort, { once: true });
+      this.#closed?.addEventListener("abort", onClosed, { once: true });
       if (signal?.aborted === true) onAbort();
       else tryIt();
     });

@@ -47,10 +47,10 @@ export interface HandleDeps {
   readonly watcher: RunWatcher;
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
+  /** Comes when everything is closed; its reason says so. */
+  readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
   abort(runId: string): Promise<unknown>;
-  /** `unavailable` once everything is being closed. */
-  checkOpen(): void;
   /** A schema as JSON Schema. */
   jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
 }
@@ -104,9 +104,9 @@ export class SessionHandle {
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
+    this.#deps.closed.throwIfAborted();
     const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...rest } = options;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
-    this.#deps.checkOpen();
     const context = this.#resolved();
     const { run } = await acceptInput(this.#deps, context, {
       kind: "user",

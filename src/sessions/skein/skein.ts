@@ -67,6 +67,12 @@ export class Skein {
     this.#parts = parts;
   }
 
+  /** Refuses, once everything is closed. */
+  get #open(): SkeinParts {
+    this.#parts.handles.closed.throwIfAborted();
+    return this.#parts;
+  }
+
   /** Where everything is kept. */
   get store(): Store {
     return this.#parts.store;
@@ -88,29 +94,29 @@ export class Skein {
   }
 
   /** `null`: there is no such run, or it is another user's. */
-  run(runId: string, userId?: string | null): Promise<Run | null> {
-    return this.#parts.runs.get(runId, userId);
+  async run(runId: string, userId?: string | null): Promise<Run | null> {
+    return this.#open.runs.get(runId, userId);
   }
 
   /** Newest first. */
-  runs(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
-    return this.#parts.runs.list(query, userId);
+  async runs(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
+    return this.#open.runs.list(query, userId);
   }
 
   /** Why a run does not go on; `null`: there is no such run. */
-  waits(runId: string): Promise<RunWaits | null> {
-    return this.#parts.runs.waits(runId);
+  async waits(runId: string): Promise<RunWaits | null> {
+    return this.#open.runs.waits(runId);
   }
 
   /** Resolves when one request and all that it set off has ended, whoever runs it. */
-  settled(rootId: string, signal?: AbortSignal): Promise<void> {
-    return this.#parts.watcher.untilSettled(rootId, signal);
+  async settled(rootId: string, signal?: AbortSignal): Promise<void> {
+    return this.#open.watcher.untilSettled(rootId, signal);
   }
 
   /** Has the older part of a session summarised by its own model. `conflict` while it is being answered. */
   async compact(context: RuntimeContext, options: CompactNowOptions = {}): Promise<CompactionOutcome> {
     const session = this.session(context);
-    return this.#parts.compact((await session.record()) ?? noSuchSession(session.key), options);
+    return this.#open.compact((await session.record()) ?? noSuchSession(session.key), options);
   }
 
   /** The state that it has then. */
@@ -120,13 +126,13 @@ export class Skein {
   }
 
   /** What one request and all that it set off has come to. */
-  budget(rootId: string): Promise<BudgetFigures | null> {
-    return this.#parts.runs.budget(rootId);
+  async budget(rootId: string): Promise<BudgetFigures | null> {
+    return this.#open.runs.budget(rootId);
   }
 
   /** Tool calls that wait for somebody's word. */
-  approvals(userId?: string | null): Promise<readonly Approval[]> {
-    return this.#parts.runs.approvals({ open: true }, userId);
+  async approvals(userId?: string | null): Promise<readonly Approval[]> {
+    return this.#open.runs.approvals({ open: true }, userId);
   }
 
   /** The first answer stands. */
@@ -136,9 +142,9 @@ export class Skein {
     by: string | null = null,
     userId?: string | null,
   ): Promise<Approval> {
-    const known = await this.#parts.runs.approval(approvalId);
+    const known = await this.#open.runs.approval(approvalId);
     const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
-    const resolved = isTheirs ? await this.#parts.runs.resolveApproval(approvalId, answer, by) : null;
+    const resolved = isTheirs ? await this.#open.runs.resolveApproval(approvalId, answer, by) : null;
     if (resolved !== null) return resolved;
     throw new SkeinError("not_found", {
       what: "Approval",
@@ -153,8 +159,8 @@ export class Skein {
   }
 
   /** Takes in a message of a channel. The same message again is the same run. */
-  receive(message: InboundMessage): Promise<Received> {
-    return this.#parts.receive(message);
+  async receive(message: InboundMessage): Promise<Received> {
+    return this.#open.receive(message);
   }
 
   /** What takes the signed messages of a webhook channel in, for a server to mount; `null`: there is no such channel. */
@@ -163,22 +169,22 @@ export class Skein {
   }
 
   /** Messages on their way to channels, newest first. */
-  outbox(
+  async outbox(
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number } = {},
     userId?: string | null,
   ): Promise<readonly OutboxRow[]> {
-    return this.#parts.outbox.list(query, userId);
+    return this.#open.outbox.list(query, userId);
   }
 
   /** `null`: there is no such message, or it is another user's. */
-  outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
-    return this.#parts.outbox.get(outboxId, userId);
+  async outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
+    return this.#open.outbox.get(outboxId, userId);
   }
 
   /** Sends a dead letter again, or drops a message. */
   async settleOutbox(outboxId: string, act: "retry" | "drop", userId?: string | null): Promise<OutboxRow> {
-    const known = await this.#parts.outbox.get(outboxId, userId);
-    const row = known === null ? null : await this.#parts.outbox[act](outboxId);
+    const known = await this.#open.outbox.get(outboxId, userId);
+    const row = known === null ? null : await this.#open.outbox[act](outboxId);
     if (row === null) {
       throw new SkeinError("not_found", {
         what: "Message in the outbox",
