@@ -4,7 +4,7 @@ import { acceptInput } from "./accepting.ts";
 import type { Books } from "./books.ts";
 
 /** So much input goes into one transaction: nobody else gets a turn meanwhile. */
-const mostAtOnce = 32;
+const mostAtOnce = 500;
 
 interface Waiting {
   readonly request: AcceptRequest;
