@@ -128,7 +128,12 @@ describe("who may see whom", () => {
   });
 
   test("[ACC1] a word that is none of ours opens nothing, and agent ids are told apart without case", async () => {
-    const stranger: AccessTarget = { userId: "ann", agentId: "main", key: "agent:main:cron:x" };
+    const stranger: AccessTarget = {
+      userId: "ann",
+      agentId: "main",
+      key: "agent:main:cron:x",
+      spawnedBy: null,
+    };
     const policy = policyOf({ ...(everySituation()[0] as Situation), sandboxed: false, visibility: "agent" });
     const wrong = { ...policy, visibility: { ...policy.visibility, send: "everything" as Visibility } };
     expect(await decideAccess(asker, stranger, "send", wrong, ports)).toMatchObject({
@@ -247,7 +252,7 @@ describe("what is not told", () => {
       sandboxed: false,
     };
     const unnamed = { ...asker, userId: null };
-    const target: AccessTarget = { userId: "ann", agentId: "main", key: "agent:main:main" };
+    const target: AccessTarget = { userId: "ann", agentId: "main", key: "agent:main:main", spawnedBy: null };
     const decide = (who: AccessAsker, whom: AccessTarget) =>
       decideAccess(who, whom, "list", policyOf(situation), ports);
     expect(await decide(unnamed, target)).toMatchObject({ code: "not_found" });

@@ -3,8 +3,8 @@ export interface AccessTarget {
   readonly userId: string | null;
   readonly agentId: string;
   readonly key: string;
-  /** The key of the session that spawned it. */
-  readonly spawnedBy?: string | null;
+  /** The key of the session that spawned it; never left out, so that no child is forgotten to be one. */
+  readonly spawnedBy: string | null;
 }
 
 /** Whether a session was spawned by the one with this key, or by one that was, at any depth. It may throw. */
@@ -20,7 +20,7 @@ const deepest = 100;
 export function inTreeBy(spawnerOf: SpawnerOf, most: number = deepest): InTree {
   return async (ancestorKey, target) => {
     const seen = new Set([target.key]);
-    let key = target.spawnedBy ?? null;
+    let key = target.spawnedBy;
     while (key !== null && key !== ancestorKey) {
       if (seen.has(key) || seen.size >= most) return false;
       seen.add(key);
