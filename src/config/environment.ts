@@ -84,6 +84,7 @@ function findSetting(segments: readonly string[], sections: Group, file: Written
   }
   if (node.node === "rows") return { expected: `${pathText(path)} in the configuration file`, meant: null };
   if (node.node === "setting" || node.node === "list") return { path };
+  if (node.node === "group" && node.forAll !== undefined) return { path };
   const next = node.node === "group" ? Object.keys(node.fields) : [node.keyName];
   return { expected: next.map((key) => variableOf([...path, key])).join(", "), meant: null };
 }
@@ -130,11 +131,18 @@ function leafOf(value: string, at: Origin): WrittenLeaf {
 
 function mapOf(leaves: readonly PlacedLeaf[], at: Origin): WrittenMap {
   const byKey = Map.groupBy(leaves, ({ path }) => path[0] ?? "");
-  const entries = [...byKey].map(([key, within]) => {
-    const keyAt = within[0]?.leaf.at ?? at;
-    const lone = within.find(({ path }) => path.length === 1);
-    const deeper = within.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
-    return { key, keyAt, value: lone?.leaf ?? mapOf(deeper, keyAt) };
+  const entries = [...byKey].flatMap(([key, within]) => {
+    const [lone, deeper] = [
+      within.filter(({ path }) => path.length === 1),
+      within.filter(({ path }) => path.length > 1),
+    ];
+    const below = deeper.map(({ path, leaf }) => ({ path: path.slice(1), leaf }));
+    const keyAt = below[0]?.leaf.at ?? at;
+    // A value for all keys of a group comes first, so that the one for a single key counts.
+    return [
+      ...lone.map(({ leaf }) => ({ key, keyAt: leaf.at, value: leaf })),
+      ...(below.length === 0 ? [] : [{ key, keyAt, value: mapOf(below, keyAt) }]),
+    ];
   });
   return { is: "map", at, entries };
 }

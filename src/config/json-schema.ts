@@ -5,8 +5,8 @@ import type { Group, JsonSchema, List, Node, Place, Rows, Setting, Table } from 
 const shownPlace: Place = { folder: ".", home: "~", root: "~/.skein" };
 
 /** A JSON Schema of the configuration file, for editors; `schema/skein.schema.json` is its text. */
-export function configJsonSchema(): JsonSchema {
-  const { properties, ...rest } = groupSchema(sections);
+export function configJsonSchema(root: Group = sections): JsonSchema {
+  const { properties, ...rest } = keysSchema(root);
   return {
     $schema: "http://json-schema.org/draft-07/schema#",
     title: "skein.yaml",
@@ -58,11 +58,17 @@ function listSchema({ about, of }: List): JsonSchema {
 }
 
 function rowsSchema({ about, of }: Rows): JsonSchema {
-  const items = { ...groupSchema(of), type: "object" };
+  const items = { ...keysSchema(of), type: "object" };
   return { description: about, default: [], type: ["array", "null"], items };
 }
 
-function groupSchema({ about, fields }: Group): JsonSchema {
+function groupSchema(group: Group): JsonSchema {
+  const { description, ...keys } = keysSchema(group);
+  if (group.forAll === undefined) return { description, ...keys };
+  return { description, anyOf: [group.forAll.schema, { $ref: "#/definitions/variable" }, keys] };
+}
+
+function keysSchema({ about, fields }: Group): JsonSchema {
   const required = Object.entries(fields)
     .filter(([, field]) => field.node === "setting" && field.fallback === undefined)
     .map(([key]) => key);

@@ -157,7 +157,16 @@ class TreeReader {
   #group(group: Group, layers: readonly WrittenNode[], path: readonly string[]): unknown {
     const told = this.problems.length;
     const known = Object.keys(group.fields);
-    const maps = this.#maps(layers, path, `keys (${known.join(", ")})`);
+    const expected = `keys (${known.join(", ")})`;
+    const maps =
+      group.forAll === undefined
+        ? this.#maps(layers, path, expected)
+        : this.#maps(
+            this.#spread(group, layers),
+            path,
+            `${group.forAll.expected}, or ${expected}`,
+            group.forAll.words,
+          );
     for (const { key, keyAt } of maps.flatMap(({ entries }) => entries)) {
       const isNote = path.length === 0 && key === "$schema";
       if (known.includes(key) || isNote) continue;
@@ -183,6 +192,16 @@ class TreeReader {
       this.#noneOf(group.oneOf, layers, path);
     }
     return Object.freeze(values);
+  }
+
+  /** One value in the place of the keys, as those keys. What is no such value is left for others to tell of. */
+  #spread({ fields, forAll }: Group, layers: readonly WrittenNode[]): readonly WrittenNode[] {
+    return layers.map((layer) => {
+      if (layer.is !== "leaf" || forAll === undefined || this.#firstReading(forAll, layer) === null)
+        return layer;
+      const entries = Object.keys(fields).map((key) => ({ key, keyAt: layer.at, value: layer }));
+      return { is: "map", at: layer.at, entries };
+    });
   }
 
   #noneOf(keys: readonly string[], layers: readonly WrittenNode[], path: readonly string[]): void {
@@ -240,12 +259,20 @@ class TreeReader {
   }
 
   /** Of a section that is empty nothing is said. */
-  #maps(layers: readonly WrittenNode[], path: readonly string[], expected: string): WrittenMap[] {
+  #maps(
+    layers: readonly WrittenNode[],
+    path: readonly string[],
+    expected: string,
+    words: readonly string[] = [],
+  ): WrittenMap[] {
     return layers.flatMap((layer) => {
       if (layer.is === "map") return [layer];
       const isEmpty = layer.is === "leaf" && layer.readings[0] === null;
       if (!isEmpty && layer.is !== "told") {
-        this.#tell(layer.at, path, layer.is === "leaf" ? foundIn(layer) : "a list", expected);
+        const isShown = layer.is === "leaf" && layer.variables.length === 0;
+        const word = isShown ? nearest(String(layer.readings[0]), words) : null;
+        const found = layer.is === "leaf" ? foundIn(layer) : "a list";
+        this.#tell(layer.at, path, found, expected, word === null ? null : `"${word}"`);
       }
       return [];
     });

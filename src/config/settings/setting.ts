@@ -61,6 +61,8 @@ export interface Group<F extends Fields = Fields> {
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
   /** Settings that are `null` unless given, one of which must be. */
   readonly oneOf?: readonly string[];
+  /** All fields are settings of this kind, and one value in the place of the keys is that of each of them. */
+  readonly forAll?: ValueKind<unknown>;
 }
 
 /** Giving such a field is a mistake, unless the other one was overridden by the environment. */

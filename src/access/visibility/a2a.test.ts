@@ -1,0 +1,184 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { allowMistakes, pairVerdict, readAllowList } from "./a2a.ts";
+
+const policy = (...allow: string[]) => ({ enabled: true, allow: readAllowList(allow) });
+const may = (allow: readonly string[], from: string, to: string) =>
+  pairVerdict(policy(...allow), from, to).allowed;
+
+const agentId = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,5}$/);
+
+describe("pairs of agents", () => {
+  test.each<[string[], string, string, boolean]>([
+    [["a -> b"], "a", "b", true],
+    [["a -> b"], "b", "a", false],
+    [["a->b"], "a", "b", true],
+    [["  a   ->\tb "], "a", "b", true],
+    [["A -> b"], "a", "B", true],
+    [["a- -> b"], "a-", "b", true],
+    [["a-->b"], "a-", "b", true],
+    [["planner -> *"], "planner", "anybody", true],
+    [["planner -> *"], "anybody", "planner", false],
+    [["* -> desk"], "x", "desk", true],
+    [["* -> desk"], "x", "y", false],
+    [["team-* -> *-desk"], "team-1", "front-desk", true],
+    [["team-* -> *-desk"], "team", "front-desk", false],
+    [["a*c -> b"], "abbbc", "b", true],
+    [["* -> *"], "x", "y", true],
+    [["a", "b"], "a", "b", true],
+    [["a", "b"], "b", "a", true],
+    [["a", "b"], "a", "c", false],
+    [["a"], "a", "b", false],
+    [["*"], "x", "y", true],
+    [["team-*"], "team-1", "team-2", true],
+    [["team-*"], "team-1", "x", false],
+    [["a", "b -> c"], "a", "c", false],
+    [["a", "b -> c"], "a", "b", false],
+    [["a -> b", "b -> c"], "a", "c", false],
+    [[], "x", "y", true],
+    [["a -> b"], "x", "x", true],
+  ])("[ACC9] %j: %s to %s is %s", (allow, from, to, expected) => {
+    expect(may(allow, from, to)).toBe(expected);
+  });
+
+  test("[ACC9] not enabled, only the same agent, whatever the list says", () => {
+    const off = { enabled: false, allow: readAllowList(["*", "a -> b"]) };
+    expect(pairVerdict(off, "a", "b")).toEqual({ allowed: false, because: "disabled" });
+    expect(pairVerdict({ ...off, allow: [] }, "a", "b")).toEqual({ allowed: false, because: "disabled" });
+    expect(pairVerdict(off, "a", "A")).toEqual({ allowed: true, by: "it is the same agent" });
+  });
+
+  test("[ACC9] a pair of two agents is allowed in its direction alone", () => {
+    fc.assert(
+      fc.property(agentId, agentId, (from, to) => {
+        fc.pre(from !== to);
+        expect([may([`${from} -> ${to}`], from, to), may([`${from} -> ${to}`], to, from)]).toEqual([
+          true,
+          false,
+        ]);
+        expect([may([from, to], from, to), may([from, to], to, from)]).toEqual([true, true]);
+      }),
+    );
+  });
+
+  test("[ACC9] more entries never take a pair away, beside no list", () => {
+    const entry = fc.oneof(
+      agentId,
+      fc.tuple(agentId, agentId).map((pair) => pair.join(" -> ")),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(entry, { minLength: 1 }),
+        fc.array(entry),
+        agentId,
+        agentId,
+        (few, more, from, to) => {
+          if (may(few, from, to)) expect(may([...few, ...more], from, to)).toBe(true);
+        },
+      ),
+    );
+  });
+
+  test("[ACC9] what is no agent id reaches nobody, and nobody reaches it", () => {
+    for (const none of ["", "a b", "*", "a -> b", "x".repeat(65), "\u212a"]) {
+      expect(may([], none, "a") || may(["*"], "a", none) || may(["* -> *"], none, none)).toBe(false);
+    }
+  });
+});
+
+describe("mistakes in the list", () => {
+  test.each([
+    ["", "it is blank"],
+    ["  \t", "it is blank"],
+    ["->", "the agent before -> is missing"],
+    ["-> b", "the agent before -> is missing"],
+    ["a ->", "the agent behind -> is missing"],
+    ["a -> b -> c", "it has more than one ->"],
+    ["a b", '"a b" is no agent id, nor one with * for any characters'],
+    ["a <-> b", '"a <" is no agent id, nor one with * for any characters'],
+    ["a → b", '"a → b" is no agent id, nor one with * for any characters'],
+    ["a => b", '"a => b" is no agent id, nor one with * for any characters'],
+    ["a -> b?", '"b?" is no agent id, nor one with * for any characters'],
+    ["-x -> b", '"-x" is no agent id, nor one with * for any characters'],
+    ["a, b", '"a, b" is no agent id, nor one with * for any characters'],
+    ["(a|b)+ -> c", '"(a|b)+" is no agent id, nor one with * for any characters'],
+    ["a\u001b", '"a\\u001b" is no agent id, nor one with * for any characters'],
+  ])("[ACC10] %j: %s", (text, problem) => {
+    const allow = readAllowList(["ok -> fine", text]);
+    expect(allow[1]).toEqual({ is: "mistake", text, problem });
+    expect(allowMistakes(allow)).toEqual([
+      expect.stringMatching(/^tools\.agentToAgent\.allow\.1: ".*" allows nothing: /),
+    ]);
+    expect(allowMistakes(allow)[0]).toContain(problem);
+    expect(may([text], "a", "b")).toBe(false);
+  });
+
+  test("[ACC10] a pattern longer than any agent id is one", () => {
+    const [long, longer] = [`${"x".repeat(63)}*`, `${"x".repeat(64)}*`];
+    expect(readAllowList([long, `a -> ${long}`, longer, `${longer} -> a`]).map(({ is }) => is)).toEqual([
+      "bare",
+      "pair",
+      "mistake",
+      "mistake",
+    ]);
+  });
+
+  test("[ACC10] whatever stands in an entry, it is understood or reported, and a mistake allows nothing", () => {
+    const any = fc.oneof(fc.string(), fc.stringMatching(/^[ab*<>? -]{0,8}$/));
+    fc.assert(
+      fc.property(fc.array(any, { minLength: 1 }), agentId, agentId, (texts, from, to) => {
+        const allow = readAllowList(texts);
+        expect(allow.map(({ text }) => text)).toEqual(texts);
+        const wrong = allow.filter(({ is }) => is === "mistake");
+        expect(allowMistakes(allow)).toHaveLength(wrong.length);
+        if (from !== to && wrong.length > 0)
+          expect(pairVerdict({ enabled: true, allow: wrong }, from, to).allowed).toBe(false);
+      }),
+    );
+  });
+});
+
+describe("time", () => {
+  const timeOf = (act: () => unknown): number => {
+    let least = Number.POSITIVE_INFINITY;
+    for (let turn = 0; turn < 3; turn++) {
+      const from = process.cpuUsage().user;
+      act();
+      least = Math.min(least, process.cpuUsage().user - from);
+    }
+    return Math.max(least, 500);
+  };
+  // Eight times as much takes sixty-four times as long where something is quadratic, however often it is tried.
+  const growth = (make: (size: number) => () => unknown, size: number) => {
+    let least = Number.POSITIVE_INFINITY;
+    for (let turn = 0; turn < 5 && least >= 32; turn++) {
+      const few = timeOf(make(size));
+      least = Math.min(least, timeOf(make(8 * size)) / few);
+    }
+    return least;
+  };
+  const long = "a".repeat(64);
+
+  test.each(["*a", "a*", "**", "*", "a*a*", "*aaaaaaa"])(
+    "[ACC11] matching grows with the list: %s",
+    (unit) => {
+      const side = `${unit.repeat(64).slice(0, 63)}b`;
+      const make = (size: number) => {
+        const pairs = policy(...Array.from({ length: size }, () => `${side} -> ${side}`));
+        const bare = policy(...Array.from({ length: size }, () => side));
+        return () => [
+          pairVerdict(pairs, long, `${long.slice(1)}c`),
+          pairVerdict(bare, long, `${long.slice(1)}c`),
+        ];
+      };
+      expect(growth(make, 500)).toBeLessThan(32);
+    },
+  );
+
+  test.each(["*a", "->", "- >", " ", "a", "a->"])("[ACC11] reading an entry grows with it: %j", (unit) => {
+    const make = (size: number) => () => readAllowList([unit.repeat(size), `x${unit.repeat(size)}y`]);
+    expect(growth(make, 50_000)).toBeLessThan(32);
+    expect(allowMistakes(make(50_000)()).join().length).toBeLessThan(1000);
+    expect(pairVerdict(policy("*"), long, "b".repeat(1_000_000)).allowed).toBe(false);
+  });
+});

@@ -1,0 +1,77 @@
+import { choice, flag, orNone, textLike } from "../settings/kinds.ts";
+import type { Group, List, Setting } from "../settings/setting.ts";
+
+/** Who may see whom. An agent may say otherwise for itself. */
+
+export type VisibilityWord = "self" | "tree" | "agent" | "all";
+
+const words = choice<VisibilityWord>("self", "tree", "agent", "all");
+const meaning = "itself (self), all that it spawned (tree), all of its agent (agent), or any (all)";
+
+const seen = (whose: string): Setting<VisibilityWord> => ({
+  node: "setting",
+  about: `${whose}: ${meaning}.`,
+  kind: words,
+  fallback: () => "tree",
+});
+
+const visibility = {
+  node: "group",
+  about:
+    "What a session may see of its user's other sessions: one word for every action, or a word for each.",
+  fields: {
+    list: seen("Which sessions one may list; a word as visibility stands for all four"),
+    history: seen("Whose history it may read"),
+    send: seen("To which it may send"),
+    status: seen("Whose status it may ask for"),
+  },
+  forAll: words,
+} satisfies Group;
+
+const seenByAgent = (whose: string): Setting<VisibilityWord | null> => ({
+  node: "setting",
+  about: `${whose}: ${meaning}; null: as tools.sessions.visibility says.`,
+  kind: orNone(words, "what tools.sessions.visibility says"),
+  fallback: () => null,
+});
+
+/** The same for an agent. */
+export const agentVisibility = {
+  node: "group",
+  about: "What sessions of the agent may see: one word for every action, or a word for each.",
+  fields: {
+    list: seenByAgent("Which sessions its own may list; a word as visibility stands for all four"),
+    history: seenByAgent("Whose history they may read"),
+    send: seenByAgent("To which they may send"),
+    status: seenByAgent("Whose status they may ask for"),
+  },
+  forAll: words,
+} satisfies Group;
+
+const enabled: Setting<boolean> = {
+  node: "setting",
+  about: "Whether sessions that may see all reach those of other agents.",
+  kind: flag,
+  fallback: () => false,
+};
+
+const pattern = "[A-Za-z0-9*][A-Za-z0-9_*-]{0,63}";
+
+const allow: List<string> = {
+  node: "list",
+  about:
+    'Which agents reach which: "a -> b", * for any characters; ids without an arrow reach each other; none: every pair.',
+  of: textLike(
+    `^\\s*${pattern}(?:\\s*->\\s*${pattern})?\\s*$`,
+    'a pair such as "main -> research", or an agent id; * stands for any characters',
+  ),
+};
+
+export const tools = {
+  node: "group",
+  about: "What the tools for sessions may reach.",
+  fields: {
+    sessions: { node: "group", about: "Sessions of the same user.", fields: { visibility } },
+    agentToAgent: { node: "group", about: "Sessions of other agents.", fields: { enabled, allow } },
+  },
+} satisfies Group;
