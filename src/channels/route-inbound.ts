@@ -2,6 +2,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { KeyForm } from "../core/keys.ts";
 import { formatKey } from "../core/keys.ts";
 import { parseAgentId } from "../core/names.ts";
+import { own } from "../core/own.ts";
 import { userSegment } from "../core/path-segment.ts";
 import type { DeliveryTarget } from "../runs/contract.ts";
 import type { InboundMessage } from "./contract.ts";
@@ -141,8 +142,4 @@ function unusable(error: SkeinError): SkeinError {
 
 function escaped(id: string): string {
   return id.replaceAll("%", "%25").replaceAll(":", "%3A");
-}
-
-function own<T>(table: Readonly<Record<string, T>>, key: string): T | undefined {
-  return Object.hasOwn(table, key) ? table[key] : undefined;
 }

@@ -5,6 +5,7 @@ import { modelSettings } from "../config/model-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
 import type { Usage } from "../core/messages.ts";
+import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
 import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
 import { costOf, priceOf } from "../runtimes/models/prices.ts";
@@ -116,8 +117,4 @@ function keyFrom(env: Environment, provider: string): string | null {
   const keyed = keyedProviders.find((each) => each.provider === provider);
   const variable = keyed === undefined ? null : keyVariable(keyed, env);
   return variable === null ? null : (env(variable) ?? null);
-}
-
-function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
-  return Object.hasOwn(table, name) ? table[name] : undefined;
 }

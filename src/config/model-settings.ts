@@ -1,3 +1,4 @@
+import { own } from "../core/own.ts";
 import type { TranscriptPolicy } from "../transcript/contract.ts";
 import type { Config } from "./sections/all.ts";
 import type { ProviderType } from "./sections/models.ts";
@@ -54,8 +55,4 @@ const typeOfName: Readonly<Record<string, ProviderType>> = {
 /** The type that is given, else that of the name; a name that nobody knows is a server that speaks as OpenAI's does. */
 export function providerType(name: string, given: ProviderType | null = null): ProviderType {
   return given ?? own(typeOfName, name) ?? "openai-compatible";
-}
-
-function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
-  return Object.hasOwn(table, name) ? table[name] : undefined;
 }

@@ -1,4 +1,5 @@
 import type { ParsedKey } from "../core/keys.ts";
+import { own } from "../core/own.ts";
 
 /** How many user turns of its sessions a channel lets a model see; `null` and absence are no limit. */
 export interface ChannelLimits {
@@ -22,9 +23,4 @@ export function historyLimitFor(
   if (key.form !== "direct" || key.channel === undefined) return undefined;
   const channel = own(channels, key.channel);
   return own(channel?.dms ?? {}, key.peer)?.historyLimit ?? channel?.dmHistoryLimit ?? undefined;
-}
-
-/** Names come from outside: "constructor" is one like any other. */
-function own<T>(table: { readonly [name: string]: T }, name: string): T | undefined {
-  return Object.hasOwn(table, name) ? table[name] : undefined;
 }

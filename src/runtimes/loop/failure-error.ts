@@ -1,14 +1,7 @@
+import { keyedProviders } from "../../config/default-model.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Turn } from "../contract.ts";
 import type { Failure } from "./failure.ts";
-
-/** Where each package looks for its key. */
-const variables: Readonly<Record<string, string>> = {
-  anthropic: "ANTHROPIC_API_KEY",
-  openai: "OPENAI_API_KEY",
-  google: "GOOGLE_GENERATIVE_AI_API_KEY",
-  mistral: "MISTRAL_API_KEY",
-};
 
 /** A failure as the error that ends a turn. One of our own, such as an address that is missing, stays what it is. */
 export function errorOf(
@@ -26,9 +19,9 @@ export function errorOf(
     case "overflow":
       return new SkeinError("context_overflow", { sessionId: about.sessionId, ...size }, { cause });
     case "auth": {
-      const own = Object.hasOwn(variables, provider) ? variables[provider] : undefined;
+      const keyed = keyedProviders.find((known) => known.provider === provider);
       const setting = `models.providers.${provider}.apiKey`;
-      const variable = own ?? "its key";
+      const variable = keyed?.variables.join(" or ") ?? "its key";
       return new SkeinError("model_auth", { model: name, problem, variable, setting }, { cause });
     }
     case "not_found":
