@@ -108,7 +108,11 @@ export class Worker {
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
     const ends = Promise.allSettled([...this.#active.values()].map(({ done }) => done));
-    await Promise.race([ends, delayed(graceMs)]);
+    // Holds the process: who hangs in something that keeps nothing alive would end it before the rest is closed.
+    const grace = Promise.withResolvers<void>();
+    const timer = setTimeout(grace.resolve, graceMs);
+    await Promise.race([ends, grace.promise]);
+    clearTimeout(timer);
     clearInterval(this.#beatTimer);
   }
 
@@ -245,10 +249,6 @@ export class Worker {
 /** Whether an error says that the run is another's now. */
 export function isFenced(error: unknown): boolean {
   return error instanceof SkeinError && error.code === "fenced";
-}
-
-function delayed(ms: number): Promise<void> {
-  return new Promise((resolve) => void setTimeout(resolve, ms).unref());
 }
 
 function immediately(): Promise<void> {

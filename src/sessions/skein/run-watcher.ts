@@ -1,6 +1,8 @@
 import type { Clock } from "../../core/clock.ts";
 import type { EventBus } from "../../core/events.ts";
+import { noUsage } from "../../runs/budget.ts";
 import type { Run, RunState, RunStore } from "../../runs/contract.ts";
+import { RunError } from "./run-error.ts";
 
 const pollMs = 250;
 const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
@@ -23,8 +25,9 @@ export class RunWatcher {
   untilEnded(runId: string, signal?: AbortSignal): Promise<Run> {
     return this.#until(
       async () => {
-        const run = await this.#runs.get(runId);
-        return run !== null && run.outcome === null ? null : (run as Run);
+        // Purged, nobody will ever tell how it ended.
+        const run = (await this.#runs.get(runId)) ?? noSuchRun(runId);
+        return run.outcome === null ? null : run;
       },
       (event) => event.type === "run.ended" && event.runId === runId,
       signal,
@@ -42,17 +45,17 @@ export class RunWatcher {
 
   /** Resolves when an approval is answered or its time is over, and when the signal comes. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    const late = AbortSignal.timeout(Math.max(0, expiresAt - this.#clock.now()));
-    const either = AbortSignal.any([signal, late]);
+    // By looking, and not by a timer of its own: one that is longer than 24 days rings at once.
     await this.#until(
       async () => {
         const approval = await this.#runs.approval(approvalId);
-        return approval === null || approval.answer !== null ? true : null;
+        const isOpen = approval !== null && approval.answer === null;
+        return isOpen && this.#clock.now() < expiresAt ? null : true;
       },
       (event) => event.type === "approval.resolved" && event.approvalId === approvalId,
-      either,
+      signal,
     ).catch((error: unknown) => {
-      if (!either.aborted) throw error;
+      if (!signal.aborted) throw error;
     });
   }
 
@@ -91,4 +94,9 @@ export class RunWatcher {
       else tryIt();
     });
   }
+}
+
+function noSuchRun(runId: string): never {
+  const error = "The run is not there any more: its session was purged.";
+  throw new RunError({ runId, usage: noUsage }, { state: "error", code: "not_found", error });
 }
