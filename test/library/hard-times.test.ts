@@ -60,3 +60,22 @@ test("[LIB1] a turn that waits for its time does not tell the entries of those b
   }
   expect(said).toEqual([["0"], ["1"], ["2"], ["3"]]);
 });
+
+test("[LIB19] a message for a channel that only another process has is no dead letter", async () => {
+  const dir = newFolder();
+  const told: string[] = [];
+  const deliver = async ({ text }: { readonly text: string }) => {
+    told.push(text);
+    return {};
+  };
+  const channels = [{ id: "tg", deliver }];
+  const front = await withScript([], {}, { dir, channels, workers: false });
+  await front.skein.receive({ channel: "tg", messageId: "m1", peer: "ann", text: "Hello" });
+  const beside = await withScript(answering(), {}, { dir });
+  await beside.until("run.ended");
+  await expect.poll(async () => (await front.skein.outbox())[0]?.attempts).toBe(1);
+  expect((await front.skein.outbox())[0]?.state).toBe("queued");
+  await beside.skein.close();
+  await withScript(answering(), {}, { dir, channels });
+  await expect.poll(() => told, { timeout: 5000 }).toEqual(["Yes. 1"]);
+});
