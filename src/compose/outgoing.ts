@@ -49,5 +49,6 @@ function unreachable(channel: string, to: string | undefined): DeliveryError {
     channel === "session"
       ? `the session ${to ?? ""} is gone, and there is none that spawned it`
       : `there is no channel named ${channel}`;
-  return deliveryError(channel, problem, { permanent: true });
+  // Another process on the same folder may have the channel: it is left for it, for as long as any that fails.
+  return deliveryError(channel, problem, { permanent: channel === "session" });
 }

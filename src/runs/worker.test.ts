@@ -101,3 +101,19 @@ test("[KIL2] a run that it lost itself and took up again is kept by its second c
   ends[1]?.();
   await worker.close();
 });
+
+test("[KIL10] closing holds the process until those who hang have had their time", async () => {
+  const begun = Promise.withResolvers<void>();
+  let claims = 0;
+  const { worker } = workerOver({ claim: async () => (claims++ === 0 ? claim : null) }, () => {
+    begun.resolve();
+    return new Promise(() => undefined);
+  });
+  worker.start();
+  await begun.promise;
+  const before = process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
+  const closing = worker.close(50);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(process.getActiveResourcesInfo().filter((each) => each === "Timeout").length).toBe(before + 1);
+  await closing;
+});

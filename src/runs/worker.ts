@@ -113,9 +113,9 @@ export class Worker {
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
-    if (graceMs > 0) await Promise.race([this.#endsUnlessWaiting(), delayed(graceMs)]);
+    if (graceMs > 0) await within(graceMs, this.#endsUnlessWaiting());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
-    await Promise.race([this.#ends(), delayed(mostUnwinding)]);
+    await within(mostUnwinding, this.#ends());
     clearInterval(this.#beatTimer);
   }
 
@@ -269,10 +269,14 @@ export function isFenced(error: unknown): boolean {
   return error instanceof SkeinError && error.code === "fenced";
 }
 
-function delayed(ms: number): Promise<void> {
-  return new Promise((resolve) => void setTimeout(resolve, ms).unref());
-}
-
 function immediately(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
+}
+
+/** Holds the process: who hangs in something that keeps nothing alive would end it before the rest is closed. */
+async function within(ms: number, work: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, ms);
+  await Promise.race([work, late.promise]);
+  clearTimeout(timer);
 }

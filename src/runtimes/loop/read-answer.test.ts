@@ -67,6 +67,23 @@ describe("reading an answer", () => {
     expect(it.sleeps.map(({ ms }) => ms)).toEqual([100, 40, 40, 1]);
   });
 
+  test("[LOP12] a stream that always has more ready holds up neither timers nor an abort", async () => {
+    const stop = new AbortController();
+    const stream = new ReadableStream<LanguageModelV4StreamPart>({
+      pull: (controller) => controller.enqueue({ type: "text-delta", id: "1", delta: "" }),
+    });
+    const model = { doStream: async () => ({ stream }) } as unknown as LanguageModelV4;
+    const options = { signal: stop.signal, stallMs: 10_000, onDelta: () => undefined };
+    const deps = {
+      clock: { now: () => 0 },
+      random: () => 0,
+      sleep: () => new Promise<void>(() => undefined),
+    };
+    setTimeout(() => stop.abort(new Error("enough")), 10);
+    const facts = readAnswer(model, { prompt: [] }, new PartCollector(), options, deps);
+    await expect(facts).rejects.toThrow("enough");
+  });
+
   test("[LOP12] when it is read, no timer and no listener is left; an abort lets the stream go", async () => {
     const it = begin();
     const removed = vi.spyOn(it.stop.signal, "removeEventListener");

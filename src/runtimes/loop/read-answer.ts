@@ -6,6 +6,8 @@ import { StreamFailure } from "./failure.ts";
 import type { LoopDeps } from "./waits.ts";
 import { unlessAborted } from "./waits.ts";
 
+const longestBreathMs = 50;
+
 export interface ReadOptions {
   readonly signal: AbortSignal;
   /** A stream that says nothing for so long is given up. */
@@ -34,7 +36,12 @@ export async function readAnswer(
     const { stream } = await unlessAborted(asked, request.signal);
     const reader = stream.getReader();
     try {
-      for (;;) {
+      for (let breathed = performance.now(); ; ) {
+        // A stream that always has more ready would let no timer, lease or abort through.
+        if (performance.now() - breathed > longestBreathMs) {
+          await immediately();
+          breathed = performance.now();
+        }
         const { done, value } = await unlessAborted(reader.read(), request.signal);
         if (done) break;
         watch.heard();
@@ -52,6 +59,10 @@ export async function readAnswer(
     signal.removeEventListener("abort", stop);
     watch.end();
   }
+}
+
+function immediately(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /** A reason for ending that is none is a failure, even where the stream came to its end. */

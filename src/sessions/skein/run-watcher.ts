@@ -49,17 +49,17 @@ export class RunWatcher {
 
   /** Resolves when an approval is answered or its time is over, and when the signal comes. */
   async untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void> {
-    const late = AbortSignal.timeout(Math.max(0, expiresAt - this.#clock.now()));
-    const either = AbortSignal.any([signal, late]);
+    // By looking, and not by a timer of its own: one that is longer than 24 days rings at once.
     await this.#until(
       async () => {
         const approval = await this.#runs.approval(approvalId);
-        return approval === null || approval.answer !== null ? true : null;
+        const isOpen = approval !== null && approval.answer === null;
+        return isOpen && this.#clock.now() < expiresAt ? null : true;
       },
       (event) => event.type === "approval.resolved" && event.approvalId === approvalId,
-      either,
+      signal,
     ).catch((error: unknown) => {
-      if (!either.aborted) throw error;
+      if (!signal.aborted) throw error;
     });
   }
 

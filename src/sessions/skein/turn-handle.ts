@@ -112,7 +112,9 @@ export class TurnHandle implements Turn {
   readonly #approvals: Approvals = new Map();
   #isOver = false;
   #following: string;
-  #sessionId: string | null = null;
+  #run: Run | null = null;
+  /** Entries before that are of other turns. */
+  #hasBegun = false;
   #news = Promise.withResolvers<void>();
 
   constructor(source: TurnSource) {
@@ -143,9 +145,9 @@ export class TurnHandle implements Turn {
 
   async #follow(): Promise<TurnResult> {
     try {
-      const { session, runId } = await this.#source.accepted;
-      this.#sessionId = session.sessionId;
-      const run = await this.#source.untilEnded(runId);
+      this.#run = await this.#source.accepted;
+      if (this.#run.state !== "queued") this.#hasBegun = true;
+      const run = await this.#source.untilEnded(this.#run.runId);
       const outcome = run.outcome ?? { state: "error", error: "The run ended without an outcome." };
       this.#push({ type: "end", state: outcome.state });
       if (outcome.state !== "ok") throw new RunError(run, outcome);
@@ -168,8 +170,12 @@ export class TurnHandle implements Turn {
 
   #take(event: SkeinEvent): void {
     if (event.type === "run.steered" && event.runId === this.runId) this.#following = event.mergedInto;
-    if (event.type === "entry.appended" && event.sessionId === this.#sessionId)
-      this.#push({ type: "entry", entry: event.entry });
+    if (event.type === "run.started" && event.runId === this.runId) this.#hasBegun = true;
+    if (event.type === "entry.appended" && event.sessionId === this.#run?.session.sessionId) {
+      // Steered in, it begins with its own entry.
+      if (event.entry.id === this.#run.entryId) this.#hasBegun = true;
+      if (this.#hasBegun) this.#push({ type: "entry", entry: event.entry });
+    }
     if (event.runId !== this.#following) return;
     const shown = turnEventOf(event, this.#approvals);
     if (shown !== null) this.#push(shown);

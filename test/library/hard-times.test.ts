@@ -1,0 +1,81 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import Type from "typebox";
+import { afterEach, expect, test } from "vitest";
+import { textOf } from "../../src/core/messages.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import type { TurnEvent } from "../../src/sessions/skein/turn-handle.ts";
+import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+
+afterEach(closeAll);
+
+test("[LIB13] a question that may wait longer than a timer takes is not answered by it", async () => {
+  const file = join(newFolder(), "skein.yaml");
+  writeFileSync(file, "approvals:\n  timeoutSeconds: 2592000\n");
+  const remove = defineTool({
+    name: "remove",
+    description: "Removes.",
+    parameters: Type.Object({}),
+    approval: true,
+    execute: async () => "removed",
+  });
+  const script = [{ calls: [{ name: "remove", arguments: {} }] }, { text: "Done." }];
+  const { skein, until, events, lines } = await withScript(script, { tools: [remove] }, { config: file });
+  const turn = skein.session({ sessionId: "s" }).send("Remove it");
+  const { approvalId } = await until("approval.requested");
+  await sleep(100);
+  expect(events.some(({ type }) => type === "approval.resolved")).toBe(false);
+  await skein.resolveApproval(approvalId, "approved");
+  await turn.result;
+  expect(await lines("s")).toContain("result: removed");
+});
+
+test("[LIB3] a run that somebody purges meanwhile rejects, and is not waited for for ever", async () => {
+  const dir = newFolder();
+  const { skein, until } = await withScript([{ text: "One two", stall: true }], {}, { dir });
+  const other = await withScript([], {}, { dir, workers: false });
+  const turn = skein.session({ userId: "ann", sessionId: "s" }).send("Begin");
+  await until("run.delta");
+  await other.skein.store.purgeUser("ann");
+  await expect(turn.result).rejects.toMatchObject({ name: "RunError", code: "not_found" });
+});
+
+test("[LIB1] a turn that waits for its time does not tell the entries of those before it", async () => {
+  const { skein } = await withScript(answering());
+  const session = skein.session({ sessionId: "s" });
+  const turns = Array.from({ length: 4 }, (_, i) => session.send(`${i}`, { queueMode: "followup" }));
+  await Promise.all(turns.map(({ result }) => result));
+  const said: string[][] = [];
+  for (const turn of turns) {
+    const events: TurnEvent[] = [];
+    for await (const event of turn) events.push(event);
+    said.push(
+      events.flatMap((event) =>
+        event.type === "entry" && event.entry.type === "message" && event.entry.message.role === "user"
+          ? [textOf(event.entry.message.content)]
+          : [],
+      ),
+    );
+  }
+  expect(said).toEqual([["0"], ["1"], ["2"], ["3"]]);
+});
+
+test("[LIB19] a message for a channel that only another process has is no dead letter", async () => {
+  const dir = newFolder();
+  const told: string[] = [];
+  const deliver = async ({ text }: { readonly text: string }) => {
+    told.push(text);
+    return {};
+  };
+  const channels = [{ id: "tg", deliver }];
+  const front = await withScript([], {}, { dir, channels, workers: false });
+  await front.skein.receive({ channel: "tg", messageId: "m1", peer: "ann", text: "Hello" });
+  const beside = await withScript(answering(), {}, { dir });
+  await beside.until("run.ended");
+  await expect.poll(async () => (await front.skein.outbox())[0]?.attempts).toBe(1);
+  expect((await front.skein.outbox())[0]?.state).toBe("queued");
+  await beside.skein.close();
+  await withScript(answering(), {}, { dir, channels });
+  await expect.poll(() => told, { timeout: 5000 }).toEqual(["Yes. 1"]);
+});
