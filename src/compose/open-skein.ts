@@ -113,6 +113,7 @@ export async function openSkein(
     routing: routingOf(config, agents),
     defaults,
     queueMode: config.queue.mode,
+    serves: (agentId: string) => agents.ids.includes(agentId),
   };
   const channels = openChannels({
     config,
@@ -156,6 +157,7 @@ export async function openSkein(
       watcher,
       defaults,
       queueMode: config.queue.mode,
+      serves: receiving.serves,
       closed: gone.signal,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort,

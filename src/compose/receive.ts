@@ -18,18 +18,19 @@ export interface ReceiveDeps {
   readonly routing: RoutingSettings;
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
+  serves(agentId: string): boolean;
 }
 
 /** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
 export async function receive(
-  { store, runs, routing, defaults, queueMode }: ReceiveDeps,
+  { store, runs, routing, defaults, queueMode, serves }: ReceiveDeps,
   message: InboundMessage,
   idempotencyKey = inboundKey(message),
 ): Promise<AcceptedInbound> {
   const { userId, agentId, sessionKey, delivery } = routeInbound(message, routing);
   const { channel } = message;
   const context = resolveRuntimeContext({ userId, agentId, sessionKey, channel, delivery }, defaults);
-  const { run, isNew } = await acceptInput({ store, runs }, context, {
+  const { run, isNew } = await acceptInput({ store, runs, serves }, context, {
     kind: "channel",
     runId: runIdOf(userId, idempotencyKey),
     idempotencyKey,

@@ -46,6 +46,7 @@ export function attachRuns(
   const runs = new EmbeddedRuns({
     ...parts,
     ...rim(store),
+    serves: (agentId) => agents.ids.includes(agentId),
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
     runTimeoutMs: (agentId) => agents.runTimeoutSeconds(agentId) * 1000,

@@ -138,6 +138,7 @@ describe("sending", () => {
     });
     const turn = skein.session({ agentId: "nobody" }).send("Hello");
     await expect(turn.result).rejects.toMatchObject({ code: "not_found" });
+    expect((await skein.store.sessions.list({}, {})).sessions).toEqual([]);
     const other = await withScript(answering());
     await other.skein.close();
     await expect(other.skein.session({}).send("Hello").result).rejects.toMatchObject({ code: "unavailable" });

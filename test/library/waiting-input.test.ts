@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { afterEach, describe, expect, test } from "vitest";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 
@@ -125,6 +126,22 @@ describe("input while a turn runs", () => {
     expect(lines[2]).toContain("interrupted");
     expect(lines).toHaveLength(6);
     expect(lines[4]).toBe("user: Second");
+  });
+});
+
+describe("several processes", () => {
+  test("[LIB29] a run of an agent that a process does not know waits for one that does", async () => {
+    const dir = newFolder();
+    const bot = defineAgent({ id: "bot", model: "rehearsal/script" });
+    const first = await withScript([], {}, { dir, agents: [bot], workers: false });
+    const turn = first.skein.session({ agentId: "bot", sessionId: "a" }).send("Hello");
+    await first.until("run.queued");
+    const stranger = await withScript(answering("No."), {}, { dir });
+    await stranger.skein.session({ sessionId: "b" }).send("Hello").result;
+    expect((await stranger.skein.run(turn.runId))?.state).toBe("queued");
+    const second = await withScript(answering(), {}, { dir, agents: [bot] });
+    await second.until("run.ended", ({ runId }) => runId === turn.runId);
+    expect((await turn.result).reply).toBe("Yes. 1");
   });
 });
 

@@ -22,7 +22,7 @@ export async function claimNext(books: Books, owner: string): Promise<Claim | nu
   const problems = await takeBackLost(books, owner);
   const leftOut = new Set<string>();
   for (let tries = 0; tries < mostTries; tries++) {
-    const next = nextReady(books, leftOut);
+    const next = nextServed(books, leftOut);
     if (next === null) break;
     try {
       const claimed = await claimReady(books, next, owner, leftOut);
@@ -34,6 +34,17 @@ export async function claimNext(books: Books, owner: string): Promise<Claim | nu
   }
   if (problems.length > 0) throw problems[0];
   return null;
+}
+
+/** The next that this process can answer; those of other agents wait for a process that knows them. */
+function nextServed(books: Books, leftOut: Set<string>): Ready | null {
+  for (;;) {
+    const next = nextReady(books, leftOut);
+    if (next === null) return null;
+    const row = books.get("SELECT agent FROM runs WHERE seq = ?", next.seq);
+    if (row === undefined || books.options.serves(String(row.agent))) return next;
+    leftOut.add(next.uid);
+  }
 }
 
 function nextReady(books: Books, leftOut: ReadonlySet<string>): Ready | null {

@@ -52,6 +52,7 @@ type Given = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 export type EmbeddedRunsOptions = Pick<EmbeddedOptions, Given> & Partial<Omit<EmbeddedOptions, Given>>;
 
 const defaults = {
+  serves: () => true,
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,

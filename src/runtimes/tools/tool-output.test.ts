@@ -41,6 +41,11 @@ describe("toolOutput", () => {
     ["a function inside", { a: { run: () => 1 } }, '"run" in it is of type function'],
     ["a symbol", [Symbol("s")], "of type symbol"],
     ["a Map", { map: new Map([[1, 2]]) }, "of type Map"],
+    [
+      "details of itself",
+      { content: [{ type: "text", text: "x" }], details: circular },
+      "details are no JSON",
+    ],
     ["itself", circular, "contains itself"],
     ["a stream", stream(), "a stream"],
     [

@@ -24,6 +24,8 @@ function blocksIn(returned: unknown): ToolOutput | null {
   if (typeof returned !== "object" || returned === null || !("content" in returned)) return null;
   const { content, isError, details } = returned as Readonly<Record<string, unknown>>;
   if (!Array.isArray(content) || !content.every(isBlock)) return null;
+  const problem = details === undefined ? null : jsonProblem(details);
+  if (problem !== null) return failure(`its details are no JSON: ${problem}`);
   const blocks: readonly Block[] = content.length === 0 ? text("(no output)").content : content;
   return {
     content: blocks,
@@ -40,11 +42,18 @@ function isBlock(value: unknown): value is Block {
 }
 
 function asJson(returned: unknown): ToolOutput {
+  const problem = jsonProblem(returned);
+  return problem === null ? text(JSON.stringify(returned)) : failure(problem);
+}
+
+/** What keeps a value from being written as JSON; `null`: nothing. */
+function jsonProblem(value: unknown): string | null {
   try {
-    return text(JSON.stringify(returned, (key, value: unknown) => checked(key, value)));
+    JSON.stringify(value, (key, each: unknown) => checked(key, each));
+    return null;
   } catch (error) {
     const circular = error instanceof TypeError && /circular|cyclic/i.test(error.message);
-    return failure(circular ? "it contains itself, which is no JSON" : thrownText(error));
+    return circular ? "it contains itself, which is no JSON" : thrownText(error);
   }
 }
 

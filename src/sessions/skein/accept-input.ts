@@ -16,6 +16,8 @@ import type { ResolvedContext } from "../runtime-context.ts";
 export interface AcceptDeps {
   readonly store: Store;
   readonly runs: Pick<RunStore, "accept">;
+  /** Whether there is such an agent; left out: all there are. */
+  serves?(agentId: string): boolean;
 }
 
 /** Something said to a session from outside. */
@@ -34,7 +36,7 @@ export interface OutsideInput {
  * waits for its turn.
  */
 export async function acceptInput(
-  { store, runs }: AcceptDeps,
+  { store, runs, serves = () => true }: AcceptDeps,
   context: ResolvedContext,
   { content, ...input }: OutsideInput,
 ): Promise<Accepted> {
@@ -44,6 +46,7 @@ export async function acceptInput(
       advice: "Say something, or attach an image",
     });
   }
+  if (!serves(context.agentId)) throw noSuchAgent(context.agentId);
   const session = await sessionFor(store, context);
   const message = await withBlobs(store, scopeOf(session), { role: "user", content });
   return runs.accept({ session: runSession(session), message, ...input });
@@ -92,4 +95,12 @@ export function scopeOf({ userId, agentId }: SessionRecord): Scope & { readonly 
 function isEmpty(content: Content): boolean {
   if (typeof content === "string") return content.trim() === "";
   return !content.some((block) => block.type === "image" || block.text.trim() !== "");
+}
+
+function noSuchAgent(agentId: string): SkeinError {
+  return new SkeinError("not_found", {
+    what: "Agent",
+    name: agentId,
+    advice: "Define it with defineAgent, or under agents in the configuration",
+  });
 }

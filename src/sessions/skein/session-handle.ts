@@ -47,6 +47,7 @@ export interface HandleDeps {
   readonly watcher: RunWatcher;
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
+  serves(agentId: string): boolean;
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
