@@ -10,6 +10,7 @@ import { createLoop } from "../runtimes/loop/loop.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/contract.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
+import { notForEver } from "../sessions/running/not-for-ever.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { Store } from "../store/contract.ts";
 import type { Agent, Agents } from "./agents.ts";
@@ -61,7 +62,7 @@ export function createEngine(parts: EngineParts): Engine {
     owner,
     clock,
     leaseMs,
-    execute: (claim, signal) => executeRun(running, claim, signal),
+    execute: notForEver((claim, signal) => executeRun(running, claim, signal), runs, report),
     report,
   });
   const running = runningDeps(parts, worker);
