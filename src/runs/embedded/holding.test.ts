@@ -98,7 +98,9 @@ describe("waiting", () => {
     expect(await books.runs.wait(heldOf(a), { for: "approval" })).toEqual({ entered: true });
     await refused("conflict", () => books.runs.end(heldOf(a), { state: "ok" }));
     await books.runs.end(heldOf(b), { state: "ok" });
+    books.told();
     expect(await books.runs.waitOver(heldOf(a))).toBe(true);
+    expect(books.told()).toEqual(["run.resumed"]);
     await refused("conflict", () => books.runs.waitOver(heldOf(a)));
   });
 });

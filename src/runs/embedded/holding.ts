@@ -111,6 +111,7 @@ export function resume(books: Books, held: Held): boolean {
   }
   books.run("UPDATE runs SET state = ?, resuming = 0 WHERE run_id = ?", next, row.runId);
   books.run("DELETE FROM run_waits WHERE from_run = ?", row.runId);
+  books.note("run.resumed", row.session, row.runId, {});
   return true;
 }
 
