@@ -11,6 +11,7 @@ import type { HookRegistry } from "../sessions/hooks.ts";
 import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/contract.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
 import { notForEver } from "../sessions/running/not-for-ever.ts";
+import { redeliver } from "../sessions/skein/deliver-to-session.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { Store } from "../store/contract.ts";
 import type { Agent, Agents } from "./agents.ts";
@@ -68,7 +69,7 @@ export function createEngine(parts: EngineParts): Engine {
   const running = runningDeps(parts, worker);
   const pump = new OutboxPump({
     store: runs.outbox,
-    deliver: (row, signal) => outgoing.deliver(row, signal),
+    deliver: (row, signal) => outgoing.deliver(row, signal, (letter) => redeliver(parts, letter)),
     owner,
     onDead: (row) => tellOfDeadLetter(runs, row),
     clock,

@@ -3,11 +3,15 @@ import type { DeliveryError } from "../channels/delivery-error.ts";
 import { deliveryError } from "../channels/delivery-error.ts";
 import type { SendPolicy } from "../channels/send-policy.ts";
 import { decideSend } from "../channels/send-policy.ts";
+import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
-import type { OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
+import type { Accepted, OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
 import { runSession } from "../sessions/skein/accept-input.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { isWebhook } from "./channels.ts";
+
+/** Gives a letter to the session that it is for; `null`: there is none. */
+type ToSession = (letter: OutboxRow) => Promise<Accepted | null>;
 
 /** What leaves for channels, and how it gets there. */
 export class Outgoing {
@@ -35,13 +39,25 @@ export class Outgoing {
     return [{ session: runSession(session), runId, target, text: reply, idempotencyKey: `reply:${runId}` }];
   }
 
-  async deliver(row: OutboxRow, signal: AbortSignal): Promise<unknown> {
+  async deliver(row: OutboxRow, signal: AbortSignal, toSession: ToSession): Promise<unknown> {
     const { session, target, text, idempotencyKey, runId } = row;
+    if (target.channel === "session") return handOver(row, toSession);
     const channel = this.#channels.get(target.channel);
     if (channel === undefined) throw unreachable(target.channel, target.to);
     const { key: sessionKey, userId, agentId } = session;
     return channel.deliver({ text, idempotencyKey, sessionKey, runId, userId, agentId, signal }, target);
   }
+}
+
+async function handOver(row: OutboxRow, toSession: ToSession): Promise<unknown> {
+  const { channel, to } = row.target;
+  const accepted = await toSession(row).catch((error: unknown) => {
+    if (!(error instanceof SkeinError) || error.code !== "budget_exceeded") throw error;
+    // Nobody gives a root more: to try again would give the same.
+    throw deliveryError(channel, error.message, { permanent: true });
+  });
+  if (accepted === null) throw unreachable(channel, to);
+  return { runId: accepted.run.runId };
 }
 
 function unreachable(channel: string, to: string | undefined): DeliveryError {

@@ -67,6 +67,8 @@ interface Kinds {
     readonly entryId?: string;
   };
   "run.waiting": { readonly for: "run" | "approval"; readonly runIds?: readonly string[] };
+  /** Its wait is over, and it has a slot again. */
+  "run.resumed": object;
   /** Its input has gone into a turn that runs, whose outcome it shares. */
   "run.steered": { readonly mergedInto: string };
   "run.sleeping": { readonly waitingFor: readonly string[]; readonly wakeAt: number };

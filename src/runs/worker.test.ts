@@ -16,6 +16,7 @@ function workerOver(
     claim: async () => null,
     changedByOthers: () => false,
     toStop: async () => [],
+    isHeld: () => true,
     get: async () => null,
     ...runs,
   };
@@ -116,4 +117,34 @@ test("[KIL10] closing holds the process until those who hang have had their time
   await new Promise((resolve) => setImmediate(resolve));
   expect(process.getActiveResourcesInfo().filter((each) => each === "Timeout").length).toBe(before + 1);
   await closing;
+});
+
+test("[RUN31] a run that was ended from outside is stopped at once, not at the next beat", async () => {
+  const waiting: Claim[] = [claim];
+  let isEnded = false;
+  const runs: Partial<RunStore> = {
+    claim: async () => waiting.shift() ?? null,
+    isHeld: ({ runId, fence }) => !(isEnded && runId === "r1" && fence === 3),
+  };
+  const begun = Promise.withResolvers<void>();
+  const reason = Promise.withResolvers<unknown>();
+  const execute = (_: Claim, signal: AbortSignal) => {
+    begun.resolve();
+    return new Promise<void>((resolve) =>
+      signal.addEventListener("abort", () => {
+        reason.resolve(signal.reason);
+        resolve();
+      }),
+    );
+  };
+  const { worker } = workerOver(runs, execute, 3_600_000);
+  worker.start();
+  await begun.promise;
+  worker.wake();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(worker.active).toBe(1);
+  isEnded = true;
+  worker.wake();
+  expect(await reason.promise).toMatchObject({ why: "lost" });
+  await worker.close();
 });

@@ -197,10 +197,12 @@ export class Worker {
     return () => clearTimeout(timer);
   }
 
-  /** Somebody else may have asked: by the flag in the row. */
+  /** Somebody else may have asked: by the flag in the row, or by ending it, as with its session. */
   async #stopWhoIsAsked(): Promise<void> {
     if (this.#active.size === 0) return;
     const { runs, owner } = this.#options;
+    for (const { run, stop } of this.#active.values())
+      if (!stop.signal.aborted && !runs.isHeld(run)) stop.abort(new RunStopped("lost"));
     for (const runId of await runs.toStop(owner)) {
       const stop = this.#active.get(runId)?.stop;
       if (stop?.signal.aborted === false) stop.abort(new RunStopped("aborted"));

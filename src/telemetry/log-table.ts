@@ -52,6 +52,7 @@ export const logTable: { readonly [T in SkeinEventType]: Line<T> | null } = {
     text: "run waits",
     fields: (event) => ({ for: event.for, runIds: event.runIds }),
   },
+  "run.resumed": { level: "debug", text: "run has waited, and goes on" },
   "run.steered": {
     level: "debug",
     text: "input went into a running turn",

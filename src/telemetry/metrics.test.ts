@@ -122,6 +122,7 @@ describe("metrics", () => {
       a("outbox.dead", 9, { ...box, outboxId: "o2", error: "x" }),
       a("run.waiting", 10, { for: "approval" }),
       a("approval.resolved", 11, { approvalId: "p", answer: "denied", by: null }),
+      a("run.resumed", 12, {}),
     ]);
     const expected = {
       'skein_tool_calls_total{tool="read",outcome="error"}': 1,

@@ -72,7 +72,6 @@ class MetricsWatcher {
     else if (event.type.startsWith("outbox.")) this.#ofOutbox(event);
     else if (event.type === "approval.resolved") {
       this.#registry.add("skein_approvals_total", { answer: event.answer });
-      if (event.runId !== undefined) this.#enter(event.runId, "running", "waiting");
     } else if (event.runId !== undefined) this.#ofRun({ ...event, runId: event.runId });
   };
 
@@ -117,6 +116,9 @@ class MetricsWatcher {
       case "run.waiting":
         this.#enter(event.runId, "waiting");
         break;
+      case "run.resumed":
+        this.#enter(event.runId, "running");
+        break;
       case "run.sleeping":
         this.#enter(event.runId, "sleeping");
         break;
@@ -151,16 +153,14 @@ class MetricsWatcher {
   }
 
   /** Only from that state, if one is given. */
-  #enter(runId: string, state: OpenRun["state"], from?: OpenRun["state"]): void {
+  #enter(runId: string, state: OpenRun["state"]): void {
     const run = this.#runs.get(runId);
-    if (run !== undefined && (from === undefined || run.state === from)) run.state = state;
+    if (run !== undefined) run.state = state;
   }
 
   #step(event: RunEvent<"run.step">): void {
     const run = this.#runs.get(event.runId);
     const model = this.#modelLabels(event);
-    // Whoever asks a model does not wait: no event of its own tells the end of a wait.
-    this.#enter(event.runId, "running", "waiting");
     if (event.phase === "asked") {
       if (run !== undefined) run.asked = model;
       return;

@@ -186,11 +186,17 @@ describe("the spans of a run", () => {
 
     const [into, merged] = [eventsOf("i"), eventsOf("m")];
     emit(into("run.started", 0, began));
+    emit(into("run.waiting", 0, { for: "approval" }));
+    emit(into("run.resumed", 1, {}));
     emit(merged("run.queued", 1, { lane: "main", kind: "user" }));
     emit(merged("run.ended", 2, { state: "merged", code: null, error: null, mergedInto: "i" }));
     emit(into("run.ended", 3, ok));
     expect(named("invoke_agent main")).toHaveLength(1);
-    expect(one("invoke_agent main").events.map((each) => each.name)).toEqual(["skein.merged"]);
+    expect(one("invoke_agent main").events.map((each) => each.name)).toEqual([
+      "skein.waiting",
+      "skein.resumed",
+      "skein.merged",
+    ]);
 
     const lost = eventsOf("l", { sessionKey: "agent:lost:main" });
     emit(lost("run.recovered", 0, { attempt: 2, action: "ask_again" }));

@@ -101,6 +101,9 @@ export class SpanWatcher {
       case "run.waiting":
         this.#note(event.runId, "skein.waiting", event.at, { "skein.waiting.for": event.for });
         break;
+      case "run.resumed":
+        this.#note(event.runId, "skein.resumed", event.at);
+        break;
       case "run.sleeping":
         this.#note(event.runId, "skein.sleeping", event.at);
         break;

@@ -175,7 +175,8 @@ export class RunModel {
   }
 
   abort(run: ModelRun): void {
-    if (run.state === "queued" || run.state === "sleeping") this.end(run, "aborted");
+    if (run.mergedInto !== null && run.outcome === null) this.abort(this.get(run.mergedInto));
+    else if (run.state === "queued" || run.state === "sleeping") this.end(run, "aborted");
     else if (run.outcome === null && run.state !== "merged") run.isAsked = true;
   }
 

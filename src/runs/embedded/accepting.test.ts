@@ -101,6 +101,22 @@ describe("accepting input", () => {
     expect(await books.stateOf(later.runId)).toBe("queued");
   });
 
+  test("[RUN9] interrupt ends a turn that was begun and has lost its owner, and nothing that only waits", async () => {
+    const claim = await books.running("s");
+    await books.runs.written(heldOf(claim));
+    const later = await books.accept("s", { queueMode: "followup" });
+    await books.runs.lose(heldOf(claim));
+    const now = await books.accept("s", { queueMode: "interrupt" });
+    expect((await books.runs.get(claim.run.runId))?.outcome).toMatchObject({ state: "aborted" });
+    const next = await books.claim();
+    expect(next.run.runId).toBe(now.runId);
+    expect(await books.stateOf(later.runId)).toBe("queued");
+    // Its input is not in the session yet: it is not lost.
+    await books.runs.lose(heldOf(next));
+    await books.accept("s", { queueMode: "interrupt" });
+    expect((await books.claim()).run.runId).toBe(now.runId);
+  });
+
   test("[BUD1] a run is reserved when it is accepted; over the limit nothing is written", async () => {
     const tight = new RunBooks({ limits: { hops: 2, runs: 2, tokens: null, costUsd: null, pingPong: 1 } });
     const first = await tight.accept("a");

@@ -4,7 +4,7 @@ import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
 import type { Books } from "./books.ts";
-import { arrived } from "./ending.ts";
+import { arrived, endRun } from "./ending.ts";
 import { refreshQueue } from "./queue.ts";
 import { countPair, pairCount, rootFigures, writeFigures } from "./roots.ts";
 import type { RunRow } from "./rows.ts";
@@ -124,8 +124,12 @@ function insert(
   );
 }
 
-/** Whoever is at it stops, so that this comes next. */
+/** Whoever is at it stops, so that this comes next. A turn that was begun and has lost its owner ends at once. */
 function interrupt(books: Books, uid: string): void {
+  const error = "New input took its place.";
   const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE uid = ? AND state IN ('running', 'waiting')";
-  books.run(sql, "New input took its place.", uid);
+  books.run(sql, error, uid);
+  const begun =
+    "uid = ? AND state = 'queued' AND started_at IS NOT NULL AND written = 1 AND woken = 0 AND silent = 0";
+  for (const row of books.rows(begun, uid)) endRun(books, row, { state: "aborted", code: "aborted", error });
 }

@@ -162,6 +162,30 @@ describe.each([
     await work.store.close();
   });
 
+  test("[RUN31] a dead letter is its sender's, is told of as any other, and outlives the session that it was for", async () => {
+    const work = new Working(await open());
+    const sender = await create(work.store, scope, "sender");
+    const target = await create(work.store, scope, "target");
+    const asking = await work.accept(sender);
+    const provenance = { kind: "inter_session", sourceSessionKey: sender.key };
+    const more = { kind: "ping_pong" as const, provenance, startedBy: asking.runId };
+    await work.accept(target, more);
+    await work.store.sessions.remove(scope, "target");
+    await work.store.sessions.purge(scope, "target");
+    const [letter, ...others] = await work.runs.outbox.list({});
+    expect(others).toEqual([]);
+    expect(letter).toMatchObject({
+      state: "queued",
+      session: { uid: sender.uid },
+      runId: asking.runId,
+      target: { channel: "session", to: target.key },
+    });
+    expect(work.events.filter(({ type }) => type === "outbox.queued")).toMatchObject([
+      { sessionId: "sender", runId: asking.runId },
+    ]);
+    await work.store.close();
+  });
+
   test("[RUN32] a purge leaves nothing of a session's runs, nor users rm", async () => {
     const work = new Working(await open());
     const session = await create(work.store, scope, "s");

@@ -234,6 +234,21 @@ describe("claiming", () => {
     expect(await books.runs.claim("me")).toBe(null);
   });
 
+  test("[RUN17] abort of input that went into another turn ends that turn", async () => {
+    const claim = await books.running("s");
+    const more = await books.accept("s");
+    await books.runs.steered(heldOf(claim), more.runId);
+    expect(await books.runs.abort(more.runId, "enough")).toBe("merged");
+    expect(await books.runs.toStop("me")).toEqual([claim.run.runId]);
+    await books.runs.lose(heldOf(claim));
+    for (const { runId } of [claim.run, more])
+      expect((await books.runs.get(runId))?.outcome).toMatchObject({ state: "aborted", error: "enough" });
+    // What has ended stays as it is, and so does who went on since.
+    const next = await books.running("s");
+    expect(await books.runs.abort(more.runId)).toBe("merged");
+    expect((await books.runs.get(next.run.runId))?.abortRequested).toBe(false);
+  });
+
   test("[LAN6] whatever waits or has ended, no step of a run's life reads a whole table", async () => {
     const seen = new Set<string>();
     const db = books.db;

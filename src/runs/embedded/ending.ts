@@ -1,8 +1,8 @@
 import { overSpent } from "../budget.ts";
-import type { EndState, Outcome } from "../contract.ts";
+import type { EndState, Outcome, RunState } from "../contract.ts";
 import { ranks } from "../lanes.ts";
 import type { RunEvent } from "../states.ts";
-import { nextState } from "../states.ts";
+import { isEnded, nextState } from "../states.ts";
 import type { Books } from "./books.ts";
 import { refreshQueue } from "./queue.ts";
 import { rootFigures } from "./roots.ts";
@@ -39,6 +39,22 @@ export function endRun(books: Books, row: RunRow, outcome: Outcome): boolean {
   refreshQueue(books, row.session.uid);
   resolveWaitsFor(books, row.runId);
   return true;
+}
+
+/** Ends what nobody owns, and asks the owner of the rest to. Gives the state that it has then; `null`: unknown. */
+export function abortRun(books: Books, runId: string, reason: string | undefined): RunState | null {
+  const row = books.row(runId);
+  if (row === null) return null;
+  if (row.state === "queued" || row.state === "sleeping") {
+    const error = reason === undefined ? {} : { error: reason };
+    endRun(books, row, { state: "aborted", code: "aborted", ...error });
+    return "aborted";
+  }
+  // Input that went into another turn shares its outcome: that turn is what is to end.
+  if (row.mergedInto !== null && row.outcome === null) abortRun(books, row.mergedInto, reason);
+  const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
+  if (!isEnded(row.state)) books.run(sql, reason ?? null, runId);
+  return row.state;
 }
 
 /** Those that were merged into it share its outcome. */

@@ -36,6 +36,22 @@ describe("steering", () => {
     expect(await books.stateOf(shaped.runId)).toBe("queued");
   });
 
+  test("[LIB18] input whose answer goes elsewhere than the running turn's is not steered into it", async () => {
+    const here = { channel: "desk", to: "ann", threadId: "t1" };
+    const claim = await books.running("s", { options: { deliverTo: here } });
+    const same = await books.accept("s", {
+      options: { deliverTo: { threadId: "t1", to: "ann", channel: "desk" } },
+    });
+    const nobody = await books.accept("s");
+    for (const other of [{ threadId: "t2" }, { to: "bob" }, { channel: "phone" }, { accountId: "two" }])
+      await books.accept("s", { options: { deliverTo: { ...here, ...other } } });
+    const offered = await books.runs.steerable(heldOf(claim));
+    expect(offered.map(({ runId }) => runId)).toEqual([same.runId, nobody.runId]);
+    const silent = await books.running("t");
+    await books.accept("t", { options: { deliverTo: here } });
+    expect(await books.runs.steerable(heldOf(silent))).toEqual([]);
+  });
+
   test("[BUD2] a turn with several inputs charges every root", async () => {
     const claim = await books.running("s");
     const more = await books.accept("s");
@@ -82,7 +98,9 @@ describe("waiting", () => {
     expect(await books.runs.wait(heldOf(a), { for: "approval" })).toEqual({ entered: true });
     await refused("conflict", () => books.runs.end(heldOf(a), { state: "ok" }));
     await books.runs.end(heldOf(b), { state: "ok" });
+    books.told();
     expect(await books.runs.waitOver(heldOf(a))).toBe(true);
+    expect(books.told()).toEqual(["run.resumed"]);
     await refused("conflict", () => books.runs.waitOver(heldOf(a)));
   });
 });

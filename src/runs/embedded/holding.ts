@@ -1,4 +1,4 @@
-import type { Held, Run, WaitEntered } from "../contract.ts";
+import type { DeliveryTarget, Held, Run, WaitEntered } from "../contract.ts";
 import { isEnded, nextState } from "../states.ts";
 import { findCycle } from "../waits.ts";
 import type { Books } from "./books.ts";
@@ -24,17 +24,25 @@ export function markWritten(books: Books, held: Held): void {
   if (isWoken) books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
 }
 
-/** Input that asks for an answer of a certain form is a turn of its own. */
+/** Input that asks for an answer of a certain form, or elsewhere than the running turn's goes, is a turn of its own. */
 export function steerableInto(books: Books, held: Held): Run[] {
   const { uid } = books.heldLine(held);
-  return books
+  const rows = books
     .rows(
       `uid = ? AND state = 'queued' AND mode = 'steer' AND kept_for IS NULL AND silent = 0 AND started_at IS NULL
        ORDER BY seq`,
       uid,
     )
-    .filter(({ options }) => options.outputSchema === undefined)
-    .map(publicRun);
+    .filter(({ options }) => options.outputSchema === undefined);
+  if (rows.length === 0) return [];
+  const { deliverTo } = books.held(held).options;
+  return rows.filter(({ options }) => isAnsweredBy(options.deliverTo, deliverTo)).map(publicRun);
+}
+
+/** Whether whoever waits for an answer gets the one that goes there. Without a target nobody waits. */
+function isAnsweredBy(asked: DeliveryTarget | undefined, given: DeliveryTarget | undefined): boolean {
+  const isSame = (name: keyof DeliveryTarget) => asked?.[name] === given?.[name];
+  return asked === undefined || (["channel", "to", "accountId", "threadId"] as const).every(isSame);
 }
 
 /** A turn with several inputs carries its first root and the highest hops. */
@@ -103,6 +111,7 @@ export function resume(books: Books, held: Held): boolean {
   }
   books.run("UPDATE runs SET state = ?, resuming = 0 WHERE run_id = ?", next, row.runId);
   books.run("DELETE FROM run_waits WHERE from_run = ?", row.runId);
+  books.note("run.resumed", row.session, row.runId, {});
   return true;
 }
 

@@ -27,7 +27,7 @@ import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
 import { claimNext, reasonOf, requeue } from "./claiming.ts";
-import { endRun } from "./ending.ts";
+import { abortRun, endRun } from "./ending.ts";
 import {
   enterWait,
   goToSleep,
@@ -193,19 +193,7 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async abort(runId: string, reason?: string): Promise<RunState | null> {
-    const books = this.#books;
-    return books.change("synced", () => {
-      const row = books.row(runId);
-      if (row === null) return null;
-      if (row.state === "queued" || row.state === "sleeping") {
-        const error = reason === undefined ? {} : { error: reason };
-        endRun(books, row, { state: "aborted", code: "aborted", ...error });
-        return "aborted";
-      }
-      const sql = "UPDATE runs SET abort = 1, abort_reason = ? WHERE run_id = ?";
-      if (!isEnded(row.state)) books.run(sql, reason ?? null, runId);
-      return row.state;
-    });
+    return this.#books.change("synced", () => abortRun(this.#books, runId, reason));
   }
 
   async toStop(owner: string): Promise<readonly string[]> {

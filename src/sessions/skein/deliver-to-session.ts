@@ -72,6 +72,18 @@ export async function deliverToSession(deps: DeliverDeps, delivery: SessionDeliv
   return { delivered: true, accepted: await deps.runs.accept(acceptRequest(delivery, target)), target };
 }
 
+/** A letter once more, to whoever has the key now. `null`: there is still nobody. The same letter is the same input. */
+export async function redeliver(
+  { store, runs }: { readonly store: DeliverDeps["store"]; readonly runs: Pick<RunStore, "accept" | "get"> },
+  { outboxId: id, session: from, runId, target: { to = "" }, text }: OutboxRow,
+): Promise<Accepted | null> {
+  const sending = runId === null ? null : await runs.get(runId);
+  const root = sending === null ? { rootId: id, hops: 0 } : { ...sending.root, hops: sending.root.hops + 1 };
+  const delivery: SessionDelivery = { id, from, runId, to, kind: "send", text, root };
+  const target = await targetOf(store, delivery);
+  return target === null ? null : runs.accept(acceptRequest(delivery, target));
+}
+
 /** The delivery as input of its target, for a transaction that has more to do. */
 export function acceptRequest(delivery: SessionDelivery, target: SessionRecord): AcceptRequest {
   const { id, from, kind, text, root, tool, arrivalOf, isBetweenStrangers, options, runId } = delivery;
