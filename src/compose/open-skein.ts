@@ -104,8 +104,8 @@ export async function openSkein(
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs });
-  const mcp = await openMcp(config, report);
-  const tools = new RunTools([mcp.source]);
+  const mcp = openMcp(config, report);
+  const tools = new RunTools(mcp.sources);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const receiving = {
     store,

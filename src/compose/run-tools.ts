@@ -1,12 +1,17 @@
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
+import type { ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { Agent } from "./agents.ts";
+import type { ToolReach } from "./tool-reach.ts";
+import { mayReach } from "./tool-reach.ts";
 
 /** Tools that come from elsewhere: MCP servers, and those of Skein itself. */
 export interface ToolSource {
   readonly from: string;
+  /** Left out: it is always asked. */
+  readonly reach?: ToolReach;
   tools(): Promise<readonly Tool[]>;
 }
 
@@ -21,16 +26,12 @@ export class RunTools {
 
   async of(agent: Agent, run: Run): Promise<readonly Tool[]> {
     const own = await Promise.all((agent.definition?.tools ?? []).map((tool) => this.#prepare(tool)));
+    const layers = layersOf(agent, run);
+    const asked = this.#sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
     const others = await Promise.all(
-      this.#sources.map(async (source) => ({ from: source.from, tools: await source.tools() })),
+      asked.map(async (source) => ({ from: source.from, tools: await source.tools() })),
     );
     const all = joinTools([{ from: `agent ${agent.id}`, tools: own }, ...others]);
-    const { allow, deny } = agent;
-    const { tools: wanted } = run.options;
-    const layers = [
-      { of: `agent ${agent.id}`, ...(allow === undefined ? {} : { allow }), deny },
-      ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
-    ];
     return selectTools(all, layers).tools;
   }
 
@@ -44,4 +45,12 @@ export class RunTools {
     this.#prepared.set(definition, made);
     return made;
   }
+}
+
+function layersOf({ id, allow, deny }: Agent, { options }: Run): readonly ToolLayer[] {
+  const { tools: wanted } = options;
+  return [
+    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny },
+    ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
+  ];
 }

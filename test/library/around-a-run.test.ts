@@ -264,6 +264,27 @@ describe("the configuration of a run", () => {
     expect(reported.map(String).join("\n")).toContain("absent");
   });
 
+  test("[LIB23] a server of which the agent or the run may use no tool is not asked", async () => {
+    const dir = newFolder();
+    const absent = { command: join(dir, "no-such-program") };
+    const config = {
+      agents: { main: { model: "rehearsal/script", tools: { deny: ["group:mcp:one"] } } },
+      mcpServers: { one: absent, two: absent },
+    };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const { skein, reported } = await withScript(
+      answering(),
+      {},
+      { dir, config: join(dir, "skein.json"), agents: [], models: {} },
+    );
+    const session = skein.session({ sessionId: "a" });
+    await session.send("Hello", { tools: ["one__*", "read"] }).result;
+    expect(reported).toEqual([]);
+    await session.send("Hello").result;
+    expect(reported.map(String).join()).toContain('"two"');
+    expect(reported.map(String).join()).not.toContain('"one"');
+  });
+
   test("[LIB24] with redaction on write no secret reaches the disk", async () => {
     const dir = newFolder();
     writeFileSync(
