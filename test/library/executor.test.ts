@@ -64,4 +64,9 @@ describe("a turn that wanted to sleep", () => {
     expect(called).toEqual(["session_start", "before_agent_start", "before_prompt_build"]);
     expect((await lines("a")).at(-1)).toBe("assistant: Done.");
   });
+
+  test("[LIB12] and is taken up waits for what it waited for, not for all that it started", async () => {
+    const { sleep } = await takenUp();
+    expect(sleep.mock.calls.map(([, { waitFor }]) => waitFor)).toEqual([["r1", "r2"]]);
+  });
 });

@@ -7,6 +7,7 @@ import { lastAnswer } from "./last-answer.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 import { turnPorts } from "./turn-ports.ts";
+import { yieldedFor } from "./yielded.ts";
 
 export interface TurnToRun extends RunPlace {
   readonly begun: BegunTurn;
@@ -68,7 +69,7 @@ async function recovered(
     case "retry":
       return null;
     case "sleep":
-      return { kind: "yielded", entryId: tail.at(-1)?.id ?? "", sleep: {} };
+      return { kind: "yielded", entryId: tail.at(-1)?.id ?? "", sleep: yieldedFor(tail) };
     case "close":
       return closed(deps, writer, run, lastAnswer(tail));
     case "close_error":
