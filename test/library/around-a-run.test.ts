@@ -234,7 +234,11 @@ describe("the configuration of a run", () => {
     const second = await skein.session({}).send("Still").result;
     expect(second.sessionId).toBe(first.sessionId);
     now += 31 * 60_000;
-    const third = await skein.session({}).send("Later").result;
+    const turn = skein.session({}).send("Later");
+    const third = await turn.result;
+    const shown = [];
+    for await (const { type } of turn) if (type === "entry") shown.push(type);
+    expect(shown).toHaveLength(2);
     expect(third.sessionKey).toBe("agent:main:main");
     expect(third.sessionId).not.toBe(first.sessionId);
     expect(await lines(third.sessionId)).toEqual(["user: Later", "assistant: Yes. 3"]);
