@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Channel } from "../../src/channels/contract.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import type { Json } from "../../src/store/contract.ts";
+import { Database } from "../../src/store/files/database.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
 
 afterEach(async () => {
@@ -68,5 +70,17 @@ describe("a turn that wanted to sleep", () => {
   test("[LIB12] and is taken up waits for what it waited for, not for all that it started", async () => {
     const { sleep } = await takenUp();
     expect(sleep.mock.calls.map(([, { waitFor }]) => waitFor)).toEqual([["r1", "r2"]]);
+  });
+});
+
+describe("a Skein that cannot be opened", () => {
+  test("[LIB6] leaves nothing open behind", async () => {
+    const close = vi.spyOn(Database.prototype, "close");
+    const desk: Channel = { id: "desk", deliver: async () => ({}) };
+    const channels = [desk, { ...desk }];
+    await expect(withScript([], {}, { dir: newFolder(), channels })).rejects.toMatchObject({
+      code: "invalid_arguments",
+    });
+    expect(close).toHaveBeenCalled();
   });
 });
