@@ -217,6 +217,28 @@ describe("the configuration of a run", () => {
     expect(opened.model.requests).toHaveLength(3);
   });
 
+  test("[LIB21] a summary beyond the budget ends the run too", async () => {
+    const dir = newFolder();
+    const config = { budget: { tokens: 100_000 }, agents: { main: { model: "rehearsal/script" } } };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const steps = [
+      { text: "One.", usage: { input: 10, output: 10 } },
+      { text: "Two.", usage: { input: 10, output: 10 } },
+      { error: { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" } },
+      { text: "## Goal\nTo count.", usage: { input: 100_000, output: 10 } },
+    ];
+    const opened = await withScript(
+      (_, index) => steps[index] ?? { text: "Too far.", usage: { input: 1, output: 1 } },
+      {},
+      { dir, config: join(dir, "skein.json") },
+    );
+    const session = opened.skein.session({ sessionId: "a" });
+    for (const text of ["One", "Two"]) await session.send(`${text} ${"word ".repeat(30_000)}`).result;
+    await expect(session.send("Three").result).rejects.toMatchObject({ code: "budget_exceeded" });
+    expect(opened.reported).toEqual([]);
+    expect(opened.model.requests).toHaveLength(4);
+  });
+
   test("[LIB22] a key moves on to a new session when its rule says so, with the input that brought it", async () => {
     const dir = newFolder();
     writeFileSync(
