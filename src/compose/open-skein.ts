@@ -137,7 +137,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs });
   const mcp = openMcp(config, report);
-  const tools = new RunTools(mcp.sources);
+  const tools = new RunTools(mcp.sources, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const receiving = {
     store,

@@ -1,11 +1,11 @@
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
-import type { ToolLayer } from "../runtimes/tools/select-tools.ts";
+import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { Agent } from "./agents.ts";
 import type { ToolReach } from "./tool-reach.ts";
-import { mayReach } from "./tool-reach.ts";
+import { mayFit, mayReach } from "./tool-reach.ts";
 
 /** Tools that come from elsewhere: MCP servers, and those of Skein itself. */
 export interface ToolSource {
@@ -20,8 +20,13 @@ export class RunTools {
   readonly #sources: readonly ToolSource[];
   readonly #prepared = new WeakMap<ToolDefinition, Promise<Tool>>();
 
-  constructor(sources: readonly ToolSource[]) {
+  readonly #told = new Set<string>();
+  readonly #report: (error: unknown) => void;
+
+  /** `report` is told once of each entry of an agent's `allow` that fits no tool: most often a slip of the pen. */
+  constructor(sources: readonly ToolSource[], report: (error: unknown) => void) {
     this.#sources = sources;
+    this.#report = report;
   }
 
   async of(agent: Agent, run: Run): Promise<readonly Tool[]> {
@@ -32,7 +37,23 @@ export class RunTools {
       asked.map(async (source) => ({ from: source.from, tools: await source.tools() })),
     );
     const all = joinTools([{ from: `agent ${agent.id}`, tools: own }, ...others]);
-    return selectTools(all, layers).tools;
+    const { tools, unmatched } = selectTools(all, layers);
+    const silent = this.#sources.filter(
+      ({ from }) => !others.some((each) => each.from === from && each.tools.length > 0),
+    );
+    this.#tellOf(agent.id, unmatched, silent);
+    return tools;
+  }
+
+  /** A source that was not asked, or is down, may have what an entry means. */
+  #tellOf(agentId: string, unmatched: Selection<Tool>["unmatched"], silent: readonly ToolSource[]): void {
+    for (const { of, entry, note } of unmatched) {
+      const key = JSON.stringify([agentId, entry]);
+      const isOpen = silent.some(({ reach }) => reach !== undefined && mayFit(entry, reach));
+      if (isOpen || this.#told.has(key)) continue;
+      this.#told.add(key);
+      this.#report(new Error(of === `agent ${agentId}` ? note : `Agent ${agentId}: ${note}`));
+    }
   }
 
   /** Schemas are made ready once. */

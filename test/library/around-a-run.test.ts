@@ -304,11 +304,29 @@ describe("the configuration of a run", () => {
       { dir, config: join(dir, "skein.json"), agents: [], models: {} },
     );
     const session = skein.session({ sessionId: "a" });
-    await session.send("Hello", { tools: ["one__*", "read"] }).result;
+    await session.send("Hello", { tools: ["one__*"] }).result;
     expect(reported).toEqual([]);
     await session.send("Hello").result;
     expect(reported.map(String).join()).toContain('"two"');
     expect(reported.map(String).join()).not.toContain('"one"');
+  });
+
+  test("[LIB23] an entry of allow that fits no tool is told of once", async () => {
+    const dir = newFolder();
+    const config = {
+      agents: { main: { model: "rehearsal/script", tools: { allow: ["ehco", "one__say"] } } },
+      mcpServers: { one: { command: join(dir, "no-such-program") } },
+    };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const { skein, reported } = await withScript(
+      answering(),
+      {},
+      { dir, config: join(dir, "skein.json"), agents: [] },
+    );
+    const session = skein.session({ sessionId: "a" });
+    for (const text of ["One", "Two"]) await session.send(text).result;
+    const notes = reported.map(String).filter((note) => note.includes("fits no tool"));
+    expect(notes).toEqual(['Error: "ehco" in what agent main allows fits no tool.']);
   });
 
   test("[LIB24] with redaction on write no secret reaches the disk", async () => {
