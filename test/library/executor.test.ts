@@ -3,6 +3,7 @@ import type { Channel } from "../../src/channels/contract.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
+import type { SendOptions } from "../../src/sessions/skein/session-handle.ts";
 import type { Json } from "../../src/store/contract.ts";
 import { Database } from "../../src/store/files/database.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
@@ -82,5 +83,19 @@ describe("a Skein that cannot be opened", () => {
       code: "invalid_arguments",
     });
     expect(close).toHaveBeenCalled();
+  });
+});
+
+describe("how a message is sent", () => {
+  test.each([
+    [{ queueMode: "bogus" }, "queueMode"],
+    [{ thinking: "lots" }, "thinking"],
+  ])("[LIB6] %j is refused before anything is made", async (options, named) => {
+    const { skein } = await withScript([]);
+    const session = skein.session({ sessionId: "a" });
+    const refusal = { code: "invalid_arguments", message: expect.stringContaining(named) };
+    await expect(session.send("Hello", options as SendOptions).result).rejects.toMatchObject(refusal);
+    await expect(session.accept("Hello", options as SendOptions)).rejects.toMatchObject(refusal);
+    expect(await session.record()).toBeNull();
   });
 });
