@@ -2,17 +2,17 @@ import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { McpServerConfig } from "../runtimes/mcp/config.ts";
 import type { McpTools } from "../runtimes/mcp/open-servers.ts";
+import { mcpToolPrefix } from "../runtimes/mcp/tool-name.ts";
 import type { ToolSource } from "./run-tools.ts";
 
-/** The MCP servers of the configuration; nothing is loaded or started until a run asks for tools. */
-export async function openMcp(
+/** The MCP servers of the configuration, each a source; none is loaded or started until a run asks for its tools. */
+export function openMcp(
   { mcpServers }: Pick<Config, "mcpServers">,
   report: (error: unknown) => void,
-): Promise<{ readonly source: ToolSource; close(): Promise<void> }> {
+): { readonly sources: readonly ToolSource[]; close(): Promise<void> } {
   const configs = Object.fromEntries(
     Object.entries(mcpServers).map(([name, server]) => [name, configOf(server)]),
   );
-  const isNone = Object.keys(configs).length === 0;
   let opened: Promise<McpTools> | null = null;
   const open = () => {
     opened ??= import("../runtimes/mcp/open-servers.ts").then(({ openMcpServers }) =>
@@ -20,16 +20,17 @@ export async function openMcp(
     );
     return opened;
   };
-  return {
-    source: {
-      from: "the MCP servers",
-      tools: async () => {
-        if (isNone) return [];
-        const { tools, diagnostics } = await (await open()).tools();
-        for (const { note } of diagnostics) report(new Error(note));
-        return tools;
-      },
+  const sourceOf = (name: string): ToolSource => ({
+    from: `the MCP server ${name}`,
+    reach: { prefix: mcpToolPrefix(name), groups: ["group:mcp", `group:mcp:${name}`] },
+    tools: async () => {
+      const { tools, diagnostics } = await (await open()).tools([name]);
+      for (const { note } of diagnostics) report(new Error(note));
+      return tools;
     },
+  });
+  return {
+    sources: Object.keys(configs).map(sourceOf),
     close: async () => {
       await (await opened)?.close();
     },

@@ -37,6 +37,7 @@ import { receive } from "./receive.ts";
 import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
 import { attachRuns, contextDefaults, idleIn, routingOf } from "./settings.ts";
+import type { Watching } from "./watching.ts";
 import { openWatching } from "./watching.ts";
 
 /**
@@ -97,15 +98,46 @@ export async function openSkein(
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
-  const store = await storeOf(options, config, { clock, newId, report });
+  let store: FilesStore | MemoryStore | null = null;
+  try {
+    store = await storeOf(options, config, { clock, newId, report });
+    const ground = { config, variable, configured, redactor, watching, bus, store, stopWatching };
+    return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
+  } catch (error) {
+    // What was opened by then is not left behind.
+    await store?.close().catch(report);
+    await stopWatching().catch(report);
+    throw error;
+  }
+}
+
+interface Ground {
+  readonly config: Config;
+  readonly variable: Environment;
+  readonly configured: readonly string[];
+  readonly redactor: ReturnType<typeof redactorOf>;
+  readonly watching: Watching;
+  readonly bus: EventBus;
+  readonly store: FilesStore | MemoryStore;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  readonly leaseMs: number;
+  report(error: unknown): void;
+  stopWatching(): Promise<void>;
+}
+
+/** Everything that is made upon an open store; nothing of it is under way where this throws. */
+function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
+  const { config, variable, configured, redactor, watching, bus, store } = ground;
+  const { clock, newId, leaseMs, report, stopWatching } = ground;
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs });
-  const mcp = await openMcp(config, report);
-  const tools = new RunTools([mcp.source]);
+  const mcp = openMcp(config, report);
+  const tools = new RunTools(mcp.sources, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const receiving = {
     store,

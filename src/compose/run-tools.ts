@@ -1,12 +1,17 @@
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
+import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { Agent } from "./agents.ts";
+import type { ToolReach } from "./tool-reach.ts";
+import { mayFit, mayReach } from "./tool-reach.ts";
 
 /** Tools that come from elsewhere: MCP servers, and those of Skein itself. */
 export interface ToolSource {
   readonly from: string;
+  /** Left out: it is always asked. */
+  readonly reach?: ToolReach;
   tools(): Promise<readonly Tool[]>;
 }
 
@@ -15,23 +20,40 @@ export class RunTools {
   readonly #sources: readonly ToolSource[];
   readonly #prepared = new WeakMap<ToolDefinition, Promise<Tool>>();
 
-  constructor(sources: readonly ToolSource[]) {
+  readonly #told = new Set<string>();
+  readonly #report: (error: unknown) => void;
+
+  /** `report` is told once of each entry of an agent's `allow` that fits no tool: most often a slip of the pen. */
+  constructor(sources: readonly ToolSource[], report: (error: unknown) => void) {
     this.#sources = sources;
+    this.#report = report;
   }
 
   async of(agent: Agent, run: Run): Promise<readonly Tool[]> {
     const own = await Promise.all((agent.definition?.tools ?? []).map((tool) => this.#prepare(tool)));
+    const layers = layersOf(agent, run);
+    const asked = this.#sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
     const others = await Promise.all(
-      this.#sources.map(async (source) => ({ from: source.from, tools: await source.tools() })),
+      asked.map(async (source) => ({ from: source.from, tools: await source.tools() })),
     );
     const all = joinTools([{ from: `agent ${agent.id}`, tools: own }, ...others]);
-    const { allow, deny } = agent;
-    const { tools: wanted } = run.options;
-    const layers = [
-      { of: `agent ${agent.id}`, ...(allow === undefined ? {} : { allow }), deny },
-      ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
-    ];
-    return selectTools(all, layers).tools;
+    const { tools, unmatched } = selectTools(all, layers);
+    const silent = this.#sources.filter(
+      ({ from }) => !others.some((each) => each.from === from && each.tools.length > 0),
+    );
+    this.#tellOf(agent.id, unmatched, silent);
+    return tools;
+  }
+
+  /** A source that was not asked, or is down, may have what an entry means. */
+  #tellOf(agentId: string, unmatched: Selection<Tool>["unmatched"], silent: readonly ToolSource[]): void {
+    for (const { of, entry, note } of unmatched) {
+      const key = JSON.stringify([agentId, entry]);
+      const isOpen = silent.some(({ reach }) => reach !== undefined && mayFit(entry, reach));
+      if (isOpen || this.#told.has(key)) continue;
+      this.#told.add(key);
+      this.#report(new Error(of === `agent ${agentId}` ? note : `Agent ${agentId}: ${note}`));
+    }
   }
 
   /** Schemas are made ready once. */
@@ -44,4 +66,12 @@ export class RunTools {
     this.#prepared.set(definition, made);
     return made;
   }
+}
+
+function layersOf({ id, allow, deny }: Agent, { options }: Run): readonly ToolLayer[] {
+  const { tools: wanted } = options;
+  return [
+    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny },
+    ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
+  ];
 }

@@ -217,6 +217,28 @@ describe("the configuration of a run", () => {
     expect(opened.model.requests).toHaveLength(3);
   });
 
+  test("[LIB21] a summary beyond the budget ends the run too", async () => {
+    const dir = newFolder();
+    const config = { budget: { tokens: 100_000 }, agents: { main: { model: "rehearsal/script" } } };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const steps = [
+      { text: "One.", usage: { input: 10, output: 10 } },
+      { text: "Two.", usage: { input: 10, output: 10 } },
+      { error: { status: 400, message: "prompt is too long: 210000 tokens > 200000 maximum" } },
+      { text: "## Goal\nTo count.", usage: { input: 100_000, output: 10 } },
+    ];
+    const opened = await withScript(
+      (_, index) => steps[index] ?? { text: "Too far.", usage: { input: 1, output: 1 } },
+      {},
+      { dir, config: join(dir, "skein.json") },
+    );
+    const session = opened.skein.session({ sessionId: "a" });
+    for (const text of ["One", "Two"]) await session.send(`${text} ${"word ".repeat(30_000)}`).result;
+    await expect(session.send("Three").result).rejects.toMatchObject({ code: "budget_exceeded" });
+    expect(opened.reported).toEqual([]);
+    expect(opened.model.requests).toHaveLength(4);
+  });
+
   test("[LIB22] a key moves on to a new session when its rule says so, with the input that brought it", async () => {
     const dir = newFolder();
     writeFileSync(
@@ -234,7 +256,11 @@ describe("the configuration of a run", () => {
     const second = await skein.session({}).send("Still").result;
     expect(second.sessionId).toBe(first.sessionId);
     now += 31 * 60_000;
-    const third = await skein.session({}).send("Later").result;
+    const turn = skein.session({}).send("Later");
+    const third = await turn.result;
+    const shown = [];
+    for await (const { type } of turn) if (type === "entry") shown.push(type);
+    expect(shown).toHaveLength(2);
     expect(third.sessionKey).toBe("agent:main:main");
     expect(third.sessionId).not.toBe(first.sessionId);
     expect(await lines(third.sessionId)).toEqual(["user: Later", "assistant: Yes. 3"]);
@@ -262,6 +288,45 @@ describe("the configuration of a run", () => {
     expect(names.length).toBeGreaterThan(0);
     expect(names.every((name) => name.startsWith("local__"))).toBe(true);
     expect(reported.map(String).join("\n")).toContain("absent");
+  });
+
+  test("[LIB23] a server of which the agent or the run may use no tool is not asked", async () => {
+    const dir = newFolder();
+    const absent = { command: join(dir, "no-such-program") };
+    const config = {
+      agents: { main: { model: "rehearsal/script", tools: { deny: ["group:mcp:one"] } } },
+      mcpServers: { one: absent, two: absent },
+    };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const { skein, reported } = await withScript(
+      answering(),
+      {},
+      { dir, config: join(dir, "skein.json"), agents: [], models: {} },
+    );
+    const session = skein.session({ sessionId: "a" });
+    await session.send("Hello", { tools: ["one__*"] }).result;
+    expect(reported).toEqual([]);
+    await session.send("Hello").result;
+    expect(reported.map(String).join()).toContain('"two"');
+    expect(reported.map(String).join()).not.toContain('"one"');
+  });
+
+  test("[LIB23] an entry of allow that fits no tool is told of once", async () => {
+    const dir = newFolder();
+    const config = {
+      agents: { main: { model: "rehearsal/script", tools: { allow: ["ehco", "one__say"] } } },
+      mcpServers: { one: { command: join(dir, "no-such-program") } },
+    };
+    writeFileSync(join(dir, "skein.json"), JSON.stringify(config));
+    const { skein, reported } = await withScript(
+      answering(),
+      {},
+      { dir, config: join(dir, "skein.json"), agents: [] },
+    );
+    const session = skein.session({ sessionId: "a" });
+    for (const text of ["One", "Two"]) await session.send(text).result;
+    const notes = reported.map(String).filter((note) => note.includes("fits no tool"));
+    expect(notes).toEqual(['Error: "ehco" in what agent main allows fits no tool.']);
   });
 
   test("[LIB24] with redaction on write no secret reaches the disk", async () => {

@@ -17,3 +17,8 @@ export function mcpToolName(server: string, tool: string): string {
   const hash = shortHash(`${server.length} ${server} ${tool}`).slice(0, hashLength);
   return `${clean.slice(0, longest - hashLength - 1)}_${hash}`;
 }
+
+/** What the names of all tools of a server begin with, cut where a hash may be their end. */
+export function mcpToolPrefix(server: string): string {
+  return `${server}__`.replace(other, "_").slice(0, longest - hashLength - 1);
+}

@@ -9,7 +9,7 @@ import type {
   ToolResultMessage,
 } from "../../core/messages.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
-import type { MessageDraft } from "../../core/seal.ts";
+import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
 import { capTexts, mostResultCharacters } from "../../transcript/cap-texts.ts";
 import { missingResult } from "../../transcript/missing-result.ts";
@@ -85,6 +85,24 @@ export async function guardedAppend(
   if (prepared.message.role === "user" && done.entries.length > 0)
     await unarchive(deps.store, scope, sessionId);
   return done;
+}
+
+/** What the model sees that nobody said, as a `custom_message`: under the same rules for calls and for the last message. */
+export async function guardedNote(
+  deps: Pick<GuardDeps, "store">,
+  scope: Scope,
+  sessionId: string,
+  draft: EntryDraft,
+  options: Omit<GuardOptions, "ctx"> = {},
+): Promise<GuardedAppend> {
+  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+    const { calls } = pendingCalls(path);
+    const { id } = options;
+    return {
+      items: [...calls.map(syntheticResult), { draft, ...(id === undefined ? {} : { id }) }],
+      notes: [],
+    };
+  });
 }
 
 /** New input brings a session back that was archived. */

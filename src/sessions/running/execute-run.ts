@@ -3,15 +3,17 @@ import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { withState } from "../with-state.ts";
+import { beginTurn } from "./begin-turn.ts";
 import { bringInput } from "./bring-input.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import { outcomeOf } from "./outcome.ts";
 import { resetIfDue } from "./reset-if-due.ts";
+import type { TurnToRun } from "./run-turn.ts";
 import { runTurn } from "./run-turn.ts";
 import { RunWriter } from "./run-writer.ts";
 
 /**
- * One claimed run, from the open session to its end: claimed → open → state loaded → input → turn → state saved →
+ * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
  * closed, with what goes out. It says itself how it ended; it throws only where something of ours is broken.
  */
 export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
@@ -60,22 +62,31 @@ class Ending {
     await this.#end({ state, ...why, entryId: run.entryId });
   }
 
-  async closeTurn(writer: RunWriter, signal: AbortSignal, isAwake = false): Promise<void> {
+  async closeTurn(writer: RunWriter, signal: AbortSignal): Promise<void> {
     this.#writer = writer;
+    const agent = this.#deps.agent(this.#place.scope.agentId);
+    const begun = await beginTurn(this.#deps, { ...this.#place, agent, claim: this.#claim, writer });
+    if ("state" in begun) return this.#end(begun);
+    const turn = { ...this.#place, begun, claim: this.#claim, writer, signal };
+    // Where there is nothing to wait for the same turn goes on, and nothing of its beginning happens twice.
+    for (let isAwake = false, goesOn = true; goesOn; isAwake = true)
+      goesOn = await this.#closePass({ ...turn, isAwake });
+  }
+
+  /** The turn as far as it goes; `true`: it wanted to sleep, and there is nothing to wait for. */
+  async #closePass(turn: TurnToRun): Promise<boolean> {
     const { store, report } = this.#deps;
     const { scope, session } = this.#place;
-    const agent = this.#deps.agent(scope.agentId);
-    const turn = { ...this.#place, agent, claim: this.#claim, writer, signal, isAwake };
-    const work = () => runTurn(this.#deps, turn);
+    const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
     try {
       await withState(
         heldState(store.state, writer),
         scope,
         session.sessionId,
-        agent?.state() ?? [],
+        begun.agent.state(),
         async () => {
-          ended = await work();
+          ended = await runTurn(this.#deps, turn);
         },
       );
     } catch (error) {
@@ -85,22 +96,26 @@ class Ending {
       if (ended === undefined) throw why;
       if (!isLost(why)) report(why);
     }
-    if (ended !== undefined) await this.#settle(ended, writer, signal);
+    return ended === undefined ? false : this.#settle(ended);
   }
 
-  async #settle(ended: TurnEnd | Outcome, writer: RunWriter, signal: AbortSignal): Promise<void> {
-    if ("state" in ended) return this.#end(ended);
+  async #settle(ended: TurnEnd | Outcome): Promise<boolean> {
+    if ("state" in ended) {
+      await this.#end(ended);
+      return false;
+    }
     if (ended.kind === "answered") {
       const { reply, entryId, output } = ended;
       const { run } = this.#claim;
       const outbox = this.#deps.outgoing(this.#place.session, run, reply);
       const also = output === undefined ? {} : { output };
-      return this.#end({ state: "ok", reply, entryId, ...also }, outbox);
+      await this.#end({ state: "ok", reply, entryId, ...also }, outbox);
+      return false;
     }
     const { settings, clock, runs } = this.#deps;
     const wakeAt = clock.now() + settings.yieldTimeoutMs;
     const slept = await runs.sleep(this.#held, { ...ended.sleep, wakeAt });
-    if (slept === "nothing_to_wait_for") await this.closeTurn(writer, signal, true);
+    return slept === "nothing_to_wait_for";
   }
 
   async closeFailed(error: unknown): Promise<void> {

@@ -21,8 +21,8 @@ export interface RoomAbout {
   readonly signal: AbortSignal;
   readonly writer: RunWriter;
   readonly requests: TurnRequests;
-  /** What a summary cost. */
-  used(usage: Usage): void;
+  /** What a summary cost; rejects where that was more than there was. */
+  used(usage: Usage): Promise<void>;
   told(event: {
     readonly phase: "started" | "done" | "not_done";
     readonly measure: Measure;
@@ -88,8 +88,10 @@ export class RoomMaker {
     const { scope, session, ctx } = this.#place;
     const { model, signal, writer, told } = this.#about;
     told({ phase: "started", measure: "compact" });
+    const bill = new Bill((usage) => this.#about.used(usage));
+    const summarise = models.summariser(model, signal, (usage) => bill.add(usage));
     const outcome = await compactSession(this.#deps, scope, session, {
-      summarise: models.summariser(model, signal, (usage) => this.#about.used(usage)),
+      summarise: (request) => bill.unlessOver(() => summarise(request)),
       contextWindow: this.#window,
       mode: settings.compaction.mode,
       maxHistoryShare: settings.compaction.maxHistoryShare,
@@ -101,6 +103,8 @@ export class RoomMaker {
     });
     if (outcome.done) told({ phase: "done", measure: "compact", entryId: outcome.entryId });
     else told({ phase: "not_done", measure: "compact", note: outcome.note });
+    // A summary that is there stands; where it cost more than there was, the turn ends all the same.
+    await bill.settle();
     return outcome;
   }
 
@@ -127,5 +131,31 @@ export class RoomMaker {
     const { scope, session } = this.#place;
     const context = await this.#deps.store.sessions.context(scope, session.sessionId, present({}));
     return context ?? noSuchSession(session.sessionId);
+  }
+}
+
+/** What the summaries of one compaction cost. Nothing more is asked once that is more than there was. */
+class Bill {
+  readonly #charge: (usage: Usage) => Promise<void>;
+  readonly #charges: Promise<void>[] = [];
+
+  constructor(charge: (usage: Usage) => Promise<void>) {
+    this.#charge = charge;
+  }
+
+  add(usage: Usage): void {
+    const charged = this.#charge(usage);
+    // Heard of in `settle`, however late that comes.
+    charged.catch(() => undefined);
+    this.#charges.push(charged);
+  }
+
+  async unlessOver<T>(work: () => Promise<T>): Promise<T> {
+    await this.settle();
+    return work();
+  }
+
+  async settle(): Promise<void> {
+    await Promise.all(this.#charges);
   }
 }

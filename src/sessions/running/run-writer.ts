@@ -4,7 +4,7 @@ import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
 import type { Claim, Held } from "../../runs/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import type { GuardedAppend } from "../guard/guarded-append.ts";
-import { closeOpenCalls, guardedAppend, lastMessageOf } from "../guard/guarded-append.ts";
+import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "../guard/guarded-append.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
 type Deps = Pick<RunningDeps, "store" | "hooks" | "runs">;
@@ -54,14 +54,19 @@ export class RunWriter {
     return done;
   }
 
-  /** An entry that is no message of the guard's. */
+  /** An entry that is no message of the guard's. One that the model sees is held to the last message as any message is. */
   async note(draft: EntryDraft, id?: string): Promise<Entry | null> {
     const { scope, session } = this.#place;
-    const item = { draft, ...(id === undefined ? {} : { id }) };
-    const { entries } = await this.#deps.store.sessions.append(scope, session.sessionId, [item], {
-      fence: this.fence,
-    });
-    if (draft.type === "custom_message") this.#lastMessageId = entries[0]?.id ?? this.#lastMessageId;
+    const named = id === undefined ? {} : { id };
+    const { fence } = this;
+    if (draft.type === "custom_message") {
+      const options = { ...named, fence, lastMessageId: this.#lastMessageId };
+      const done = await guardedNote(this.#deps, scope, session.sessionId, draft, options);
+      if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+      return done.entries.at(-1) ?? null;
+    }
+    const items = [{ draft, ...named }];
+    const { entries } = await this.#deps.store.sessions.append(scope, session.sessionId, items, { fence });
     return entries[0] ?? null;
   }
 

@@ -51,7 +51,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     signal,
     writer,
     requests,
-    used: (usage) => void deps.runs.charge(held, runUsage(usage)).catch(deps.report),
+    used: (usage) => deps.runs.charge(held, runUsage(usage)),
     told: (event) =>
       deps.emit({ type: "run.compaction", at: deps.clock.now(), ...told, runId: run.runId, ...event }),
   });

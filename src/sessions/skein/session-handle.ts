@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
@@ -106,6 +107,7 @@ export class SessionHandle {
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
     this.#deps.closed.throwIfAborted();
+    checkWords(options);
     const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...rest } = options;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
     const context = this.#resolved();
@@ -124,6 +126,23 @@ export class SessionHandle {
   #resolved() {
     return resolveRuntimeContext(this.#context, this.#deps.defaults);
   }
+}
+
+const queueModes: readonly QueueMode[] = ["steer", "followup", "interrupt"];
+const thinkingLevels: readonly string[] = ["off", "minimal", "low", "medium", "high", "xhigh"];
+
+/** Whoever does not write TypeScript is told here, before anything is made. */
+function checkWords({ queueMode, thinking }: SendOptions): void {
+  checkWord("queueMode", queueMode, queueModes);
+  checkWord("thinking", thinking, thinkingLevels);
+}
+
+function checkWord(name: string, given: string | undefined, words: readonly string[]): void {
+  if (given === undefined || words.includes(given)) return;
+  throw new SkeinError("invalid_arguments", {
+    problem: `${name} is ${JSON.stringify(given)}`,
+    advice: `Give one of ${words.join(", ")}, or leave it out`,
+  });
 }
 
 function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {

@@ -112,9 +112,10 @@ export class TurnHandle implements Turn {
   readonly #approvals: Approvals = new Map();
   #isOver = false;
   #following: string;
-  #run: Run | null = null;
-  /** Entries before that are of other turns. */
-  #hasBegun = false;
+  /** The session in which what is appended belongs to this turn; `null`: it does not run now. */
+  #runsIn: Place | null = null;
+  /** Of our own input, which stands there before the turn that it is steered into is known to be ours. */
+  #entryId: string | null = null;
   #news = Promise.withResolvers<void>();
 
   constructor(source: TurnSource) {
@@ -145,9 +146,8 @@ export class TurnHandle implements Turn {
 
   async #follow(): Promise<TurnResult> {
     try {
-      this.#run = await this.#source.accepted;
-      if (this.#run.state !== "queued") this.#hasBegun = true;
-      const run = await this.#source.untilEnded(this.#run.runId);
+      const { runId } = await this.#source.accepted.then((run) => this.#join(run));
+      const run = await this.#source.untilEnded(runId);
       const outcome = run.outcome ?? { state: "error", error: "The run ended without an outcome." };
       this.#push({ type: "end", state: outcome.state });
       if (outcome.state !== "ok") throw new RunError(run, outcome);
@@ -168,17 +168,33 @@ export class TurnHandle implements Turn {
     }
   }
 
+  /** One that was known already may be under way. */
+  #join(run: Run): Run {
+    this.#entryId = run.entryId;
+    if (run.mergedInto !== null) this.#following = run.mergedInto;
+    const { userId, key: sessionKey } = run.session;
+    if (run.state === "running" || run.state === "waiting") this.#runsIn ??= { userId, sessionKey };
+    return run;
+  }
+
   #take(event: SkeinEvent): void {
-    if (event.type === "run.steered" && event.runId === this.runId) this.#following = event.mergedInto;
-    if (event.type === "run.started" && event.runId === this.runId) this.#hasBegun = true;
-    if (event.type === "entry.appended" && event.sessionId === this.#run?.session.sessionId) {
-      // Steered in, it begins with its own entry.
-      if (event.entry.id === this.#run.entryId) this.#hasBegun = true;
-      if (this.#hasBegun) this.#push({ type: "entry", entry: event.entry });
+    if (event.type === "run.steered" && event.runId === this.runId) {
+      this.#following = event.mergedInto;
+      this.#runsIn = event;
     }
+    if (event.type === "entry.appended" && this.#isOurs(event))
+      this.#push({ type: "entry", entry: event.entry });
     if (event.runId !== this.#following) return;
+    if (event.type === "run.started") this.#runsIn = event;
+    if (event.type === "run.sleeping" || event.type === "run.ended") this.#runsIn = null;
     const shown = turnEventOf(event, this.#approvals);
     if (shown !== null) this.#push(shown);
+  }
+
+  /** By the session's key: where a reset is due, the turn takes it along to a new session. */
+  #isOurs({ entry, userId, sessionKey }: SkeinEvent<"entry.appended">): boolean {
+    if (entry.id === this.#entryId) return true;
+    return this.#runsIn?.sessionKey === sessionKey && this.#runsIn.userId === userId;
   }
 
   #push(event: TurnEvent): void {
@@ -189,6 +205,7 @@ export class TurnHandle implements Turn {
   }
 }
 
+type Place = Pick<SkeinEvent, "userId" | "sessionKey">;
 type Asked = Omit<Extract<TurnEvent, { type: "approval" }>, "answer">;
 type Approvals = Map<string, Asked>;
 

@@ -1,0 +1,34 @@
+import type { Entry } from "../../core/entries.ts";
+import type { ToolResultMessage } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import { isRecord } from "../../core/shape.ts";
+import type { SleepRequest } from "../../runtimes/contract.ts";
+
+/** What the yields at the end of a branch wait for; where one does not say, everything that the run started. */
+export function yieldedFor(tail: readonly Entry[]): SleepRequest {
+  const named = lastResults(tail)
+    .filter(({ toolName, isError }) => toolName === "sessions_yield" && isError !== true)
+    .map(({ details, content }) => idsIn(details) ?? idsIn(parsed(textOf(content))));
+  if (named.length === 0 || named.includes(null)) return {};
+  return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
+}
+
+/** Behind the last message that is no result. */
+function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
+  const said = tail.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
+  const begin = said.findLastIndex(({ role }) => role !== "toolResult");
+  return said.slice(begin + 1).filter((message) => message.role === "toolResult");
+}
+
+function idsIn(value: unknown): readonly string[] | null {
+  if (!isRecord(value) || !Array.isArray(value.waitingFor)) return null;
+  return value.waitingFor.every((id) => typeof id === "string") ? value.waitingFor : null;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // no JSON: no result of ours
+  }
+}
