@@ -4,6 +4,7 @@ import type { ModelSettings } from "../config/model-settings.ts";
 import { modelSettings } from "../config/model-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
+import { SkeinError } from "../core/errors.ts";
 import type { Usage } from "../core/messages.ts";
 import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
@@ -78,6 +79,10 @@ function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPric
 
 function rehearsed(ref: ModelRef, given: LanguageModelV4 | undefined): TurnModel {
   const { provider, model } = ref;
+  if (given === undefined && model !== "basic") {
+    const problem = "the rehearsal model that ships is rehearsal/basic";
+    throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
+  }
   const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
   const price: ModelPrice = { input: 0, output: 0 };
   const open = once(async () => {
