@@ -291,7 +291,10 @@ export interface RunStore {
   release(held: Held): Promise<void>;
   /** As the loss of a lease: counted, and the fourth time an error. */
   lose(held: Held): Promise<void>;
-  /** Ends what nobody owns at once, and asks the owner of the rest to. Gives the state that it has then; `null`: unknown. */
+  /**
+   * Ends what nobody owns at once, and asks the owner of the rest to; of merged input, the turn that took it. Gives the state
+   * that it has then; `null`: unknown.
+   */
   abort(runId: string, reason?: string): Promise<RunState | null>;
 
   /** The runs of an owner that somebody has asked to stop. */

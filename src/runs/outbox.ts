@@ -97,10 +97,7 @@ export class OutboxPump {
   async drop(outboxId: string): Promise<OutboxRow | null> {
     const row = await this.#options.store.drop(outboxId);
     const held = this.#held.get(outboxId);
-    if (row?.state === "dropped" && held !== undefined) {
-      held.isDropped = true;
-      held.cut?.("it was dropped");
-    }
+    if (row?.state === "dropped" && held !== undefined) cutDropped(held);
     return row;
   }
 
@@ -126,6 +123,7 @@ export class OutboxPump {
     try {
       while (this.#lookAgain && this.#state === "open") {
         this.#lookAgain = false;
+        await this.#cutOffDropped();
         const room = concurrency * rowsPerDelivery - this.#held.size;
         const leaseMs = timeoutMs * leasesInTimeouts;
         const leaseEnd = clock.now() + leaseMs;
@@ -142,6 +140,14 @@ export class OutboxPump {
     const delay = nextAt === null ? idleMs : Math.min(idleMs, Math.max(leastGapMs, nextAt - clock.now()));
     const isFull = this.#held.size >= concurrency * rowsPerDelivery;
     this.#stopTimer = this.#options.after(isFull ? idleMs : delay, () => this.wake());
+  }
+
+  /** Others drop rows too: in the store alone. */
+  async #cutOffDropped(): Promise<void> {
+    for (const held of [...this.#held.values()]) {
+      const row = await this.#options.store.get(held.row.outboxId);
+      if (row?.state === "dropped" && !held.isDropped) cutDropped(held);
+    }
   }
 
   #hold(row: OutboxRow, leaseEnd: number): void {
@@ -250,3 +256,8 @@ const afterInTime: After = (ms, act) => {
   timer.unref();
   return () => clearTimeout(timer);
 };
+
+function cutDropped(held: Held): void {
+  held.isDropped = true;
+  held.cut?.("it was dropped");
+}

@@ -122,6 +122,31 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
   await skein.close({ graceMs: 0 });
 });
 
+test("[OUT6] a message that is dropped while it goes out is cut off", async () => {
+  const begun = Promise.withResolvers<void>();
+  const cut = Promise.withResolvers<void>();
+  const desk: Channel = {
+    id: "desk",
+    deliver: ({ signal }) => {
+      begun.resolve();
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener("abort", () => {
+          cut.resolve();
+          reject(signal.reason);
+        }),
+      );
+    },
+  };
+  const { skein, reported } = await withScript([{ text: "Yes." }], {}, { channels: [desk] });
+  await skein.session({ sessionId: "a" }).send("Hello", { deliverTo: { channel: "desk" } }).result;
+  await begun.promise;
+  const [row] = await skein.outbox();
+  await skein.settleOutbox(row?.outboxId ?? "", "drop");
+  await cut.promise;
+  expect((await skein.outboxRow(row?.outboxId ?? ""))?.state).toBe("dropped");
+  expect(reported).toEqual([]);
+});
+
 test("[LIB19] a letter to a session whose request has nothing left is not tried for a day", async () => {
   const outgoing = new Outgoing(new Map(), { default: "allow", rules: [] });
   const row = { target: { channel: "session", to: "agent:main:session:b" } } as OutboxRow;

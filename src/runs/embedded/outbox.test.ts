@@ -14,6 +14,17 @@ const request = (idempotencyKey: string) => ({
 });
 
 describe("the outbox", () => {
+  test("[RUN8] rows are listed newest first, a thousand at the most", async () => {
+    const { outbox } = books.runs;
+    books.db.exclusively(() => Array.from({ length: 1001 }, (_, index) => outbox.put(request(`k${index}`))));
+    expect((await outbox.list({ limit: 5000 })).map(({ idempotencyKey }) => idempotencyKey)).toEqual(
+      Array.from({ length: 1000 }, (_, index) => `k${1000 - index}`),
+    );
+    expect(await outbox.list({ limit: 0 })).toHaveLength(1);
+    expect(await outbox.list({ limit: -1 })).toHaveLength(1);
+    expect(await outbox.list({})).toHaveLength(100);
+  });
+
   test("[RUN27] a row is there once for its key, and due for one owner at a time", async () => {
     const row = await books.runs.outbox.put(request("k"));
     expect(await books.runs.outbox.put({ ...request("k"), text: "other" })).toEqual(row);

@@ -9,7 +9,8 @@ import type {
 import type { Books } from "./books.ts";
 import { outboxRow, outboxRows, putOutbox } from "./outbox-rows.ts";
 
-const defaultLimit = 100;
+const defaultListed = 100;
+const mostListed = 1000;
 
 /** Messages on their way to channels. What is put in is on the disk; that it went out may be told twice. */
 export class EmbeddedOutbox implements OutboxStore {
@@ -41,7 +42,8 @@ export class EmbeddedOutbox implements OutboxStore {
       values.push(userId ?? "");
     }
     const text = `${[...where, "true"].join(" AND ")} ORDER BY seq DESC LIMIT ?`;
-    return outboxRows(this.#books, text, ...values, query.limit ?? defaultLimit);
+    const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
+    return outboxRows(this.#books, text, ...values, limit);
   }
 
   async due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]> {
