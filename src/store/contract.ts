@@ -541,9 +541,17 @@ export interface BlobStore {
  */
 export type StoreChange =
   | {
-      readonly type: "created" | "patched" | "removed" | "restored" | "redacted";
+      readonly type: "created" | "removed" | "restored" | "redacted";
       readonly session: SessionRecord;
     }
+  /** `changed`: the fields of its metadata that are not as they were; left out: not known. */
+  | {
+      readonly type: "patched";
+      readonly session: SessionRecord;
+      readonly changed?: readonly string[];
+    }
+  /** Its key has moved on to `fresh`; both have been told of as `patched` and `created` before. */
+  | { readonly type: "reset"; readonly session: SessionRecord; readonly fresh: SessionRecord }
   | { readonly type: "purged"; readonly session: TrashedSession }
   | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
 

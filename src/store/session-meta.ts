@@ -21,6 +21,12 @@ export function metaDraft(uid: string, changes: MetaPatch): EntryDraft {
   return { type: "custom", customType: "skein.meta", data: { of: uid, ...changes } };
 }
 
+/** The fields that an entry of `metaDraft` changes. */
+export function changedIn(entry: Entry): string[] {
+  if (entry.type !== "custom" || !isRecord(entry.data)) return [];
+  return Object.keys(entry.data).filter((field) => field !== "of");
+}
+
 export function metaOf(header: SessionHeader, entries: Iterable<Entry>): VersionedMeta {
   const { meta, version, key } = header.skein ?? {};
   let found: VersionedMeta = {

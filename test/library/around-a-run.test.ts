@@ -247,7 +247,7 @@ describe("the configuration of a run", () => {
     );
     let now = Date.parse("2026-01-05T10:00:00Z");
     const clock = { now: () => now };
-    const { skein, lines } = await withScript(
+    const { skein, lines, events } = await withScript(
       answering(),
       {},
       { dir, config: join(dir, "skein.yaml"), clock },
@@ -265,6 +265,9 @@ describe("the configuration of a run", () => {
     expect(third.sessionId).not.toBe(first.sessionId);
     expect(await lines(third.sessionId)).toEqual(["user: Later", "assistant: Yes. 3"]);
     expect(await lines(first.sessionId)).toHaveLength(4);
+    const { sessionId, sessionKey } = first;
+    const told = { sessionId, sessionKey, freshSessionId: third.sessionId };
+    expect(events.filter(({ type }) => type === "session.reset")).toMatchObject([told]);
   });
 
   test("[LIB23] tools of an MCP server are there under the server's name, and a server that cannot be started is passed over", async () => {
@@ -344,6 +347,17 @@ describe("the configuration of a run", () => {
 });
 
 describe("watching a run", () => {
+  test.each([{}, { dir: true }])("[LIB26] a session is told of as archived once: %j", async ({ dir }) => {
+    const { skein, events } = await withScript(answering(), {}, dir === true ? { dir: newFolder() } : {});
+    await skein.session({ sessionId: "a" }).send("Hello").result;
+    const { sessions } = skein.store;
+    const changes = [{ archived: true }, { channel: "desk" }, { archived: null }];
+    const from = events.length;
+    for (const change of changes) await sessions.patch({ agentId: "main" }, "a", change);
+    const told = events.slice(from).filter(({ type }) => type.startsWith("session."));
+    expect(told.map(({ type }) => type)).toEqual(["session.archived", "session.updated", "session.updated"]);
+  });
+
   test("[LIB25] metrics are there for whoever asks for them", async () => {
     const { skein, until } = await withScript(answering(), {}, { metrics: true });
     await skein.session({ sessionId: "a" }).send("Hello").result;

@@ -10,8 +10,14 @@ export function storeEvents(emit: Emit, now: () => number): (change: StoreChange
       case "created":
         return emit({ type: "session.created", ...about });
       case "patched": {
-        const isArchived = change.session.meta.archived === true;
+        const isArchived =
+          change.session.meta.archived === true && change.changed?.includes("archived") === true;
         return emit({ type: isArchived ? "session.archived" : "session.updated", ...about });
+      }
+      // Under the key, which is the fresh one's now.
+      case "reset": {
+        const { key: sessionKey, sessionId: freshSessionId } = change.fresh;
+        return emit({ type: "session.reset", ...about, sessionKey, freshSessionId });
       }
       case "redacted":
         return emit({ type: "session.updated", ...about });

@@ -32,7 +32,7 @@ import { decodeCursor, listPage } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
-import { metaChanges, metaDraft } from "../session-meta.ts";
+import { changedIn, metaChanges, metaDraft } from "../session-meta.ts";
 import { workOf } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
@@ -109,7 +109,7 @@ export class FileSessions implements SessionStore {
     return this.#catalogue.using(row, async (file) => {
       const plan = await this.#patch(row, file, changes, options);
       if (plan.nodes.length === 0) return recordOf(row, file);
-      return this.#announce("patched", row, file);
+      return this.#announcePatched(row, file, plan.entries.flatMap(changedIn));
     });
   }
 
@@ -192,6 +192,7 @@ export class FileSessions implements SessionStore {
     const row = this.#require(scope, sessionId);
     const { work } = this.#catalogue;
     const made = await this.#rowFor(scope, planReset(await this.#record(row), options).fresh, "pending");
+    let changed: readonly string[] = [];
     const fresh = await this.#catalogue.using(row, async (file) => {
       // Decided under the lock, by the metadata as it then is; once `work.db` has it, it has happened.
       let decided: SessionRow | null = null;
@@ -200,6 +201,7 @@ export class FileSessions implements SessionStore {
           const { fresh: init, changes } = planReset(recordOf(row, file), options);
           const meta = firstMeta(init.meta);
           const begun = { ...made, label: meta.label ?? null, first: { ...made.first, meta } };
+          changed = Object.keys(changes);
           work.reset(row.uid, changes, begun, fence !== undefined);
           decided = begun;
           return tree.plan([{ draft: metaDraft(row.uid, changes) }]);
@@ -215,8 +217,9 @@ export class FileSessions implements SessionStore {
       return decided ?? made;
     });
     const moved = work.byUid(row.uid) ?? row;
-    const old = await this.#catalogue.using(moved, (file) => this.#announce("patched", moved, file));
+    const old = await this.#catalogue.using(moved, (file) => this.#announcePatched(moved, file, changed));
     const begun = await this.#catalogue.using(fresh, (file) => this.#announce("created", fresh, file));
+    this.#feed.publish({ type: "reset", session: old, fresh: begun });
     return { old, fresh: begun };
   }
 
@@ -458,13 +461,15 @@ export class FileSessions implements SessionStore {
     this.#feed.publish({ type: "appended", session: recordOf(row, file), entries });
   }
 
-  #announce(
-    type: "created" | "patched" | "restored" | "redacted",
-    row: SessionRow,
-    file: SessionFile,
-  ): SessionRecord {
+  #announce(type: "created" | "restored" | "redacted", row: SessionRow, file: SessionFile): SessionRecord {
     const session = recordOf(row, file);
     this.#feed.publish({ type, session });
+    return session;
+  }
+
+  #announcePatched(row: SessionRow, file: SessionFile, changed: readonly string[]): SessionRecord {
+    const session = recordOf(row, file);
+    this.#feed.publish({ type: "patched", session, changed });
     return session;
   }
 }

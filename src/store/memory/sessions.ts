@@ -122,9 +122,10 @@ export class MemorySessions implements SessionStore {
     const meta = applyPatch(session.meta, changes);
     if (meta === session.meta) return recordOf(session);
     this.#table.claim({ ...session, ...labelOf(meta) }, session);
-    this.#patch(session, meta, metaChanges(session.meta, meta));
+    const changed = metaChanges(session.meta, meta);
+    this.#patch(session, meta, changed);
     const record = recordOf(session);
-    this.#feed.publish({ type: "patched", session: record });
+    this.#feed.publish({ type: "patched", session: record, changed: Object.keys(changed) });
     return record;
   }
 
@@ -267,13 +268,14 @@ export class MemorySessions implements SessionStore {
     this.#patch(session, kept as SessionMeta, changes);
     session.key = changes.key;
     const old = recordOf(session);
-    this.#feed.publish({ type: "patched", session: old });
+    this.#feed.publish({ type: "patched", session: old, changed: Object.keys(changes) });
     const made = this.#add(
       scope,
       { ...fresh, sessionId: freshId },
       () => SessionTree.create({ cwd: fresh.cwd, id: freshId }, this.#options),
       uid,
     );
+    this.#feed.publish({ type: "reset", session: old, fresh: made });
     tell();
     return { old, fresh: made };
   }
