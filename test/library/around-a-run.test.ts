@@ -304,7 +304,7 @@ describe("the configuration of a run", () => {
     const { skein, reported } = await withScript(
       answering(),
       {},
-      { dir, config: join(dir, "skein.json"), agents: [], models: {} },
+      { dir, config: join(dir, "skein.json"), agents: [] },
     );
     const session = skein.session({ sessionId: "a" });
     await session.send("Hello", { tools: ["one__*"] }).result;

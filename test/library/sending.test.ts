@@ -142,6 +142,8 @@ describe("sending", () => {
     const other = await withScript(answering());
     await other.skein.close();
     await expect(other.skein.session({}).send("Hello").result).rejects.toMatchObject({ code: "unavailable" });
+    const rehearsal = skein.session({ sessionId: "c" }).send("Hello", { model: "rehearsal/nope" });
+    await expect(rehearsal.result).rejects.toMatchObject({ code: "model_not_found" });
     expect(await skein.run("no-such-run")).toBeNull();
     await expect(skein.abort("no-such-run")).rejects.toMatchObject({ code: "not_found" });
   });
