@@ -21,7 +21,8 @@ function workerOver(
     ...runs,
   };
   const report = (error: unknown) => void reports.push(error);
-  const options = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs, execute, report };
+  const parts = { runs: some as RunStore, owner: "me", clock: systemClock, leaseMs };
+  const options = { ...parts, execute, report, unwindMs: 50 };
   return { worker: new Worker(options), reports };
 }
 

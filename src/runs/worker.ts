@@ -20,6 +20,8 @@ export interface WorkerOptions {
   readonly owner: string;
   readonly clock: Clock;
   readonly leaseMs: number;
+  /** How long what was cut off has to give its run back, when it is closed. */
+  readonly unwindMs?: number;
   /** How often it is looked whether another process has changed something. */
   readonly pollMs?: number;
   /** Does the run, and says itself how it ended; what it throws is a fault of ours. */
@@ -43,8 +45,7 @@ interface Resuming {
 /** The longest delay that a timer takes. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
-/** For what was cut off to give its run back. */
-const mostUnwinding = 10_000;
+const usualUnwindMs = 10_000;
 
 /**
  * Claims runs as long as there are slots, keeps their leases, stops them when somebody asks or their time is over, and
@@ -115,7 +116,7 @@ export class Worker {
     await Promise.all([this.#looking, this.#sweeping]);
     if (graceMs > 0) await within(graceMs, this.#endsUnlessWaiting());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
-    await within(mostUnwinding, this.#ends());
+    await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());
     clearInterval(this.#beatTimer);
   }
 
