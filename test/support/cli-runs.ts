@@ -18,7 +18,7 @@ export async function withRuns<T>(
   const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined, leaseMs: 600_000 };
   try {
     const config = defaultConfig(root);
-    const agents = new Agents({ config, env: () => undefined, definitions: [], configured: [] });
+    const agents = new Agents({ config, env: () => undefined, definitions: [], configured: ["main"] });
     return await use(attachRuns(store, config, agents, parts), store);
   } finally {
     await store.close();
