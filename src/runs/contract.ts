@@ -63,6 +63,62 @@ export interface RunOptions {
   readonly deliverTo?: DeliveryTarget;
   /** Where the prompt was typed, which decides whether it may name image files. */
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
+  /** What its end sets off, whoever ends it. */
+  readonly sequel?: Sequel;
+}
+
+/** One side of an exchange between two sessions. */
+export interface Party {
+  readonly key: string;
+  readonly sessionId: string;
+  /** The channel that it is on; left out: none. */
+  readonly channel?: string;
+}
+
+/**
+ * What the end of a run sets off: in the transaction that ends it, by whichever process, so it is complete in itself. JSON.
+ * Nothing is set off while somebody waits for the reply and gets it ({@link Awaiting}).
+ */
+export type Sequel = ReplySequel | PingPongSequel | ChildSequel;
+
+/** Of a message from one session to another: the reply goes back. */
+export interface ReplySequel extends ExchangeTerms {
+  readonly type: "reply";
+}
+
+/** Of a turn of the exchange that follows; when it is over, the target may announce what came of it. */
+export interface PingPongSequel extends ExchangeTerms {
+  readonly type: "ping_pong";
+  /** From 1; odd ones are the asker's. */
+  readonly turn: number;
+  readonly firstReply: string;
+  readonly latestReply: string;
+}
+
+export interface ExchangeTerms {
+  readonly asker: Party;
+  readonly target: Party;
+  /** What was asked, 4,000 characters of it at the most. */
+  readonly request: string;
+  /** Turns of ping-pong at the most; 0: the asker is told the reply, and that is all. */
+  readonly turns: number;
+  /** A step that takes longer is the last. */
+  readonly stepMs: number;
+  /** The target's outside channel, for the announce step; left out: it has none. */
+  readonly announceTo?: DeliveryTarget;
+  /** Where the asker's own answer goes, where it is told the reply without ping-pong. */
+  readonly deliverTo?: DeliveryTarget;
+}
+
+/** Of the first run of a spawned session: its end is announced to the session that spawned it. */
+export interface ChildSequel {
+  readonly type: "child";
+  readonly parent: Party;
+  readonly childKey: string;
+  readonly label?: string;
+  readonly task: string;
+  /** Where the parent's answer to the announcement goes. */
+  readonly deliverTo?: DeliveryTarget;
 }
 
 /**
@@ -110,6 +166,49 @@ export interface AcceptRequest {
   readonly startedBy?: string;
   /** Over the budget it is refused; a delivery (`true`) is written all the same, without a model turn. */
   readonly isDelivery?: boolean;
+  /** Somebody waits for the reply, from this very transaction on. */
+  readonly awaitedBy?: Awaiting;
+  /** The session was spawned for this run: registered as a child, and counted, in the same transaction. */
+  readonly child?: ChildRequest;
+}
+
+/**
+ * Who waits for the reply of a run. As long as they do, it is theirs: the end of the run sets nothing off. A waiter that is
+ * gone (its run has ended, its process is dead) or whose time is over gets nothing any more, and the sequel takes its course.
+ */
+export interface Awaiting {
+  readonly by: { readonly runId: string } | { readonly owner: string };
+  readonly until: number;
+}
+
+/** How a wait for a reply stands. `taken`: the run has ended, and its reply is the waiter's. `late`: it goes as a sequel. */
+export interface ReplyWait {
+  readonly state: "open" | "taken" | "late";
+  readonly until: number;
+}
+
+/** A session that another one spawned, for its first run. */
+export interface ChildRequest {
+  /** The key of the session that spawns. */
+  readonly parentKey: string;
+  readonly spawnId: string;
+  readonly label?: string;
+  readonly task: string;
+  readonly mode: "run" | "session";
+  readonly cleanup: "keep" | "delete";
+  /** Of the parent's children whose first run is open; one more is `children_exceeded`. */
+  readonly maxChildren: number;
+  /** Where its attachments are, to be taken away with it; left out: nowhere, or they are to stay. */
+  readonly attachments?: string;
+  /** How long after its end it is archived; left out: never. */
+  readonly archiveAfterMs?: number;
+}
+
+/** A child as it was registered, with its first run as it is now. */
+export interface Child extends Omit<ChildRequest, "maxChildren"> {
+  readonly run: Run;
+  /** When it was archived or removed, and its attachments with it; `null`: it was not. */
+  readonly tidiedAt: number | null;
 }
 
 export interface Accepted {
@@ -225,6 +324,8 @@ export interface RunQuery {
   readonly states?: readonly RunState[];
   readonly sessionUid?: string;
   readonly rootId?: string;
+  /** Those that this run started. */
+  readonly startedBy?: string;
   readonly limit?: number;
   /** A seq: older ones than this. */
   readonly before?: number;
@@ -237,6 +338,20 @@ export interface RunWaits {
   readonly wakeAt: number | null;
 }
 
+/** What goes on in a session, as lists show it. */
+export interface SessionWork {
+  /** `waiting`: asleep too. `idle`: nothing is open, and the last run ended well, or there was none. */
+  readonly status: "idle" | "queued" | "running" | "waiting" | "error" | "timeout" | "aborted";
+  /** The first claim of its first run. */
+  readonly startedAt: number | null;
+  /** The end of its last run; `null` while one is open. */
+  readonly endedAt: number | null;
+  /** The run that is running, waiting, asleep or next; `null`: nothing is open. */
+  readonly runId: string | null;
+  /** Input that waits for a turn of its own. */
+  readonly queued: number;
+}
+
 /** A wait that was entered, or would have closed a circle. */
 export type WaitEntered =
   | { readonly entered: true }
@@ -245,6 +360,32 @@ export type WaitEntered =
 export interface RunStore {
   /** Durable when it resolves. `budget_exceeded` with the figures. */
   accept(request: AcceptRequest): Promise<Accepted>;
+  /** The same inside a transaction of the store's own (`StoreWork.create`), whose owner tells of it when it is committed. */
+  acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly tell: TellLater };
+  /** Throws `budget_exceeded` where a run under this root would be refused now. Reserves nothing. */
+  checkBudget(root: RootRef): Promise<void>;
+  /** `null`: nobody ever waited for it. */
+  replyWait(runId: string): Promise<ReplyWait | null>;
+  /** The waiter goes. `taken`: the reply was theirs before. `late`: it goes as the sequel says. */
+  stopAwaiting(runId: string): Promise<"taken" | "late">;
+  /** By uid; a session that never had a run is `idle`. */
+  work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
+  /** Of one parent, newest first. `endedSince`: those that ended earlier are left out. */
+  children(
+    userId: string | null,
+    parentKey: string,
+    query?: { readonly endedSince?: number; readonly open?: boolean },
+  ): Promise<readonly Child[]>;
+  /**
+   * Children that are due: to be removed (`delete`: their announcement stands in the parent's session, or was a waiter's)
+   * or archived (their time after the end is over).
+   */
+  toTidy(): Promise<readonly { readonly child: Child; readonly act: "remove" | "archive" }[]>;
+  tidied(runId: string): Promise<void>;
+  /** A thread of a channel belongs to a session from now on. */
+  bindThread(userId: string | null, thread: ThreadRef, key: string): Promise<void>;
+  /** The key of the session that a thread belongs to; `null`: to none. */
+  boundTo(userId: string | null, thread: ThreadRef): Promise<string | null>;
   /** `userId` undefined: of anybody, for the program itself. */
   get(runId: string, userId?: string | null): Promise<Run | null>;
   /** Newest first. */
@@ -327,6 +468,12 @@ export interface RunStore {
   sweep(): Promise<{ readonly nextAt: number | null }>;
   /** Whether another process has changed something since the last time this was asked. */
   changedByOthers(): boolean;
+}
+
+export interface ThreadRef {
+  readonly channel: string;
+  readonly accountId?: string;
+  readonly threadId: string;
 }
 
 export interface BudgetLimits {

@@ -225,6 +225,23 @@ export interface SessionInit {
 }
 
 /**
+ * What of its user's sessions an asker may reach: one session and its tree, and whole agents. Nothing else is found.
+ *
+ * @example
+ * ```ts
+ * import type { SessionReach } from "skein/store";
+ * const reach: SessionReach = { treeOf: "agent:main:main", agentIds: ["main", "research"] };
+ * ```
+ */
+export interface SessionReach {
+  /** This key, and all that was spawned by it, by `spawnedBy`, at any depth, of any agent; `null`: none. */
+  readonly treeOf: string | null;
+  /** `false`: only itself of its tree. */
+  readonly descendants?: boolean;
+  readonly agentIds: readonly string[] | "all";
+}
+
+/**
  * Which sessions a list shows.
  *
  * @example
@@ -242,6 +259,8 @@ export interface SessionQuery {
   readonly archived?: boolean;
   readonly activeSince?: number;
   readonly spawnedBy?: string;
+  /** Of these alone. */
+  readonly reach?: SessionReach;
   /** The session that belongs to no agent. Left out of lists unless asked for. */
   readonly includeGlobal?: boolean;
   readonly includeUnknown?: boolean;
@@ -366,6 +385,10 @@ export interface SessionStore {
   /** All that a lookup finds, archived ones too; `resolveReference` asks in order. */
   find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]>;
   list(scope: Scope, query: SessionQuery): Promise<SessionPage>;
+  /** How many sessions a list would show in all; `limit` and `cursor` do not matter. */
+  count(scope: Scope, query: SessionQuery): Promise<number>;
+  /** The agents that have sessions in the scope, archived ones too, in order. */
+  agentIds(scope: Scope): Promise<readonly string[]>;
   /** `conflict` when `ifVersion` or `ifUpdatedAt` is not what it is now, or the label is taken. */
   patch(
     scope: Scope,
@@ -434,6 +457,8 @@ export interface SessionStore {
 export interface SearchQuery {
   readonly text: string;
   readonly sessionId?: string;
+  /** In these sessions alone. */
+  readonly reach?: SessionReach;
   readonly role?: string;
   readonly since?: number;
   readonly until?: number;

@@ -1,11 +1,21 @@
 import type { Ledger, RunSession, TellLater, WorkAttendant } from "../runs/contract.ts";
-import type { SessionRecord, StoreChange } from "./contract.ts";
+import type { Scope, SessionInit, SessionRecord, StoreChange } from "./contract.ts";
 
 /** Where the work of a store's sessions is kept, and who is asked when they change. Not part of what every store must do. */
 export interface StoreWork {
   readonly ledger: Ledger;
   /** From now on it is called within the transactions that reset, remove and purge sessions, and before a branch. */
   attend(attendant: WorkAttendant): void;
+  /** The session that has a key, or a session id, now; `null`: none. At once, inside a transaction too. */
+  find(
+    userId: string | null,
+    by: { readonly key: string } | { readonly sessionId: string },
+  ): RunSession | null;
+  /**
+   * Makes a session together with the work that hangs on it: `act` is called in the very transaction that takes its names,
+   * and what it throws keeps it from happening; what it gives is called once that is committed.
+   */
+  create(scope: Scope, init: SessionInit, act: (session: RunSession) => TellLater): Promise<SessionRecord>;
   /** What this process changes, whoever's session it is. */
   watch(listener: (change: StoreChange) => void): () => void;
 }

@@ -1,0 +1,40 @@
+import type { Redactor } from "../access/redaction/redactor.ts";
+import type { SleepRequest } from "../runtimes/contract.ts";
+import type { BetweenDeps, Caller } from "../sessions/between/contract.ts";
+import type { ListedSession } from "../store/contract.ts";
+
+/** The result of a tool: one JSON object. A refusal is a result too, with `status`, `error` and `code`. */
+export type ToolResult = Readonly<Record<string, unknown>>;
+
+export interface ToolAnswer {
+  readonly result: ToolResult;
+  /** Ends the turn once every other call of its message is answered. */
+  readonly sleep?: SleepRequest;
+}
+
+/** A tool of `group:sessions`, the same in-process, on the command line, over the gateway and over MCP. */
+export interface SessionTool {
+  readonly name: string;
+  readonly label: string;
+  readonly description: string;
+  /** A JSON Schema of an object, made with TypeBox; arguments are read by it (`arguments.ts`). */
+  readonly parameters: Readonly<Record<string, unknown>>;
+  /** Called after all other calls of its message: what those set off is there then. */
+  readonly isLast?: boolean;
+  /** Other names of arguments, folded before the arguments are read: alias → name. First come, first taken. */
+  readonly aliases?: Readonly<Record<string, string>>;
+  /** Every text that it gives is redacted already; left out: the rim does it. */
+  readonly isRedacted?: boolean;
+  /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */
+  refused?(call: Caller): ToolResult;
+  /** `args` are read: trimmed, clamped, nothing unknown in them. May throw a ToolInputError or a SkeinError: a refusal. */
+  execute(args: Readonly<Record<string, unknown>>, call: Caller, deps: ToolDeps): Promise<ToolAnswer>;
+}
+
+export interface ToolDeps extends BetweenDeps {
+  readonly redactor: Redactor;
+  /** The tools that a session's agent would be offered now, by name. */
+  offered(call: Caller): Promise<readonly string[]>;
+  /** The working set of a session as a path; `null`: the store has none. */
+  transcriptPath(session: ListedSession): string | null;
+}
