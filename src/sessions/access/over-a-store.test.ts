@@ -4,6 +4,7 @@ import type { AccessSettings, VisibilitySetting } from "../../access/visibility/
 import type { SessionMeta, SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import type { Found } from "./contract.ts";
+import { reachBy } from "./reach.ts";
 import { createSessionAccess } from "./session-access.ts";
 import { accessSettings, sandboxedAgents, sandboxedBy } from "./settings.ts";
 
@@ -181,6 +182,8 @@ describe("what goes wrong", () => {
     const { store, add } = family();
     const asker = askerFrom(await add("agent:main:main", "me"));
     const lost = await add("agent:main:subagent:p:c", "child", { spawnedBy: "agent:main:session:p" });
+    // Which of the two is meant is not known then.
+    await add("agent:main:subagent:me:d", "second", { label: "child", spawnedBy: "agent:main:main" });
     const access = createSessionAccess({
       store: {
         sessions: {
@@ -228,6 +231,15 @@ describe("who is sandboxed, and what holds where nothing is said", () => {
 });
 
 describe("reach", () => {
+  test("[VIS5] sandboxed goes before whatever else a policy says", async () => {
+    const agentToAgent = { enabled: true, allow: [] };
+    const visibility = { list: "all", history: "agent", send: "tree", status: "self" } as const;
+    const policy = { visibility, agentToAgent, sandboxed: true };
+    const asker = { agentId: "main", key: "agent:main:main" };
+    for (const action of ["list", "history", "send", "status"] as const)
+      expect((await reachBy(policy, action, asker, async () => ["main", "beta"])).agentIds).toEqual([]);
+  });
+
   test.each([
     ["self", false, { treeOf: "agent:main:main", descendants: false, agentIds: [] }],
     ["tree", false, { treeOf: "agent:main:main", agentIds: [] }],
