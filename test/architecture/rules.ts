@@ -46,7 +46,7 @@ export function directionProblems(files: readonly SourceFile[]): string[] {
   );
 }
 
-/** Schemas load TypeBox; only the protocol may do that. */
+/** Schemas load TypeBox; only the protocol, and the session tools, which are loaded when they are wanted, may do that. */
 export function schemaProblems(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) =>
     file.imports
@@ -54,7 +54,7 @@ export function schemaProblems(files: readonly SourceFile[]): string[] {
         ({ target, kind }) =>
           kind !== "type" && (target.endsWith(".schema.ts") || target.startsWith("typebox")),
       )
-      .filter(() => !file.path.startsWith("src/protocol/") && !file.path.endsWith(".schema.ts"))
+      .filter(() => !/^src\/(?:protocol|tools)\//.test(file.path) && !file.path.endsWith(".schema.ts"))
       .map(({ target }) => `${file.path} → ${target}: loads TypeBox`),
   );
 }
