@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { AccessExplanation } from "../access/visibility/decide.ts";
 import type { AccessAction } from "../access/visibility/policy.ts";
@@ -8,18 +7,19 @@ import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
-import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Asker } from "../sessions/access/contract.ts";
+import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import { scopeOf, sessionFor } from "../sessions/skein/accept-input.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
-import type { ToolCallOptions, ToolCalled, ToolListing } from "../sessions/skein/skein.ts";
+import type { ToolCalled, ToolCallOptions, ToolListing } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolDeps } from "../tools/contract.ts";
+import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Agent, Agents } from "./agents.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
 
@@ -27,12 +27,13 @@ export interface SessionToolParts {
   readonly store: FilesStore | MemoryStore;
   readonly runs: EmbeddedRuns;
   readonly agents: Agents;
-  readonly channels: () => ReadonlyMap<string, Channel>;
+  readonly channels: ReadonlyMap<string, Channel>;
   readonly config: Config;
   readonly defaults: ContextDefaults;
   readonly redactor: Redactor;
-  readonly watcher: () => RunWatcher;
-  readonly tools: () => RunTools;
+  readonly watcher: RunWatcher;
+  /** Made of these among others. */
+  tools(): RunTools;
   readonly owner: string;
   readonly clock: Clock;
   readonly newId: IdSource;
@@ -46,7 +47,7 @@ export class SessionTools {
 
   constructor(parts: SessionToolParts) {
     this.#parts = parts;
-    this.deps = toolDeps(parts, (session) => this.#isSandboxed(session));
+    this.deps = toolDeps(parts);
   }
 
   /** What runs are offered; made at the first run. */
@@ -55,8 +56,8 @@ export class SessionTools {
       from: "Skein",
       tools: async () => {
         const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
-        const ports = { ...this.deps, isSandboxed: (session: SessionRecord) => this.#isSandboxed(session) };
-        return (await everyTool()).map((tool) => toRuntimeTool(tool, ports));
+        const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
+        return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
       },
     };
   }
@@ -110,11 +111,11 @@ export class SessionTools {
 }
 
 async function everyTool(): Promise<readonly SessionTool[]> {
-  const { sessionTools } = await import("../tools/all.ts");
-  return sessionTools;
+  const { sessionToolTable } = await import("../tools/all.ts");
+  return sessionToolTable;
 }
 
-function toolDeps(parts: SessionToolParts, _isSandboxed: (session: SessionRecord) => boolean): ToolDeps {
+function toolDeps(parts: SessionToolParts): ToolDeps {
   const { store, runs, agents, config, redactor, owner, clock, newId, report } = parts;
   const { scope, agentToAgent } = config.session;
   return {
@@ -125,7 +126,7 @@ function toolDeps(parts: SessionToolParts, _isSandboxed: (session: SessionRecord
     agents: agents.directory,
     channels: {
       opener: (channel) => {
-        const found = parts.channels().get(channel);
+        const found = parts.channels.get(channel);
         return found?.openThread?.bind(found) ?? null;
       },
     },
@@ -133,7 +134,7 @@ function toolDeps(parts: SessionToolParts, _isSandboxed: (session: SessionRecord
     newId,
     settings: { maxPingPongTurns: agentToAgent.maxPingPongTurns, scope },
     owner,
-    untilEnded: (runId, signal) => parts.watcher().untilEnded(runId, signal),
+    untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
     redactor,
     offered: async ({ session, run }) => {

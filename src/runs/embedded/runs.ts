@@ -34,6 +34,7 @@ import type {
   WorkAttendant,
 } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
+import { sequelOf } from "../sequels/sequel-of.ts";
 import { isEnded } from "../states.ts";
 import { acceptInput } from "./accepting.ts";
 import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
@@ -78,7 +79,7 @@ const defaults = {
   leaseMs: 30_000,
   runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
-  sequelOf: () => null,
+  sequelOf: (run: Run, outcome: Outcome) => sequelOf(run, outcome, { endedAt: run.endedAt ?? 0 }),
   sessionAt: () => null,
 };
 

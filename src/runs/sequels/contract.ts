@@ -3,11 +3,6 @@ import type { AcceptRequest, Outcome, Run } from "../contract.ts";
 /** What the end of a run sets off: input for one session. */
 export interface SequelStep {
   /** Who gets it. `parentSessionId`: who has it instead, where nobody has the key any more. */
-import type { AcceptRequest } from "../contract.ts";
-
-/** What the end of a run sets off in another session. The books know who has the key by then. */
-export interface SequelStep {
-  /** Where it goes: who has the key, else the session of this id, else nobody. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };
   readonly request: Omit<AcceptRequest, "session" | "pair">;
   /** Neither spawned the other: counted against loops. */
