@@ -9,7 +9,15 @@ export interface ForeignCall {
 
 export type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
-/** A tool in the form that the AI SDK takes, and nothing of the AI SDK in it. */
+/**
+ * A tool in the form that the AI SDK takes, and nothing of the AI SDK in it.
+ *
+ * @example
+ * ```ts
+ * import type { ForeignTool } from "skein";
+ * const call = (tool: ForeignTool) => tool.execute({ limit: 5 }, { toolCallId: "call-1" });
+ * ```
+ */
 export interface ForeignTool {
   readonly description: string;
   readonly inputSchema: ForeignSchema;

@@ -65,7 +65,15 @@ export interface ToolCalled {
   readonly rootId: string | null;
 }
 
-/** A session tool as people and models are told of it. */
+/**
+ * A session tool as people and models are told of it.
+ *
+ * @example
+ * ```ts
+ * import type { ToolListing } from "skein";
+ * const line = ({ name, description }: ToolListing) => `${name}: ${description}`;
+ * ```
+ */
 export interface ToolListing {
   readonly name: string;
   readonly label: string;
