@@ -77,3 +77,23 @@ test("[RCH9] after a power cut behind the commit, the session and its work are t
   await store.close().catch(() => undefined);
   await sim.dispose();
 });
+
+test("[RCH10] a fork is not found before its files are made", async () => {
+  const { sim, store } = await prepared();
+  await store.sessions.create(alice, init);
+  await append(store, alice, "s", "first");
+  const found = new Set<string | null>();
+  const fork = { key: "agent:main:session:fork", sessionId: "fork" };
+  sim.disk.fault = (operation, path) => {
+    if (operation === "write" && path.includes("fork")) {
+      found.add(store.work.find("alice", { key: fork.key })?.key ?? null);
+      found.add(store.work.find("alice", { sessionId: fork.sessionId })?.key ?? null);
+    }
+    return null;
+  };
+  const { uid } = await store.sessions.fork(alice, "s", "first", { ...fork, cwd: "/w" });
+  expect([...found]).toEqual([null]);
+  expect(store.work.find("alice", { key: fork.key })?.uid).toBe(uid);
+  await store.close();
+  await sim.dispose();
+});
