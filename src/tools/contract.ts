@@ -23,6 +23,10 @@ export interface SessionTool {
   readonly isLast?: boolean;
   /** Other names of arguments, folded before the arguments are read: alias → name. First come, first taken. */
   readonly aliases?: Readonly<Record<string, string>>;
+  /** Arguments that it refuses by name, before unknown ones are refused: name → what is said. */
+  readonly refusedNames?: Readonly<Record<string, string>>;
+  /** The arguments of a call as its transcript keeps them; left out: as they are. */
+  persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Every text that it gives is redacted already; left out: the rim does it. */
   readonly isRedacted?: boolean;
   /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */
