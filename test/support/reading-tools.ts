@@ -9,6 +9,7 @@ import type { SessionReach, SessionRecord, SessionStore, Store } from "../../src
 import { compareInList, decodeCursor, listPage } from "../../src/store/listing.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "../../src/tools/contract.ts";
+import { assistantMessage } from "./session-text.ts";
 
 /** What the tools that read need, in memory, with a policy that is given as what may be reached. */
 
@@ -97,18 +98,28 @@ const nothingRan: SessionWork = { status: "idle", startedAt: null, endedAt: null
 export function said(text: string, role: "user" | "assistant" = "user"): EntryDraft {
   return role === "user"
     ? { type: "message", message: { role, content: text } }
-    : { type: "message", message: { role, content: [{ type: "text", text }] } };
+    : { type: "message", message: assistantMessage(text) };
 }
 
 export function called(id: string, args: Record<string, unknown> = {}): EntryDraft[] {
   return [
     {
       type: "message",
-      message: { role: "assistant", content: [{ type: "toolCall", id, name: "read", arguments: args }] },
+      message: {
+        ...assistantMessage(""),
+        content: [{ type: "toolCall", id, name: "read", arguments: args }],
+        stopReason: "toolUse",
+      },
     },
     {
       type: "message",
-      message: { role: "toolResult", toolCallId: id, content: [{ type: "text", text: `result of ${id}` }] },
+      message: {
+        role: "toolResult",
+        toolCallId: id,
+        toolName: "read",
+        content: [{ type: "text", text: `result of ${id}` }],
+        isError: false,
+      },
     },
   ];
 }
