@@ -20,6 +20,7 @@ export { type Asker, displayKey, type Lookup, resolveReference } from "./core/re
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export { createSkein } from "./create-skein.ts";
+export { openSession } from "./open-session.ts";
 export type {
   Approval,
   BudgetFigures,
@@ -52,6 +53,7 @@ export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle
 export type { Skein } from "./sessions/skein/skein.ts";
 export type { Turn, TurnEvent, TurnResult } from "./sessions/skein/turn-handle.ts";
 export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
+export type { LoneSession, OpenSessionOptions } from "./store/files/lone-session.ts";
 export type {
   Api,
   Change,

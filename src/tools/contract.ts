@@ -23,6 +23,10 @@ export interface SessionTool {
   readonly isLast?: boolean;
   /** Other names of arguments, folded before the arguments are read: alias → name. First come, first taken. */
   readonly aliases?: Readonly<Record<string, string>>;
+  /** Of these aliases, those that are refused beside the name they stand for; the others are dropped there. */
+  readonly exclusiveAliases?: readonly string[];
+  /** Names that are refused with a text of their own: name → text. */
+  readonly refusedNames?: Readonly<Record<string, string>>;
   /** Every text that it gives is redacted already; left out: the rim does it. */
   readonly isRedacted?: boolean;
   /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */

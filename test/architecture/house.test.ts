@@ -131,4 +131,10 @@ describe("the rules themselves", () => {
     expect(packagesLoadedBy(parts, "src/index.ts")).toEqual(["typebox"]);
     expect(schemaProblems(parts)).toHaveLength(1);
   });
+
+  test("[HSE8] lets the protocol and the session tools know TypeBox", () => {
+    const text = 'import Type from "typebox"; export const s = Type;';
+    expect(schemaProblems(house({ "src/tools/a.ts": text, "src/protocol/a.ts": text }))).toEqual([]);
+    expect(schemaProblems(house({ "src/sessions/a.ts": text }))).toHaveLength(1);
+  });
 });

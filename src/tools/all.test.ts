@@ -1,0 +1,35 @@
+import { describe, expect, test } from "vitest";
+import { sessionToolTable } from "./all.ts";
+import { toldSchema } from "./told-schema.ts";
+
+describe("group:sessions", () => {
+  test("[TLR14] the ten tools, each with a name, a label and a description of its own", () => {
+    expect(sessionToolTable.map(({ name, label }) => [name, label]).slice(0, 5)).toEqual([
+      ["sessions_list", "Sessions"],
+      ["sessions_history", "Session History"],
+      ["sessions_send", "Session Send"],
+      ["sessions_spawn", "Sessions"],
+      ["sessions_yield", "Yield"],
+    ]);
+    expect(sessionToolTable.map(({ name }) => name).slice(5)).toEqual([
+      "session_status",
+      "subagents",
+      "session_search",
+      "session_list",
+      "agents_list",
+    ]);
+    expect(new Set(sessionToolTable.map(({ description }) => description)).size).toBe(10);
+  });
+
+  test.each(sessionToolTable.map((tool) => [tool.name, tool] as const))(
+    "[TLR14] %s takes an object, and its aliases stand for names that it has",
+    (_, { parameters, aliases = {}, exclusiveAliases = [], refusedNames = {} }) => {
+      const { type, properties } = toldSchema(parameters);
+      const names = Object.keys(properties ?? {});
+      expect(type).toBe("object");
+      for (const name of Object.values(aliases)) expect(names).toContain(name);
+      for (const alias of exclusiveAliases) expect(Object.keys(aliases)).toContain(alias);
+      for (const name of Object.keys(refusedNames)) expect(names).not.toContain(name);
+    },
+  );
+});

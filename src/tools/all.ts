@@ -1,0 +1,25 @@
+import { agentsList } from "./agents-list.ts";
+import type { SessionTool } from "./contract.ts";
+import { sessionList } from "./session-list.ts";
+import { sessionSearch } from "./session-search.ts";
+import { sessionStatus } from "./session-status.ts";
+import { sessionsHistory } from "./sessions-history.ts";
+import { sessionsList } from "./sessions-list.ts";
+import { sessionsSend } from "./sessions-send.ts";
+import { sessionsSpawn } from "./sessions-spawn.ts";
+import { sessionsYield } from "./sessions-yield.ts";
+import { subagents } from "./subagents.ts";
+
+/** `group:sessions`, in the order in which a model is told of them. */
+export const sessionToolTable: readonly SessionTool[] = [
+  sessionsList,
+  sessionsHistory,
+  sessionsSend,
+  sessionsSpawn,
+  sessionsYield,
+  sessionStatus,
+  subagents,
+  sessionSearch,
+  sessionList,
+  agentsList,
+];

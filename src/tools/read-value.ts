@@ -1,0 +1,188 @@
+import { nearest } from "../config/problems.ts";
+import { own } from "../core/own.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import { ToolInputError } from "./tool-input-error.ts";
+
+/** As much of JSON Schema as the parameters of our tools are made of. */
+export interface ValueSchema {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly ValueSchema[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly items?: ValueSchema;
+  readonly properties?: Readonly<Record<string, ValueSchema>>;
+  readonly required?: readonly string[];
+  /** Ours: the text is taken as it is, blanks at its ends too. */
+  readonly keep?: boolean;
+}
+
+/**
+ * A value as its schema wants it: numbers floored and clamped, texts trimmed. `undefined`: it counts as absent, which
+ * `null` and a blank text do. What cannot be taken is a ToolInputError with its path.
+ */
+export function readValue(schema: ValueSchema, value: unknown, path: string): unknown {
+  if (value === undefined || value === null) return undefined;
+  const choices = choicesOf(schema);
+  if (choices !== null) return readChoice(choices, value, path);
+  if (schema.anyOf !== undefined) return readAny(schema.anyOf, value, path);
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      return readNumber(schema, value, path);
+    case "string":
+      return readText(schema, value, path);
+    case "boolean":
+      if (typeof value === "boolean") return value;
+      throw expected("true or false", value, path);
+    case "array":
+      return readArray(schema, value, path);
+    case "object":
+      return readFields(schema, value, path);
+    default:
+      return value;
+  }
+}
+
+/** The fields of an object, those that are absent left out. */
+export function readFields(schema: ValueSchema, value: unknown, path: string): Record<string, unknown> {
+  if (!isRecord(value)) throw expected("an object", value, path);
+  const { properties, required = [] } = schema;
+  if (properties === undefined) return { ...value };
+  refuseUnknown(value, Object.keys(properties), path);
+  const read = Object.entries(properties).flatMap(([name, each]) => {
+    const given = readValue(each, own(value, name), pathTo(path, name));
+    return given === undefined ? [] : [[name, given] as const];
+  });
+  const fields = Object.fromEntries(read);
+  const missing = required.find((name) => !Object.hasOwn(fields, name));
+  if (missing !== undefined) {
+    throw new ToolInputError(`${pathTo(path, missing)} is required`, pathTo(path, missing));
+  }
+  return fields;
+}
+
+/** Names with nothing behind them are not given; one that is not known is refused, with what was probably meant. */
+export function refuseUnknown(
+  value: Readonly<Record<string, unknown>>,
+  known: readonly string[],
+  path: string,
+): void {
+  const unknown = Object.keys(value).find((name) => value[name] !== undefined && !known.includes(name));
+  if (unknown === undefined) return;
+  const name = shownName(unknown);
+  const meant = nearest(cutText(unknown, longestShown), known);
+  const guess = meant === null ? "" : ` (did you mean ${meant}?)`;
+  const there = known.length === 0 ? "there are none" : `there are ${known.join(", ")}`;
+  throw new ToolInputError(`Unknown parameter "${pathTo(path, name)}"${guess}: ${there}`, pathTo(path, name));
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** What one of several words, and nothing else, may be; `null`: it is no such schema. */
+function choicesOf(schema: ValueSchema): readonly unknown[] | null {
+  if (schema.enum !== undefined) return schema.enum;
+  if ("const" in schema) return [schema.const];
+  const { anyOf = [] } = schema;
+  return anyOf.length > 0 && anyOf.every((each) => "const" in each) ? anyOf.map((each) => each.const) : null;
+}
+
+/** A word in other capitals is that word. */
+function readChoice(choices: readonly unknown[], value: unknown, path: string): unknown {
+  if (choices.includes(value)) return value;
+  const word = typeof value === "string" ? value.trim() : null;
+  if (word === "") return undefined;
+  const same = (each: unknown) => typeof each === "string" && each.toLowerCase() === word?.toLowerCase();
+  const meant = choices.includes(word) ? word : choices.find(same);
+  if (meant !== undefined) return meant;
+  const shownChoices = choices.map((each) => JSON.stringify(each)).join(", ");
+  throw expected(choices.length === 1 ? shownChoices : `one of ${shownChoices}`, value, path);
+}
+
+function readAny(schemas: readonly ValueSchema[], value: unknown, path: string): unknown {
+  for (const schema of schemas) {
+    try {
+      return readValue(schema, value, path);
+    } catch (error) {
+      if (!(error instanceof ToolInputError)) throw error;
+    }
+  }
+  throw new ToolInputError(`${path} fits none of what it may be, got ${shown(value)}`, path);
+}
+
+function readNumber({ minimum, maximum }: ValueSchema, value: unknown, path: string): number {
+  if (typeof value !== "number" || !Number.isFinite(value)) throw expected("a number", value, path);
+  const least = Math.max(Math.floor(value), minimum ?? Number.NEGATIVE_INFINITY);
+  return Math.min(least, maximum ?? Number.POSITIVE_INFINITY);
+}
+
+function readText(schema: ValueSchema, value: unknown, path: string): string | undefined {
+  const { keep = false, minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema;
+  if (typeof value !== "string") throw expected("a text", value, path);
+  const isBlank = value.trim() === "";
+  if (isBlank && (!keep || minLength > 0)) return undefined;
+  const text = keep ? value : value.trim();
+  if (isLonger(text, maxLength)) throw expected(`a text of at most ${maxLength} characters`, value, path);
+  if (!isLonger(text, minLength - 1))
+    throw expected(`a text of at least ${minLength} characters`, value, path);
+  return text;
+}
+
+/** In whole characters; a text that is far too long is not counted through. */
+function isLonger(text: string, most: number): boolean {
+  return text.length > most && (text.length > 2 * most || [...text].length > most);
+}
+
+/** Blank texts in a list are left out. */
+function readArray(schema: ValueSchema, value: unknown, path: string): readonly unknown[] {
+  const { items = {}, minItems = 0, maxItems = Number.POSITIVE_INFINITY } = schema;
+  if (!Array.isArray(value)) throw expected("a list", value, path);
+  if (value.length > maxItems) {
+    throw new ToolInputError(`${path} must have at most ${maxItems} items, got ${value.length}`, path);
+  }
+  const read = Array.from(value as readonly unknown[], (each, index) => {
+    const place = pathTo(path, String(index));
+    if (each === null || each === undefined) throw expected("no gap", each, place);
+    return readValue(items, each, place);
+  }).filter((each) => each !== undefined);
+  if (read.length < minItems) {
+    throw new ToolInputError(`${path} must have at least ${minItems} items, got ${read.length}`, path);
+  }
+  return read;
+}
+
+export function expected(what: string, value: unknown, path: string): ToolInputError {
+  return new ToolInputError(`${path} must be ${what}, got ${shown(value)}`, path);
+}
+
+function pathTo(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}
+
+const longestShown = 60;
+
+/** Says what came without asking anything of it: it may be anything at all. */
+export function shown(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return `"${shownName(value)}"`;
+    case "number":
+    case "boolean":
+      return String(value);
+    case "object":
+      return value === null ? "null" : Array.isArray(value) ? "a list" : "an object";
+    default:
+      return value === undefined ? "nothing" : `a ${typeof value}`;
+  }
+}
+
+function shownName(name: string): string {
+  return escapeToLine(name.length > longestShown ? `${cutText(name, longestShown)}…` : name);
+}

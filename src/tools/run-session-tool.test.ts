@@ -1,0 +1,137 @@
+import Type from "typebox";
+import { describe, expect, test } from "vitest";
+import { createRedactor } from "../access/redaction/redactor.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
+import { runSessionTool } from "./run-session-tool.ts";
+import { ToolInputError } from "./tool-input-error.ts";
+
+const secret = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+
+const caller: Caller = {
+  userId: "ann",
+  agentId: "main",
+  session: null,
+  sandboxed: false,
+  run: null,
+  callId: "call",
+  entryId: null,
+  signal: new AbortController().signal,
+  whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+};
+
+function toolThat(
+  does: () => ToolAnswer | Promise<ToolAnswer>,
+  more: Partial<SessionTool> = {},
+): SessionTool {
+  return {
+    name: "sessions_send",
+    label: "Session Send",
+    description: "Send.",
+    parameters: { ...Type.Object({ message: Type.Optional(Type.String()) }) },
+    execute: async () => does(),
+    ...more,
+  };
+}
+
+async function outcome(tool: SessionTool, args: unknown = {}, call: Partial<Caller> = {}) {
+  const reported: unknown[] = [];
+  const deps = {
+    redactor: createRedactor({ secrets: ["the known value"] }),
+    report: (error: unknown) => reported.push(error),
+  } as unknown as ToolDeps;
+  return { ...(await runSessionTool(tool, args, { ...caller, ...call }, deps)), reported };
+}
+
+const failing = (error: unknown) =>
+  toolThat(() => {
+    throw error;
+  });
+
+describe("a call of a session tool", () => {
+  test("[TLR7] the tool gets its arguments as they were read, and its answer is the result", async () => {
+    let got: unknown;
+    const sleep = { waitFor: ["r"] };
+    const tool: SessionTool = {
+      ...toolThat(() => ({ result: {} })),
+      execute: async (args, { callId }) => {
+        got = { args, callId };
+        return { result: { status: "ok", none: undefined, deep: [{ none: undefined, some: 1 }] }, sleep };
+      },
+    };
+    expect(await outcome(tool, { message: "  hello " })).toStrictEqual({
+      result: { status: "ok", deep: [{ some: 1 }] },
+      sleep,
+      reported: [],
+    });
+    expect(got).toEqual({ args: { message: "hello" }, callId: "call" });
+  });
+
+  test("[TLR7] an unfit argument is a refusal, with what the tool's refusals have", async () => {
+    const tool = toolThat(() => ({ result: {} }), { refused: ({ callId }) => ({ runId: `run-${callId}` }) });
+    expect(await outcome(tool, { message: 5 })).toEqual({
+      result: {
+        status: "error",
+        code: "invalid_arguments",
+        error: "message must be a text, got 5",
+        runId: "run-call",
+      },
+      reported: [],
+    });
+  });
+
+  test.each([
+    [new ToolInputError("either or", "label"), "invalid_arguments", "either or"],
+    [
+      new SkeinError("not_found", { what: "Session", name: "x", advice: "Look" }),
+      "not_found",
+      'Session not found: "x". Look.',
+    ],
+  ])("[TLR7] what a tool throws on purpose is a refusal: %s", async (error, code, text) => {
+    const { result, reported } = await outcome(failing(error));
+    expect(result).toEqual({ status: "error", code, error: text });
+    expect(reported).toEqual([]);
+  });
+
+  test.each([
+    [new TypeError("x of undefined")],
+    [new SkeinError("internal", { problem: "insides" })],
+    ["text"],
+  ])("[TLR8] our own mistakes are reported, and said without their insides: %s", async (error) => {
+    const { result, reported } = await outcome(failing(error));
+    expect(reported).toEqual([error]);
+    expect(result).toMatchObject({ status: "error", code: "internal" });
+    expect(result.error).toContain("sessions_send failed");
+    expect(JSON.stringify(result)).not.toMatch(/insides|undefined|text/);
+  });
+
+  test("[TLR8] a result that is no JSON is our own mistake", async () => {
+    const { result, reported } = await outcome(toolThat(() => ({ result: { size: 1n } })));
+    expect(result.code).toBe("internal");
+    expect(reported).toHaveLength(1);
+  });
+
+  test("[TLR8] an abort and a lost fence end the run", async () => {
+    const reason = new Error("stopped");
+    await expect(
+      outcome(failing(new Error("in passing")), {}, { signal: AbortSignal.abort(reason) }),
+    ).rejects.toBe(reason);
+    const fenced = new SkeinError("fenced", { sessionId: "s" });
+    await expect(outcome(failing(fenced))).rejects.toBe(fenced);
+  });
+
+  test("[TLR9] nothing secret is in a result, unless the tool has seen to it", async () => {
+    const says = { result: { reply: `key ${secret}`, deep: [{ text: "the known value" }] } };
+    const seen = await outcome(toolThat(() => says));
+    expect(JSON.stringify(seen.result)).not.toMatch(/abcdefghijkl|the known value/);
+    expect((await outcome(toolThat(() => says, { isRedacted: true }))).result).toEqual(says.result);
+  });
+
+  test("[TLR9] nor in a refusal, whatever the tool has seen to", async () => {
+    const tool = toolThat(() => ({ result: {} }), { isRedacted: true });
+    const { result } = await outcome(tool, { [secret]: 1 });
+    expect(result.status).toBe("error");
+    expect(JSON.stringify(result)).not.toContain("abcdefghijkl");
+  });
+});

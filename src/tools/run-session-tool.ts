@@ -1,0 +1,34 @@
+import { SkeinError } from "../core/errors.ts";
+import { stringifyJson } from "../core/json.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import { readArguments } from "./arguments.ts";
+import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import { refusalOf } from "./refusal.ts";
+
+/**
+ * One call of a session tool, the same on every surface: the arguments read, what goes wrong as a refusal, nothing secret
+ * in the result. Only what ends the run throws: an abort, and a write under a lost fence.
+ */
+export async function runSessionTool(
+  tool: SessionTool,
+  rawArgs: unknown,
+  call: Caller,
+  deps: ToolDeps,
+): Promise<ToolAnswer> {
+  const redacted = (result: ToolResult) => deps.redactor.redactJson(result).value as ToolResult;
+  try {
+    const answer = await tool.execute(readArguments(tool, rawArgs), call, deps);
+    const result = plain(answer.result);
+    return { ...answer, result: tool.isRedacted === true ? result : redacted(result) };
+  } catch (error) {
+    call.signal.throwIfAborted();
+    if (error instanceof SkeinError && error.code === "fenced") throw error;
+    const refusal = refusalOf(tool.name, error, deps.report);
+    return { result: redacted(plain({ ...refusal, ...tool.refused?.(call) })) };
+  }
+}
+
+/** As JSON has it: what is `undefined` is not there. */
+function plain(result: ToolResult): ToolResult {
+  return JSON.parse(stringifyJson(result)) as ToolResult;
+}

@@ -1,0 +1,154 @@
+import Type from "typebox";
+import { describe, expect, test } from "vitest";
+import { createRedactor } from "../access/redaction/redactor.ts";
+import type { Run } from "../runs/contract.ts";
+import type { ToolCallContext } from "../runtimes/contract.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import { deliveryId } from "../sessions/skein/deliver-to-session.ts";
+import { createMemoryStore } from "../store/memory/store.ts";
+import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
+import { toRuntimeTool } from "./to-runtime-tool.ts";
+import { toldSchema } from "./told-schema.ts";
+
+const run = { runId: "run-1" } as Run;
+
+async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
+  const store = createMemoryStore();
+  const session = await store.sessions.create(
+    { userId: "ann" },
+    { key: "agent:main:main", sessionId: "s-1", cwd: "/w" },
+  );
+  const calls: { args: unknown; call: Caller }[] = [];
+  const deps = {
+    store,
+    runs: { get: async (runId: string) => (runId === run.runId ? run : null) },
+    redactor: createRedactor(),
+    report: () => undefined,
+  } as unknown as ToolDeps;
+  const tool: SessionTool = {
+    name: "sessions_list",
+    label: "Sessions",
+    description: "List sessions.",
+    parameters: { ...Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })) }) },
+    execute: async (args, call) => {
+      calls.push({ args, call });
+      return answer;
+    },
+    ...more,
+  };
+  const about = {
+    runId: "run-1",
+    userId: "ann",
+    agentId: "main",
+    sessionKey: session.key,
+    sessionId: "s-1",
+    cwd: "/w",
+  };
+  const context: ToolCallContext = {
+    about,
+    toolCallId: "call-1",
+    entryId: "entry-1",
+    signal: new AbortController().signal,
+    whileWaiting: async () => ({ entered: false, cycle: ["r"] }),
+  };
+  return { made: toRuntimeTool(tool, deps, ({ agentId }) => agentId === "main"), calls, context, session };
+}
+
+describe("a session tool in a turn", () => {
+  test("[TLR10] is safe to call again, in its group, and last where it says so", async () => {
+    const { made } = await setUp({ result: {} }, { isLast: true });
+    expect(made).toMatchObject({ replay: "safe", groups: ["group:sessions"], isLast: true });
+    expect(await made.needsApproval({})).toBe(false);
+    expect("isLast" in (await setUp({ result: {} })).made).toBe(false);
+  });
+
+  test("[TLR10] the model gets the result as JSON; a sleep goes along", async () => {
+    const sleep = { waitFor: ["r"] };
+    const { made, context } = await setUp({ result: { count: 0, sessions: [] }, sleep });
+    expect(await made.execute({}, context)).toEqual({
+      content: [{ type: "text", text: '{"count":0,"sessions":[]}' }],
+      details: { count: 0, sessions: [] },
+      isError: false,
+      sleep,
+    });
+  });
+
+  test.each([
+    ["error", true],
+    ["forbidden", true],
+    ["ok", false],
+    ["timeout", false],
+    [undefined, false],
+  ])("[TLR10] status %s is a failed result: %s", async (status, isError) => {
+    const { made, context } = await setUp({ result: { status } });
+    expect((await made.execute({}, context)).isError).toBe(isError);
+  });
+
+  test("[TLR10] unfit arguments are a refusal of ours, not of the loop", async () => {
+    const { made, context, calls } = await setUp({ result: {} });
+    expect(await made.check({ limit: "many" })).toEqual({ args: { limit: "many" } });
+    const { details, isError } = await made.execute({ limit: "many" }, context);
+    expect(details).toMatchObject({ status: "error", code: "invalid_arguments" });
+    expect(isError).toBe(true);
+    expect(calls).toEqual([]);
+  });
+
+  test("[TLR11] the caller is the run's session, and the call has one name for good", async () => {
+    const { made, context, calls, session } = await setUp({ result: {} });
+    await made.execute({ limit: 2.5 }, context);
+    await made.execute({ limit: 2.5 }, context);
+    await made.execute({}, { ...context, toolCallId: "call-2" });
+    const [first, again, other] = calls.map(({ call }) => call);
+    expect(calls[0]?.args).toEqual({ limit: 2 });
+    expect(first).toMatchObject({
+      userId: "ann",
+      agentId: "main",
+      session: { uid: session.uid },
+      sandboxed: true,
+      run,
+      entryId: "entry-1",
+      callId: deliveryId("s-1", "entry-1", "call-1"),
+    });
+    expect(again?.callId).toBe(first?.callId);
+    expect(other?.callId).not.toBe(first?.callId);
+    expect(await first?.whileWaiting([], async () => 1)).toEqual({ entered: false, cycle: ["r"] });
+  });
+
+  test("[TLR11] a session that is gone is none", async () => {
+    const { made, context, calls } = await setUp({ result: {} });
+    await made.execute({}, { ...context, about: { ...context.about, userId: "bob" } });
+    expect(calls[0]?.call.session).toBeNull();
+  });
+
+  test("[TLR12] parameters are told closed, choices as words, without our own keywords", () => {
+    const parameters = Type.Object({
+      keep: Type.Optional(Type.String({ keep: true, description: "A text." })),
+      mode: Type.Optional(Type.Enum(["run", "session"], { description: "How." })),
+      role: Type.Optional(Type.Union([Type.Literal("user"), Type.Literal("assistant")])),
+      either: Type.Optional(
+        Type.Union([Type.String({ keep: true }), Type.Array(Type.String({ keep: true }))]),
+      ),
+      files: Type.Array(Type.Object({ content: Type.String({ keep: true }) })),
+    });
+    expect(toldSchema({ ...parameters })).toEqual({
+      type: "object",
+      required: ["files"],
+      additionalProperties: false,
+      properties: {
+        keep: { type: "string", description: "A text." },
+        mode: { type: "string", enum: ["run", "session"], description: "How." },
+        role: { type: "string", enum: ["user", "assistant"] },
+        either: { anyOf: [{ type: "string" }, { type: "array", items: { type: "string" } }] },
+        files: {
+          type: "array",
+          items: {
+            type: "object",
+            required: ["content"],
+            additionalProperties: false,
+            properties: { content: { type: "string" } },
+          },
+        },
+      },
+    });
+  });
+});

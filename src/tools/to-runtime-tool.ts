@@ -1,0 +1,65 @@
+import { stringifyJson } from "../core/json.ts";
+import { present } from "../core/present.ts";
+import type { Tool, ToolCallContext, TurnAbout } from "../runtimes/contract.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import { deliveryId } from "../sessions/skein/deliver-to-session.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { SessionTool, ToolDeps } from "./contract.ts";
+import { isRefusal } from "./refusal.ts";
+import { runSessionTool } from "./run-session-tool.ts";
+import { toldSchema } from "./told-schema.ts";
+
+export const sessionsGroup = "group:sessions";
+
+/** Whether a session is kept apart from what it did not spawn. */
+export type IsSandboxed = (about: TurnAbout, session: SessionRecord | null) => boolean | Promise<boolean>;
+
+/** A session tool as a turn calls it. Safe to call again: what it sets off has its name from the call. */
+export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: IsSandboxed): Tool {
+  return {
+    name: tool.name,
+    description: tool.description,
+    inputSchema: toldSchema(tool.parameters),
+    replay: "safe",
+    groups: [sessionsGroup],
+    ...present({ isLast: tool.isLast }),
+    needsApproval: () => false,
+    // Everything passes: what is wrong with arguments is a refusal like any other.
+    check: async (args) => ({ args }),
+    execute: async (args, context) => {
+      const caller = await callerOf(context, deps, isSandboxed);
+      const { result, sleep } = await runSessionTool(tool, args, caller, deps);
+      return {
+        content: [{ type: "text", text: stringifyJson(result) }],
+        details: result,
+        isError: isRefusal(result),
+        ...present({ sleep }),
+      };
+    },
+  };
+}
+
+/** Who calls, in the middle of a run. */
+export async function callerOf(
+  context: ToolCallContext,
+  { store, runs }: Pick<ToolDeps, "store" | "runs">,
+  isSandboxed: IsSandboxed,
+): Promise<Caller> {
+  const { about, entryId, toolCallId, signal } = context;
+  const { userId, agentId, sessionId, runId } = about;
+  const [session, run] = await Promise.all([
+    store.sessions.get(present({ userId }), sessionId),
+    runs.get(runId),
+  ]);
+  return {
+    userId,
+    agentId,
+    session,
+    sandboxed: await isSandboxed(about, session),
+    run,
+    callId: deliveryId(sessionId, entryId, toolCallId),
+    entryId,
+    signal,
+    whileWaiting: (runIds, wait) => context.whileWaiting(runIds, wait),
+  };
+}
