@@ -26,6 +26,7 @@ export type {
   SessionMeta,
   SessionPage,
   SessionQuery,
+  SessionReach,
   SessionRecord,
   SessionStore,
   StateStore,

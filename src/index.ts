@@ -1,3 +1,5 @@
+export type { AccessExplanation, AccessStep } from "./access/visibility/decide.ts";
+export type { AccessAction } from "./access/visibility/policy.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
 export type { SkeinOptions } from "./compose/open-skein.ts";
 export type { Clock } from "./core/clock.ts";
@@ -20,6 +22,7 @@ export { type Asker, displayKey, type Lookup, resolveReference } from "./core/re
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export { createSkein } from "./create-skein.ts";
+export { openSession } from "./open-session.ts";
 export type {
   Approval,
   BudgetFigures,
@@ -44,14 +47,17 @@ export {
   type ToolSpec,
 } from "./runtimes/tools/define-tool.ts";
 export type { ArgumentsOf, StandardSchema, ToolParameters } from "./runtimes/tools/tool-parameters.ts";
+export { sessionTools } from "./session-tools.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export { RunError } from "./sessions/skein/run-error.ts";
 export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle.ts";
-export type { Skein } from "./sessions/skein/skein.ts";
+export type { Skein, ToolCalled, ToolCallOptions, ToolListing } from "./sessions/skein/skein.ts";
 export type { Turn, TurnEvent, TurnResult } from "./sessions/skein/turn-handle.ts";
 export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
+export type { LoneSession, OpenSessionOptions } from "./store/files/lone-session.ts";
+export type { ForeignTool } from "./tools/foreign-tools.ts";
 export type {
   Api,
   Change,

@@ -1,9 +1,12 @@
+import type { AccessSettings, VisibilityByAction } from "../access/visibility/policy.ts";
+import type { AgentVisibility } from "../config/agent-settings.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import { defaultModel } from "../config/default-model.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
-import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
+import type { AgentDefinition, AgentSpec, SubagentSpec } from "../runtimes/tools/define-agent.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
+import type { AgentDirectory, AgentPolicy, SubagentPolicy } from "../sessions/between/contract.ts";
 import type { AgentProfile } from "../sessions/running/contract.ts";
 
 export interface Agent extends AgentProfile {
@@ -12,6 +15,12 @@ export interface Agent extends AgentProfile {
   /** Left out: all. */
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
+  /** Its sessions are kept from everything outside their own tree. */
+  readonly sandboxed: boolean;
+  /** `null`: as `tools.sessions.visibility` says. */
+  readonly visibility: AgentVisibility;
+  readonly roots: readonly string[];
+  readonly subagents: SubagentPolicy;
 }
 
 export interface AgentSources {
@@ -59,7 +68,36 @@ export class Agents {
       deny: definition?.deny ?? settings.tools.deny,
       maxSteps: definition?.maxSteps ?? settings.maxSteps,
       maxOutputTokens: definition?.maxOutputTokens ?? null,
+      sandboxed: definition?.sandboxed ?? settings.sandboxed,
+      visibility: visibilityOf(definition?.visibility, settings.visibility),
+      roots: definition?.roots ?? settings.roots,
+      subagents: subagentsOf(definition?.subagents, settings.subagents),
       state: () => [new ActiveTools(), ...stateOf(definition)],
+    };
+  }
+
+  /** The same, as far as sessions reach it. */
+  policy(agentId: string): AgentPolicy | null {
+    const agent = this.find(agentId);
+    if (agent === null) return null;
+    const { id, model, cwd, sandboxed, roots, subagents, allow, deny } = agent;
+    const tools = { ...(allow === undefined ? {} : { allow }), deny };
+    return { id, model, cwd, sandboxed, roots, tools, subagents };
+  }
+
+  get directory(): AgentDirectory {
+    return { ids: this.ids, find: (agentId) => this.policy(agentId) };
+  }
+
+  /** Who may see whom. What `defaults` says holds for agents that nobody configured too. */
+  get access(): AccessSettings {
+    const { config } = this.#sources;
+    const { sessions, agentToAgent } = config.tools;
+    const general = { ...sessions.visibility, ...said(config.defaults.visibility) };
+    const agents = this.ids.map((id) => [id, { visibility: this.find(id)?.visibility ?? null }]);
+    return {
+      tools: { sessions: { visibility: general }, agentToAgent },
+      agents: Object.fromEntries(agents),
     };
   }
 
@@ -72,6 +110,25 @@ export class Agents {
   #definition(agentId: string): AgentDefinition | null {
     return this.#sources.definitions.find(({ id }) => id === agentId) ?? null;
   }
+}
+
+/** The actions that something is said of. */
+function said(visibility: AgentVisibility): Partial<VisibilityByAction> {
+  return Object.fromEntries(Object.entries(visibility).filter(([, word]) => word !== null));
+}
+
+function visibilityOf(own: AgentSpec["visibility"], settings: AgentVisibility): AgentVisibility {
+  if (typeof own !== "string") return { ...settings, ...own };
+  return { list: own, history: own, send: own, status: own };
+}
+
+function subagentsOf(own: SubagentSpec | undefined, settings: SubagentPolicy): SubagentPolicy {
+  return {
+    ...settings,
+    ...own,
+    tools: { ...settings.tools, ...own?.tools },
+    attachments: { ...settings.attachments, ...own?.attachments },
+  };
 }
 
 function stateOf(definition: AgentDefinition | null) {

@@ -36,6 +36,7 @@ import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
 import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
+import { SessionTools } from "./session-tools.ts";
 import { attachRuns, contextDefaults, idleIn, routingOf } from "./settings.ts";
 import type { Watching } from "./watching.ts";
 import { openWatching } from "./watching.ts";
@@ -137,8 +138,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs });
   const mcp = openMcp(config, report);
-  const tools = new RunTools(mcp.sources, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
+  const owner = ownerHere(newId());
   const receiving = {
     store,
     runs,
@@ -158,8 +159,10 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const gone = new AbortController();
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
-  const parts = { store, runs, hooks, bus, config, agents, tools, models, outgoing, watcher };
-  const engine = createEngine({ ...parts, owner: ownerHere(newId()), clock, newId, leaseMs, report });
+  const here = { store, runs, agents, config, clock, newId, owner, report };
+  const session = new SessionTools({ ...here, channels, defaults, redactor, watcher, tools: () => tools });
+  const tools: RunTools = new RunTools([session.source, ...mcp.sources], report);
+  const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, leaseMs });
   inside({ store, runs, worker: engine.worker });
   if (options.workers !== false) engine.start();
   const abort = async (runId: string) => {
@@ -200,6 +203,9 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     },
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
+    tools: () => session.list(),
+    callTool: (name, args, how) => session.call(name, args, how),
+    explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,
     receive: (message) => receive(receiving, message),

@@ -6,6 +6,7 @@ import { decideSend } from "../channels/send-policy.ts";
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import type { Accepted, OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
+import { isSilentReply } from "../runs/sequels/silent-reply.ts";
 import { runSession } from "../sessions/skein/accept-input.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { isWebhook } from "./channels.ts";
@@ -26,7 +27,7 @@ export class Outgoing {
   /** The row that goes with the end of a run; none where nobody is to be told, or may be. */
   of(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[] {
     const { deliverTo: target } = run.options;
-    if (target === undefined || reply.trim() === "") return [];
+    if (target === undefined || reply.trim() === "" || isSilentReply(reply)) return [];
     const channel = this.#channels.get(target.channel);
     if (isWebhook(channel) && channel.isInboundOnly) return [];
     const { action } = decideSend(this.#policy, {

@@ -73,10 +73,13 @@ export async function pendingIn(store: object, sessionUid: string): Promise<read
 }
 
 /** What a run store asks of the store beside it. */
-function rim(store: WorkingStore): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock"> {
+function rim(
+  store: WorkingStore,
+): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock" | "sessionAt"> {
   return {
     ledger: store.work.ledger,
     isGone: isOwnerGone,
+    sessionAt: (userId, by) => store.work.find(userId, by),
     underLock: async ({ userId, agentId, sessionId }, act) => {
       const scope = { agentId, ...present({ userId }) };
       const { leafId } = await store.sessions.append(scope, sessionId, [], { fence: act });

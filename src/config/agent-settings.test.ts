@@ -14,6 +14,9 @@ function configOf(text: string): Config {
   return value as Config;
 }
 
+const unsaid = { list: null, history: null, send: null, status: null };
+const everywhere = (word: string) => ({ list: word, history: word, send: word, status: word });
+
 const builtIn = {
   model: null,
   system: null,
@@ -22,6 +25,17 @@ const builtIn = {
   tools: { allow: [], deny: [] },
   runTimeoutSeconds: 3600,
   maxSteps: 50,
+  sandboxed: false,
+  visibility: unsaid,
+  roots: [],
+  subagents: {
+    allowAgents: [],
+    maxSpawnDepth: 1,
+    maxChildren: 5,
+    archiveAfterMinutes: 60,
+    tools: { allow: [], deny: [] },
+    attachments: { maxFileBytes: 1024 ** 2, maxTotalBytes: 5 * 1024 ** 2, keep: false },
+  },
 };
 
 /** Every key, other than it is built in, and written. */
@@ -33,6 +47,17 @@ const all = {
   tools: { allow: ["read_*"], deny: ["group:sessions"] },
   runTimeoutSeconds: 0,
   maxSteps: 7,
+  sandboxed: true,
+  visibility: everywhere("agent"),
+  roots: ["/w", "/v"],
+  subagents: {
+    allowAgents: ["*"],
+    maxSpawnDepth: 2,
+    maxChildren: 20,
+    archiveAfterMinutes: 0,
+    tools: { allow: ["cron"], deny: ["group:mcp"] },
+    attachments: { maxFileBytes: 1, maxTotalBytes: 2, keep: true },
+  },
 };
 
 describe("what holds for an agent", () => {
@@ -52,6 +77,17 @@ describe("what holds for an agent", () => {
       tools: { allow: ["x"], deny: ["y"] },
       runTimeoutSeconds: 5,
       maxSteps: 5,
+      sandboxed: false,
+      visibility: { ...everywhere("self"), send: "all" },
+      roots: ["/x"],
+      subagents: {
+        allowAgents: ["main"],
+        maxSpawnDepth: 5,
+        maxChildren: 6,
+        archiveAfterMinutes: 7,
+        tools: { allow: ["x"], deny: ["y"] },
+        attachments: { maxFileBytes: 8, maxTotalBytes: 9, keep: false },
+      },
     });
     const own = configOf(`agents: { main: ${JSON.stringify(said)}, other: {} }\ndefaults: ${others}`);
     expect(agentSettings(own, "main")).toEqual({ ...JSON.parse(others), ...said });
@@ -66,5 +102,48 @@ describe("what holds for an agent", () => {
       "agents: { main: { tools: { allow: [weather], deny: [] } } }\ndefaults: { tools: { allow: [a], deny: [b] } }",
     );
     expect(agentSettings(config, "main").tools).toEqual({ allow: ["weather"], deny: ["b"] });
+  });
+
+  test("[CFG22] one key of what may be spawned or seen is said without the others", () => {
+    const config = configOf(
+      [
+        "tools: { sessions: { visibility: agent } }",
+        "agents: { main: { visibility: { send: all }, subagents: { maxChildren: 2, attachments: { keep: true } } } }",
+        "defaults: { visibility: { send: self, list: self }, subagents: { maxSpawnDepth: 3, allowAgents: [Main] } }",
+      ].join("\n"),
+    );
+    const settings = agentSettings(config, "main");
+    expect(settings.visibility).toEqual({ ...unsaid, send: "all", list: "self" });
+    expect(settings.subagents).toEqual({
+      ...builtIn.subagents,
+      allowAgents: ["main"],
+      maxSpawnDepth: 3,
+      maxChildren: 2,
+      attachments: { ...builtIn.subagents.attachments, keep: true },
+    });
+  });
+
+  test("[CFG22] roots are absolute, wherever they were written", () => {
+    const config = configOf("agents: { main: { roots: [~/work, here, /srv] } }");
+    expect(agentSettings(config, "main").roots).toEqual(["/home/ann/work", "/p/here", "/srv"]);
+  });
+
+  test.each([
+    ["subagents: { maxSpawnDepth: 0 }", "a whole number from 1 to 5"],
+    ["subagents: { maxSpawnDepth: 6 }", "a whole number from 1 to 5"],
+    ["subagents: { maxChildren: 21 }", "a whole number from 1 to 20"],
+    ["subagents: { archiveAfterMinutes: -1 }", "a whole number from 0"],
+    ["subagents: { allowAgents: [m*] }", "an agent id, or * for any"],
+    ["subagents: { attachments: { maxFileBytes: 0 } }", "a number of bytes"],
+    ["visibility: some", '"self", "tree", "agent" or "all"'],
+    ["sandboxed: 1", "true or false"],
+    ["roots: [~bob/x]", "a path"],
+  ])("[CFG22] %s is a mistake, of an agent and of defaults", (text, expected) => {
+    for (const where of [`agents: { main: { ${text} } }`, `defaults: { ${text} }`]) {
+      const { root } = parseConfigText(where, "/p/skein.yaml", () => undefined);
+      const { problems } = readTree(sections, root === null ? [] : [root], () => place, place);
+      expect(problems).toHaveLength(1);
+      expect(problems[0]?.expected).toContain(expected);
+    }
   });
 });

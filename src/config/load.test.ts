@@ -33,6 +33,8 @@ const load = (
   options: { cwd?: string; root?: string; file?: string } = {},
 ) => loadConfig({ cwd: home, ...options, env: { HOME: home, ...env } });
 
+const unsaid = { list: null, history: null, send: null, status: null };
+
 const foldersOf = ({ agents }: Config) =>
   Object.fromEntries(Object.entries(agents).map(([id, { cwd }]) => [id, { cwd }]));
 
@@ -60,6 +62,17 @@ describe("defaults and where the file is", () => {
           tools: { allow: [], deny: [] },
           runTimeoutSeconds: null,
           maxSteps: null,
+          sandboxed: null,
+          visibility: unsaid,
+          roots: [],
+          subagents: {
+            allowAgents: [],
+            maxSpawnDepth: null,
+            maxChildren: null,
+            archiveAfterMinutes: null,
+            tools: { allow: [], deny: [] },
+            attachments: { maxFileBytes: null, maxTotalBytes: null, keep: null },
+          },
         },
       },
       defaults: {
@@ -70,9 +83,24 @@ describe("defaults and where the file is", () => {
         tools: { allow: [], deny: [] },
         runTimeoutSeconds: 3600,
         maxSteps: 50,
+        sandboxed: false,
+        visibility: unsaid,
+        roots: [],
+        subagents: {
+          allowAgents: [],
+          maxSpawnDepth: 1,
+          maxChildren: 5,
+          archiveAfterMinutes: 60,
+          tools: { allow: [], deny: [] },
+          attachments: { maxFileBytes: 1024 ** 2, maxTotalBytes: 5 * 1024 ** 2, keep: false },
+        },
       },
       models: { providers: {} },
       mcpServers: {},
+      tools: {
+        sessions: { visibility: { list: "tree", history: "tree", send: "tree", status: "tree" } },
+        agentToAgent: { enabled: false, allow: [] },
+      },
       queue: { mode: "steer" },
       redaction: { onWrite: false, rules: [] },
       lanes: { main: 4, subagent: 8, cron: 1, nested: 8 },
@@ -275,7 +303,7 @@ session:
 
   test("[CFG5] unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
@@ -466,12 +494,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
+      "1:1: found a list, expected keys (store, durability, lock, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, agents, defaults, models, mcpServers, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
+      '1:1: found "hello", expected keys (store, durability, lock, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
     [

@@ -120,6 +120,11 @@ export const errorCatalogue = {
     text: "The request {rootId} and all that it set off are over a limit: {limit} is {figure}, and {allowed} is allowed.",
     remedy: "End with what is there, ask anew, which begins a budget of its own, or raise budget.{limit}.",
   },
+  children_exceeded: {
+    status: 429,
+    text: "sessions_spawn has reached max active children for this session ({active}/{max}).",
+    remedy: "Wait until one of them has ended, end one with subagents, or raise subagents.maxChildren.",
+  },
   step_limit: {
     status: 508,
     text: "The turn was ended after {steps} requests to the model.",

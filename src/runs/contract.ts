@@ -284,7 +284,7 @@ export interface Run {
   readonly outcome: Outcome | null;
   readonly usage: RunUsage;
   readonly mergedInto: string | null;
-  /** Waits in the inbox for a run that sleeps, and starts none of its own. */
+  /** Waits in the inbox for a run that sleeps, or goes into the turn of one that was claimed, and starts none of its own. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
   /** Its input is written without a model turn: a note, or a delivery beyond the budget. */
@@ -300,7 +300,10 @@ export interface Claim {
   readonly leafId: string | null;
   /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
   readonly how: "new" | "recovered" | "woken";
-  /** What a woken run slept for: input that arrived, oldest first, and the runs that are open or ended without a word. */
+  /**
+   * What a woken run slept for: input that arrived, oldest first, and the runs that are open or ended without a word. Of an
+   * announcement, the others that came with it.
+   */
   readonly arrivals: readonly Run[];
   readonly stillOpen: readonly string[];
 }
@@ -466,7 +469,7 @@ export interface RunStore {
 
   /** Lost leases, sleepers whose time has come, deadlines, and what is older than 30 days. Gives when to look again. */
   sweep(): Promise<{ readonly nextAt: number | null }>;
-  /** Whether another process has changed something since the last time this was asked. */
+  /** Whether another process has changed something since the last time this was asked, or what was held back is due. */
   changedByOthers(): boolean;
 }
 

@@ -162,7 +162,7 @@ export interface Tool {
   readonly replay: "safe" | "never";
   /** The groups that it is in: `group:sessions`. */
   readonly groups: readonly string[];
-  /** Called after all other calls of its message: what those set off is there then. */
+  /** Called once all other calls of its message are done: what those set off is there then. */
   readonly isLast?: boolean;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
   /** The arguments as the tool takes them, or what is wrong with them, with the path. */

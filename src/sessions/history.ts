@@ -84,7 +84,8 @@ export function withinBytes(
   return { page: forward ? page : page.reverse(), cut };
 }
 
-function messageOf(entry: ShownEntry): HistoryMessage {
+/** An entry as a message: with its id, and without its place in the tree. */
+export function messageOf(entry: ShownEntry): HistoryMessage {
   switch (entry.type) {
     case "message":
       return { ...entry.message, id: entry.id };

@@ -2,12 +2,15 @@ import type { ParsedKey } from "../core/keys.ts";
 import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { SessionRow, TrashRow } from "../protocol/session-list.ts";
+import type { SessionWork } from "../runs/contract.ts";
 import type { ListedSession, SessionMeta, TrashedSession } from "../store/contract.ts";
 
 /** What a list's row says beside what the store's record does. */
 export interface RowExtras {
   readonly transcriptPath?: string;
   readonly childSessions?: readonly string[];
+  /** Left out: not known. */
+  readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt">;
 }
 
 /** A session as `sessions.list` shows it. Pure: the same row wherever it is asked for. */
@@ -31,6 +34,7 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
     contextTokens: digest.contextTokens,
     totalTokens: digest.totalTokens,
     estimatedCostUsd: digest.costUsd,
+    ...workFields(updatedAt, extras.work),
     childSessions: children.length === 0 ? undefined : [...children],
     spawnedBy: meta.spawnedBy,
     thinkingLevel: meta.thinkingLevel ?? digest.thinkingLevel,
@@ -65,7 +69,16 @@ export function modelOf({ meta, digest }: ListedSession): string | null {
   return digest.model === null ? null : `${digest.model.provider}/${digest.model.modelId}`;
 }
 
-function channelOf(key: ParsedKey, meta: SessionMeta): string {
+/** `startedAt`: of the first run. `runtimeMs`: up to the end of the last, or to the last entry while one is open. */
+function workFields(updatedAt: number, work: RowExtras["work"]) {
+  if (work === undefined) return {};
+  const { status, startedAt, endedAt } = work;
+  const runtimeMs = startedAt === null ? null : Math.max(0, (endedAt ?? updatedAt) - startedAt);
+  return { status, startedAt, endedAt, runtimeMs };
+}
+
+/** The channel of a session, from its key and what is known of it. */
+export function channelOf(key: ParsedKey, meta: SessionMeta): string {
   if (key.form === "cron" || key.form === "hook" || key.form === "node") return "internal";
   const named = key.form === "direct" || key.form === "group" ? key.channel : undefined;
   return meta.channel ?? meta.delivery?.channel ?? text(meta.lastChannel) ?? named ?? "unknown";

@@ -1,11 +1,13 @@
 import { present } from "../core/present.ts";
 import type { SearchPayload, SessionListPayload, TrashListPayload } from "../protocol/session-list.ts";
+import type { RunStore } from "../runs/contract.ts";
 import type {
   ListedSession,
   Scope,
   SearchQuery,
   SessionPage,
   SessionQuery,
+  SessionReach,
   SessionStore,
   Store,
 } from "../store/contract.ts";
@@ -15,6 +17,8 @@ import { listRow, trashRow } from "./list-row.ts";
 export interface ListPlace {
   readonly path?: string;
   transcriptPath?(session: ListedSession): string;
+  /** What goes on in the sessions; left out: rows do not say. */
+  readonly runs?: Pick<RunStore, "work">;
 }
 
 const mostChildren = 1000;
@@ -27,14 +31,14 @@ export async function listSessions(
   place: ListPlace = {},
 ): Promise<{ payload: SessionListPayload; page: SessionPage }> {
   const page = await sessions.list(scope, query);
+  const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const rows = [];
   for (const session of page.sessions) {
     // Every list of a store that is behind spends time on catching up.
     const childSessions = page.behind === 0 ? await childrenOf(sessions, scope, session.key) : [];
     const transcriptPath = place.transcriptPath?.(session);
-    rows.push(
-      listRow(session, { childSessions, ...(transcriptPath === undefined ? {} : { transcriptPath }) }),
-    );
+    const work = works?.get(session.uid);
+    rows.push(listRow(session, { childSessions, ...present({ transcriptPath, work }) }));
   }
   const payload = present({
     count: rows.length,
@@ -46,10 +50,15 @@ export async function listSessions(
   return { payload, page };
 }
 
-/** Children may belong to any agent, and be archived. */
-async function childrenOf(sessions: SessionStore, { userId }: Scope, key: string): Promise<string[]> {
+/** The keys of what a session spawned: of any agent, archived ones too; `reach`: of these alone. */
+export async function childrenOf(
+  sessions: SessionStore,
+  { userId }: Scope,
+  key: string,
+  reach?: SessionReach,
+): Promise<string[]> {
   const scope = userId === undefined ? {} : { userId };
-  const query = { spawnedBy: key, limit: mostChildren };
+  const query = { spawnedBy: key, limit: mostChildren, ...present({ reach }) };
   const pages = await Promise.all([
     sessions.list(scope, query),
     sessions.list(scope, { ...query, archived: true }),

@@ -3,8 +3,8 @@ import type { MetaPatch, SessionMeta } from "./contract.ts";
 
 /** The rules for a session's metadata, the same in every store. */
 
-/** Written once: who somebody's parent is does not change. */
-const writtenOnce = ["spawnedBy", "spawnDepth", "role", "rootId"];
+/** Written once: who somebody's parent is does not change, nor as what and with which tools it was spawned. */
+const writtenOnce = ["spawnedBy", "spawnDepth", "spawnMode", "role", "rootId", "toolLayers"];
 const longestLabel = 512;
 
 /** First values of a new session. */

@@ -24,7 +24,8 @@ const rightUsers = new Set<string>();
 const rightAgents = new Set<string>();
 const mostNames = 10_000;
 
-function checkScope({ userId, agentId }: Scope): void {
+/** Refuses a scope whose names are none. */
+export function checkScope({ userId, agentId }: Scope): void {
   const isKnown =
     (userId === undefined || rightUsers.has(userId)) && (agentId === undefined || rightAgents.has(agentId));
   if (isKnown) return;

@@ -9,7 +9,15 @@ export interface ForeignCall {
 
 export type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
-/** A tool in the form that the AI SDK takes, and nothing of the AI SDK in it. */
+/**
+ * A tool in the form that the AI SDK takes, and nothing of the AI SDK in it.
+ *
+ * @example
+ * ```ts
+ * import type { ForeignTool } from "skein";
+ * const call = (tool: ForeignTool) => tool.execute({ limit: 5 }, { toolCallId: "call-1" });
+ * ```
+ */
 export interface ForeignTool {
   readonly description: string;
   readonly inputSchema: ForeignSchema;
@@ -33,9 +41,11 @@ export interface ForeignSchema {
 }
 
 /** Tools for a loop that is not ours: by name, each calls `run`. Such a loop cannot be put to sleep. */
-export function foreignTools(run: RunForeign, tools: readonly SessionTool[]): Record<string, ForeignTool> {
+export function foreignTools(run: RunForeign, tools: readonly Told[]): Record<string, ForeignTool> {
   return Object.fromEntries(tools.map((tool) => [tool.name, foreignTool(run, tool)]));
 }
+
+type Told = Pick<SessionTool, "name" | "description" | "parameters">;
 
 const noSleep: ToolResult = {
   status: "error",
@@ -43,7 +53,7 @@ const noSleep: ToolResult = {
   error: "Yield not supported in this context",
 };
 
-function foreignTool(run: RunForeign, { name, description, parameters }: SessionTool): ForeignTool {
+function foreignTool(run: RunForeign, { name, description, parameters }: Told): ForeignTool {
   return {
     description,
     inputSchema: schemaOf(parameters),

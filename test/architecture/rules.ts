@@ -25,6 +25,8 @@ const floors: Readonly<Record<string, number>> = {
   gateway: 5,
   cli: 6,
   "create-skein.ts": 6,
+  "open-session.ts": 6,
+  "session-tools.ts": 6,
   "index.ts": 7,
   "entry-store.ts": 7,
   "entry-conformance.ts": 7,

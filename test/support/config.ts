@@ -31,7 +31,38 @@ const globs = maybeNull(
   fc.array(fc.constantFrom("*", "read_*", "web_?earch", "true", "1"), { maxLength: 3 }),
 );
 const toolLists = maybeNull(record({ allow: globs, deny: globs }));
+const seen = fc.constantFrom("self", "tree", "agent", "all");
+const visibility = maybeNull(
+  fc.oneof(
+    seen,
+    record({
+      list: maybeNull(seen),
+      history: maybeNull(seen),
+      send: maybeNull(seen),
+      status: maybeNull(seen),
+    }),
+  ),
+);
+const roots = maybeNull(fc.array(path, { maxLength: 3 }));
+/** `leave`: whether a value may be left to somebody else. */
+const subagents = (leave: typeof maybeNull) =>
+  maybeNull(
+    record({
+      allowAgents: maybeNull(fc.array(fc.constantFrom("*", "main", "b-2"), { maxLength: 3 })),
+      maxSpawnDepth: leave(fc.integer({ min: 1, max: 5 })),
+      maxChildren: leave(fc.integer({ min: 1, max: 20 })),
+      archiveAfterMinutes: leave(fc.constantFrom(0, 60)),
+      tools: toolLists,
+      attachments: maybeNull(
+        record({ maxFileBytes: leave(size), maxTotalBytes: leave(size), keep: leave(fc.boolean()) }),
+      ),
+    }),
+  );
 const agent = record({
+  sandboxed: maybeNull(fc.boolean()),
+  visibility,
+  roots,
+  subagents: subagents(maybeNull),
   tools: toolLists,
   runTimeoutSeconds: maybeNull(fc.constantFrom(0, 60)),
   maxSteps: maybeNull(fc.constantFrom(1, 200)),
@@ -169,6 +200,21 @@ export const anyConfig = record({
       tools: toolLists,
       runTimeoutSeconds: some(fc.constantFrom(0, 60)),
       maxSteps: few,
+      sandboxed: some(fc.boolean()),
+      visibility,
+      roots,
+      subagents: subagents(some as typeof maybeNull),
+    }),
+  ),
+  tools: some(
+    record({
+      sessions: maybeNull(record({ visibility: maybeNull(seen) })),
+      agentToAgent: maybeNull(
+        record({
+          enabled: some(fc.boolean()),
+          allow: maybeNull(fc.array(fc.constantFrom("a -> b", "*->main", "c"), { maxLength: 3 })),
+        }),
+      ),
     }),
   ),
   mcpServers: some(fc.dictionary(fc.constantFrom("files", "My_Server-2", "constructor"), mcpServer)),

@@ -9,6 +9,7 @@ export type AccessCode =
   | "agent_to_agent_not_allowed"
   | "sandbox_restricted"
   | "not_found"
+  | "ambiguous"
   | "lookup_failed";
 
 /** A refusal as the tools answer it: `error` for people and models, `code` for programs. */
@@ -37,7 +38,7 @@ const wordings: { readonly [Action in AccessAction]: Wording } = {
   list: { subject: "Session list", between: "listing", allows: "visibility" },
 };
 
-export type Denial = Exclude<AccessCode, "not_found" | "lookup_failed">;
+export type Denial = Exclude<AccessCode, "not_found" | "ambiguous" | "lookup_failed">;
 
 export function denied(code: Denial, action: AccessAction): Refusal {
   const error = denialText(code, wordings[action]);
@@ -48,6 +49,17 @@ export function denied(code: Denial, action: AccessAction): Refusal {
 export function notFound(reference: string): Refusal {
   const error = `Session not found: ${shown(reference)} (use the full sessionKey from sessions_list)`;
   return { allowed: false, status: "error", code: "not_found", error, retryable: false };
+}
+
+const mostCandidates = 5;
+
+/** `candidates`: keys of sessions that the asker may see, and of no others. */
+export function ambiguous(reference: string, candidates: readonly string[]): Refusal {
+  const more = candidates.length - mostCandidates;
+  const named = candidates.slice(0, mostCandidates).map(shown).join(", ");
+  const all = more > 0 ? `${named} and ${more} more` : named;
+  const error = `Session reference is ambiguous: ${shown(reference)} means ${all} (use the full sessionKey of one of them)`;
+  return { allowed: false, status: "error", code: "ambiguous", error, retryable: false };
 }
 
 /** Nobody knows whether it is allowed, so this is no denial. */

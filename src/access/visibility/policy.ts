@@ -5,7 +5,15 @@ import { readAllowList } from "./a2a.ts";
 /** What an asker may see: itself, all that it spawned, all of its agent, or any of its user's. */
 export type Visibility = "self" | "tree" | "agent" | "all";
 
-/** What is done with a session that is seen: to be allowed to send is not to be allowed to read. */
+/**
+ * What is done with a session that is seen: to be allowed to send is not to be allowed to read.
+ *
+ * @example
+ * ```ts
+ * import type { AccessAction } from "skein";
+ * const actions: AccessAction[] = ["list", "history", "send", "status"];
+ * ```
+ */
 export type AccessAction = "list" | "history" | "send" | "status";
 
 export type VisibilityByAction = { readonly [Action in AccessAction]: Visibility };

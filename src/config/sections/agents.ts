@@ -1,12 +1,14 @@
 import { readAgentId } from "../../core/names.ts";
-import { choiceWithOff, folderPath, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Group, List, Setting, Table, ValueKind } from "../settings/setting.ts";
+import { choiceWithOff, flag, folderPath, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import type { Group, List, Table, ValueKind } from "../settings/setting.ts";
+import { asDefaults, general, inherited } from "./inherited.ts";
+import { agentSubagents, generalSubagents } from "./subagents.ts";
+import { agentVisibility, generalVisibility } from "./tools.ts";
 
 /** An agent, and `defaults` with the same keys: what an agent does not say, `defaults` says for it. */
 
 export type ThinkingSetting = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
-const asDefaults = "as defaults says";
 const modelKind = textLike(
   "^[A-Za-z0-9][A-Za-z0-9._-]*/\\S+$",
   'a model such as "anthropic/claude-sonnet-4-6"',
@@ -27,14 +29,11 @@ const deny: List<string> = {
   of: text,
 };
 
-function inherited<T>(about: string, kind: ValueKind<T>): Setting<T | null> {
-  return {
-    node: "setting",
-    about: `${about}; null: ${asDefaults}.`,
-    kind: orNone(kind, `what defaults says`),
-    fallback: () => null,
-  };
-}
+const roots: List<string> = {
+  node: "list",
+  about: `Folders that children of its sessions may work in, beside those inside the parent's own; none: ${asDefaults}.`,
+  of: folderPath,
+};
 
 const agent = {
   node: "group",
@@ -47,6 +46,10 @@ const agent = {
     tools: { node: "group", about: "Which tools it has.", fields: { allow, deny } },
     runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
     maxSteps: inherited("How often a turn may ask the model", stepsKind),
+    sandboxed: inherited("Whether its sessions are kept from everything outside their own tree", flag),
+    visibility: agentVisibility,
+    roots,
+    subagents: agentSubagents,
   },
 } satisfies Group;
 
@@ -60,10 +63,6 @@ export const agents: Table<typeof agent> = {
   of: agent,
   fallbackKeys: ["main"],
 };
-
-function general<T>(about: string, kind: ValueKind<T>, fallback: T): Setting<T> {
-  return { node: "setting", about, kind, fallback: () => fallback };
-}
 
 const generalTools = {
   node: "group",
@@ -97,5 +96,16 @@ export const defaults = {
       3600,
     ),
     maxSteps: general("How often a turn may ask the model.", stepsKind, 50),
+    sandboxed: general(
+      "Whether sessions of agents are kept from everything outside their own tree.",
+      flag,
+      false,
+    ),
+    visibility: generalVisibility,
+    roots: {
+      ...roots,
+      about: "Folders that children of sessions may work in, beside those inside the parent's own.",
+    },
+    subagents: generalSubagents,
   },
 } satisfies Group;

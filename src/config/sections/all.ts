@@ -9,6 +9,7 @@ import { redaction } from "./redaction.ts";
 import { approvals, budget, lanes, queue, retries, yielding } from "./runs.ts";
 import { session } from "./session.ts";
 import { store } from "./store.ts";
+import { tools } from "./tools.ts";
 import { logging, telemetry } from "./watching.ts";
 import { durability, lock } from "./writing.ts";
 
@@ -24,6 +25,7 @@ export const sections = {
     defaults,
     models: modelsSection,
     mcpServers,
+    tools,
     session,
     queue,
     lanes,

@@ -28,10 +28,10 @@ const visibility = {
   forAll: words,
 } satisfies Group;
 
-const seenByAgent = (whose: string): Setting<VisibilityWord | null> => ({
+const seenUnlessSaid = (whose: string, elsewhere: string): Setting<VisibilityWord | null> => ({
   node: "setting",
-  about: `${whose}: ${meaning}; null: as tools.sessions.visibility says.`,
-  kind: orNone(words, "what tools.sessions.visibility says"),
+  about: `${whose}: ${meaning}; null: as ${elsewhere} says.`,
+  kind: orNone(words, `what ${elsewhere} says`),
   fallback: () => null,
 });
 
@@ -40,10 +40,31 @@ export const agentVisibility = {
   node: "group",
   about: "What sessions of the agent may see: one word for every action, or a word for each.",
   fields: {
-    list: seenByAgent("Which sessions its own may list; a word as visibility stands for all four"),
-    history: seenByAgent("Whose history they may read"),
-    send: seenByAgent("To which they may send"),
-    status: seenByAgent("Whose status they may ask for"),
+    list: seenUnlessSaid(
+      "Which sessions its own may list; a word as visibility stands for all four",
+      "defaults",
+    ),
+    history: seenUnlessSaid("Whose history they may read", "defaults"),
+    send: seenUnlessSaid("To which they may send", "defaults"),
+    status: seenUnlessSaid("Whose status they may ask for", "defaults"),
+  },
+  forAll: words,
+} satisfies Group;
+
+const elsewhere = "tools.sessions.visibility";
+
+/** For all agents that say nothing. */
+export const generalVisibility = {
+  node: "group",
+  about: "What sessions of agents may see: one word for every action, or a word for each.",
+  fields: {
+    list: seenUnlessSaid(
+      "Which sessions those of agents may list; a word as visibility stands for all four",
+      elsewhere,
+    ),
+    history: seenUnlessSaid("Whose history they may read", elsewhere),
+    send: seenUnlessSaid("To which they may send", elsewhere),
+    status: seenUnlessSaid("Whose status they may ask for", elsewhere),
   },
   forAll: words,
 } satisfies Group;

@@ -5,7 +5,7 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { heldOf, RunBooks, sessionNamed } from "../../../test/support/run-books.ts";
 import { refused } from "../../conformance/expect.ts";
 import { runIdOf } from "./rows.ts";
-import { migrateRuns } from "./schema.ts";
+import { migrateRuns, runSteps } from "./schema.ts";
 
 let books: RunBooks;
 beforeEach(() => {
@@ -157,10 +157,12 @@ describe("accepting input", () => {
 
   test("[RUN10] the tables of a newer Skein are refused, and older ones brought forward at once or not at all", () => {
     migrateRuns(books.db);
-    const next = [["SELECT 1"], ["CREATE TABLE more (x)", "CREATE TABLE more (x)"]];
-    expect(() => migrateRuns(books.db, next)).toThrow(/already exists/);
-    expect(books.db.sql("SELECT value FROM facts WHERE name = 'schema.runs'").get()?.value).toBe("1");
-    migrateRuns(books.db, [["SELECT 1"], ["CREATE TABLE more (x)"]]);
-    expect(() => migrateRuns(books.db)).toThrow(/version 2 of its runs is newer than 1/);
+    const known = runSteps.length;
+    const broken = [...runSteps, ["CREATE TABLE more (x)", "CREATE TABLE more (x)"]];
+    expect(() => migrateRuns(books.db, broken)).toThrow(/already exists/);
+    expect(books.db.sql("SELECT value FROM facts WHERE name = 'schema.runs'").get()?.value).toBe(`${known}`);
+    migrateRuns(books.db, [...runSteps, ["CREATE TABLE more (x)"]]);
+    const newer = `version ${known + 1} of its runs is newer than ${known}`;
+    expect(() => migrateRuns(books.db)).toThrow(newer);
   });
 });

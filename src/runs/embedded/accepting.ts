@@ -4,8 +4,12 @@ import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
 import type { Books } from "./books.ts";
+import { tellStarter } from "./child-events.ts";
+import { checkRoom, registerChild } from "./children.ts";
+import { heldBackUntil } from "./company.ts";
 import { arrived, endRun } from "./ending.ts";
 import { refreshQueue } from "./queue.ts";
+import { awaitReply } from "./replies.ts";
 import { countPair, pairCount, rootFigures, writeFigures } from "./roots.ts";
 import type { RunRow } from "./rows.ts";
 import { hashedId, publicRun, runIdOf } from "./rows.ts";
@@ -14,7 +18,8 @@ import { hashedId, publicRun, runIdOf } from "./rows.ts";
 export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   const known = knownRun(books, request);
   if (known !== null) return { run: publicRun(known), isNew: false };
-  const { session, kind, idempotencyKey } = request;
+  const { session, kind, idempotencyKey, child, awaitedBy } = request;
+  if (child !== undefined) checkRoom(books, session, child);
   const runId =
     request.runId ??
     (idempotencyKey === undefined ? books.options.newId() : runIdOf(session.userId, idempotencyKey));
@@ -23,6 +28,8 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   const keeper = request.arrivalOf === undefined ? null : keeperOf(books, request.arrivalOf, session.uid);
   const queueMode = request.queueMode ?? defaultMode(kind);
   insert(books, request, { runId, root, isSilent, keeper, queueMode });
+  if (child !== undefined) registerChild(books, runId, session, child);
+  if (awaitedBy !== undefined) awaitReply(books, runId, awaitedBy);
   if (queueMode === "interrupt") interrupt(books, session.uid);
   const made = books.row(runId);
   if (made === null) throw new SkeinError("internal", { problem: `run ${runId} is not where it was put` });
@@ -31,6 +38,7 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
     kind,
     ...present({ startedBy: made.startedBy }),
   });
+  tellStarter(books, made, "queued");
   refreshQueue(books, session.uid);
   if (request.arrivalOf !== undefined) arrived(books, request.arrivalOf, "announced");
   return { run: publicRun(made), isNew: true };
@@ -90,11 +98,13 @@ function insert(
 ): void {
   const { session, kind, idempotencyKey, options = {}, provenance, arrivalOf, startedBy } = request;
   const { runId, root, isSilent, keeper, queueMode } = made;
+  const notBefore = isSilent || keeper !== null ? null : heldBackUntil(books, request);
+  const isFollowed = options.sequel !== undefined || request.awaitedBy !== undefined;
   const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
   books.run(
     `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
-       state, created_at, kept_for, arrival_of, started_by, silent)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?)`,
+       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`,
     runId,
     session.userId ?? "",
     idempotencyKey ?? null,
@@ -114,6 +124,8 @@ function insert(
     arrivalOf ?? null,
     startedBy ?? null,
     isSilent ? 1 : 0,
+    notBefore,
+    isFollowed ? 1 : 0,
   );
   books.run(
     "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",

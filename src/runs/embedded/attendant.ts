@@ -6,6 +6,7 @@ import { endRun } from "./ending.ts";
 import { refreshQueue } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { forgetRun } from "./sweeping.ts";
+import { unbind } from "./threads.ts";
 
 /** The runs of a session go with it, in the store's own transaction. */
 export class RunAttendant implements WorkAttendant {
@@ -32,19 +33,27 @@ export class RunAttendant implements WorkAttendant {
   }
 
   remove(session: RunSession, parent: RunSession | null): TellLater {
-    return this.#together(() => {
-      for (const row of this.#open(session.uid, "queued")) {
-        const isTheirs = isUnread(row);
-        if (isTheirs && parent !== null && parent.uid !== session.uid) this.#move(row, parent);
-        else if (isTheirs) bury(this.#books, row);
-      }
-      const reason = "Its session was removed.";
-      for (const state of ["queued", "running", "waiting", "sleeping"] as const) {
-        for (const row of this.#open(session.uid, state)) this.#abort(row, reason);
-      }
-      refreshQueue(this.#books, session.uid);
-      if (parent !== null) refreshQueue(this.#books, parent.uid);
-    });
+    const books = this.#books;
+    books.leaving = session.uid;
+    try {
+      return this.#together(() => this.#remove(session, parent));
+    } finally {
+      books.leaving = null;
+    }
+  }
+
+  #remove(session: RunSession, parent: RunSession | null): void {
+    for (const row of this.#open(session.uid, "queued")) {
+      const isTheirs = isUnread(row);
+      if (isTheirs && parent !== null && parent.uid !== session.uid) this.#move(row, parent);
+      else if (isTheirs) bury(this.#books, row);
+    }
+    const reason = "Its session was removed.";
+    for (const state of ["queued", "running", "waiting", "sleeping"] as const) {
+      for (const row of this.#open(session.uid, state)) this.#abort(row, reason);
+    }
+    refreshQueue(this.#books, session.uid);
+    if (parent !== null) refreshQueue(this.#books, parent.uid);
   }
 
   branch(session: RunSession): void {
@@ -53,6 +62,8 @@ export class RunAttendant implements WorkAttendant {
 
   purge(uids: readonly string[]): void {
     for (const uid of uids) {
+      const keys = this.#books.all("SELECT DISTINCT user, key FROM runs WHERE uid = ?", uid);
+      for (const { user, key } of keys) unbind(this.#books, user === "" ? null : String(user), String(key));
       for (const { seq } of this.#books.all("SELECT seq FROM runs WHERE uid = ?", uid)) {
         forgetRun(this.#books, Number(seq));
       }

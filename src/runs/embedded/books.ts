@@ -3,8 +3,18 @@ import { SkeinError } from "../../core/errors.ts";
 import type { Emit, SkeinEvent, SkeinEventType } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { noUsage } from "../budget.ts";
-import type { BudgetLimits, Held, Ledger, RunSession, RunUsage, LedgerValue as Value } from "../contract.ts";
+import type {
+  Accepted,
+  AcceptRequest,
+  BudgetLimits,
+  Held,
+  Ledger,
+  RunSession,
+  RunUsage,
+  LedgerValue as Value,
+} from "../contract.ts";
 import type { LaneCaps } from "../lanes.ts";
+import type { SequelOf } from "../sequels/contract.ts";
 import type { RunRow } from "./rows.ts";
 import { jsonOrNull, runOf, selectRun } from "./rows.ts";
 
@@ -30,6 +40,13 @@ export interface EmbeddedOptions {
    * as it is then.
    */
   underLock(session: RunSession, act: () => boolean): Promise<{ readonly leafId: string | null }>;
+  /** What follows from the end of a run that has a sequel. */
+  readonly sequelOf: SequelOf;
+  /** The session that has a key, or a session id, now; `null`: none. At once, inside a transaction too. */
+  sessionAt(
+    userId: string | null,
+    by: { readonly key: string } | { readonly sessionId: string },
+  ): RunSession | null;
 }
 
 /**
@@ -43,12 +60,31 @@ export type Durability = "synced" | "unsynced";
 /** The ledger of runs: transactions whose events are told once they are committed, and the reading of rows. */
 export class Books {
   readonly options: EmbeddedOptions;
+  /** The session that the transaction in hand takes away: the store may still know it, and nothing more is given to it. */
+  leaving: string | null = null;
   readonly #ledger: Ledger;
+  readonly #accept: (books: Books, request: AcceptRequest) => Accepted;
   #untold: SkeinEvent[] | null = null;
 
-  constructor(options: EmbeddedOptions) {
+  /** `accept`: how input is taken in, which the end of a run needs and which may end runs itself. */
+  constructor(options: EmbeddedOptions, accept: (books: Books, request: AcceptRequest) => Accepted) {
     this.options = options;
     this.#ledger = options.ledger;
+    this.#accept = accept;
+  }
+
+  /** Takes input in, in the transaction that it is called in. */
+  accept(request: AcceptRequest): Accepted {
+    return this.#accept(this, request);
+  }
+
+  /** Who has a key or a session id; whoever is about to leave has none any more. */
+  sessionAt(
+    userId: string | null,
+    by: { readonly key: string } | { readonly sessionId: string },
+  ): RunSession | null {
+    const found = this.options.sessionAt(userId, by);
+    return found?.uid === this.leaving ? null : found;
   }
 
   now(): number {

@@ -6,8 +6,11 @@ import { chooseNext, ranks } from "../lanes.ts";
 import { mostLost, nextState } from "../states.ts";
 import type { Books } from "./books.ts";
 import { fenced } from "./books.ts";
+import { tellStarter } from "./child-events.ts";
+import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { endRun } from "./ending.ts";
+import { endDurability } from "./following.ts";
 import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
@@ -20,6 +23,7 @@ const mostTries = 64;
 /** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
 export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
   const problems = await takeBackLost(books, owner);
+  letDueGo(books);
   const leftOut = new Set<string>();
   for (let tries = 0; tries < mostTries; tries++) {
     const next = nextServed(books, leftOut);
@@ -62,7 +66,7 @@ async function claimReady(
   const row = books.rows("seq = ?", ready.seq)[0];
   if (row === undefined) return null;
   if (isOverdue(books, row)) {
-    books.change("unsynced", () => endIfQueued(books, row, "deadline"));
+    endUnclaimed(books, row, "deadline");
     return null;
   }
   try {
@@ -72,7 +76,7 @@ async function claimReady(
     const code = error instanceof SkeinError ? error.code : null;
     if (code === "fenced") return null; // somebody was quicker
     if (code === "not_found") {
-      books.change("unsynced", () => endIfQueued(books, row, "not_found"));
+      endUnclaimed(books, row, "not_found");
       return null;
     }
     if (code !== "locked") throw error;
@@ -85,8 +89,12 @@ function isOverdue(books: Books, row: RunRow): boolean {
   return row.deadline !== null && row.startedAt !== null && row.deadline <= books.now();
 }
 
-/** Ends a queued run that cannot go on. */
-export function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_found"): void {
+/** Ends a queued run that cannot go on. One transaction. */
+export function endUnclaimed(books: Books, row: RunRow, why: "deadline" | "not_found"): void {
+  books.change(endDurability(books, row.runId), () => endIfQueued(books, row, why));
+}
+
+function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_found"): void {
   const row = books.row(runId);
   if (row?.state !== "queued") return;
   if (why === "deadline") {
@@ -117,6 +125,7 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
       deadlineOf(books, row, now),
       seq,
     );
+    takeCompany(books, row);
     refreshQueue(books, uid);
     tookTurn(books, { slot, user, uid });
     const attempt = row.lost + 1;
@@ -124,6 +133,7 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     const { startedBy, options } = row;
     const started = { attempt, model: options.model ?? null, ...present({ startedBy }) };
     books.note("run.started", row.session, row.runId, started);
+    tellStarter(books, row, "running");
     return true;
   });
 }
@@ -160,7 +170,7 @@ export async function requeue(
   isStill: (now: RunRow) => boolean,
 ): Promise<void> {
   const act = () =>
-    books.change("unsynced", () => {
+    books.change(endDurability(books, row.runId), () => {
       const now = books.row(row.runId);
       if (now === null || now.fence !== row.fence || now.owner !== row.owner || !isStill(now)) return false;
       giveBack(books, now, isLost);
@@ -198,6 +208,7 @@ function giveBack(books: Books, row: RunRow, isLost: boolean): void {
     return;
   }
   books.note("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  tellStarter(books, row, "queued");
   refreshQueue(books, row.session.uid);
 }
 

@@ -4,11 +4,18 @@ import { ranks } from "../lanes.ts";
 import type { RunEvent } from "../states.ts";
 import { isEnded, nextState } from "../states.ts";
 import type { Books } from "./books.ts";
+import { tellStarter } from "./child-events.ts";
+import { letCompanyGo } from "./company.ts";
+import { follow } from "./following.ts";
 import { refreshQueue } from "./queue.ts";
+import { leaveReplies } from "./replies.ts";
 import { rootFigures } from "./roots.ts";
 import type { RunRow } from "./rows.ts";
 
-/** How runs end, and what that sets off: merged runs end with them, sleepers wake, kept input goes free. */
+/**
+ * How runs end, and what that sets off: merged runs end with them, sequels take their course, sleepers wake, kept input
+ * goes free.
+ */
 
 const eventOf = {
   ok: "answer",
@@ -23,7 +30,7 @@ export function endRun(books: Books, row: RunRow, outcome: Outcome): boolean {
   const now = books.now();
   books.run(
     `UPDATE runs SET state = ?, outcome = ?, ended_at = ?, owner = NULL, lease_until = NULL, resuming = 0, woken = 0,
-       kept_for = NULL, wake_at = NULL WHERE run_id = ?`,
+       kept_for = NULL, wake_at = NULL, not_before = NULL WHERE run_id = ?`,
     outcome.state,
     JSON.stringify(outcome),
     now,
@@ -34,11 +41,21 @@ export function endRun(books: Books, row: RunRow, outcome: Outcome): boolean {
   expireApprovals(books, row);
   const { code = null, error = null } = outcome;
   books.note("run.ended", row.session, row.runId, { state: outcome.state, code, error });
+  tellStarter(books, row, outcome.state);
+  leaveReplies(books, row.runId);
   freeKept(books, row);
   endMerged(books, row, outcome, now);
   refreshQueue(books, row.session.uid);
-  resolveWaitsFor(books, row.runId);
+  const { state } = outcome;
+  isOver(books, { ...row, state, outcome, endedAt: now, owner: null, leaseUntil: null, keptFor: null });
   return true;
+}
+
+/** All that its end means to others. What it says comes first: who sleeps for it is to find that. */
+function isOver(books: Books, ended: RunRow & { readonly outcome: Outcome }): void {
+  follow(books, ended, ended.outcome);
+  letCompanyGo(books, ended);
+  resolveWaitsFor(books, ended.runId);
 }
 
 /** Ends what nobody owns, and asks the owner of the rest to. Gives the state that it has then; `null`: unknown. */
@@ -69,7 +86,9 @@ function endMerged(books: Books, into: RunRow, outcome: Outcome, now: number): v
       error,
       mergedInto: into.runId,
     });
-    resolveWaitsFor(books, merged.runId);
+    tellStarter(books, merged, outcome.state);
+    const { usage, startedAt } = into;
+    isOver(books, { ...merged, usage, startedAt, outcome, endedAt: now });
   }
 }
 
@@ -105,7 +124,10 @@ export function arrived(books: Books, runId: string, how: keyof typeof marks): v
 }
 
 /** Back into the queue; the time asleep does not count. Where its root has nothing left, it ends. */
-export function wake(books: Books, row: RunRow): void {
+export function wake(books: Books, { runId }: RunRow): void {
+  const row = books.row(runId);
+  // Waking one may end it, and that may wake or end another of those that were found asleep together.
+  if (row?.state !== "sleeping") return;
   const now = books.now();
   const refusal = overSpent(rootFigures(books, row.root.rootId), books.options.limits);
   if (refusal !== null) {
@@ -124,6 +146,7 @@ export function wake(books: Books, row: RunRow): void {
     row.runId,
   );
   books.note("run.queued", row.session, row.runId, { lane: row.lane, kind: row.kind });
+  tellStarter(books, row, "queued");
   refreshQueue(books, row.session.uid);
 }
 

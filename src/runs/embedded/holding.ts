@@ -2,6 +2,7 @@ import type { DeliveryTarget, Held, Run, WaitEntered } from "../contract.ts";
 import { isEnded, nextState } from "../states.ts";
 import { findCycle } from "../waits.ts";
 import type { Books } from "./books.ts";
+import { tellStarter } from "./child-events.ts";
 import { wake } from "./ending.ts";
 import { refreshQueue, takenSlots } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
@@ -53,7 +54,7 @@ export function mergeInto(books: Books, held: Held, runId: string): void {
   const next = nextState(row, "steered");
   if (next === null) return;
   books.run(
-    "UPDATE runs SET state = ?, merged_into = ?, written = 1, kept_for = NULL WHERE run_id = ?",
+    "UPDATE runs SET state = ?, merged_into = ?, written = 1, kept_for = NULL, not_before = NULL WHERE run_id = ?",
     next,
     into.runId,
     runId,
@@ -132,7 +133,8 @@ export function goToSleep(
   for (const { runId, arrivals } of wanted) {
     const sql = "INSERT INTO run_waits (from_run, to_run, arrived) VALUES (?, ?, ?)";
     books.run(sql, row.runId, runId, arrivals.length > 0 ? 1 : 0);
-    for (const seq of arrivals) books.run("UPDATE runs SET kept_for = ? WHERE seq = ?", row.runId, seq);
+    for (const seq of arrivals)
+      books.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE seq = ?", row.runId, seq);
   }
   books.run(
     `UPDATE runs SET state = ?, owner = NULL, lease_until = NULL, slept_at = ?, wake_at = ?, woken = 0, written = 1
@@ -144,6 +146,7 @@ export function goToSleep(
   );
   const waitingFor = wanted.filter(({ arrivals }) => arrivals.length === 0).map(({ runId }) => runId);
   books.note("run.sleeping", row.session, row.runId, { waitingFor, wakeAt });
+  tellStarter(books, row, "sleeping");
   refreshQueue(books, row.session.uid);
   const asleep = books.row(row.runId);
   if (waitingFor.length > 0 || asleep === null) return "sleeping";

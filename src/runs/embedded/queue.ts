@@ -41,7 +41,7 @@ function headOf(books: Books, uid: string): { slot: Slot; user: string; seq: num
   if (books.get(busy, uid) !== undefined) return null;
   const head = books.get(
     `SELECT seq, user, lane, silent FROM runs WHERE uid = ? AND state = 'queued' AND kept_for IS NULL
-     ORDER BY rank, seq LIMIT 1`,
+     AND not_before IS NULL ORDER BY rank, seq LIMIT 1`,
     uid,
   );
   if (head === undefined) return null;

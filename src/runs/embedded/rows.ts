@@ -23,6 +23,8 @@ export interface RunRow extends Run {
   /** It slept, and has not yet written what it woke for. */
   readonly isWoken: boolean;
   readonly sleptAt: number | null;
+  /** It has a sequel, or somebody awaits its reply. */
+  readonly isFollowed: boolean;
 }
 
 export const selectRun = "SELECT * FROM runs JOIN run_inputs USING (seq)";
@@ -63,12 +65,14 @@ export function runOf(row: Record<string, unknown>): RunRow {
     isWritten: Number(row.written) === 1,
     isWoken: Number(row.woken) === 1,
     sleptAt: numberOrNull(row.slept_at),
+    isFollowed: Number(row.followed) === 1,
   };
 }
 
 /** What others see of it. */
 export function publicRun(row: RunRow): Run {
-  const { user: _u, arrivalOf: _a, abortReason: _r, isWritten: _w, isWoken: _k, sleptAt: _s, ...run } = row;
+  const { user: _u, arrivalOf: _a, abortReason: _r, isWritten: _w, isWoken: _k, ...more } = row;
+  const { sleptAt: _s, isFollowed: _f, ...run } = more;
   return run;
 }
 

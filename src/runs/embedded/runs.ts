@@ -1,33 +1,51 @@
-import { addUsage, budgetExceeded, defaultLimits, figuresOf, overSpent, spend } from "../budget.ts";
+import {
+  addUsage,
+  budgetExceeded,
+  defaultLimits,
+  figuresOf,
+  overSpent,
+  reserveRun,
+  spend,
+} from "../budget.ts";
 import type {
   Accepted,
   AcceptRequest,
   Approval,
   ApprovalRequest,
   BudgetFigures,
+  Child,
   Claim,
   Held,
   OutboxRequest,
   Outcome,
+  ReplyWait,
+  RootRef,
   Run,
   RunQuery,
   RunState,
   RunStore,
   RunUsage,
   RunWaits,
+  SessionWork,
+  TellLater,
+  ThreadRef,
   LedgerValue as Value,
   WaitEntered,
   WorkAttendant,
 } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
+import { sequelOf } from "../sequels/sequel-of.ts";
 import { isEnded } from "../states.ts";
 import { acceptInput } from "./accepting.ts";
 import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
 import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
+import { childrenOf, childrenToTidy, markTidied } from "./children.ts";
 import { claimNext, reasonOf, requeue } from "./claiming.ts";
+import { isCompanyDue } from "./company.ts";
 import { abortRun, endRun } from "./ending.ts";
+import { endDurability } from "./following.ts";
 import {
   enterWait,
   goToSleep,
@@ -41,10 +59,13 @@ import {
 import { Inbox } from "./inbox.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
+import { replyWaitOf, stopWaiting } from "./replies.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
 import { numberOrNull, publicRun } from "./rows.ts";
 import { migrateRuns } from "./schema.ts";
+import { workOf } from "./session-work.ts";
 import { sweepAll } from "./sweeping.ts";
+import { bindTo, keyBoundTo } from "./threads.ts";
 
 type Given = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 
@@ -58,6 +79,8 @@ const defaults = {
   leaseMs: 30_000,
   runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
+  sequelOf: (run: Run, outcome: Outcome) => sequelOf(run, outcome, { endedAt: run.endedAt ?? 0 }),
+  sessionAt: () => null,
 };
 
 const defaultListed = 100;
@@ -74,7 +97,7 @@ export class EmbeddedRuns implements RunStore {
 
   constructor(options: EmbeddedRunsOptions) {
     migrateRuns(options.ledger);
-    this.#books = new Books({ ...defaults, ...options });
+    this.#books = new Books({ ...defaults, ...options }, acceptInput);
     this.#inbox = new Inbox(this.#books);
     this.outbox = new EmbeddedOutbox(this.#books);
     this.attendant = new RunAttendant(this.#books);
@@ -85,17 +108,66 @@ export class EmbeddedRuns implements RunStore {
     return this.#inbox.accept(request);
   }
 
+  acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly tell: TellLater } {
+    const { result, tell } = this.#books.collect(() => acceptInput(this.#books, request));
+    return { accepted: result, tell };
+  }
+
+  async checkBudget({ rootId, hops }: RootRef): Promise<void> {
+    const { limits } = this.#books.options;
+    const reserved = reserveRun(rootFigures(this.#books, rootId), { hops, pairCount: null }, limits);
+    if ("refusal" in reserved) throw budgetExceeded(rootId, reserved.refusal);
+  }
+
+  async replyWait(runId: string): Promise<ReplyWait | null> {
+    return replyWaitOf(this.#books, runId);
+  }
+
+  /** Synced: whoever was told that the reply comes later gets it, also after a power cut. */
+  async stopAwaiting(runId: string): Promise<"taken" | "late"> {
+    return this.#books.change("synced", () => stopWaiting(this.#books, runId));
+  }
+
+  async work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>> {
+    return new Map(uids.map((uid) => [uid, workOf(this.#books, uid)]));
+  }
+
+  async children(
+    userId: string | null,
+    parentKey: string,
+    query: { readonly endedSince?: number; readonly open?: boolean } = {},
+  ): Promise<readonly Child[]> {
+    return childrenOf(this.#books, userId, parentKey, query);
+  }
+
+  async toTidy(): Promise<readonly { readonly child: Child; readonly act: "remove" | "archive" }[]> {
+    return childrenToTidy(this.#books);
+  }
+
+  async tidied(runId: string): Promise<void> {
+    this.#books.change("unsynced", () => markTidied(this.#books, runId));
+  }
+
+  async bindThread(userId: string | null, thread: ThreadRef, key: string): Promise<void> {
+    this.#books.change("synced", () => bindTo(this.#books, userId, thread, key));
+  }
+
+  async boundTo(userId: string | null, thread: ThreadRef): Promise<string | null> {
+    return keyBoundTo(this.#books, userId, thread);
+  }
+
   async get(runId: string, userId?: string | null): Promise<Run | null> {
     const row = this.#books.row(runId);
     return row !== null && (userId === undefined || row.session.userId === userId) ? publicRun(row) : null;
   }
 
   async list(query: RunQuery, userId?: string | null): Promise<readonly Run[]> {
-    const { states, sessionUid, rootId, before } = query;
+    const { states, sessionUid, rootId, startedBy, before } = query;
     const wanted: [string, Value][] = [];
     if (userId !== undefined) wanted.push(["user = ?", userId ?? ""]);
     if (sessionUid !== undefined) wanted.push(["uid = ?", sessionUid]);
     if (rootId !== undefined) wanted.push(["root = ?", rootId]);
+    if (startedBy !== undefined) wanted.push(["started_by = ?", startedBy]);
     if (before !== undefined) wanted.push(["seq < ?", before]);
     const inState = states === undefined ? [] : [`state IN (${states.map(() => "?").join(", ")})`];
     // The planner cannot see that these never have an end; with it, it finds them without the ended ones.
@@ -167,7 +239,7 @@ export class EmbeddedRuns implements RunStore {
     also: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] } = {},
   ): Promise<void> {
     const { deliver = [], outbox = [] } = also;
-    const durability = deliver.length + outbox.length > 0 ? "synced" : "unsynced";
+    const durability = deliver.length + outbox.length > 0 ? "synced" : endDurability(this.#books, held.runId);
     this.#books.change(durability, () => {
       const row = this.#books.row(held.runId);
       if (row !== null && row.fence === held.fence && row.endedAt !== null) return;
@@ -272,7 +344,7 @@ export class EmbeddedRuns implements RunStore {
     const version = this.#version();
     const isChanged = version !== this.#dataVersion;
     this.#dataVersion = version;
-    return isChanged;
+    return isChanged || isCompanyDue(this.#books);
   }
 
   #version(): number {

@@ -8,7 +8,7 @@ import type { Ledger } from "../contract.ts";
  * `ready` has one row for each session with a run that could be claimed but for its lane, and `ready_users` counts them
  * by user: the next run is found by two looks into an index, however many wait.
  */
-const steps: readonly (readonly string[])[] = [
+export const runSteps: readonly (readonly string[])[] = [
   [
     `CREATE TABLE runs (
        seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -107,12 +107,36 @@ const steps: readonly (readonly string[])[] = [
     "CREATE INDEX outbox_session ON outbox (uid)",
     "CREATE INDEX outbox_ended ON outbox (ended_at) WHERE ended_at IS NOT NULL",
   ],
+  [
+    // Held back until then, for others that may come with it.
+    "ALTER TABLE runs ADD COLUMN not_before INTEGER",
+    // Its end is somebody else's matter too: it has a sequel, or its reply is awaited.
+    "ALTER TABLE runs ADD COLUMN followed INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX runs_held_back ON runs (not_before) WHERE not_before IS NOT NULL",
+    "CREATE INDEX runs_open ON runs (uid, seq) WHERE ended_at IS NULL",
+    "CREATE INDEX runs_last ON runs (uid, ended_at) WHERE ended_at IS NOT NULL AND silent = 0",
+    `CREATE TABLE run_replies (
+       run_id TEXT PRIMARY KEY, by_run TEXT, by_owner TEXT, until INTEGER NOT NULL, state TEXT NOT NULL,
+       settled_at INTEGER) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX run_replies_by ON run_replies (by_run) WHERE state = 'open' AND by_run IS NOT NULL",
+    `CREATE TABLE children (
+       run_id TEXT PRIMARY KEY, user TEXT NOT NULL, parent_key TEXT NOT NULL, spawn_id TEXT NOT NULL UNIQUE, label TEXT,
+       task TEXT NOT NULL, mode TEXT NOT NULL, cleanup TEXT NOT NULL, attachments TEXT, archive_after INTEGER,
+       tidied_at INTEGER) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX children_parent ON children (user, parent_key)",
+    `CREATE INDEX children_untidied ON children (run_id)
+       WHERE tidied_at IS NULL AND mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)`,
+    `CREATE TABLE threads (
+       user TEXT NOT NULL, channel TEXT NOT NULL, account TEXT NOT NULL, thread TEXT NOT NULL, key TEXT NOT NULL,
+       PRIMARY KEY (user, channel, account, thread)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX threads_key ON threads (user, key)",
+  ],
 ];
 
 const fact = "schema.runs";
 
 /** Brings the tables of runs forward, all of it or nothing. Those of a newer Skein are refused. */
-export function migrateRuns(ledger: Ledger, forward: readonly (readonly string[])[] = steps): void {
+export function migrateRuns(ledger: Ledger, forward: readonly (readonly string[])[] = runSteps): void {
   ledger.exclusively(() => {
     const version = Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
     if (version > forward.length) {

@@ -1,6 +1,7 @@
 import { answer, expired } from "./approvals.ts";
 import type { Books } from "./books.ts";
-import { endIfQueued, takeBackLost } from "./claiming.ts";
+import { endUnclaimed, takeBackLost } from "./claiming.ts";
+import { letDueGo, nextCompanyAt } from "./company.ts";
 import { wake } from "./ending.ts";
 
 /** What time brings: lost leases, wake times, deadlines, and the end of remembering. */
@@ -14,9 +15,9 @@ export async function sweepAll(books: Books): Promise<{ readonly nextAt: number 
   const now = books.now();
   const sleepers = () => books.rows("state = 'sleeping' AND wake_at <= ?", now);
   if (sleepers().length > 0) books.change("synced", () => sleepers().map((row) => wake(books, row)));
-  const late = () => books.rows("state = 'queued' AND deadline IS NOT NULL AND deadline <= ?", now);
-  if (late().length > 0)
-    books.change("unsynced", () => late().map((row) => endIfQueued(books, row, "deadline")));
+  for (const row of books.rows("state = 'queued' AND deadline IS NOT NULL AND deadline <= ?", now))
+    endUnclaimed(books, row, "deadline");
+  letDueGo(books);
   for (const approvalId of expired(books)) {
     books.change("synced", () => answer(books, approvalId, "expired", null));
   }
@@ -47,6 +48,8 @@ export function forgetRun(books: Books, seq: number): void {
   books.run("DELETE FROM approvals WHERE run_id = ?", runId);
   books.run("DELETE FROM run_partials WHERE run_id = ?", runId);
   books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
+  books.run("DELETE FROM run_replies WHERE run_id = ?", runId);
+  books.run("DELETE FROM children WHERE run_id = ?", runId);
   books.run("DELETE FROM run_inputs WHERE seq = ?", seq);
   books.run("DELETE FROM runs WHERE seq = ?", seq);
 }
@@ -71,5 +74,6 @@ function nextTime(books: Books): number | null {
     const at = books.get(sql)?.at;
     return at === null || at === undefined ? [] : [Number(at)];
   });
-  return times.length === 0 ? null : Math.min(...times);
+  const all = [...times, nextCompanyAt(books) ?? []].flat();
+  return all.length === 0 ? null : Math.min(...all);
 }

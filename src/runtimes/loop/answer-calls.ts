@@ -20,8 +20,9 @@ export interface AnsweredCalls {
 }
 
 /**
- * Does all calls of a message at once. Results are written in the order of the calls, each as soon as those before it
- * are: one that was done early waits. What ends the run ends it here at once, and nothing more is written.
+ * Does all calls of a message at once, but for those of tools that come last. Results are written in the order of the
+ * calls, each as soon as those before it are: one that was done early waits. What ends the run ends it here at once, and
+ * nothing more is written.
  */
 export async function answerCalls(
   turn: Turn,
@@ -41,8 +42,8 @@ export async function answerCalls(
     answers.push(answer);
   };
   try {
-    const all = calls.map((call) => {
-      written = write(callTool(turn, call, origin, deps), written);
+    const all = startAll(turn, calls, (call) => callTool(turn, call, origin, deps)).map((doing) => {
+      written = write(doing, written);
       return written;
     });
     // Whatever a call hangs in, a tool or a hook: an abort waits for none.
@@ -55,6 +56,18 @@ export async function answerCalls(
     return call === undefined ? [] : [{ call, result }];
   });
   return { answered, entryId: (last as Entry | null)?.id ?? null, sleep: sleepOf(answers) };
+}
+
+/** In the order of the calls. A call of a tool that comes last is not made where another call ends the run. */
+function startAll(
+  { tools }: Turn,
+  calls: readonly ToolCallBlock[],
+  start: (call: ToolCallBlock) => Promise<ToolAnswer>,
+): Promise<ToolAnswer>[] {
+  const lastOnes = new Set(tools.filter(({ isLast }) => isLast === true).map(({ name }) => name));
+  const begun = calls.map((call) => (lastOnes.has(call.name) ? null : start(call)));
+  const others = begun.filter((doing) => doing !== null);
+  return calls.map((call, index) => begun[index] ?? Promise.all(others).then(() => start(call)));
 }
 
 /** Together they wait for all that any of them waits for; one that names none waits for everything. */

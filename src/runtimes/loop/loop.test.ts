@@ -117,6 +117,46 @@ describe("the loop", () => {
     expect(await failed.run()).toMatchObject({ kind: "answered" });
   });
 
+  test.each([[["nap", "slow", "quick"]], [["slow", "nap", "quick"]], [["quick", "slow", "nap"]]])(
+    "[OTH1] %j: the one that comes last is made when the others are done, its result stands in its place",
+    async (names) => {
+      const order: string[] = [];
+      const slow = tool("slow", async () => {
+        await new Promise((done) => setImmediate(done));
+        order.push("slow");
+        return text("slow");
+      });
+      const quick = tool("quick", async () => {
+        order.push("quick");
+        return text("quick");
+      });
+      const nap = tool("nap", async () => {
+        order.push("nap");
+        return { ...text("nap"), sleep: { waitFor: ["r1"] } };
+      });
+      const calls = callsFor(...names.map((name) => call(`c-${name}`, name)));
+      const it = await begin([calls], { tools: [{ ...nap, isLast: true }, slow, quick] });
+      expect(await it.run()).toMatchObject({ kind: "yielded", sleep: { waitFor: ["r1"] } });
+      expect(order).toEqual(["quick", "slow", "nap"]);
+      expect((await it.lines()).slice(2)).toEqual(names.map((name) => `result ${name}: ${name}`));
+    },
+  );
+
+  test("[OTH1] it is made alone, beside failed calls too, and not where the run has ended", async () => {
+    let naps = 0;
+    const nap = tool("nap", async () => text(`nap ${++naps}`));
+    const tools = [{ ...nap, isLast: true }, tool("bad", () => Promise.reject(new Error("no")))];
+    const failed = await begin([callsFor(call("a", "nap"), call("b", "bad")), says("Hm.")], { tools });
+    expect(await failed.run()).toMatchObject({ kind: "answered" });
+    expect((await failed.lines()).slice(2, 4)).toEqual(["result nap: nap 1", "result bad failed: no"]);
+    const alone = await begin([callsFor(call("a", "nap")), says("Hm.")], { tools });
+    expect(await alone.run()).toMatchObject({ kind: "answered" });
+    const lost = tool("lost", () => Promise.reject(new SkeinError("fenced", { sessionId: "s" })));
+    const ended = await begin([callsFor(call("a", "nap"), call("b", "lost"))], { tools: [...tools, lost] });
+    await expect(ended.run()).rejects.toMatchObject({ code: "fenced" });
+    expect(naps).toBe(2);
+  });
+
   test("[LOP7] of calls that a lost owner left open, safe ones are done again, the others are told of", async () => {
     const done: string[] = [];
     const doing = (name: string, replay: Tool["replay"]) =>

@@ -22,13 +22,33 @@ describe("defineAgent", () => {
       maxSteps: 20,
       runTimeoutSeconds: 0,
       maxOutputTokens: 1000,
+      sandboxed: true,
+      visibility: { send: "all" },
+      roots: ["/work"],
+      subagents: {
+        allowAgents: ["*"],
+        maxSpawnDepth: 2,
+        maxChildren: 3,
+        archiveAfterMinutes: 0,
+        tools: { allow: ["cron"], deny: [] },
+        attachments: { maxFileBytes: 1, maxTotalBytes: 2, keep: true },
+      },
     };
     const agent = defineAgent(spec);
     expect(agent).toEqual({ ...spec, id: "research" });
     tools.push(weather);
     expect(agent.tools).toEqual([weather]);
     expect(Object.isFrozen(agent) && Object.isFrozen(agent.tools)).toBe(true);
+    const { subagents, visibility } = agent;
+    const inner = [visibility, subagents, subagents?.allowAgents, subagents?.tools?.allow];
+    expect(inner.every((each) => Object.isFrozen(each))).toBe(true);
     expect(defineAgent({ id: "main" })).toEqual({ id: "main" });
+    const lowered = defineAgent({
+      id: "main",
+      visibility: "agent",
+      subagents: { allowAgents: ["Research"] },
+    });
+    expect(lowered).toMatchObject({ visibility: "agent", subagents: { allowAgents: ["research"] } });
   });
 
   test.each<[string, unknown, string]>([
@@ -46,6 +66,20 @@ describe("defineAgent", () => {
     ["a relative folder", { id: "main", cwd: "work" }, "absolute"],
     ["no steps", { id: "main", maxSteps: 0 }, "whole number from 1"],
     ["half a second", { id: "main", runTimeoutSeconds: 0.5 }, "runTimeoutSeconds"],
+    ["a sandbox by a word", { id: "main", sandboxed: "yes" }, "true or false"],
+    [
+      "a visibility that is none",
+      { id: "main", visibility: "some" },
+      "one of self, tree, agent, all, or keys",
+    ],
+    ["a visibility of no action", { id: "main", visibility: { read: "all" } }, 'no field "visibility.read"'],
+    ["a wrong one of an action", { id: "main", visibility: { send: "any" } }, "wrong visibility.send"],
+    ["relative roots", { id: "main", roots: ["work"] }, "absolute"],
+    ["sub-agents as a list", { id: "main", subagents: [] }, "Expected keys (allowAgents"],
+    ["an allowed agent that is none", { id: "main", subagents: { allowAgents: ["a b"] } }, "agent ids"],
+    ["six deep", { id: "main", subagents: { maxSpawnDepth: 6 } }, "whole number from 1 to 5"],
+    ["no children", { id: "main", subagents: { maxChildren: 0 } }, "whole number from 1 to 20"],
+    ["an unknown limit", { id: "main", subagents: { attachments: { max: 1 } } }, "attachments.max"],
     ["two tools of one name", { id: "main", tools: [weather, weather] }, 'two tools of the name "weather"'],
     ["two states of one key", { id: "main", state: [notes, notes] }, 'key "notes"'],
   ])("[TOL12] refuses %s", (_, spec, words) => {

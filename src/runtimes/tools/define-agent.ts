@@ -1,6 +1,6 @@
-import { SkeinError } from "../../core/errors.ts";
-import { parseAgentId } from "../../core/names.ts";
+import { parseAgentId, readAgentId } from "../../core/names.ts";
 import type { Json } from "../../store/contract.ts";
+import { agentChecks, checkFields, isRecord, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";
 
 /**
@@ -66,6 +66,43 @@ export interface AgentSpec {
   /** 0: no limit. */
   readonly runTimeoutSeconds?: number;
   readonly maxOutputTokens?: number;
+  /** Its sessions are kept from everything outside their own tree, and what they spawn with them. */
+  readonly sandboxed?: boolean;
+  /** Which of their user's sessions its own may reach: one word for every action, or a word for some. */
+  readonly visibility?: VisibilityWord | { readonly [Action in ReachAction]?: VisibilityWord };
+  /** Folders, absolute, that children of its sessions may work in beside those inside the parent's own. */
+  readonly roots?: readonly string[];
+  readonly subagents?: SubagentSpec;
+}
+
+type VisibilityWord = "self" | "tree" | "agent" | "all";
+type ReachAction = "list" | "history" | "send" | "status";
+
+/**
+ * What sessions of an agent may spawn. What is left out is as the configuration says.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from "skein";
+ * const planner = defineAgent({ id: "planner", subagents: { allowAgents: ["*"], maxSpawnDepth: 2 } });
+ * ```
+ */
+export interface SubagentSpec {
+  /** Agents that children may run under, `*` for any; itself is always allowed. */
+  readonly allowAgents?: readonly string[];
+  /** 1 to 5. */
+  readonly maxSpawnDepth?: number;
+  /** Of one session, at work at once: 1 to 20. */
+  readonly maxChildren?: number;
+  /** 0: never. */
+  readonly archiveAfterMinutes?: number;
+  /** Given back of the tools that sub-agents are denied, and denied beside them. */
+  readonly tools?: { readonly allow?: readonly string[]; readonly deny?: readonly string[] };
+  readonly attachments?: {
+    readonly maxFileBytes?: number;
+    readonly maxTotalBytes?: number;
+    readonly keep?: boolean;
+  };
 }
 
 /**
@@ -78,54 +115,6 @@ export interface AgentSpec {
  * ```
  */
 export type AgentDefinition = Readonly<AgentSpec>;
-
-interface Check {
-  readonly expected: string;
-  fits(value: unknown): boolean;
-}
-
-const levels: readonly unknown[] = ["off", "minimal", "low", "medium", "high", "xhigh"];
-const isText = (value: unknown): value is string => typeof value === "string";
-const isTextList = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
-const isCount = (value: unknown, least: number): boolean =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= least;
-const isModule = (value: unknown): boolean =>
-  isRecord(value) &&
-  isText(value.key) &&
-  typeof value.save === "function" &&
-  typeof value.load === "function";
-const isTool = (value: unknown): boolean =>
-  isRecord(value) && isText(value.name) && typeof value.execute === "function" && "needsApproval" in value;
-
-const toolEntries: Check = { expected: "a list of names, groups and patterns", fits: isTextList };
-const count: Check = { expected: "a whole number from 1", fits: (value) => isCount(value, 1) };
-
-const checks: Readonly<Record<keyof AgentSpec, Check>> = {
-  id: { expected: "an agent id", fits: isText },
-  model: {
-    expected: 'a model such as "anthropic/claude-sonnet-4-5"',
-    fits: (value) => isText(value) && /^[A-Za-z0-9][A-Za-z0-9._-]*\/\S+$/.test(value),
-  },
-  system: { expected: "a text", fits: isText },
-  thinking: { expected: `one of ${levels.join(", ")}`, fits: (value) => levels.includes(value) },
-  tools: {
-    expected: "a list of what defineTool made",
-    fits: (value) => Array.isArray(value) && value.every(isTool),
-  },
-  allow: toolEntries,
-  deny: toolEntries,
-  state: {
-    expected: "a list of state modules, or a function that makes one",
-    fits: (value) => typeof value === "function" || (Array.isArray(value) && value.every(isModule)),
-  },
-  cwd: {
-    expected: "an absolute path",
-    fits: (value) => isText(value) && /^(?:\/|[A-Za-z]:[\\/]|\\\\)/.test(value),
-  },
-  maxSteps: count,
-  runTimeoutSeconds: { expected: "a whole number from 0 (no limit)", fits: (value) => isCount(value, 0) },
-  maxOutputTokens: count,
-};
 
 /**
  * Describes an agent. Nothing is loaded and nothing is started; what is wrong is refused at once, by name.
@@ -146,13 +135,7 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
     throw refusal("An agent", "has no id", 'Give an id such as "main"');
   const id = parseAgentId(spec.id);
   const who = `Agent "${id}"`;
-  for (const [field, value] of Object.entries(spec)) {
-    if (!Object.hasOwn(checks, field))
-      throw refusal(who, `has no field "${field}"`, `Use ${Object.keys(checks).join(", ")}`);
-    const check = checks[field as keyof AgentSpec];
-    if (value !== undefined && !check.fits(value))
-      throw refusal(who, `has a wrong ${field}`, `Expected ${check.expected}`);
-  }
+  checkFields(who, spec, agentChecks satisfies Readonly<Record<keyof AgentSpec, unknown>>);
   for (const [what, names] of [
     ["tools of the name", (spec.tools ?? []).map(({ name }) => name)],
     ["state modules of the key", Array.isArray(spec.state) ? spec.state.map(({ key }) => key) : []],
@@ -163,18 +146,22 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
   return Object.freeze({ ...frozen(spec), id });
 }
 
-/** Lists are copied, so that nobody changes the agent through the array that it was made from. */
+/** Lists and records are copied, so that nobody changes the agent through what it was made from. */
 function frozen(spec: AgentSpec): AgentSpec {
-  const kept = Object.entries(spec).filter(([, value]) => value !== undefined);
+  const { subagents, visibility } = spec;
+  const said = Object.entries({ ...spec, subagents: copied(subagents), visibility: copied(visibility) });
   return Object.fromEntries(
-    kept.map(([field, value]) => [field, Array.isArray(value) ? Object.freeze([...value]) : value]),
+    said
+      .filter(([, value]) => value !== undefined)
+      .map(([field, value]) => [field, Array.isArray(value) ? Object.freeze([...value]) : value]),
   ) as unknown as AgentSpec;
 }
 
-function refusal(who: string, problem: string, advice: string): SkeinError {
-  return new SkeinError("invalid_arguments", { problem: `${who} ${problem}`, advice });
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
+/** Agent ids are lowered, as the agent's own is. */
+function copied(value: unknown, field = ""): unknown {
+  if (Array.isArray(value))
+    return Object.freeze(field === "allowAgents" ? value.map((id) => readAgentId(id) ?? id) : [...value]);
+  if (!isRecord(value)) return value;
+  const kept = Object.entries(value).filter(([, each]) => each !== undefined);
+  return Object.freeze(Object.fromEntries(kept.map(([key, each]) => [key, copied(each, key)])));
 }

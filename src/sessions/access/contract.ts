@@ -13,7 +13,7 @@ export interface Asker {
 }
 
 /** `ambiguous` names the candidates that the asker may see, and no others. */
-export type Denied = Omit<Refusal, "code"> & { readonly code: Refusal["code"] | "ambiguous" };
+export type Denied = Refusal;
 
 export type Found = { readonly session: SessionRecord } | { readonly refusal: Denied };
 

@@ -35,6 +35,8 @@ export interface SessionDelivery {
   readonly root: RootRef;
   /** The tool that sent it. */
   readonly tool?: string;
+  /** The channel that the sender is on. */
+  readonly channel?: string;
   /** The run whose end this announces. */
   readonly arrivalOf?: string;
   /** Neither spawned the other: counted against loops. */
@@ -84,18 +86,27 @@ export async function redeliver(
   return target === null ? null : runs.accept(acceptRequest(delivery, target));
 }
 
+/** The run of a delivery, which follows from it. */
+export function deliveryRunId(userId: string | null, id: string): string {
+  const text = JSON.stringify(["delivery", userId, id]);
+  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+}
+
+/** A delivery whose target is known. `from` is `null`: somebody outside of every session says it. */
+export type KnownDelivery = Omit<SessionDelivery, "from" | "to"> & { readonly from: RunSession | null };
+
 /** The delivery as input of its target, for a transaction that has more to do. */
-export function acceptRequest(delivery: SessionDelivery, target: SessionRecord): AcceptRequest {
-  const { id, from, kind, text, root, tool, arrivalOf, isBetweenStrangers, options, runId } = delivery;
+export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): AcceptRequest {
+  const { id, from, kind, text, root, tool, channel, arrivalOf, isBetweenStrangers, options, runId } =
+    delivery;
   const provenance = {
-    kind: "inter_session",
-    sourceSessionKey: from.key,
-    ...present({ sourceTool: tool }),
+    kind: from === null ? "external_user" : "inter_session",
+    ...present({ sourceSessionKey: from?.key, sourceChannel: channel, sourceTool: tool }),
     rootId: root.rootId,
     hops: root.hops,
     deliveryId: id,
   };
-  const pair = isBetweenStrangers === true ? ([from.uid, target.uid] as const) : undefined;
+  const pair = isBetweenStrangers === true && from !== null ? ([from.uid, target.uid] as const) : undefined;
   return {
     session: runSession(target),
     kind,

@@ -1,3 +1,5 @@
+import type { AccessExplanation } from "../../access/visibility/decide.ts";
+import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
@@ -32,6 +34,54 @@ export interface Received {
   readonly isNew: boolean;
 }
 
+/**
+ * On whose behalf a session tool is called, and how.
+ *
+ * @example
+ * ```ts
+ * import type { ToolCallOptions } from "skein";
+ * const options: ToolCallOptions = { userId: "ann", sessionKey: "agent:main:main", idempotencyKey: "order-17" };
+ * ```
+ */
+export interface ToolCallOptions extends RuntimeContext {
+  /** The same one again finds what the first call has set off. */
+  readonly idempotencyKey?: string;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * What a session tool answered.
+ *
+ * @example
+ * ```ts
+ * import type { ToolCalled } from "skein";
+ * const isRefused = ({ result }: ToolCalled) => result.status === "error" || result.status === "forbidden";
+ * ```
+ */
+export interface ToolCalled {
+  /** One JSON object; a refusal is one too, with `status`, `code` and `error`. */
+  readonly result: Readonly<Record<string, unknown>>;
+  /** Of what the call has set off, for `settled`; `null`: nothing. */
+  readonly rootId: string | null;
+}
+
+/**
+ * A session tool as people and models are told of it.
+ *
+ * @example
+ * ```ts
+ * import type { ToolListing } from "skein";
+ * const line = ({ name, description }: ToolListing) => `${name}: ${description}`;
+ * ```
+ */
+export interface ToolListing {
+  readonly name: string;
+  readonly label: string;
+  readonly description: string;
+  /** A JSON Schema of its arguments. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
 export interface SkeinParts {
   readonly store: Store;
   readonly runs: RunStore;
@@ -41,6 +91,9 @@ export interface SkeinParts {
   readonly handles: HandleDeps;
   readonly watcher: Pick<RunWatcher, "untilSettled">;
   compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
+  tools(): Promise<readonly ToolListing[]>;
+  callTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
+  explainAccess(asker: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation>;
   /** There may be something to send. */
   wakeOutbox(): void;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
@@ -117,6 +170,30 @@ export class Skein {
   async compact(context: RuntimeContext, options: CompactNowOptions = {}): Promise<CompactionOutcome> {
     const session = this.session(context);
     return this.#open.compact((await session.record()) ?? noSuchSession(session.key), options);
+  }
+
+  /** The session tools. */
+  async tools(): Promise<readonly ToolListing[]> {
+    return this.#open.tools();
+  }
+
+  /** Calls a session tool on behalf of a session, which is made where it is not there. A refusal is a result. */
+  async callTool(name: string, args: unknown, options: ToolCallOptions = {}): Promise<ToolCalled> {
+    return this.#open.callTool(name, args, options);
+  }
+
+  /** Whether a session may do this with another, and every rule on the way. The reference is as the asker would write it. */
+  async explainAccess(
+    asker: RuntimeContext,
+    reference: string,
+    action: AccessAction,
+  ): Promise<AccessExplanation> {
+    const session = this.session(asker);
+    return this.#open.explainAccess(
+      (await session.record()) ?? noSuchSession(session.key),
+      reference,
+      action,
+    );
   }
 
   /** The state that it has then. */

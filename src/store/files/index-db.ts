@@ -66,6 +66,11 @@ const migrations = [
      scope, body, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0 tokenchars '_'"
    );`,
   "CREATE TABLE identity (value TEXT NOT NULL) STRICT; INSERT INTO identity VALUES (hex(randomblob(16)));",
+  // Who descends from whom, answered by the indexes alone.
+  `ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT '';
+   UPDATE sessions SET key = json_extract(record, '$.key');
+   CREATE INDEX sessions_key ON sessions (user, key);
+   CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
 ];
 
 /** A session as far as the index has read its log. Everything to go on from there without reading it again. */
@@ -258,7 +263,7 @@ export class IndexDb {
     const { uid, userId, agentId, kind, meta, updatedAt, key } = record;
     const special = key === "global" || key === "unknown" ? key : null;
     this.db.run(
-      "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       uid,
       userId ?? "",
       agentId,
@@ -274,6 +279,7 @@ export class IndexDb {
       known.logBytes,
       known.identity,
       JSON.stringify(known.fold),
+      key,
     );
   }
 

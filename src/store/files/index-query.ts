@@ -2,6 +2,8 @@ import type { ListedSession, Scope, SearchQuery, SessionQuery } from "../contrac
 import type { ListPlace } from "../listing.ts";
 import type { SearchTerm } from "../search-words.ts";
 import type { IndexDb } from "./index-db.ts";
+import type { Condition } from "./index-reach.ts";
+import { reachCondition } from "./index-reach.ts";
 import { scopeWord } from "./index-words.ts";
 
 /** Lists and searches as questions to the index. */
@@ -23,9 +25,35 @@ export function listSessions(
   limit: number,
   behind: ListPlace | null,
 ): ListedSession[] {
+  const { sql, values } = listed(scope, query);
+  const from = behind === null ? "" : " AND (updated_at < ? OR (updated_at = ? AND uid < ?))";
+  const place = behind === null ? [] : [behind.updatedAt, behind.updatedAt, behind.uid];
+  const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
+  const rows = db
+    .sql(`SELECT record FROM sessions WHERE ${sql}${from} ${order}`)
+    .all(...values, ...place, limit);
+  return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
+}
+
+/** How many sessions a list would show in all. */
+export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
+  const { sql, values } = listed(scope, query);
+  return Number(db.sql(`SELECT count(*) AS count FROM sessions WHERE ${sql}`).get(...values)?.count);
+}
+
+export function agentsOf({ db }: IndexDb, { userId = "", agentId }: Scope): string[] {
+  const narrowed = agentId === undefined ? "" : " AND agent = ?";
+  const rows = db
+    .sql(`SELECT DISTINCT agent FROM sessions WHERE user = ?${narrowed} ORDER BY agent`)
+    .all(userId, ...(agentId === undefined ? [] : [agentId]));
+  return rows.map((row) => String(row.agent));
+}
+
+/** What a list shows, wherever its pages begin. */
+function listed(scope: Scope, query: SessionQuery): { sql: string; values: (string | number)[] } {
   const where = ["user = ?", "archived = ?"];
   const values: (string | number)[] = [scope.userId ?? "", query.archived === true ? 1 : 0];
-  const add = (condition: string, ...more: (string | number)[]) => {
+  const add = (condition: string, ...more: readonly (string | number)[]) => {
     where.push(condition);
     values.push(...more);
   };
@@ -39,13 +67,9 @@ export function listSessions(
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-  if (behind !== null)
-    add("(updated_at < ? OR (updated_at = ? AND uid < ?))", behind.updatedAt, behind.updatedAt, behind.uid);
-  const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
-  const rows = db
-    .sql(`SELECT record FROM sessions WHERE ${where.join(" AND ")} ${order}`)
-    .all(...values, limit);
-  return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
+  const reached = reachCondition(scope.userId ?? "", query.reach);
+  if (reached !== null) add(reached.sql, ...reached.values);
+  return { sql: where.join(" AND "), values };
 }
 
 /** A search, made up so that it can be sent to another thread. */
@@ -54,6 +78,8 @@ export interface WordSearch {
   readonly since: number;
   readonly until: number;
   readonly limit: number;
+  /** Of the sessions that are searched; `null`: all of the scope. */
+  readonly reached: Condition | null;
 }
 
 export function wordSearch(
@@ -71,18 +97,36 @@ export function wordSearch(
   ];
   const body = terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? " *" : ""}`).join(" AND ");
   const match = `scope : (${asked.join(" AND ")}) AND body : (${body})`;
-  return { match, since: query.since ?? 0, until: query.until ?? Number.MAX_SAFE_INTEGER, limit };
+  const userId = scope.userId ?? "";
+  const condition = reachCondition(userId, query.reach);
+  const reached = condition && {
+    sql: `user = ? AND ${condition.sql}`,
+    values: [userId, ...condition.values],
+  };
+  const { since = 0, until = Number.MAX_SAFE_INTEGER } = query;
+  return { match, since, until, limit, reached };
 }
 
-export function searchWords({ db }: IndexDb, { match, since, until, limit }: WordSearch): FoundEntry[] {
+const hitsOfAll = "SELECT rowid, rank FROM words WHERE words MATCH ?";
+/** Sessions out of reach are left out before anything is cut off: their hits cannot crowd out the others. */
+const hitsOf = ({ sql }: Condition) =>
+  `SELECT words.rowid, words.rank FROM words CROSS JOIN said AS heard ON heard.id = words.rowid
+   WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM sessions WHERE ${sql})`;
+
+export function searchWords({ db }: IndexDb, search: WordSearch): FoundEntry[] {
+  const { match, since, until, limit, reached } = search;
+  const hits =
+    reached === null
+      ? `${hitsOfAll} ORDER BY rowid DESC LIMIT ${mostRanked}`
+      : `${hitsOf(reached)} ORDER BY words.rowid DESC LIMIT ${mostRanked}`;
   const rows = db
     .sql(
       `SELECT said.uid, said.entry_id, said.role, said.time FROM
-         (SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ${mostRanked}) AS hit
+         (${hits}) AS hit
        JOIN said ON said.id = hit.rowid
        WHERE said.time >= ? AND said.time <= ? ORDER BY hit.rank, said.id DESC LIMIT ?`,
     )
-    .all(match, since, until, limit);
+    .all(match, ...(reached?.values ?? []), since, until, limit);
   return rows.map((row) => ({
     uid: String(row.uid),
     entryId: String(row.entry_id),

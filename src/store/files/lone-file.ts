@@ -16,14 +16,14 @@ const lockTimeoutMs = 10_000;
 export async function repairSessionFile(path: string): Promise<RepairReport> {
   const newToken = createIdSource();
   const settings = { disk: realDisk, clock: systemClock, newToken };
-  return underLock(resolve(path), newToken, () => repairFile(path, settings));
+  return underLoneLock(resolve(path), () => repairFile(path, settings));
 }
 
 /**
  * Does something with the lock of a file that belongs to no store. A stale lock is taken over inside a transaction of a
  * database that all processes of this user share.
  */
-async function underLock<T>(path: string, newToken: () => string, act: () => Promise<T>): Promise<T> {
+export async function underLoneLock<T>(path: string, act: () => Promise<T>): Promise<T> {
   const folder = join(tmpdir(), `skein-${userInfo().uid}`);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const database = new Database(join(folder, "locks.db"), "PRAGMA journal_mode = WAL;", []);
@@ -31,7 +31,7 @@ async function underLock<T>(path: string, newToken: () => string, act: () => Pro
     disk: realDisk,
     clock: systemClock,
     timeoutMs: lockTimeoutMs,
-    newToken,
+    newToken: createIdSource(),
     exclusively: (work) => database.exclusively(work),
     sleep: async (ms) => void (await sleep(ms)),
   });

@@ -69,7 +69,8 @@ async function writeFirst(
   }
 }
 
-function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
+/** `conflict` where a file under a session's name is not its own. */
+export function refuseAnothers(paths: SessionPaths, disk: Disk, uid: string): void {
   for (const path of [paths.log, paths.working]) {
     const bytes = readWhole(disk, path);
     if (bytes === null || bytes.length === 0 || parseSession(bytes).header?.skein?.uid === uid) continue;

@@ -26,6 +26,26 @@ export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
   };
 }
 
+/** A session that has been accepted and whose log is not made yet. */
+export function firstRecordOf(row: SessionRow): SessionRecord {
+  const { uid, userId, agentId, key, sessionId, createdAt, first } = row;
+  return {
+    uid,
+    userId,
+    agentId,
+    key,
+    kind: kindOf(parseKey(key)),
+    sessionId,
+    cwd: first.cwd,
+    version: 1,
+    meta: first.meta,
+    name: null,
+    createdAt,
+    updatedAt: createdAt,
+    leafId: null,
+  };
+}
+
 /** The header of a session that has been accepted. */
 export function headerOf(row: SessionRow): SessionHeader {
   const { cwd, meta, parentSession } = row.first;

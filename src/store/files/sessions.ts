@@ -6,6 +6,7 @@ import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import type { RunSession, TellLater } from "../../runs/contract.ts";
 import { adoptedTree } from "../adopted.ts";
 import type { ChangeFeed } from "../changes.ts";
 import { inScope } from "../changes.ts";
@@ -37,12 +38,13 @@ import { workOf } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
-import { listSessions } from "./index-query.ts";
+import { agentsOf, countSessions, listSessions } from "./index-query.ts";
 import type { HomeFor } from "./layout.ts";
 import { purgeUser } from "./purge-user.ts";
 import { redactEntries } from "./redact-copies.ts";
 import type { SessionFile } from "./session-file.ts";
-import { recordOf } from "./session-record.ts";
+import { refuseAnothers } from "./session-files.ts";
+import { firstRecordOf, recordOf } from "./session-record.ts";
 import type { SessionRow, SessionState } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
@@ -76,6 +78,32 @@ export class FileSessions implements SessionStore {
     );
   }
 
+  /**
+   * Makes a session with the work that hangs on it. Once that is committed it has happened: where its log cannot be written
+   * now, it is made at first use, as after a crash.
+   */
+  async createWith(
+    scope: Scope,
+    init: SessionInit,
+    act: (session: RunSession) => TellLater,
+  ): Promise<SessionRecord> {
+    const row = await this.#rowFor(scope, init, "pending");
+    const { work, settings } = this.#catalogue;
+    const paths = this.#catalogue.pathsOf(row);
+    const tell = work.claimWith(row, () => {
+      refuseAnothers(paths, settings.disk, row.uid);
+      return act(workOf(row));
+    });
+    const record = await this.#record(row).catch((error: unknown) => {
+      const note = `its log could not be made and is made at first use: ${(error as Error).message}`;
+      settings.report({ kind: "not_taken_in", file: paths.log, note });
+      return firstRecordOf(row);
+    });
+    this.#feed.publish({ type: "created", session: record });
+    tell();
+    return record;
+  }
+
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
     const row = this.#row(scope, sessionId) ?? (await this.#adopted(scope, sessionId));
     return row === null ? null : this.#record(row);
@@ -97,6 +125,16 @@ export class FileSessions implements SessionStore {
     const place = decodeCursor(query.cursor);
     const behind = await this.#catalogue.feed.catchUp();
     return listPage(listSessions(this.#catalogue.index, scope, query, limit + 1, place), limit, behind);
+  }
+
+  async count(scope: Scope, query: SessionQuery): Promise<number> {
+    await this.#catalogue.feed.catchUp();
+    return countSessions(this.#catalogue.index, scope, query);
+  }
+
+  async agentIds(scope: Scope): Promise<readonly string[]> {
+    await this.#catalogue.feed.catchUp();
+    return agentsOf(this.#catalogue.index, scope);
   }
 
   async patch(

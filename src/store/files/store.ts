@@ -8,8 +8,9 @@ import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Scope, Store } from "../contract.ts";
-import { scoped } from "../scoped.ts";
+import { checkScope, scoped } from "../scoped.ts";
 import type { StoreWork } from "../work.ts";
+import { workOf } from "../work.ts";
 import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
@@ -136,6 +137,14 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const handle: StoreWork = {
     ledger: work.ledger,
     attend: (attendant) => work.attendance.attend(attendant),
+    find: (userId, by) => {
+      const row = "key" in by ? work.byKey(userId, by.key) : work.thereById(userId, by.sessionId);
+      return row === null ? null : workOf(row);
+    },
+    create: async (scope, init, act) => {
+      checkScope(scope);
+      return sessions.createWith(scope, init, act);
+    },
     watch: (listener) => watch.subscribe("everybody", listener),
   };
   return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };

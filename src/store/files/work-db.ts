@@ -94,6 +94,16 @@ export class WorkDb {
     this.#claiming([row.uid], () => this.#insert(row));
   }
 
+  /** The same, with what is done in the same transaction: neither happens without the other. */
+  claimWith(row: SessionRow, act: () => TellLater): TellLater {
+    let tell: TellLater = () => undefined;
+    this.#claiming([row.uid], () => {
+      this.#insert(row);
+      tell = act();
+    });
+    return tell;
+  }
+
   /** For good, and at once: the old session has another key, with the change to be told to its log; a new one has its. */
   reset(uid: string, change: MetaPatch & { readonly key: string }, fresh: SessionRow, isOwner = false): void {
     let tell: TellLater = () => undefined;
@@ -220,6 +230,12 @@ export class WorkDb {
     const row = this.#one("user = ? AND session_id = ? COLLATE NOCASE", userId ?? "", sessionId);
     this.#rows.set(name, row);
     return row;
+  }
+
+  /** The session that is there under an id, as the transaction under way has it. */
+  thereById(userId: string | null, sessionId: string): SessionRow | null {
+    const where = "user = ? AND session_id = ? COLLATE NOCASE AND state IN ('pending', 'live')";
+    return this.#one(where, userId ?? "", sessionId);
   }
 
   /** The row as it was last read, whatever others have done since. */
@@ -384,10 +400,16 @@ export class WorkDb {
   /** Changes what is taken, and marks the session for the index, in one transaction. */
   #claiming(uids: readonly string[], act: () => unknown): void {
     this.#rows.clear();
-    this.exclusively(() => {
-      act();
-      for (const uid of uids) this.markDirty(uid);
-    });
+    try {
+      this.exclusively(() => {
+        act();
+        for (const uid of uids) this.markDirty(uid);
+      });
+    } catch (error) {
+      // What was read of it meanwhile never was.
+      this.#rows.clear();
+      throw error;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
+import { kinOf, reaching } from "../reach.ts";
 import type { SearchTerm } from "../search-words.ts";
 import { termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
@@ -19,7 +20,9 @@ export class MemorySearch implements SearchStore {
     const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
     if (terms.length === 0) return { hits: [], behind: 0 };
+    const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
     const found = [...this.#table.in(scope)]
+      .filter(isReached)
       .filter((session) => query.sessionId === undefined || hasId(session, query.sessionId))
       .flatMap((session) => hitsIn(session, query, terms));
     found.sort((a, b) => b.score - a.score || b.hit.time - a.hit.time);

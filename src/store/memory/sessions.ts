@@ -10,7 +10,7 @@ import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
-import type { RunSession, WorkAttendant } from "../../runs/contract.ts";
+import type { RunSession, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import { adoptedTree } from "../adopted.ts";
 import { blobsOf } from "../blob-refs.ts";
 import type { ChangeFeed } from "../changes.ts";
@@ -20,6 +20,7 @@ import type {
   AppendOptions,
   EntryPage,
   EntryRange,
+  ListedSession,
   MetaPatch,
   Redaction,
   Scope,
@@ -38,6 +39,7 @@ import { sessionLimit } from "../limits.ts";
 import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.ts";
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
+import { kinOf, reaching } from "../reach.ts";
 import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
@@ -55,6 +57,8 @@ export type ShareBlob = (
 /** Changes a session and the work that hangs on it together. */
 export interface Together {
   together<T>(act: (attendant: WorkAttendant) => T): T;
+  /** For work that is yet to be: all of it or nothing. */
+  inLedger<T>(act: () => T): T;
 }
 
 /** Sessions and entries in memory. Every method does its work in one go, so nothing is ever seen half-done. */
@@ -90,6 +94,37 @@ export class MemorySessions implements SessionStore {
     return this.#add(scope, init, () => SessionTree.create({ cwd: init.cwd, ...id }, this.#options));
   }
 
+  /** Makes a session with the work that hangs on it, both or neither. */
+  async createWith(
+    scope: Scope,
+    init: SessionInit,
+    act: (session: RunSession) => TellLater,
+  ): Promise<SessionRecord> {
+    const id = init.sessionId === undefined ? {} : { id: init.sessionId };
+    const { record, tell } = this.#work.inLedger(() => {
+      const session = this.#put(scope, init, () =>
+        SessionTree.create({ cwd: init.cwd, ...id }, this.#options),
+      );
+      try {
+        const made = recordOf(session);
+        return { record: made, tell: act(workOf(made)) };
+      } catch (error) {
+        this.#table.forget(session);
+        throw error;
+      }
+    });
+    this.#feed.publish({ type: "created", session: record });
+    tell();
+    return record;
+  }
+
+  /** The session that has a key or an id now, as work knows it. */
+  workAt(userId: string | null, by: { key: string } | { sessionId: string }): RunSession | null {
+    const lookup: Lookup = "key" in by ? { by: "key", ...by } : { by: "sessionId", ...by };
+    const [found] = this.#table.find(userId === null ? {} : { userId }, lookup);
+    return found === undefined ? null : workOf(recordOf(found));
+  }
+
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
     const session = this.#table.get(scope, sessionId);
     return session === null ? null : recordOf(session);
@@ -102,12 +137,18 @@ export class MemorySessions implements SessionStore {
   async list(scope: Scope, query: SessionQuery): Promise<SessionPage> {
     const limit = sessionLimit(query.limit);
     const behindPlace = decodeCursor(query.cursor);
-    const found = [...this.#table.in(scope)]
-      .map(listedOf)
-      .filter((record) => matchesQuery(record, query))
+    const found = this.#listed(scope, query)
       .filter((record) => behindPlace === null || compareInList(record, behindPlace) > 0)
       .sort(compareInList);
     return listPage(found, limit, 0);
+  }
+
+  async count(scope: Scope, query: SessionQuery): Promise<number> {
+    return this.#listed(scope, query).length;
+  }
+
+  async agentIds(scope: Scope): Promise<readonly string[]> {
+    return [...new Set([...this.#table.in(scope)].map(({ agentId }) => agentId))].toSorted();
   }
 
   async patch(
@@ -297,6 +338,13 @@ export class MemorySessions implements SessionStore {
     return redactionOf(done.map(({ session, entryIds: ids }) => ({ tree: session.tree, entryIds: ids })));
   }
 
+  #listed(scope: Scope, query: SessionQuery): ListedSession[] {
+    const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
+    return [...this.#table.in(scope)]
+      .map(listedOf)
+      .filter((record) => matchesQuery(record, query) && isReached(record));
+  }
+
   get #options(): TreeOptions {
     return { clock: this.#clock, newId: this.#newId };
   }
@@ -324,13 +372,16 @@ export class MemorySessions implements SessionStore {
 
   /** The session that spawned it, if it is there. */
   #parentOf({ userId, meta }: HeldSession): RunSession | null {
-    if (meta.spawnedBy === undefined) return null;
-    const scope = userId === null ? {} : { userId };
-    const [parent] = this.#table.find(scope, { by: "key", key: meta.spawnedBy });
-    return parent === undefined ? null : workOf(recordOf(parent));
+    return meta.spawnedBy === undefined ? null : this.workAt(userId, { key: meta.spawnedBy });
   }
 
-  #add(scope: Scope, init: SessionInit, grow: () => SessionTree, uid: string = this.#newId()): SessionRecord {
+  #add(scope: Scope, init: SessionInit, grow: () => SessionTree, uid?: string): SessionRecord {
+    const record = recordOf(this.#put(scope, init, grow, uid));
+    this.#feed.publish({ type: "created", session: record });
+    return record;
+  }
+
+  #put(scope: Scope, init: SessionInit, grow: () => SessionTree, uid: string = this.#newId()): HeldSession {
     const { key, agentId } = placeOfKey(scope, init.key);
     const meta = firstMeta(init.meta);
     const userId = scope.userId ?? null;
@@ -354,9 +405,7 @@ export class MemorySessions implements SessionStore {
     };
     session.digest = digestOfTree(session.tree, session.createdAt);
     this.#table.add(session);
-    const record = recordOf(session);
-    this.#feed.publish({ type: "created", session: record });
-    return record;
+    return session;
   }
 
   #commit(session: HeldSession, plan: Plan): void {

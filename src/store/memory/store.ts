@@ -5,15 +5,15 @@ import { createIdSource } from "../../core/ids.ts";
 import type { WorkAttendant } from "../../runs/contract.ts";
 import { agentOfBlob, hashOf } from "../blob-rules.ts";
 import { ChangeFeed } from "../changes.ts";
-import type { BlobStore, Json, Scope, StateStore, Store, StoreChange } from "../contract.ts";
+import type { BlobStore, Json, Scope, StateStore, Store } from "../contract.ts";
 import { Database, inMemory } from "../files/database.ts";
-import { scoped } from "../scoped.ts";
+import { checkScope, scoped } from "../scoped.ts";
 import { checkStateKey, nextVersion, stateText } from "../state-rules.ts";
 import type { StoreWork } from "../work.ts";
 import { Attendance } from "../work.ts";
 import { MemorySearch } from "./search.ts";
 import { SessionTable } from "./session-table.ts";
-import type { ShareBlob } from "./sessions.ts";
+import type { ShareBlob, Together } from "./sessions.ts";
 import { MemorySessions } from "./sessions.ts";
 
 /** A store that lives as long as the process. The others are measured by what it does. */
@@ -36,7 +36,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     const bytes = ofUser?.get(blobPlace(agentId, sha256));
     if (bytes !== undefined) ofUser?.set(blobPlace(to, sha256), bytes);
   };
-  const work = new MemoryWork(watch);
+  const work = new MemoryWork();
   const sessions = new MemorySessions(table, watch, clock, newId, forgetState, shareBlob, work);
   const store = scoped({
     sessions,
@@ -50,22 +50,24 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     },
     close: async () => work.close(),
   });
-  return { ...store, work };
+  const handle: StoreWork = {
+    get ledger() {
+      return work.ledger;
+    },
+    attend: (attendant) => work.attend(attendant),
+    find: (userId, by) => sessions.workAt(userId, by),
+    create: async (scope, init, act) => {
+      checkScope(scope);
+      return sessions.createWith(scope, init, act);
+    },
+    watch: (listener) => watch.subscribe("everybody", listener),
+  };
+  return { ...store, work: handle };
 }
 
 /** The database of the work of sessions, made when somebody asks for it. */
-class MemoryWork extends Attendance implements StoreWork {
-  readonly #feed: ChangeFeed;
+class MemoryWork extends Attendance implements Together {
   #ledger: Database | null = null;
-
-  constructor(feed: ChangeFeed) {
-    super();
-    this.#feed = feed;
-  }
-
-  watch(listener: (change: StoreChange) => void): () => void {
-    return this.#feed.subscribe("everybody", listener);
-  }
 
   get ledger(): Database {
     this.#ledger ??= new Database(inMemory, "", [facts]);
@@ -75,6 +77,10 @@ class MemoryWork extends Attendance implements StoreWork {
   /** All of it or nothing, of the work that hangs on a session. */
   together<T>(act: (attendant: WorkAttendant) => T): T {
     return this.#ledger === null ? act(this.attendant) : this.#ledger.exclusively(() => act(this.attendant));
+  }
+
+  inLedger<T>(act: () => T): T {
+    return this.ledger.exclusively(act);
   }
 
   close(): void {

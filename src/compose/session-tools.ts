@@ -1,0 +1,154 @@
+import type { Redactor } from "../access/redaction/redactor.ts";
+import type { AccessExplanation } from "../access/visibility/decide.ts";
+import type { AccessAction } from "../access/visibility/policy.ts";
+import type { Channel } from "../channels/contract.ts";
+import type { Config } from "../config/sections/all.ts";
+import type { Clock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
+import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import type { Asker } from "../sessions/access/contract.ts";
+import { createSessionAccess } from "../sessions/access/session-access.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import type { ContextDefaults } from "../sessions/runtime-context.ts";
+import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
+import { scopeOf, sessionFor } from "../sessions/skein/accept-input.ts";
+import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import type { ToolCalled, ToolCallOptions, ToolListing } from "../sessions/skein/skein.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { FilesStore } from "../store/files/store.ts";
+import type { MemoryStore } from "../store/memory/store.ts";
+import type { SessionTool, ToolDeps } from "../tools/contract.ts";
+import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
+import type { Agent, Agents } from "./agents.ts";
+import type { RunTools, ToolSource } from "./run-tools.ts";
+
+export interface SessionToolParts {
+  readonly store: FilesStore | MemoryStore;
+  readonly runs: EmbeddedRuns;
+  readonly agents: Agents;
+  readonly channels: ReadonlyMap<string, Channel>;
+  readonly config: Config;
+  readonly defaults: ContextDefaults;
+  readonly redactor: Redactor;
+  readonly watcher: RunWatcher;
+  /** Made of these among others. */
+  tools(): RunTools;
+  readonly owner: string;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  report(error: unknown): void;
+}
+
+/** The session tools of one process: for its runs, and for whoever acts for a session from outside. */
+export class SessionTools {
+  readonly deps: ToolDeps;
+  readonly #parts: SessionToolParts;
+
+  constructor(parts: SessionToolParts) {
+    this.#parts = parts;
+    this.deps = toolDeps(parts);
+  }
+
+  /** What runs are offered; made at the first run. */
+  get source(): ToolSource {
+    return {
+      from: "Skein",
+      tools: async () => {
+        const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
+        const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
+        return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
+      },
+    };
+  }
+
+  async list(): Promise<readonly ToolListing[]> {
+    return (await everyTool()).map(({ name, label, description, parameters }) => ({
+      name,
+      label,
+      description,
+      parameters,
+    }));
+  }
+
+  /** On behalf of a session, which is made where it is not there, outside of any run. */
+  async call(
+    name: string,
+    args: unknown,
+    { idempotencyKey, signal, ...context }: ToolCallOptions,
+  ): Promise<ToolCalled> {
+    const tool = (await everyTool()).find((each) => each.name === name);
+    if (tool === undefined) throw noSuchTool(name, await everyTool());
+    const { store, runs, defaults, newId } = this.#parts;
+    const session = await sessionFor(store, resolveRuntimeContext(context, defaults));
+    const caller: Caller = {
+      ...this.askerOf(session),
+      run: null,
+      callId: idempotencyKey === undefined ? newId() : JSON.stringify([session.uid, name, idempotencyKey]),
+      entryId: null,
+      signal: signal ?? new AbortController().signal,
+      whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+    };
+    const { runSessionTool } = await import("../tools/run-session-tool.ts");
+    const { result } = await runSessionTool(tool, args, caller, this.deps);
+    const { runId } = result;
+    const run = typeof runId === "string" ? await runs.get(runId, session.userId) : null;
+    return { result, rootId: run?.root.rootId ?? null };
+  }
+
+  explain(session: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation> {
+    return this.deps.access.explain(this.askerOf(session), reference, action);
+  }
+
+  askerOf(session: SessionRecord): Asker {
+    const { userId, agentId } = session;
+    return { userId, agentId, session, sandboxed: this.#isSandboxed(session) };
+  }
+
+  #isSandboxed({ meta, agentId }: SessionRecord): boolean {
+    return meta.sandboxed === true || this.#parts.agents.policy(agentId)?.sandboxed === true;
+  }
+}
+
+async function everyTool(): Promise<readonly SessionTool[]> {
+  const { sessionToolTable } = await import("../tools/all.ts");
+  return sessionToolTable;
+}
+
+function toolDeps(parts: SessionToolParts): ToolDeps {
+  const { store, runs, agents, config, redactor, owner, clock, newId, report } = parts;
+  const { scope, agentToAgent } = config.session;
+  return {
+    store,
+    work: store.work,
+    runs,
+    access: createSessionAccess({ store, settings: () => agents.access, scope }),
+    agents: agents.directory,
+    channels: {
+      opener: (channel) => {
+        const found = parts.channels.get(channel);
+        return found?.openThread?.bind(found) ?? null;
+      },
+    },
+    clock,
+    newId,
+    settings: { maxPingPongTurns: agentToAgent.maxPingPongTurns, scope },
+    owner,
+    untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
+    report,
+    redactor,
+    offered: async ({ session, run }) => {
+      const agent = session === null ? null : agents.find(session.agentId);
+      if (session === null || agent === null) return [];
+      const tools = await parts.tools().of(agent as Agent, session, run);
+      return tools.map(({ name }) => name);
+    },
+    transcriptPath: (session) =>
+      "upkeep" in store ? (store.upkeep.files(scopeOf(session), session.sessionId)?.working ?? null) : null,
+  };
+}
+
+function noSuchTool(name: string, tools: readonly SessionTool[]): SkeinError {
+  const names = tools.map((tool) => tool.name).join(", ");
+  return new SkeinError("not_found", { what: "Tool", name, advice: `The session tools are ${names}` });
+}

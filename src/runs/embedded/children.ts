@@ -1,0 +1,117 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { Child, ChildRequest, RunSession } from "../contract.ts";
+import type { Books } from "./books.ts";
+import { numberOrNull, publicRun, textOrNull } from "./rows.ts";
+
+/** Sessions that others spawned, by their first run. */
+
+/** Counted in the transaction that accepts the first run: however many are spawned at once, none is one too many. */
+export function checkRoom(
+  books: Books,
+  { userId }: RunSession,
+  { parentKey, maxChildren }: ChildRequest,
+): void {
+  const counted = books.get(
+    `SELECT count(*) AS active FROM children JOIN runs USING (run_id)
+     WHERE children.user = ? AND parent_key = ? AND ended_at IS NULL`,
+    userId ?? "",
+    parentKey,
+  );
+  const active = Number(counted?.active ?? 0);
+  if (active >= maxChildren) throw new SkeinError("children_exceeded", { active, max: maxChildren });
+}
+
+export function registerChild(books: Books, runId: string, session: RunSession, child: ChildRequest): void {
+  books.run(
+    `INSERT INTO children (run_id, user, parent_key, spawn_id, label, task, mode, cleanup, attachments, archive_after)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    runId,
+    session.userId ?? "",
+    child.parentKey,
+    child.spawnId,
+    child.label ?? null,
+    child.task,
+    child.mode,
+    child.cleanup,
+    child.attachments ?? null,
+    child.archiveAfterMs ?? null,
+  );
+}
+
+export function childrenOf(
+  books: Books,
+  userId: string | null,
+  parentKey: string,
+  { endedSince, open }: { readonly endedSince?: number; readonly open?: boolean },
+): Child[] {
+  const conditions = [
+    ...(endedSince === undefined ? [] : ["(ended_at IS NULL OR ended_at >= ?)"]),
+    ...(open === undefined ? [] : [`ended_at IS ${open ? "NULL" : "NOT NULL"}`]),
+    "true",
+  ].join(" AND ");
+  const found = books.all(
+    `SELECT children.* FROM children JOIN runs USING (run_id)
+     WHERE children.user = ? AND parent_key = ? AND ${conditions} ORDER BY seq DESC`,
+    userId ?? "",
+    parentKey,
+    ...(endedSince === undefined ? [] : [endedSince]),
+  );
+  return found.flatMap((row) => childOf(books, row));
+}
+
+function childOf(books: Books, row: Record<string, unknown>): Child[] {
+  const run = books.row(String(row.run_id));
+  if (run === null) return [];
+  const child = {
+    run: publicRun(run),
+    parentKey: String(row.parent_key),
+    spawnId: String(row.spawn_id),
+    task: String(row.task),
+    mode: row.mode as Child["mode"],
+    cleanup: row.cleanup as Child["cleanup"],
+    tidiedAt: numberOrNull(row.tidied_at),
+  };
+  const label = textOrNull(row.label);
+  const attachments = textOrNull(row.attachments);
+  const archiveAfterMs = numberOrNull(row.archive_after);
+  return [{ ...child, ...present({ label, attachments, archiveAfterMs }) }];
+}
+
+/** So long whoever waited for a result has to write it down, where its run goes on. */
+const takenMs = 60_000;
+const mostAtOnce = 100;
+
+/** Somebody has the result: it stands in the parent's session, is a letter, or was a waiter's who has gone on. */
+const isHeard = `(
+  EXISTS (SELECT 1 FROM runs AS told WHERE told.user = children.user AND told.idem = 'announce:' || children.run_id
+    AND (told.written = 1 OR told.ended_at IS NOT NULL))
+  OR EXISTS (SELECT 1 FROM outbox WHERE outbox.user = children.user AND outbox.idem = 'announce:' || children.run_id)
+  OR EXISTS (SELECT 1 FROM run_replies LEFT JOIN runs AS waiter ON waiter.run_id = by_run
+    WHERE run_replies.run_id = children.run_id AND run_replies.state = 'taken'
+    AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))`;
+
+/** Nothing is due while anything of its session is open, whoever asked for it. */
+const due = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
+  WHERE tidied_at IS NULL AND mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
+  AND first.ended_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM runs AS other WHERE other.uid = first.uid AND other.ended_at IS NULL)
+  AND CASE cleanup WHEN 'delete' THEN ${isHeard} ELSE first.ended_at + archive_after <= ? END
+  LIMIT ${mostAtOnce}`;
+
+export function childrenToTidy(
+  books: Books,
+): { readonly child: Child; readonly act: "remove" | "archive" }[] {
+  const now = books.now();
+  return books
+    .all(due, now - takenMs, now)
+    .flatMap((row) => childOf(books, row))
+    .map((child) => ({
+      child,
+      act: child.cleanup === "delete" ? ("remove" as const) : ("archive" as const),
+    }));
+}
+
+export function markTidied(books: Books, runId: string): void {
+  books.run("UPDATE children SET tidied_at = ? WHERE run_id = ? AND tidied_at IS NULL", books.now(), runId);
+}

@@ -1,0 +1,71 @@
+import { readKey } from "../../core/keys.ts";
+import type { Content } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
+import type { Outcome, Run, RunSession } from "../contract.ts";
+import type { SequelStep } from "../sequels/contract.ts";
+import type { Books, Durability } from "./books.ts";
+import { putOutbox } from "./outbox-rows.ts";
+import { takeReply } from "./replies.ts";
+import type { RunRow } from "./rows.ts";
+import { publicRun } from "./rows.ts";
+
+/** What follows the end of a run: the reply is the waiter's, or the sequel takes its course. */
+
+/** `ended`: as it stands now. Whoever sleeps for it is told of its end only behind this, and finds what it says. */
+export function follow(books: Books, ended: RunRow, outcome: Outcome): void {
+  if (!ended.isFollowed || takeReply(books, ended.runId) || ended.options.sequel === undefined) return;
+  const run = publicRun(ended);
+  const step = books.options.sequelOf(run, outcome);
+  if (step !== null) carryOut(books, run, step);
+}
+
+function carryOut(books: Books, run: Run, { to, request, isBetweenStrangers }: SequelStep): void {
+  const target = targetOf(books, run.session.userId, to);
+  if (target === null) {
+    writeLetter(books, run, { to, request });
+    return;
+  }
+  const pair = isBetweenStrangers ? { pair: [run.session.uid, target.uid] as const } : {};
+  books.accept({ ...request, ...pair, session: target, isDelivery: true });
+}
+
+/** Who has the key; what was for a sub-agent that is gone is for the session that spawned it. */
+function targetOf(
+  books: Books,
+  userId: string | null,
+  { key, parentSessionId }: SequelStep["to"],
+): RunSession | null {
+  const found = books.sessionAt(userId, { key });
+  if (found !== null) return found;
+  const read = readKey(key);
+  const isChild = "form" in read && read.form === "subagent";
+  const sessionId = parentSessionId ?? (isChild ? read.parentSessionId : undefined);
+  return sessionId === undefined ? null : books.sessionAt(userId, { sessionId });
+}
+
+/** Nobody is there to read it: a letter of the run's own session, dead at once where that goes too. */
+function writeLetter(books: Books, run: Run, { to, request }: Pick<SequelStep, "to" | "request">): void {
+  const { session, runId } = run;
+  const content = "content" in request.message ? (request.message.content as Content) : "";
+  const letter = {
+    session,
+    runId,
+    target: { channel: "session", to: to.key },
+    text: textOf(content),
+    idempotencyKey: request.idempotencyKey ?? `sequel:${runId}`,
+  };
+  const isLeaving = session.uid === books.leaving;
+  putOutbox(
+    books,
+    letter,
+    isLeaving ? `Nobody has the session ${to.key}, nor sent this any more.` : undefined,
+  );
+}
+
+/** What is told to others is on the disk before they hear of it; any other end may be written again by recovery. */
+export function endDurability(books: Books, runId: string): Durability {
+  const isFollowed =
+    books.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||
+    books.get("SELECT 1 FROM runs WHERE merged_into = ? AND followed = 1 LIMIT 1", runId) !== undefined;
+  return isFollowed ? "synced" : "unsynced";
+}

@@ -1,0 +1,163 @@
+import { readKey } from "../../core/keys.ts";
+import { present } from "../../core/present.ts";
+import { cutText } from "../../core/text.ts";
+import type {
+  AcceptRequest,
+  ChildSequel,
+  DeliveryTarget,
+  ExchangeTerms,
+  Outcome,
+  Party,
+  PingPongSequel,
+  ReplySequel,
+  Run,
+} from "../contract.ts";
+import { childAnnouncement, replyAnnouncement } from "./announcement.ts";
+import type { SequelStep } from "./contract.ts";
+import { announcePrompt, longestQuote, pingPongPrompt } from "./exchange-prompts.ts";
+import { saidIn } from "./silent-reply.ts";
+import { mostCharacters } from "./untrusted.ts";
+
+/**
+ * What the end of a run sets off in another session; `null`: nothing. It follows from the run alone, and has a name of its
+ * own, so that it is set off once, whoever ends the run and however often.
+ */
+export function sequelOf(
+  run: Run,
+  outcome: Outcome,
+  { endedAt }: { readonly endedAt: number },
+): SequelStep | null {
+  const { sequel } = run.options;
+  switch (sequel?.type) {
+    case "child":
+      return afterChild(run, sequel, outcome, endedAt);
+    case "reply":
+      return afterReply(run, sequel, outcome);
+    case "ping_pong":
+      return afterTurn(run, sequel, outcome, endedAt);
+    default:
+      return null;
+  }
+}
+
+function afterChild(run: Run, sequel: ChildSequel, outcome: Outcome, endedAt: number): SequelStep {
+  const text = childAnnouncement(run, sequel, outcome, endedAt);
+  const from = { key: sequel.childKey, tool: "sessions_spawn" };
+  return announcement(run, sequel.parent, from, text, sequel.deliverTo);
+}
+
+function afterReply(run: Run, sequel: ReplySequel, outcome: Outcome): SequelStep | null {
+  const { asker, target, turns, deliverTo } = sequel;
+  const said = outcome.state === "ok" ? saidIn(outcome.reply) : null;
+  if (turns > 0 && outcome.state === "ok") {
+    const { type: _, ...terms } = sequel;
+    if (said === null) return announceStep(run, { ...terms, firstReply: "", latestReply: "" });
+    return pingPongTurn(run, { ...terms, turn: 1, firstReply: quote(said), latestReply: quote(said) }, said);
+  }
+  const from = { ...target, tool: "sessions_send" };
+  return announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
+}
+
+function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome, endedAt: number): SequelStep | null {
+  // It was written without a model turn, because the budget is used up: nobody has said anything.
+  if (run.isSilent) return null;
+  const { type: _, ...exchange } = sequel;
+  const said = outcome.state === "ok" ? saidIn(outcome.reply) : null;
+  if (said === null) return announceStep(run, exchange);
+  const next = { ...exchange, latestReply: quote(said) };
+  const isInTime = endedAt - (run.startedAt ?? endedAt) <= sequel.stepMs;
+  if (!isInTime || sequel.turn >= sequel.turns) return announceStep(run, next);
+  return pingPongTurn(run, { ...next, turn: sequel.turn + 1 }, said);
+}
+
+type Exchange = ExchangeTerms & Pick<PingPongSequel, "firstReply" | "latestReply">;
+
+/** One side is given what the other has said: the asker first. */
+function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, said: string): SequelStep {
+  const sequel: PingPongSequel = { ...exchange, type: "ping_pong" };
+  const isAskers = exchange.turn % 2 === 1;
+  const [to, from] = isAskers ? [exchange.asker, exchange.target] : [exchange.target, exchange.asker];
+  const request = requestOf(
+    run,
+    `ping_pong:${run.runId}`,
+    { ...from, tool: "sessions_send" },
+    cutText(said, mostCharacters),
+  );
+  const options = { origin: "inter_session", extraSystemPrompt: pingPongPrompt(sequel), sequel } as const;
+  // The first may be what the asker sleeps for.
+  const arrivalOf = exchange.turn === 1 ? run.runId : undefined;
+  return {
+    to: addressOf(to),
+    request: { ...request, kind: "ping_pong", options, ...present({ arrivalOf }) },
+    isBetweenStrangers: true,
+  };
+}
+
+/** The target may say on its own channel what came of it. */
+function announceStep(run: Run, exchange: Exchange): SequelStep | null {
+  const { asker, target, announceTo: deliverTo } = exchange;
+  if (deliverTo === undefined) return null;
+  const from = { ...asker, tool: "sessions_send" };
+  const request = requestOf(run, `announce_step:${run.runId}`, from, "Agent-to-agent announce step.");
+  const extraSystemPrompt = announcePrompt(exchange);
+  const options = { origin: "inter_session", extraSystemPrompt, deliverTo } as const;
+  return {
+    to: addressOf(target),
+    request: { ...request, kind: "announce", options },
+    isBetweenStrangers: false,
+  };
+}
+
+interface Sender {
+  readonly key: string;
+  readonly channel?: string;
+  readonly tool: string;
+}
+
+function announcement(
+  run: Run,
+  to: Party,
+  from: Sender,
+  text: string,
+  deliverTo: DeliveryTarget | undefined,
+): SequelStep {
+  return {
+    to: addressOf(to),
+    request: {
+      ...requestOf(run, `announce:${run.runId}`, from, text),
+      kind: "announce",
+      arrivalOf: run.runId,
+      options: { origin: "inter_session", ...present({ deliverTo }) },
+    },
+    isBetweenStrangers: false,
+  };
+}
+
+type Said = Pick<AcceptRequest, "message" | "idempotencyKey" | "provenance" | "root" | "isDelivery">;
+
+function requestOf({ root }: Run, id: string, { key, channel, tool }: Sender, text: string): Said {
+  const provenance = {
+    kind: "inter_session",
+    sourceSessionKey: key,
+    ...present({ sourceChannel: channel }),
+    sourceTool: tool,
+    rootId: root.rootId,
+    hops: root.hops,
+    deliveryId: id,
+  };
+  const message = { role: "user" as const, content: text, provenance };
+  return { message, idempotencyKey: id, provenance, root, isDelivery: true };
+}
+
+/** A sub-agent that is gone passes to the session that spawned it. */
+function addressOf({ key }: Party): SequelStep["to"] {
+  const parsed = readKey(key);
+  return "problem" in parsed || parsed.form !== "subagent"
+    ? { key }
+    : { key, parentSessionId: parsed.parentSessionId };
+}
+
+/** Of what is carried along only as much as is quoted later. */
+function quote(text: string): string {
+  return cutText(text, longestQuote);
+}

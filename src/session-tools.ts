@@ -1,0 +1,28 @@
+import type { RuntimeContext } from "./sessions/runtime-context.ts";
+import type { Skein } from "./sessions/skein/skein.ts";
+import type { ForeignTool } from "./tools/foreign-tools.ts";
+
+/**
+ * The session tools for somebody else's agent loop, on behalf of one session: what the AI SDK takes as `tools`. What a call
+ * sets off is run by this Skein; replies and the results of helpers come into the session.
+ *
+ * @example
+ * ```ts
+ * import { generateText } from "ai";
+ * import { createSkein, sessionTools } from "skein";
+ * import { rehearsalModel } from "skein/testing";
+ * const skein = await createSkein({ dir: ".skein" });
+ * const tools = await sessionTools(skein, { userId: "ann", sessionKey: "agent:main:main" });
+ * const { text } = await generateText({ model: rehearsalModel(), tools, prompt: "list the sessions" });
+ * ```
+ */
+export async function sessionTools(
+  skein: Skein,
+  session: RuntimeContext,
+): Promise<Readonly<Record<string, ForeignTool>>> {
+  const { foreignTools } = await import("./tools/foreign-tools.ts");
+  const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
+    // Ids of calls are the loop's own, and may come again: they name nothing here.
+    (await skein.callTool(name, args, { ...session, ...(signal === null ? {} : { signal }) })).result;
+  return foreignTools(call, await skein.tools());
+}

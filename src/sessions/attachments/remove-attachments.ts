@@ -1,0 +1,36 @@
+import { realpath, rm, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { manifestName } from "./contract.ts";
+import { isUnchanged, readManifest } from "./manifest.ts";
+import { closeEmpty, codeOf, isRealFolder } from "./place.ts";
+
+/** Takes the files of a session away. A folder of its own goes as it is; in anybody else's, what was written goes and no more. */
+export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {
+  if (isOwn) await rm(folder, { recursive: true, force: true });
+  else await removeListed(folder);
+}
+
+/** What the manifest of a folder names and nobody has changed since, the manifest, and the folders that were made for it. */
+export async function removeListed(folder: string): Promise<void> {
+  if (!(await isRealFolder(folder)) || (await realpath(folder)) !== folder) return;
+  const manifest = await readManifest(folder);
+  if (manifest === null) return;
+  for (const file of manifest.files)
+    if (await isUnchanged(folder, file)) await unlinkIfThere(join(folder, file.name));
+  await unlinkIfThere(join(folder, manifestName));
+  await closeEmpty(upwards(folder, manifest.foldersMade));
+}
+
+/** `count` folders from this one up, the innermost first. */
+function upwards(folder: string, count: number): readonly string[] {
+  const folders: string[] = [];
+  for (let at = folder; folders.length < count && dirname(at) !== at; at = dirname(at)) folders.push(at);
+  return folders;
+}
+
+/** As another try may have done it before. */
+export async function unlinkIfThere(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (codeOf(error) !== "ENOENT") throw error;
+  });
+}

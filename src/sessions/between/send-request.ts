@@ -1,0 +1,107 @@
+import { inTreeBy } from "../../access/visibility/lineage.ts";
+import { present } from "../../core/present.ts";
+import { cutText } from "../../core/text.ts";
+import type { AcceptRequest, Party, ReplySequel, RootRef, RunOptions } from "../../runs/contract.ts";
+import { longestQuote, messageContext } from "../../runs/sequels/exchange-prompts.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import { withBlobs } from "../guard/guarded-append.ts";
+import { runSession, scopeOf } from "../skein/accept-input.ts";
+import { acceptRequest, deliveryRunId } from "../skein/deliver-to-session.ts";
+import type { BetweenDeps, Caller } from "./contract.ts";
+import { channelOf, outsideChannel } from "./outside-channel.ts";
+import type { SendRequest } from "./send-contract.ts";
+
+/** A step of the exchange that follows takes so long at the most, where nothing else is said. */
+const usualStepMs = 30_000;
+
+/** The message as input of its target, with all that its end sets off. */
+export async function sendInput(
+  deps: Pick<BetweenDeps, "store" | "settings" | "owner">,
+  caller: Caller,
+  target: SessionRecord,
+  request: SendRequest,
+  until: number | null,
+): Promise<AcceptRequest> {
+  const isNote = request.role === "assistant";
+  const asker = caller.session;
+  const isKin = asker === null || (await isRelated(deps, asker, target));
+  const options = isNote ? undefined : sendOptions(deps, caller, target, request, isKin);
+  const input = acceptRequest(
+    {
+      id: caller.callId,
+      from: asker === null ? null : runSession(asker),
+      // A note is nothing that its sender could wait for.
+      runId: isNote ? null : (caller.run?.runId ?? null),
+      kind: isNote ? "note" : "send",
+      text: request.message,
+      root: rootOf(caller),
+      tool: "sessions_send",
+      isBetweenStrangers: !isNote && !isKin,
+      ...present({ options, channel: asker === null ? null : channelOf(asker) }),
+    },
+    target,
+  );
+  const awaitedBy = until === null || isNote ? undefined : { by: waiterOf(deps, caller), until };
+  const message = await withBlobs(deps.store, scopeOf(target), input.message);
+  return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
+}
+
+function sendOptions(
+  { settings }: Pick<BetweenDeps, "settings">,
+  caller: Caller,
+  target: SessionRecord,
+  { message, timeoutSeconds = 0 }: SendRequest,
+  isKin: boolean,
+): RunOptions {
+  const origin = "inter_session";
+  // Outside of every session there is nobody whom a reply could be brought to.
+  if (caller.session === null) return { origin };
+  const sequel: ReplySequel = {
+    type: "reply",
+    asker: partyOf(caller.session),
+    target: partyOf(target),
+    request: cutText(message, longestQuote),
+    turns: isKin ? 0 : settings.maxPingPongTurns,
+    stepMs: timeoutSeconds > 0 ? timeoutSeconds * 1000 : usualStepMs,
+    ...present({
+      // Between parent and child there is nothing to announce.
+      announceTo: isKin ? null : outsideChannel(target),
+      deliverTo: caller.run?.options.deliverTo ?? caller.session.meta.delivery,
+    }),
+  };
+  return { origin, extraSystemPrompt: messageContext(sequel.asker, sequel.target), sequel };
+}
+
+function rootOf({ run, callId }: Caller): RootRef {
+  if (run === null) return { rootId: callId, hops: 0 };
+  return { rootId: run.root.rootId, hops: run.root.hops + 1 };
+}
+
+function waiterOf({ owner }: Pick<BetweenDeps, "owner">, { run }: Caller) {
+  return run === null ? { owner } : { runId: run.runId };
+}
+
+function partyOf(session: SessionRecord): Party {
+  const { key, sessionId } = session;
+  return { key, sessionId, ...present({ channel: channelOf(session) }) };
+}
+
+/** Whether one spawned the other, at any depth. */
+async function isRelated(
+  { store }: Pick<BetweenDeps, "store">,
+  one: SessionRecord,
+  other: SessionRecord,
+): Promise<boolean> {
+  const scope = present({ userId: one.userId });
+  const isIn = inTreeBy(async (key) => {
+    const [session] = await store.sessions.find(scope, { by: "key", key });
+    return session?.meta.spawnedBy ?? null;
+  });
+  const asTarget = ({ userId, agentId, key, meta }: SessionRecord) => ({
+    userId,
+    agentId,
+    key,
+    spawnedBy: meta.spawnedBy ?? null,
+  });
+  return (await isIn(one.key, asTarget(other))) || (await isIn(other.key, asTarget(one)));
+}

@@ -1,0 +1,96 @@
+import { SkeinError } from "../../core/errors.ts";
+import { readKey } from "../../core/keys.ts";
+import { parseAgentId } from "../../core/names.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import type { Denied } from "../access/contract.ts";
+import type { BetweenDeps, Caller } from "./contract.ts";
+import type { SendRefusal, SendRequest } from "./send-contract.ts";
+import { refusalOf, unfit } from "./send-contract.ts";
+
+type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
+type TargetDeps = Pick<BetweenDeps, "access" | "settings">;
+
+/** The session that a message is for, if the asker may send to it. Nothing is made. */
+export async function sendTarget(deps: TargetDeps, caller: Caller, request: SendRequest): Promise<Target> {
+  const { sessionKey, label } = request;
+  if (sessionKey !== undefined && label !== undefined) {
+    return { refusal: unfit("Provide either sessionKey or label (not both).") };
+  }
+  const agentId = request.agentId === undefined ? null : readAgent(request.agentId);
+  if (agentId !== null && typeof agentId !== "string") return agentId;
+  if (label !== undefined) return byLabel(deps, caller, label, agentId ?? caller.agentId);
+  if (sessionKey !== undefined) return byKey(deps, caller, sessionKey, agentId);
+  if (agentId === null) return { refusal: unfit("Either sessionKey or label is required") };
+  const main = deps.settings.scope === "global" ? "global" : `agent:${agentId}:main`;
+  return byKey(deps, caller, main, null);
+}
+
+async function byKey(
+  { access }: TargetDeps,
+  caller: Caller,
+  reference: string,
+  agentId: string | null,
+): Promise<Target> {
+  const found = await access.find(caller, reference, "send");
+  if ("refusal" in found) return refusedKey(access, caller, reference, found.refusal);
+  const { session } = found;
+  const sessionKey = access.display(caller, session.key);
+  if (agentId !== null && session.agentId !== agentId) {
+    const error = `${shown(reference)} is a session of agent ${session.agentId}, and agentId says ${agentId}. Leave agentId out, or use the full sessionKey of the session that you mean.`;
+    return { refusal: { ...unfit(error), sessionKey } };
+  }
+  return notItself(access, caller, session);
+}
+
+/** What was refused is named as the asker named it: that says nothing about what is there. */
+function refusedKey(
+  access: BetweenDeps["access"],
+  caller: Caller,
+  reference: string,
+  refusal: Denied,
+): Target {
+  const named = "problem" in readKey(reference) ? reference : access.display(caller, reference);
+  const isNamed = refusal.status === "forbidden";
+  return { refusal: { ...refusalOf(refusal), ...(isNamed ? { sessionKey: named } : {}) } };
+}
+
+async function byLabel(
+  { access }: TargetDeps,
+  caller: Caller,
+  label: string,
+  agentId: string,
+): Promise<Target> {
+  if (caller.sandboxed && agentId !== caller.agentId) {
+    const error = "Sandboxed sessions_send label lookup is limited to this agent";
+    return { refusal: { status: "forbidden", code: "sandbox_restricted", error } };
+  }
+  const found = await access.find(caller, label, "send", { label: { agentId } });
+  if ("session" in found) return notItself(access, caller, found.session);
+  const refusal = refusalOf(found.refusal);
+  const isMissing = refusal.code === "not_found";
+  return {
+    refusal: isMissing ? { ...refusal, error: `No session found with label: ${shown(label)}` } : refusal,
+  };
+}
+
+function notItself(access: BetweenDeps["access"], caller: Caller, session: SessionRecord): Target {
+  if (session.uid !== caller.session?.uid) return { session };
+  const error =
+    "A session cannot send to itself: it could only wait for itself. Go on in your own turn, or name another session.";
+  return { refusal: { ...unfit(error), sessionKey: access.display(caller, session.key) } };
+}
+
+function readAgent(text: string): string | { readonly refusal: SendRefusal } {
+  try {
+    return parseAgentId(text);
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    return { refusal: { status: "error", code: error.code, error: error.message } };
+  }
+}
+
+/** Text from outside inside a message. */
+function shown(text: string): string {
+  return escapeToLine(text.length > 300 ? `${cutText(text, 300)}…` : text);
+}

@@ -1,0 +1,63 @@
+import type { Run } from "../../runs/contract.ts";
+import type { BetweenDeps, Caller } from "./contract.ts";
+
+/**
+ * What a wait for a reply came to. `late`: the time is over; the reply goes as a message of its own. `circle`: to wait would
+ * close a circle of waits. `unawaited`: nobody waits, and nobody did.
+ */
+export type ReplyAwaited =
+  | { readonly how: "ended"; readonly run: Run }
+  | { readonly how: "late" | "circle" | "unawaited" };
+
+type WaitDeps = Pick<BetweenDeps, "runs" | "clock" | "untilEnded" | "report">;
+
+/**
+ * Waits for the reply of an accepted run for as long as was registered with it: a second time, for what is left. Whether
+ * the reply is the waiter's or goes as a message is decided by the books, never here.
+ */
+export async function awaitReply(deps: WaitDeps, caller: Caller, runId: string): Promise<ReplyAwaited> {
+  const wait = await deps.runs.replyWait(runId);
+  if (wait === null) return { how: "unawaited" };
+  if (wait.state === "late") return { how: "late" };
+  if (wait.state === "taken") return ended(deps, runId);
+  try {
+    const waited = await caller.whileWaiting([runId], () => endOrTime(deps, caller, runId, wait.until));
+    if (!waited.entered) return await stopped(deps, runId, "circle");
+    if (waited.value === null) return await stopped(deps, runId, "late");
+    const now = await deps.runs.replyWait(runId);
+    return now?.state === "taken" ? { how: "ended", run: waited.value } : { how: "late" };
+  } catch (error) {
+    // Of a waiter with a run the books see to it when that ends; a replayed call of it goes on waiting.
+    if (caller.run === null) await deps.runs.stopAwaiting(runId).catch(deps.report);
+    throw error;
+  }
+}
+
+/** The run, once it has ended; `null`: the time was over first. */
+async function endOrTime(
+  { clock, untilEnded }: WaitDeps,
+  { signal }: Caller,
+  runId: string,
+  until: number,
+): Promise<Run | null> {
+  const time = new AbortController();
+  const timer = setTimeout(() => time.abort(), Math.max(0, until - clock.now()));
+  try {
+    return await untilEnded(runId, AbortSignal.any([signal, time.signal]));
+  } catch (error) {
+    if (time.signal.aborted && error === time.signal.reason) return null;
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The waiter goes; a reply that came in that very moment is still theirs. */
+async function stopped(deps: WaitDeps, runId: string, why: "late" | "circle"): Promise<ReplyAwaited> {
+  return (await deps.runs.stopAwaiting(runId)) === "taken" ? ended(deps, runId) : { how: why };
+}
+
+async function ended({ runs }: WaitDeps, runId: string): Promise<ReplyAwaited> {
+  const run = await runs.get(runId);
+  return run === null ? { how: "unawaited" } : { how: "ended", run };
+}

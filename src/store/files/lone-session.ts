@@ -1,0 +1,217 @@
+import { randomUUID } from "node:crypto";
+import { dirname, resolve } from "node:path";
+import type { ContextOptions, SessionContext } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
+import { currentVersion } from "../../core/entries.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { Mutex } from "../../core/mutex.ts";
+import { parseSession } from "../../core/parse-session.ts";
+import type { Plan } from "../../core/plan.ts";
+import type { EntryDraft } from "../../core/seal.ts";
+import { SessionTree } from "../../core/tree.ts";
+import type { DiskFile } from "./disk.ts";
+import { realDisk } from "./disk.ts";
+import { appendWhole, writeBeside } from "./disk-files.ts";
+import { underLoneLock } from "./lone-file.ts";
+import { readSessionFile } from "./read-session-file.ts";
+import { foreignness, idFromName } from "./repair.ts";
+
+/**
+ * One session in a file of its own, outside of any store: pi's, OpenClaw's, or one of ours. Every change is made under
+ * the file's lock, on top of what others have written by then, and is on the disk when it resolves.
+ *
+ * @example
+ * ```ts
+ * import { openSession, type LoneSession } from "skein";
+ * const session: LoneSession = await openSession("trip.jsonl", { create: { cwd: "/home/ann" } });
+ * await session.append({ type: "message", message: { role: "user", content: "Tea or coffee?" } });
+ * const { messages } = session.context();
+ * ```
+ */
+export class LoneSession {
+  readonly path: string;
+  readonly #mutex = new Mutex();
+  #tree: SessionTree;
+  #version: number;
+  /** Of the file as the tree has it. */
+  #bytes: number;
+
+  private constructor(path: string, read: Read) {
+    this.path = path;
+    this.#tree = read.tree;
+    this.#version = read.version;
+    this.#bytes = read.bytes;
+  }
+
+  static async open(path: string, options: OpenSessionOptions = {}): Promise<LoneSession> {
+    const whole = resolve(path);
+    if (options.create !== undefined && realDisk.stat(whole) === null) await begin(whole, options.create);
+    if (realDisk.stat(whole) === null || realDisk.isFolder(whole)) await readSessionFile(whole); // says what is wrong
+    return new LoneSession(whole, readWhole(whole));
+  }
+
+  /** As it was read or written last; to be read, not changed. */
+  get tree(): SessionTree {
+    return this.#tree;
+  }
+
+  /** What a model is concerned with, from the leaf or another entry. */
+  context(entryId: string | null = this.#tree.tipId, options: ContextOptions = {}): SessionContext {
+    return this.#tree.context(entryId, options);
+  }
+
+  /** Takes in what others have written since. */
+  refresh(): Promise<void> {
+    return this.#mutex.run(async () => this.#catchUp());
+  }
+
+  /** All or nothing, in order, behind the leaf as it is then. With an id of the caller's, a second time changes nothing. */
+  async append(
+    drafts: EntryDraft | readonly (EntryDraft | { readonly draft: EntryDraft; readonly id?: string })[],
+    options: { readonly expectedLeafId?: string | null } = {},
+  ): Promise<readonly Entry[]> {
+    const items = [drafts].flat().map((each) => ("draft" in each ? each : { draft: each }));
+    return this.#write((tree) => tree.plan(items, options.expectedLeafId));
+  }
+
+  /** Moves the leaf, and writes it down; `null`: before the root. */
+  async branch(entryId: string | null): Promise<void> {
+    await this.#write((tree) => tree.planBranch(entryId));
+  }
+
+  /** A new file with the path to an entry, which must not be there yet. */
+  async fork(path: string, entryId: string | null = this.#tree.tipId): Promise<LoneSession> {
+    await this.refresh();
+    const tree = this.#tree.fork(entryId, { id: randomUUID(), parentSession: this.path });
+    const whole = resolve(path);
+    await writeNew(whole, tree);
+    return new LoneSession(whole, readWhole(whole));
+  }
+
+  #write(plan: (tree: SessionTree) => Plan): Promise<readonly Entry[]> {
+    return this.#mutex.run(() =>
+      underLoneLock(this.path, async () => {
+        this.#catchUp();
+        if (this.#version < currentVersion) throw olderVersion(this.path, this.#version);
+        const made = plan(this.#tree);
+        if (made.lines.length > 0) await this.#put(made);
+        return made.entries;
+      }),
+    );
+  }
+
+  /** A line that was torn off before is closed first. What could not be written whole is taken back. */
+  async #put(made: Plan): Promise<void> {
+    const file = realDisk.openExisting(this.path);
+    if (file === null) throw gone(this.path);
+    try {
+      const end = file.size();
+      const isTorn = end > 0 && file.read(end - 1, 1)[0] !== 10;
+      const bytes = Buffer.from(`${isTorn ? "\n" : ""}${made.lines.join("\n")}\n`);
+      try {
+        appendWhole(file, bytes);
+        await file.sync();
+      } catch (error) {
+        throw notWritten(this.path, file, end, error as Error);
+      }
+      this.#tree.commit(made);
+      this.#bytes = end + bytes.length;
+    } finally {
+      file.close();
+    }
+  }
+
+  #catchUp(): void {
+    const size = realDisk.stat(this.path)?.size;
+    if (size === undefined) throw gone(this.path);
+    if (size === this.#bytes) return;
+    const { tree, version, bytes } = readWhole(this.path);
+    this.#tree = tree;
+    this.#version = version;
+    this.#bytes = bytes;
+  }
+}
+
+/**
+ * How a session file is opened.
+ *
+ * @example
+ * ```ts
+ * import type { OpenSessionOptions } from "skein";
+ * const options: OpenSessionOptions = { create: { cwd: "/home/ann" } };
+ * ```
+ */
+export interface OpenSessionOptions {
+  /** Begins the file where there is none. Left out: it must be there. */
+  readonly create?: { readonly cwd: string; readonly id?: string };
+}
+
+interface Read {
+  readonly tree: SessionTree;
+  readonly version: number;
+  readonly bytes: number;
+}
+
+function readWhole(path: string): Read {
+  const file = realDisk.openToRead(path);
+  if (file === null) throw gone(path);
+  try {
+    const bytes = file.read(0, file.size());
+    const session = parseSession(bytes);
+    const problem = foreignness(session);
+    if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
+    const tree = SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
+    return { tree, version: session.version, bytes: bytes.length };
+  } finally {
+    file.close();
+  }
+}
+
+async function begin(path: string, init: { readonly cwd: string; readonly id?: string }): Promise<void> {
+  try {
+    await writeNew(path, SessionTree.create(init));
+  } catch (error) {
+    // Somebody was quicker: theirs is opened.
+    if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
+  }
+}
+
+/** Appears with its contents in one step, and never over a file that is there. */
+async function writeNew(path: string, tree: SessionTree): Promise<void> {
+  const temporary = await writeBeside(realDisk, path, Buffer.from(tree.encode()), randomUUID(), true);
+  try {
+    realDisk.link(temporary, path);
+    await realDisk.syncFolder(dirname(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    const advice = "Name a file that is not there yet";
+    throw new SkeinError(
+      "conflict",
+      { problem: `There is a file ${path} already`, advice },
+      { cause: error },
+    );
+  } finally {
+    realDisk.unlink(temporary);
+  }
+}
+
+/** What was written of it is taken back; where that fails too, it is a damaged line, which reading passes over. */
+function notWritten(path: string, file: DiskFile, size: number, error: Error): SkeinError {
+  let advice = "Nothing was changed; make room on the disk, or check that you may write there";
+  try {
+    file.truncate(size);
+  } catch (left) {
+    advice = `A part of it is left at the end of the file (${(left as Error).message}); repair it`;
+  }
+  return new SkeinError("write_failed", { file: path, problem: error.message, advice }, { cause: error });
+}
+
+function olderVersion(file: string, version: number): SkeinError {
+  const problem = `it is of version ${version}, and what is added would be of version ${currentVersion}`;
+  return new SkeinError("read_only", { name: file, problem });
+}
+
+function gone(name: string): SkeinError {
+  const advice = "It was there before; check whether somebody has moved it";
+  return new SkeinError("not_found", { what: "File", name, advice });
+}

@@ -1,0 +1,74 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import type { ParsedKey } from "../core/keys.ts";
+import { parseKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import { channelOf } from "../sessions/list-row.ts";
+import type { ListedSession } from "../store/contract.ts";
+import { compareInList } from "../store/listing.ts";
+import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { cutSummary } from "./reading/cut-summary.ts";
+import { indexingFor, scopeOf } from "./reading/scope.ts";
+
+const parameters = Type.Object(
+  {
+    agentId: Type.Optional(Type.String({ description: "Of this agent; by default your own." })),
+    limit: Type.Optional(
+      Type.Integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** An alias over the index: whom an agent ever talked with, archived sessions too. */
+export const sessionList: SessionTool = {
+  name: "session_list",
+  label: "Session List",
+  description: "List whom this agent ever talked with, newest first, with a summary of each session.",
+  parameters: { ...parameters },
+  isRedacted: true,
+  async execute(args, call, deps) {
+    const { agentId = call.agentId, limit = 100 } = args as Static<typeof parameters>;
+    const scope = scopeOf(call, agentId);
+    const reach = await deps.access.reach(call, "list");
+    const pages = await Promise.all(
+      [false, true].map((archived) => deps.store.sessions.list(scope, { reach, archived, limit })),
+    );
+    const found = pages.flatMap((page) => page.sessions).toSorted(compareInList);
+    const sessions = found.slice(0, limit).map((session) => rowOf(session, call, deps));
+    const behind = Math.max(...pages.map((page) => page.behind));
+    const isMore = found.length > limit || pages.some((page) => page.nextCursor !== null);
+    const result = present({
+      count: sessions.length,
+      sessions,
+      more: isMore ? true : null,
+      indexing: indexingFor(call, behind),
+    });
+    return { result };
+  },
+};
+
+function rowOf(session: ListedSession, call: Caller, { access, redactor }: ToolDeps): ToolResult {
+  const { key, sessionId, meta, name, digest, updatedAt } = session;
+  const parsed = parseKey(key);
+  const summary = name ?? digest.summary;
+  const texts = present({
+    channel: channelOf(parsed, meta),
+    peer: peerOf(parsed) ?? meta.delivery?.to,
+    label: meta.label,
+  });
+  return present({
+    key: access.display(call, key),
+    sessionId,
+    ...(redactor.redactJson(texts).value as typeof texts),
+    summary: summary === null ? null : cutSummary(summary, redactor),
+    updatedAt,
+  });
+}
+
+/** Who is on the other side, by the channel's id. */
+function peerOf(key: ParsedKey): string | null {
+  if (key.form === "direct") return key.peer;
+  return key.form === "group" ? key.groupId : null;
+}

@@ -1,0 +1,90 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import { present } from "../core/present.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import type { SearchHit } from "../store/contract.ts";
+import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { inTurns } from "./reading/in-turns.ts";
+import { readTime } from "./reading/read-time.ts";
+import { safeSnippet } from "./reading/safe-snippet.ts";
+import { indexingFor, refusalResult, scopeOf } from "./reading/scope.ts";
+import { ToolInputError } from "./tool-input-error.ts";
+
+const time = (description: string) =>
+  Type.Optional(Type.Union([Type.String(), Type.Number()], { description }));
+
+const parameters = Type.Object(
+  {
+    query: Type.String({ description: "Words that must all occur.", minLength: 1 }),
+    sessionKey: Type.Optional(Type.String({ description: "Only in this session." })),
+    agentId: Type.Optional(Type.String({ description: "Only in sessions of this agent." })),
+    role: Type.Optional(
+      Type.Enum(["user", "assistant", "toolResult", "bashExecution", "custom", "system", "summary"], {
+        description: "Only what this role said.",
+      }),
+    ),
+    since: time("Only from this time on: ISO text, or milliseconds since 1970."),
+    until: time("Only up to this time."),
+    limit: Type.Optional(
+      Type.Integer({ description: "Hits at the most.", minimum: 1, maximum: 50, default: 10 }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const readsAtATime = 4;
+
+export const sessionSearch: SessionTool = {
+  name: "session_search",
+  label: "Session Search",
+  description: "Search the full text of sessions, tool results too.",
+  parameters: { ...parameters },
+  isRedacted: true,
+  async execute(args, call, deps) {
+    const { query, sessionKey, agentId, role, since, until, limit = 10 } = args as Static<typeof parameters>;
+    if (query.trim() === "") throw new ToolInputError("query is required: the words to look for.", "query");
+    const times = { since: timeOf(since, "since"), until: timeOf(until, "until") };
+    const scope = scopeOf(call, agentId);
+    const found = sessionKey === undefined ? null : await deps.access.find(call, sessionKey, "history");
+    if (found !== null && "refusal" in found) return { result: refusalResult(found.refusal) };
+    const within =
+      found === null
+        ? { reach: await deps.access.reach(call, "history") }
+        : { sessionId: found.session.sessionId };
+    const asked = { text: query, ...within, ...present({ role, ...times }), limit };
+    const { hits, behind } = await deps.store.search.search(scope, asked);
+    const rows = await inTurns(hits, readsAtATime, (hit) => rowOf(hit, query, call, deps));
+    const shown = rows.filter((row) => row !== null);
+    const indexing = indexingFor(call, behind);
+    return { result: present({ count: shown.length, hits: shown, indexing }) };
+  },
+};
+
+/** `null`: there is nothing of it that may be shown. */
+async function rowOf(
+  { key, sessionId, entryId, role, time: at }: SearchHit,
+  query: string,
+  call: Caller,
+  { access, store, redactor, report }: ToolDeps,
+): Promise<ToolResult | null> {
+  const entry = await store.sessions.entry(scopeOf(call), sessionId, entryId).catch((error: unknown) => {
+    // One entry that cannot be read does not cost the others.
+    report(error);
+    return null;
+  });
+  const snippet = entry === null ? null : safeSnippet(entry, query, redactor);
+  if (snippet === null) return null;
+  return { key: access.display(call, key), sessionId, entryId, role, time: at, snippet };
+}
+
+function timeOf(value: string | number | undefined, name: string): number | null {
+  if (value === undefined) return null;
+  const read = readTime(value);
+  if (read !== null) return read;
+  const shown = escapeToLine(cutText(String(value), 100));
+  throw new ToolInputError(
+    `${name} is no time: "${shown}". Write it as ISO text (2026-03-29 or 2026-03-29T14:40:00Z) or in milliseconds since 1970.`,
+    name,
+  );
+}

@@ -1,0 +1,91 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import { present } from "../core/present.ts";
+import type { Run } from "../runs/contract.ts";
+import { readHistoryRange } from "../sessions/history-range.ts";
+import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { capMessages } from "./reading/cap-messages.ts";
+import { cleanMessage } from "./reading/clean-message.ts";
+import { refusalResult, scopeOf } from "./reading/scope.ts";
+import { entryReading } from "./reading/shown-message.ts";
+
+const parameters = Type.Object(
+  {
+    sessionKey: Type.String({
+      description:
+        'Key, session id or label of the session, as sessions_list shows it; "current" is your own.',
+      minLength: 1,
+    }),
+    limit: Type.Optional(
+      Type.Integer({ description: "Messages at the most.", minimum: 1, maximum: 1000, default: 200 }),
+    ),
+    includeTools: Type.Optional(
+      Type.Boolean({ description: "Tool calls and their results too.", default: false }),
+    ),
+    before: Type.Optional(
+      Type.String({ description: "An entry id (nextBefore): the newest messages before it." }),
+    ),
+    after: Type.Optional(
+      Type.String({ description: "An entry id (nextAfter): the oldest messages behind it." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+/** Of input that waits; beside the messages. */
+const mostPendingBytes = 16 * 1024;
+
+export const sessionsHistory: SessionTool = {
+  name: "sessions_history",
+  label: "Session History",
+  description: "Fetch message history for a session.",
+  parameters: { ...parameters },
+  isRedacted: true,
+  async execute(args, call, deps) {
+    const { sessionKey, limit = 200, includeTools = false, ...place } = args as Static<typeof parameters>;
+    const found = await deps.access.find(call, sessionKey, "history");
+    if ("refusal" in found) return { result: refusalResult(found.refusal) };
+    const { session } = found;
+    const reading = entryReading(deps.redactor, includeTools);
+    const { before, after } = place;
+    const range = { limit, ...present({ before, after }) };
+    const slice = await readHistoryRange(
+      deps.store.sessions,
+      scopeOf(call),
+      session.sessionId,
+      range,
+      reading.isWanted,
+    );
+    const { messages, taken, ...figures } = capMessages(slice.entries, reading.clean, {
+      forward: after !== undefined,
+    });
+    const [first, last] = [taken[0]?.id, taken.at(-1)?.id];
+    const upTo = after === undefined ? undefined : before;
+    const result = present({
+      sessionKey: deps.access.display(call, session.key),
+      messages,
+      ...figures,
+      nextBefore: first !== undefined && (await slice.hasBefore(first)) ? first : null,
+      nextAfter: last !== undefined && (await slice.hasAfter(last, upTo)) ? last : null,
+      ...pendingOf(await deps.runs.pending(session.uid), deps),
+    });
+    return { result };
+  },
+};
+
+/** Accepted input that is not yet in the conversation, oldest first. */
+function pendingOf(runs: readonly Run[], { redactor }: ToolDeps): ToolResult {
+  if (runs.length === 0) return {};
+  const clean = ({ runId, message, createdAt, state }: Run) => {
+    const { role } = message;
+    const content = "content" in message ? message.content : "";
+    const fields = { runId, role, content, timestamp: createdAt, state };
+    return cleanMessage(fields, { redactor, includeTools: true });
+  };
+  const { messages, taken, dropped } = capMessages(runs, clean, { forward: true, most: mostPendingBytes });
+  const isStandIn = dropped === runs.length;
+  return {
+    pending: isStandIn ? taken.map(({ runId, state }) => ({ runId, ...messages[0], state })) : messages,
+    ...(dropped === 0 ? {} : { pendingDropped: dropped }),
+  };
+}

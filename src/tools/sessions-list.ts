@@ -1,0 +1,99 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import type { SessionKind } from "../core/keys.ts";
+import { present } from "../core/present.ts";
+import { cutText, escapeToLine } from "../core/text.ts";
+import type { Scope, SessionQuery, SessionReach } from "../store/contract.ts";
+import type { SessionTool, ToolDeps } from "./contract.ts";
+import { inTurns } from "./reading/in-turns.ts";
+import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
+import { listRows } from "./reading/list-rows.ts";
+import { rowMessages } from "./reading/row-messages.ts";
+import { indexingFor, scopeOf } from "./reading/scope.ts";
+import { ToolInputError } from "./tool-input-error.ts";
+
+const text = (description: string) => Type.Optional(Type.String({ description }));
+
+const parameters = Type.Object(
+  {
+    kinds: Type.Optional(
+      Type.Array(Type.String(), { description: `Only these kinds: ${sessionKinds.join(", ")}.` }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({ description: "Sessions at the most.", minimum: 1, maximum: 200, default: 100 }),
+    ),
+    activeMinutes: Type.Optional(
+      Type.Integer({ description: "Only those with a new entry in so many minutes.", minimum: 1 }),
+    ),
+    messageLimit: Type.Optional(
+      Type.Integer({ description: "Last messages of each session.", minimum: 0, maximum: 20, default: 0 }),
+    ),
+    search: text("Only those with this text in key, session id, label or name."),
+    label: text("Only the one with exactly this label."),
+    agentId: text("Only those of this agent."),
+    archived: Type.Optional(Type.Boolean({ description: "The archived ones instead.", default: false })),
+    cursor: text("nextCursor of the page before."),
+  },
+  { additionalProperties: false },
+);
+
+const mostHidden = 1000;
+const fetchesAtATime = 4;
+
+export const sessionsList: SessionTool = {
+  name: "sessions_list",
+  label: "Sessions",
+  description: "List sessions with optional filters and last messages.",
+  parameters: { ...parameters },
+  isRedacted: true,
+  async execute(args, call, deps) {
+    const { kinds = [], agentId, messageLimit = 0, ...filters } = args as Static<typeof parameters>;
+    const now = deps.clock.now();
+    const query = listQuery({ limit: 100, ...filters, kinds: kindsOf(kinds) }, { now, ...deps.settings });
+    const scope = scopeOf(call, agentId);
+    const reach = await deps.access.reach(call, "list");
+    const page = await deps.store.sessions.list(scope, { ...query, reach });
+    const rows = await listRows(call, page, reach, deps);
+    const sessions =
+      messageLimit === 0
+        ? rows.map(({ row }) => row)
+        : await inTurns(rows, fetchesAtATime, async ({ row, session }) => ({
+            ...row,
+            ...(await rowMessages(call, session, messageLimit, deps)),
+          }));
+    const { visibility, sandboxed } = deps.access.policyFor(call);
+    const result = present({
+      count: sessions.length,
+      sessions,
+      nextCursor: page.nextCursor,
+      hidden: call.sandboxed ? null : await countHidden(scope, query, reach, deps),
+      indexing: indexingFor(call, page.behind),
+      visibility: { mode: visibility.list, sandboxed },
+    });
+    return { result };
+  },
+};
+
+function kindsOf(words: readonly string[]): readonly SessionKind[] {
+  const read = readKinds(words);
+  if ("kinds" in read) return read.kinds;
+  const shown = escapeToLine(cutText(read.unknown, 100));
+  throw new ToolInputError(
+    `"${shown}" is no kind of session. The kinds are ${sessionKinds.join(", ")}.`,
+    "kinds",
+  );
+}
+
+/** How many sessions of the asker's own user the policy left out, on all pages of this list. */
+async function countHidden(
+  scope: Scope,
+  query: SessionQuery,
+  reach: SessionReach,
+  { store }: ToolDeps,
+): Promise<number> {
+  const [all, reached] = await Promise.all([
+    store.sessions.count(scope, query),
+    store.sessions.count(scope, { ...query, reach }),
+  ]);
+  return Math.min(mostHidden, Math.max(0, all - reached));
+}

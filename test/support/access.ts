@@ -1,0 +1,50 @@
+import type { AccessSettings } from "../../src/access/visibility/policy.ts";
+import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
+import { createSessionAccess } from "../../src/sessions/access/session-access.ts";
+import type { Scope, SessionReach, SessionRecord, Store } from "../../src/store/contract.ts";
+
+/** Who may see whom over a store, beside the same said as plainly as possible. */
+
+export const scopeOfUser = (userId: string | null): Scope => (userId === null ? {} : { userId });
+
+/** Every live session of a user, archived ones and the special ones too. */
+export async function allOf(
+  { sessions }: Pick<Store, "sessions">,
+  userId: string | null,
+): Promise<SessionRecord[]> {
+  const every = { limit: 1000, includeGlobal: true, includeUnknown: true };
+  const scope = scopeOfUser(userId);
+  const pages = [await sessions.list(scope, every), await sessions.list(scope, { ...every, archived: true })];
+  return pages.flatMap((page) => [...page.sessions]);
+}
+
+/** Access over a store; the agents of a user are read off the list of all that there is. */
+export function accessOver(
+  store: Pick<Store, "sessions">,
+  settings: AccessSettings,
+  scope: "per-sender" | "global" = "per-sender",
+): SessionAccess {
+  const agentIds = async ({ userId }: Scope) => {
+    const records = await allOf(store, userId ?? null);
+    return [...new Set(records.map(({ agentId }) => agentId))].sort();
+  };
+  const find = (of: Scope, lookup: Parameters<Store["sessions"]["find"]>[1]) =>
+    store.sessions.find(of, lookup);
+  return createSessionAccess({ store: { sessions: { find, agentIds } }, settings: () => settings, scope });
+}
+
+/** The sessions, all of one user, that lie within a reach: downwards, round after round, until nothing is new. */
+export function within(reach: SessionReach, records: readonly SessionRecord[]): Set<string> {
+  const tree = new Set(reach.treeOf === null ? [] : [reach.treeOf]);
+  for (let before = -1; reach.descendants !== false && tree.size !== before; ) {
+    before = tree.size;
+    for (const { key, meta } of records) if (tree.has(meta.spawnedBy ?? "")) tree.add(key);
+  }
+  const isOfAgent = (agentId: string) => reach.agentIds === "all" || reach.agentIds.includes(agentId);
+  const inside = records.filter(({ key, agentId }) => tree.has(key) || isOfAgent(agentId));
+  return new Set(inside.map(({ key }) => key).filter((key) => key !== "unknown"));
+}
+
+export function askerFrom(session: SessionRecord, sandboxed = session.meta.sandboxed === true): Asker {
+  return { userId: session.userId, agentId: session.agentId, session, sandboxed };
+}
