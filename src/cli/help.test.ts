@@ -23,9 +23,9 @@ function paths(command: Command, path: readonly string[] = []): string[][] {
   return [[...path], ...command.commands.flatMap((child) => paths(child, [...path, child.name()]))];
 }
 
-/** Words as a shell reads them; only double quotes are used. */
+/** Words as a shell reads them; single quotes stand around JSON. */
 function words(line: string): string[] {
-  return [...line.matchAll(/"([^"]*)"|(\S+)/g)].map((match) => match[1] ?? match[2] ?? "");
+  return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map((match) => match.slice(1).join(""));
 }
 
 describe("help", () => {

@@ -7,6 +7,7 @@ import { examples, globalOptions } from "./register/options.ts";
 import { registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
 import { registerTalking } from "./register/talking.ts";
+import { registerTools } from "./register/tools.ts";
 import { registerUpkeep } from "./register/upkeep.ts";
 import { registerUsers } from "./register/users.ts";
 
@@ -28,6 +29,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   for (const option of globalOptions()) program.addOption(option);
   registerInit(program, terminal);
   registerTalking(program, terminal);
+  registerTools(program, terminal);
   registerRuns(program, terminal);
   registerOutbox(program, terminal);
   registerSessions(program, terminal);

@@ -9,11 +9,18 @@ import { paint, printJson } from "./terminal.ts";
 export type ExitCode = 0 | 1 | 2;
 
 /** A command that has told everything itself, and did not end well. */
-export class CommandFailed extends Error {}
+export class CommandFailed extends Error {
+  readonly exit: ExitCode;
+
+  constructor(exit: ExitCode = 1) {
+    super("The command has told what went wrong.");
+    this.exit = exit;
+  }
+}
 
 /** Tells what went wrong: one line for people, one JSON object with `--json`. */
 export function reportFailure(error: unknown, terminal: Terminal, json: boolean): ExitCode {
-  if (error instanceof CommandFailed) return 1;
+  if (error instanceof CommandFailed) return error.exit;
   const { code, text, exit } = describe(error, terminal.command);
   const refusal: RefusalPayload = { status: "error", code, error: text };
   if (json) printJson(terminal, refusal);

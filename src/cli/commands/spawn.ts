@@ -1,0 +1,93 @@
+import { parseKey } from "../../core/keys.ts";
+import { present } from "../../core/present.ts";
+import type { ToolResult } from "../../tools/contract.ts";
+import { callToolFor } from "../folder/call-tool.ts";
+import type { OpenSkein } from "../folder/with-skein.ts";
+import { contextFor, withSkein } from "../folder/with-skein.ts";
+import { answer } from "../output/answer.ts";
+import type { ExitCode } from "../output/failure.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { pathFrom } from "../output/terminal.ts";
+import { exitOf, printText, printToolResult } from "../output/tool-result.ts";
+
+export interface SpawnOptions extends GlobalOptions {
+  readonly session?: string;
+  readonly under?: string;
+  readonly label?: string;
+  readonly model?: string;
+  readonly thinking?: string;
+  readonly mode?: "run" | "session";
+  readonly context?: "isolated" | "fork";
+  readonly cleanup?: "keep" | "delete";
+  readonly cwd?: string;
+  readonly timeout?: number;
+  readonly key?: string;
+  readonly background?: boolean;
+  /** `false`: `--no-wait`. */
+  readonly wait?: boolean;
+}
+
+/** Gives a task to a new session, for another one; prints what came of it, and stays until all of it has ended. */
+export async function spawnCommand(
+  terminal: Terminal,
+  words: readonly string[],
+  options: SpawnOptions,
+): Promise<void> {
+  const { session: ref = "main", key } = options;
+  const waits = options.wait !== false;
+  await withSkein(terminal, options, { workers: waits, ref }, async (open) => {
+    await makeAsker(terminal, open, ref);
+    await callToolFor(
+      terminal,
+      open,
+      { name: "sessions_spawn", args: argumentsOf(terminal, words, options), ref, key },
+      { ...options, waits, show: (result) => show(terminal, options, result) },
+    );
+  });
+}
+
+function argumentsOf(terminal: Terminal, words: readonly string[], options: SpawnOptions): object {
+  const { under, label, model, thinking, mode, context, cleanup, cwd, timeout } = options;
+  return {
+    task: words.join(" "),
+    ...present({ agentId: under, label, model, thinking, mode, context, cleanup }),
+    ...present({ runTimeoutSeconds: timeout, cwd: cwd === undefined ? null : pathFrom(terminal, cwd) }),
+    background: options.background === true || options.wait === false,
+  };
+}
+
+/** People begin a session by naming its key; a child needs somebody to report to. */
+async function makeAsker(terminal: Terminal, open: OpenSkein, ref: string): Promise<void> {
+  const context = await contextFor(open, ref);
+  const { sessionKey: key, sessionId, userId } = context;
+  if (key == null || (await open.skein.session(context).record()) !== null) return;
+  const parsed = parseKey(key);
+  const agentId = parsed.form === "special" ? "main" : parsed.agentId;
+  const cwd = open.config.agents[agentId]?.cwd ?? terminal.cwd;
+  await open.store.sessions.create(present({ userId }), { key, ...present({ sessionId }), cwd });
+}
+
+function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): ExitCode {
+  if (options.json === true || exitOf(result) !== 0)
+    return printToolResult(terminal, options, result) || endOf(result);
+  const { childSessionKey, label, runId, mode, note, outcome, usage, result: said } = result;
+  const line = (title: string, value: unknown) =>
+    value === undefined ? [] : [[title, typeof value === "string" ? value : JSON.stringify(value)] as const];
+  answer(terminal, {}, {}, [
+    `spawned ${String(childSessionKey)}`,
+    ...line("label", label),
+    ...line("run", runId),
+    ...line("mode", mode),
+    ...(outcome === undefined ? line("note", note) : []),
+    ...line("ended", outcome),
+    ...line("usage", usage),
+  ]);
+  if (typeof said === "string" && said !== "") printText(terminal, said);
+  return endOf(result);
+}
+
+/** A child that was waited for, and did not end well, is a failure. */
+function endOf({ outcome }: ToolResult): ExitCode {
+  return outcome === undefined || outcome === "ok" ? 0 : 1;
+}

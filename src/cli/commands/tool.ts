@@ -1,0 +1,44 @@
+import { text as readText } from "node:stream/consumers";
+import { callToolFor } from "../folder/call-tool.ts";
+import { readJson } from "../folder/read-json.ts";
+import { withSkein } from "../folder/with-skein.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { printToolResult } from "../output/tool-result.ts";
+
+export interface ToolCommandOptions extends GlobalOptions {
+  readonly session?: string;
+  readonly key?: string;
+  /** `false`: `--no-wait`. */
+  readonly wait?: boolean;
+}
+
+/** Tools that set work off. The others only look, and then nothing that waits in the folder is run in passing. */
+const settingOff = new Set(["sessions_send", "sessions_spawn", "subagents"]);
+
+/** Calls a tool for a session, prints its result, and stays until everything that it set off has ended. */
+export async function toolCommand(
+  terminal: Terminal,
+  name: string,
+  json: string | undefined,
+  options: ToolCommandOptions,
+): Promise<void> {
+  const args = json === undefined ? {} : readJson(await textOf(terminal, json));
+  const { session, key, wait } = options;
+  const waits = wait !== false;
+  const workers = waits && settingOff.has(name);
+  const ref = session ?? "main";
+  const use = session === undefined && !settingOff.has(name) ? { workers } : { workers, ref };
+  await withSkein(terminal, options, use, (open) =>
+    callToolFor(
+      terminal,
+      open,
+      { name, args, ref, key },
+      { ...options, waits, show: (result) => printToolResult(terminal, options, result) },
+    ),
+  );
+}
+
+async function textOf(terminal: Terminal, json: string): Promise<string> {
+  return json === "-" ? readText(terminal.input().stream) : json;
+}

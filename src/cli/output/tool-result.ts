@@ -1,0 +1,107 @@
+import { stringifyJson } from "../../core/json.ts";
+import { escapeToLine } from "../../core/text.ts";
+import type { ToolResult } from "../../tools/contract.ts";
+import { counted } from "./amounts.ts";
+import { answer } from "./answer.ts";
+import type { ExitCode } from "./failure.ts";
+import type { GlobalOptions } from "./global-options.ts";
+import { SafeStream } from "./safe-stream.ts";
+import type { Column } from "./table.ts";
+import { printTable } from "./table.ts";
+import type { Terminal } from "./terminal.ts";
+import { paint, printJson } from "./terminal.ts";
+import { shownTime } from "./times.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** What a tool answered: the very result with `--json`, else lines and tables. Gives how the command is to exit. */
+export function printToolResult(terminal: Terminal, options: GlobalOptions, result: ToolResult): ExitCode {
+  const exit = exitOf(result);
+  if (options.json === true) printJson(terminal, result);
+  else if (exit === 0) printFields(terminal, result);
+  else printRefusal(terminal, result);
+  return exit;
+}
+
+/** 2 for what the caller typed, 1 for every other refusal. */
+export function exitOf({ status, code }: ToolResult): ExitCode {
+  if (status !== "error" && status !== "forbidden") return 0;
+  return code === "invalid_arguments" ? 2 : 1;
+}
+
+function printRefusal(terminal: Terminal, { error, code }: ToolResult): void {
+  const text = `${escapeToLine(shown("error", error))} [${escapeToLine(shown("code", code))}]`;
+  terminal.err(`${paint(terminal, "red", "error:", "err")} ${text}\n`);
+}
+
+/** Texts that are more than a word: they stand below the rest, as they are. */
+const texts = ["reply", "result"];
+
+/** Fields in lines; lists of objects as tables below them, what somebody said below those. */
+export function printFields(terminal: Terminal, result: ToolResult): void {
+  const fields = Object.entries(result).flatMap(([name, value]) => flat(name, value));
+  const lists = fields.filter(([, value]) => isTable(value)) as [string, Row[]][];
+  const said = fields.filter(([name, value]) => texts.includes(name) && typeof value === "string");
+  const lines = fields.filter(([name, value]) => !isTable(value) && !said.some(([each]) => each === name));
+  answer(
+    terminal,
+    {},
+    {},
+    lines.map(([name, value]) => [name, shown(name, value)] as const),
+  );
+  for (const [name, rows] of lists) {
+    terminal.out(`\n${paint(terminal, "bold", name)}: ${counted(rows.length, "row")}\n`);
+    printTable(terminal, columnsOf(rows), rows);
+  }
+  for (const [, text] of said) printText(terminal, String(text));
+}
+
+/** What somebody said, made harmless, on lines of its own. */
+export function printText(terminal: Terminal, text: string): void {
+  terminal.out(`\n${new SafeStream().push(text.endsWith("\n") ? text : `${text}\n`)}`);
+}
+
+function isRow(value: unknown): value is Row {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isTable(value: unknown): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every(isRow);
+}
+
+/** An object by its fields, one step deep. */
+function flat(name: string, value: unknown): (readonly [string, unknown])[] {
+  if (!isRow(value)) return [[name, value]];
+  return Object.entries(value).map(([inner, each]) => [`${name}.${inner}`, each]);
+}
+
+const most = 8;
+/** Those that a list is looked at for, before all others. */
+const first = ["key", "sessionKey", "id", "role", "kind", "label", "status", "content", "snippet", "summary"];
+
+function columnsOf(rows: readonly Row[]): Column<Row>[] {
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const rank = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
+  return names
+    .toSorted((a, b) => rank(a) - rank(b))
+    .slice(0, most)
+    .map((name, index) => ({
+      title: name.toUpperCase(),
+      text: (row) => shown(name, row[name]),
+      least: 8,
+      ...(index < 2 ? {} : { spare: index }),
+    }));
+}
+
+function shown(name: string, value: unknown): string {
+  if (value === undefined || value === null) return "";
+  if (typeof value === "string") return value;
+  if (typeof value === "number" && /(?:At|timestamp)$/.test(name)) return shownTime(value);
+  if (Array.isArray(value)) return value.map((each) => saidIn(each) ?? shown("", each)).join(", ");
+  return typeof value === "object" ? stringifyJson(value) : String(value);
+}
+
+/** The text of a block of a message. */
+function saidIn(block: unknown): string | null {
+  return isRow(block) && typeof block.text === "string" ? block.text : null;
+}

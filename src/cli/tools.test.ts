@@ -1,0 +1,333 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { run } from "../../test/support/cli.ts";
+import { withRuns } from "../../test/support/cli-runs.ts";
+import { SkeinError } from "../core/errors.ts";
+import { Skein } from "../sessions/skein/skein.ts";
+import type { ToolResult } from "../tools/contract.ts";
+import type { ToolCalling } from "./folder/call-tool.ts";
+import type { Terminal } from "./output/terminal.ts";
+
+type CallTool = ToolCalling["callTool"];
+
+let home = "";
+let count = 0;
+let made: Parameters<CallTool>[] = [];
+let does: (skein: Skein, ...call: Parameters<CallTool>) => ReturnType<CallTool>;
+const original = Object.getOwnPropertyDescriptor(Skein.prototype, "callTool");
+
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), "skein-tools-"));
+});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** What the tools themselves do is held elsewhere; here a call is what the test says. */
+beforeEach(() => {
+  made = [];
+  does = async () => ({ result: { status: "ok" }, rootId: null });
+  Object.defineProperty(Skein.prototype, "callTool", {
+    configurable: true,
+    value: function (this: Skein, ...call: Parameters<CallTool>) {
+      made.push(call);
+      return does(this, ...call);
+    },
+  });
+});
+afterEach(() => {
+  Reflect.deleteProperty(Skein.prototype, "callTool");
+  if (original !== undefined) Object.defineProperty(Skein.prototype, "callTool", original);
+});
+
+const answers = (result: ToolResult) => {
+  does = async () => ({ result, rootId: null });
+};
+
+/** Sets a run off in the session itself, and answers before it has ended. */
+const setsOff = (text: string) => {
+  does = async (skein, _, __, context) => {
+    const { runId, root } = await skein.session(context).accept(text);
+    return { result: { status: "sent", runId }, rootId: root.rootId };
+  };
+};
+
+function folder() {
+  count += 1;
+  const dir = join(home, String(count));
+  const call = (args: readonly string[], more: Partial<Terminal> = {}) =>
+    run(args, { cwd: home, env: { SKEIN_DIR: dir }, ...more });
+  return { dir, call };
+}
+
+async function begun() {
+  const made = folder();
+  await made.call(["sessions", "new", "main"]);
+  return made;
+}
+
+describe("tool", () => {
+  test("[CLI52] a tool is called for main, or for the session that is named", async () => {
+    const { call } = await begun();
+    await call(["sessions", "new", "porto"]);
+    await call(["tool", "sessions_list", '{"limit": 5}']);
+    await call(["tool", "sessions_history", "{}", "--session", "porto", "--key", "k-1"]);
+    expect(made.map(([name, args, { sessionKey }]) => [name, args, sessionKey])).toEqual([
+      ["sessions_list", { limit: 5 }, "agent:main:main"],
+      ["sessions_history", {}, "agent:main:session:porto"],
+    ]);
+    expect(made[1]?.[2]).toMatchObject({ idempotencyKey: "k-1" });
+  });
+
+  test("[CLI52] arguments may be left out, or come from the input", async () => {
+    const { call } = await begun();
+    await call(["tool", "agents_list"]);
+    const input = () => ({ stream: Readable.from(['{"limit"', ": 2}\n"]), typed: false });
+    await call(["tool", "sessions_list", "-"], { input });
+    expect(made.map(([, args]) => args)).toEqual([{}, { limit: 2 }]);
+  });
+
+  test("[CLI52] a tool that looks begins no folder, one that sets off does", async () => {
+    const { dir, call } = folder();
+    expect(await call(["tool", "sessions_list"])).toMatchObject({ exit: 1, out: "" });
+    expect(existsSync(dir)).toBe(false);
+    expect(await call(["tool", "sessions_spawn", '{"task": "go"}'])).toMatchObject({ exit: 0 });
+    expect(existsSync(dir)).toBe(true);
+  });
+
+  test("[CLI52] with --json the result is printed, and nothing else", async () => {
+    const { call } = await begun();
+    const result = { count: 1, sessions: [{ key: "main", label: "\u001b[2J" }] };
+    answers(result);
+    const { out, err, exit } = await call(["tool", "sessions_list", "--json"]);
+    expect(JSON.parse(out)).toEqual(result);
+    expect(out).not.toContain("\u001b");
+    expect({ err, exit }).toEqual({ err: "", exit: 0 });
+  });
+
+  test("[CLI52] it stays until what was set off has ended; --no-wait leaves it to the next process", async () => {
+    setsOff("repeat done");
+    const { dir, call } = await begun();
+    const stateOf = async (out: string) =>
+      withRuns(dir, async (runs) => (await runs.get(JSON.parse(out).runId))?.state);
+    const left = await call(["tool", "sessions_send", "{}", "--json", "--no-wait"]);
+    expect(await stateOf(left.out)).toBe("queued");
+    const stayed = await call([
+      "tool",
+      "sessions_send",
+      "{}",
+      "--session",
+      "agent:main:session:porto",
+      "--json",
+    ]);
+    expect(await stateOf(stayed.out)).toBe("ok");
+  });
+
+  test("[CLI52] a tool that only looks runs nothing in passing", async () => {
+    const { dir, call } = await begun();
+    const { out } = await call(["send", "main", "repeat it", "--no-wait", "--json"]);
+    await call(["tool", "sessions_list"]);
+    expect(await withRuns(dir, async (runs) => (await runs.get(JSON.parse(out).runId))?.state)).toBe(
+      "queued",
+    );
+  });
+
+  test("[CLI52] Ctrl-C ends the call, and aborts what was set off", async () => {
+    const { dir, call } = await begun();
+    const listeners = new Set<() => void>();
+    const onInterrupt = (listener: () => void) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    };
+    const interrupt = () => {
+      for (const listener of listeners) listener();
+    };
+    does = async (_, __, ___, { signal }) => {
+      interrupt();
+      return Promise.reject(signal?.reason);
+    };
+    expect(await call(["tool", "sessions_send"], { onInterrupt })).toMatchObject({ exit: 1, out: "" });
+    setsOff("be slow for 60 seconds");
+    const out = (text: string) => {
+      if (text.includes("status")) interrupt();
+    };
+    expect(await call(["tool", "sessions_send"], { onInterrupt, out })).toMatchObject({ exit: 0 });
+    expect(await withRuns(dir, (runs) => runs.list({}))).toMatchObject([{ state: "aborted" }]);
+    expect(listeners.size).toBe(0);
+  });
+
+  test.each([
+    [{ status: "forbidden", code: "tree_visibility_restricted", error: "Not this one." }, 1],
+    [{ status: "error", code: "not_found", error: "Session not found: x" }, 1],
+    [{ status: "error", code: "invalid_arguments", error: "limit must be a number" }, 2],
+  ])("[CLI53] the refusal %j exits with %d", async (refusal, exit) => {
+    const { call } = await begun();
+    answers(refusal);
+    expect(await call(["tool", "sessions_list"])).toEqual({
+      out: "",
+      err: `error: ${refusal.error} [${refusal.code}]\n`,
+      exit,
+    });
+    const json = await call(["tool", "sessions_list", "--json"]);
+    expect({ ...json, out: JSON.parse(json.out) }).toEqual({ out: refusal, err: "", exit });
+  });
+
+  test("[CLI53] what the call throws is told as ever", async () => {
+    const { call } = await begun();
+    does = () => Promise.reject(new SkeinError("not_found", { what: "Tool", name: "x", advice: "Look" }));
+    expect(await call(["tool", "x"])).toMatchObject({ exit: 1, err: 'error: Tool not found: "x". Look.\n' });
+  });
+
+  test.each([
+    ["{a: 1}", "line 1, column 2", '"a" does not belong'],
+    ['{"a": }', "line 1, column 7", '"}" does not belong'],
+    ['{"a": nope}', "line 1, column 8", '"o" does not belong'],
+    ['{"a": 1', "line 1, column 8", "it ends too early"],
+    ['{\n  "a": 1,\n}', "line 3, column 1", '"}" does not belong'],
+    ['{"a": 1} x', "line 1, column 10", '"x" does not belong'],
+    ['{"a": "b', "line 1, column 9", "it ends too early"],
+    ["", "line 1, column 1", "it ends too early"],
+  ])("[CLI53] %j is no JSON: the place is told, and nothing is opened", async (json, place, found) => {
+    const { dir, call } = folder();
+    const { out, err, exit } = await call(["tool", "sessions_spawn", json]);
+    expect({ out, exit }).toEqual({ out: "", exit: 2 });
+    expect(err).toContain(`The arguments are no JSON: ${place}: ${found}`);
+    expect(existsSync(dir)).toBe(false);
+    expect(made).toEqual([]);
+  });
+
+  test("[CLI54] for people a result is lines and tables, made harmless", async () => {
+    const { call } = await begun();
+    answers({
+      count: 2,
+      visibility: { mode: "tree", sandboxed: false },
+      names: ["a", "b"],
+      sessions: [
+        { channel: "cli", key: "main", label: "home\u001b[2J", updatedAt: 0, deep: { a: 1 } },
+        { key: "subagent:x", status: "idle" },
+      ],
+      messages: [{ id: "1", role: "user", content: [{ type: "text", text: "hello" }] }],
+      reply: "one\ntwo\u0007",
+    });
+    const { out } = await call(["tool", "sessions_list"]);
+    expect(out).toBe(
+      [
+        "  count                 2",
+        "  visibility.mode       tree",
+        "  visibility.sandboxed  false",
+        "  names                 a, b",
+        "",
+        "sessions: 2 rows",
+        "KEY         LABEL          STATUS  CHANNEL  UPDATEDAT         DEEP",
+        'main        home\\u001b[2J          cli      1970-01-01 00:00  {"a":1}',
+        "subagent:x                 idle",
+        "",
+        "messages: 1 row",
+        "ID  ROLE  CONTENT",
+        "1   user  hello",
+        "",
+        "one",
+        "two\\u0007",
+        "",
+      ].join("\n"),
+    );
+  });
+});
+
+describe("spawn", () => {
+  const child = {
+    status: "ok",
+    runId: "r-1",
+    childSessionKey: "subagent:c-1",
+    label: "gardens",
+    mode: "run",
+  };
+
+  test("[CLI55] the task goes to a new session, for main, which is made", async () => {
+    const { call } = folder();
+    answers({ ...child, note: "n", result: "Moss\nand stones.", outcome: "ok", usage: { totalTokens: 7 } });
+    const words = ["spawn", "describe", "the", "gardens", "--label", "gardens", "--timeout", "60"];
+    expect(await call(words)).toEqual({
+      out: [
+        "spawned subagent:c-1",
+        "  label  gardens",
+        "  run    r-1",
+        "  mode   run",
+        "  ended  ok",
+        '  usage  {"totalTokens":7}',
+        "",
+        "Moss",
+        "and stones.",
+        "",
+      ].join("\n"),
+      err: "",
+      exit: 0,
+    });
+    expect(made).toMatchObject([
+      [
+        "sessions_spawn",
+        { task: "describe the gardens", label: "gardens", runTimeoutSeconds: 60, background: false },
+        { sessionKey: "agent:main:main" },
+      ],
+    ]);
+    expect((await call(["sessions", "ls"])).out).toContain("main");
+  });
+
+  test("[CLI55] every option is an argument of the tool", async () => {
+    const { call } = await begun();
+    const options =
+      "--under research --model rehearsal/basic --thinking low --mode session --context fork --cleanup delete";
+    await call([
+      "spawn",
+      "go",
+      ...options.split(" "),
+      "--cwd",
+      "garden",
+      "--session",
+      "agent:main:session:porto",
+    ]);
+    expect(made[0]?.[1]).toEqual({
+      task: "go",
+      agentId: "research",
+      model: "rehearsal/basic",
+      thinking: "low",
+      mode: "session",
+      context: "fork",
+      cleanup: "delete",
+      cwd: join(home, "garden"),
+      background: false,
+    });
+    expect(made[0]?.[2]).toMatchObject({ sessionKey: "agent:main:session:porto" });
+  });
+
+  test.each([["--background"], ["--no-wait"]])(
+    "[CLI55] with %s the child is told at once",
+    async (option) => {
+      const { call } = await begun();
+      answers({ ...child, note: "It reports when it is done." });
+      const { out, exit } = await call(["spawn", "go", option]);
+      expect(made[0]?.[1]).toEqual({ task: "go", background: true });
+      expect(out).toContain("note   It reports when it is done.");
+      expect(exit).toBe(0);
+    },
+  );
+
+  test("[CLI55] a child that did not end well, and a refusal, are failures", async () => {
+    const { call } = await begun();
+    answers({ ...child, result: "", outcome: "timeout" });
+    expect(await call(["spawn", "go"])).toMatchObject({
+      exit: 1,
+      out: expect.stringContaining("ended  timeout"),
+    });
+    const json = await call(["spawn", "go", "--json"]);
+    expect(json).toMatchObject({ exit: 1, err: "" });
+    expect(JSON.parse(json.out)).toMatchObject({ outcome: "timeout" });
+    answers({ status: "forbidden", code: "forbidden", error: "Too deep." });
+    expect(await call(["spawn", "go"])).toMatchObject({
+      exit: 1,
+      out: "",
+      err: "error: Too deep. [forbidden]\n",
+    });
+  });
+});
