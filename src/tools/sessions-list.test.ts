@@ -217,9 +217,7 @@ describe("sessions_list", () => {
       for (const args of answers) results.push(await world.ask(sessionsList, args));
       const json = JSON.stringify(results);
       // The ids that a store makes differ from world to world.
-      return json
-        .replaceAll(/"id":"[^"]*"/g, "")
-        .replaceAll(/("nextCursor":"|"updatedAt":|"timestamp":)[^",}]*/g, "$1");
+      return json.replaceAll(/"id":"[^"]*"/g, "").replaceAll(/("nextCursor":"\d+)[^"]*/g, "$1");
     };
     const alone = await given([]);
     expect(alone).toContain("subagent:c1");
