@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Check } from "typebox/value";
@@ -93,6 +93,43 @@ describe("access", () => {
     const lab = await payload("main", "agent:main:main", "--agent", "research", "--action", "send");
     expect(lab.asker.key).toBe("agent:research:main");
     expect(answers(lab)).toEqual(["tree_visibility_restricted"]);
+  });
+
+  test.each([
+    ["{tools: {sessions: {visibility: {send: agent}}}}", "trip", "cron:daily", ["send"]],
+    ["{tools: {sessions: {visibility: all}}}", "trip", "agent:research:main", []],
+    [
+      "{tools: {sessions: {visibility: all}, agentToAgent: {enabled: true, allow: ['main -> research']}}}",
+      "trip",
+      "agent:research:main",
+      ["list", "history", "send", "status"],
+    ],
+    [
+      "{tools: {sessions: {visibility: all}}, agents: {main: {visibility: {list: self}}}}",
+      "01-food",
+      "trip",
+      ["history", "send", "status"],
+    ],
+    ["{tools: {sessions: {visibility: all}}, agents: {main: {sandboxed: true}}}", "trip", "main", []],
+    // The agent research is nobody's here.
+    [
+      "{tools: {sessions: {visibility: all}, agentToAgent: {enabled: true}}, defaults: {sandboxed: true}}",
+      "agent:research:main",
+      "agent:main:main",
+      [],
+    ],
+    [
+      "{tools: {sessions: {visibility: all}, agentToAgent: {enabled: true}}}",
+      "agent:research:main",
+      "agent:main:main",
+      ["list", "history", "send", "status"],
+    ],
+  ])("[CLI49] by the configuration %s, %s and %s", async (text, asker, target, allowed) => {
+    const file = join(dir, "access.yaml");
+    writeFileSync(file, text);
+    const { explanations } = await payload(asker, target, "--config", file);
+    const given = explanations.filter(({ decision }) => decision.allowed).map(({ action }) => action);
+    expect(given).toEqual(allowed);
   });
 
   test("[CLI49] an asker that is not there, and an action that is none, are refused", async () => {

@@ -1,9 +1,11 @@
 import type { AccessAction } from "../../access/visibility/policy.ts";
+import { Agents } from "../../compose/agents.ts";
+import { agentSettings } from "../../config/agent-settings.ts";
 import { present } from "../../core/present.ts";
 import type { AccessPayload } from "../../protocol/access.ts";
 import type { Asker } from "../../sessions/access/contract.ts";
+import { sandboxedBy } from "../../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../../sessions/access/session-access.ts";
-import { accessSettings, sandboxedAgents, sandboxedBy } from "../../sessions/access/settings.ts";
 import { findSession } from "../folder/find-session.ts";
 import type { Folder } from "../folder/with-folder.ts";
 import { withFolder } from "../folder/with-folder.ts";
@@ -48,9 +50,11 @@ async function accessPayload(
   const { store, config } = folder;
   const session = await findSession(folder, name);
   const { key, sessionId, agentId, userId } = session;
-  const sandboxed = sandboxedBy(sandboxedAgents(config))(session);
+  const sandboxed = sandboxedBy((id) => agentSettings(config, id).sandboxed)(session);
   const asker: Asker = { userId, agentId, session, sandboxed };
-  const settings = accessSettings(config);
+  const configured = Object.keys(config.agents);
+  const agents = new Agents({ config, env: () => undefined, definitions: [], configured });
+  const settings = agents.access;
   const access = createSessionAccess({ store, settings: () => settings, scope: config.session.scope });
   const explanations: Explanation[] = [];
   for (const action of actions) {
