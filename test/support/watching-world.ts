@@ -31,6 +31,11 @@ export function agentNamed(id: string, also: Partial<AgentPolicy> = {}): AgentPo
   return { id, model: "rehearsal/basic", ...nothing, subagents: noLimits, ...also };
 }
 
+/** A spawn id that a test can name. */
+export function spawnIdOf(name: string): string {
+  return `00000000-0000-4000-8000-${Buffer.from(name.padEnd(6, " ").slice(0, 6)).toString("hex")}`;
+}
+
 export class WatchingWorld {
   readonly books = new RunBooks();
   readonly store = createMemoryStore({ clock: { now: () => this.books.now } });
@@ -60,14 +65,15 @@ export class WatchingWorld {
   }
 
   /** A spawned session with its first run, which is queued. */
-  async spawn(
-    parent: SessionRecord,
-    spawnId: string,
-    also: { by?: Run; label?: string; task?: string } = {},
-  ) {
+  async spawn(parent: SessionRecord, name: string, also: { by?: Run; label?: string; task?: string } = {}) {
     const { userId, agentId, key: parentKey } = parent;
+    const spawnId = spawnIdOf(name);
     const meta = { spawnedBy: parentKey, ...(also.label === undefined ? {} : { label: also.label }) };
-    const session = await this.session(`agent:${agentId}:subagent:${spawnId}`, meta, userId ?? undefined);
+    const session = await this.session(
+      `agent:${agentId}:subagent:${parent.sessionId}:${spawnId}`,
+      meta,
+      userId ?? undefined,
+    );
     const startedBy = also.by === undefined ? {} : { startedBy: also.by.runId, root: also.by.root };
     const run = await this.accept(session, { kind: "spawn", ...startedBy });
     const task = also.task ?? "Look it up";
