@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import type { Terminal } from "./output/terminal.ts";
+import { registerAccess } from "./register/access.ts";
 import { registerContext } from "./register/context.ts";
 import { registerInit } from "./register/init.ts";
 import { examples, globalOptions } from "./register/options.ts";
@@ -33,6 +34,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerOutbox(program, terminal);
   registerSessions(program, terminal);
   registerContext(program, terminal);
+  registerAccess(program, terminal);
   registerUsers(program, terminal);
   registerUpkeep(program, terminal);
   return program;

@@ -136,6 +136,10 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     owner,
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
+    attachmentFolder: (...place) =>
+      "upkeep" in store
+        ? store.upkeep.attachments(...place)
+        : join(tmpdir(), "skein-attachments", owner, ...place.map(String)),
     redactor,
     offered: async ({ session, run }) => {
       const agent = session === null ? null : agents.find(session.agentId);

@@ -389,6 +389,132 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
+    name: "a reach ends at grandchildren",
+    breaks: "RCH1",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, { reach, ...query }) => {
+          if (reach === undefined) return sessions.list(scope, query);
+          const page = await sessions.list(scope, { ...query, reach });
+          const near = ({ key, agentId, meta }: SessionRecord) =>
+            [key, meta.spawnedBy].includes(reach.treeOf ?? undefined) || reach.agentIds.includes(agentId);
+          return { ...page, sessions: page.sessions.filter(near) };
+        },
+      })),
+  },
+  {
+    name: "a lineage stays with the agent of the scope",
+    breaks: "RCH2",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, query) => {
+          const { agentId } = scope;
+          if (agentId === undefined || query.reach === undefined) return sessions.list(scope, query);
+          const page = await sessions.list(scope, query);
+          const isOurs = ({ meta }: SessionRecord) => meta.spawnedBy?.startsWith(`agent:${agentId}:`) ?? true;
+          return { ...page, sessions: page.sessions.filter(isOurs) };
+        },
+      })),
+  },
+  {
+    name: "an archived session cuts a lineage",
+    breaks: "RCH2",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, query) => {
+          const page = await sessions.list(scope, query);
+          if (query.reach === undefined) return page;
+          const { sessions: away } = await sessions.list(scope, { archived: true });
+          const isCut = ({ meta }: SessionRecord) => away.some(({ key }) => key === meta.spawnedBy);
+          return { ...page, sessions: page.sessions.filter((each) => !isCut(each)) };
+        },
+      })),
+  },
+  {
+    name: "a reach is applied to a page that is cut already",
+    breaks: "RCH2",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, { reach, ...query }) => {
+          const page = await sessions.list(scope, query);
+          if (reach === undefined) return page;
+          const { limit: _limit, cursor: _cursor, ...whole } = query;
+          const { sessions: reached } = await sessions.list(scope, { ...whole, reach, limit: 1000 });
+          const isReached = ({ uid }: SessionRecord) => reached.some((each) => each.uid === uid);
+          return { ...page, sessions: page.sessions.filter(isReached) };
+        },
+      })),
+  },
+  {
+    name: "a reach leads to another user's sessions",
+    breaks: "RCH3",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        list: async (scope, query) => {
+          const own = await sessions.list(scope, query);
+          if (query.reach === undefined) return own;
+          const theirs = await sessions.list({ userId: "bob" }, query);
+          return { ...own, sessions: [...own.sessions, ...theirs.sessions] };
+        },
+      })),
+  },
+  {
+    name: "a search filters by its reach after its limit",
+    breaks: "RCH4",
+    wrap: (store) => ({
+      ...store,
+      search: {
+        search: async (scope, { reach, ...query }) => {
+          const found = await store.search.search(scope, query);
+          if (reach === undefined) return found;
+          const { sessions } = await store.sessions.list(scope, { reach, limit: 1000 });
+          const isReached = (key: string) => sessions.some((each) => each.key === key);
+          return { ...found, hits: found.hits.filter(({ key }) => isReached(key)) };
+        },
+      },
+    }),
+  },
+  {
+    name: "a count has the archived ones too",
+    breaks: "RCH5",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        count: async (scope, query) =>
+          (await sessions.count(scope, query)) + (await sessions.count(scope, { ...query, archived: true })),
+      })),
+  },
+  {
+    name: "a count is of one page",
+    breaks: "RCH5",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        count: async (scope, query) => (await sessions.list(scope, query)).sessions.length,
+      })),
+  },
+  {
+    name: "an agent whose sessions are archived is forgotten",
+    breaks: "RCH6",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        agentIds: async (scope) => {
+          const { sessions: shown } = await sessions.list(scope, { limit: 1000 });
+          return [...new Set(shown.map(({ agentId }) => agentId))].toSorted();
+        },
+      })),
+  },
+  {
+    name: "a reset forgets who spawned the session",
+    breaks: "RCH7",
+    wrap: (store) =>
+      withSessions(store, (sessions) => ({
+        reset: async (scope, sessionId, options) => {
+          const { old, fresh } = await sessions.reset(scope, sessionId, options);
+          const { spawnedBy: _spawnedBy, ...meta } = fresh.meta;
+          return { old, fresh: { ...fresh, meta } };
+        },
+      })),
+  },
+  {
     name: "absent state has version 0",
     breaks: "SS2",
     wrap: (store) => ({

@@ -3,6 +3,7 @@ import type { Case, StoreHarness } from "./harness.ts";
 import { bindCases } from "./harness.ts";
 import { lastingCases } from "./lasting-cases.ts";
 import { otherCases } from "./other-cases.ts";
+import { reachCases } from "./reach-cases.ts";
 import { sessionCases } from "./session-cases.ts";
 
 /**
@@ -20,5 +21,5 @@ import { sessionCases } from "./session-cases.ts";
  * ```
  */
 export function storeConformance(harness: StoreHarness): Case[] {
-  return bindCases([...sessionCases, ...entryCases, ...lastingCases, ...otherCases], harness);
+  return bindCases([...sessionCases, ...reachCases, ...entryCases, ...lastingCases, ...otherCases], harness);
 }

@@ -107,4 +107,28 @@ describe("a row of sessions.list", () => {
     const row = listRow(session("agent:main:main", { model: "q/n", thinkingLevel: "high" }, { digest }));
     expect(row).toMatchObject({ model: "q/n", thinkingLevel: "high" });
   });
+
+  test.each([
+    [
+      { status: "running", startedAt: 1, endedAt: null },
+      { status: "running", startedAt: 1, runtimeMs: 1 },
+    ],
+    [
+      { status: "error", startedAt: 1, endedAt: 9 },
+      { status: "error", startedAt: 1, endedAt: 9, runtimeMs: 8 },
+    ],
+    [{ status: "queued", startedAt: null, endedAt: null }, { status: "queued" }],
+    [
+      { status: "waiting", startedAt: 5, endedAt: null },
+      { status: "waiting", startedAt: 5, runtimeMs: 0 },
+    ],
+  ] as const)("[RDT3] work %j is shown as %j", (work, shown) => {
+    const { status, startedAt, endedAt, runtimeMs } = listRow(session("agent:main:main"), { work });
+    expect({ status, startedAt, endedAt, runtimeMs }).toEqual({
+      startedAt: undefined,
+      endedAt: undefined,
+      runtimeMs: undefined,
+      ...shown,
+    });
+  });
 });

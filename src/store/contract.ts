@@ -7,7 +7,7 @@ import type { SessionTree } from "../core/tree.ts";
 
 /**
  * What a store must do, in five ports, so that nobody has to write a queue in order to keep messages. The rules are
- * ST*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` shows them for any store.
+ * ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` shows them for any store.
  * Absence is `null` or an empty list. What is refused is a SkeinError, and then nothing has changed.
  *
  * @example

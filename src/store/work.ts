@@ -13,7 +13,8 @@ export interface StoreWork {
   ): RunSession | null;
   /**
    * Makes a session together with the work that hangs on it: `act` is called in the very transaction that takes its names,
-   * and what it throws keeps it from happening; what it gives is called once that is committed.
+   * and what it throws keeps it from happening; what it gives is called once that is committed. From then on both are there:
+   * a log that cannot be written now is made at first use, and the record is given all the same.
    */
   create(scope: Scope, init: SessionInit, act: (session: RunSession) => TellLater): Promise<SessionRecord>;
   /** What this process changes, whoever's session it is. */

@@ -27,6 +27,8 @@ export interface SessionTool {
   readonly exclusiveAliases?: readonly string[];
   /** Names that are refused with a text of their own: name → text. */
   readonly refusedNames?: Readonly<Record<string, string>>;
+  /** The arguments of a call as its transcript keeps them; left out: as they are. */
+  persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Every text that it gives is redacted already; left out: the rim does it. */
   readonly isRedacted?: boolean;
   /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */

@@ -12,7 +12,7 @@ import { indexingFor, refusalResult, scopeOf } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
 const time = (description: string) =>
-  Type.Optional(Type.Union([Type.String(), Type.Number()], { description }));
+  Type.Optional(Type.Union([Type.Number(), Type.String()], { description }));
 
 const parameters = Type.Object(
   {

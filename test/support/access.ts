@@ -1,7 +1,7 @@
 import type { AccessSettings } from "../../src/access/visibility/policy.ts";
 import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
 import { createSessionAccess } from "../../src/sessions/access/session-access.ts";
-import type { Scope, SessionReach, SessionRecord, Store } from "../../src/store/contract.ts";
+import type { Scope, SessionQuery, SessionReach, SessionRecord, Store } from "../../src/store/contract.ts";
 
 /** Who may see whom over a store, beside the same said as plainly as possible. */
 
@@ -11,26 +11,20 @@ export const scopeOfUser = (userId: string | null): Scope => (userId === null ? 
 export async function allOf(
   { sessions }: Pick<Store, "sessions">,
   userId: string | null,
+  query: SessionQuery = { includeUnknown: true },
 ): Promise<SessionRecord[]> {
-  const every = { limit: 1000, includeGlobal: true, includeUnknown: true };
+  const every = { limit: 1000, includeGlobal: true, ...query };
   const scope = scopeOfUser(userId);
   const pages = [await sessions.list(scope, every), await sessions.list(scope, { ...every, archived: true })];
   return pages.flatMap((page) => [...page.sessions]);
 }
 
-/** Access over a store; the agents of a user are read off the list of all that there is. */
 export function accessOver(
   store: Pick<Store, "sessions">,
   settings: AccessSettings,
   scope: "per-sender" | "global" = "per-sender",
 ): SessionAccess {
-  const agentIds = async ({ userId }: Scope) => {
-    const records = await allOf(store, userId ?? null);
-    return [...new Set(records.map(({ agentId }) => agentId))].sort();
-  };
-  const find = (of: Scope, lookup: Parameters<Store["sessions"]["find"]>[1]) =>
-    store.sessions.find(of, lookup);
-  return createSessionAccess({ store: { sessions: { find, agentIds } }, settings: () => settings, scope });
+  return createSessionAccess({ store, settings: () => settings, scope });
 }
 
 /** The sessions, all of one user, that lie within a reach: downwards, round after round, until nothing is new. */

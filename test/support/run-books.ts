@@ -1,8 +1,17 @@
 import { SkeinError } from "../../src/core/errors.ts";
 import type { SkeinEvent } from "../../src/core/events.ts";
-import type { AcceptRequest, Claim, Held, Run, RunSession } from "../../src/runs/contract.ts";
+import type {
+  AcceptRequest,
+  ChildRequest,
+  ChildSequel,
+  Claim,
+  Held,
+  Run,
+  RunSession,
+} from "../../src/runs/contract.ts";
 import type { EmbeddedRunsOptions } from "../../src/runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import type { SequelOf } from "../../src/runs/sequels/contract.ts";
 import { Database, inMemory } from "../../src/store/files/database.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";
@@ -17,6 +26,8 @@ export class RunBooks {
   readonly removed = new Set<string>();
   readonly locked = new Set<string>();
   readonly broken = new Set<string>();
+  /** Sessions that were given input, or that the test says there are. */
+  readonly sessions = new Map<string, RunSession>();
   readonly db: Database;
   readonly runs: EmbeddedRuns;
   #ids = 0;
@@ -37,14 +48,24 @@ export class RunBooks {
         if (!act()) throw new SkeinError("fenced", { sessionId });
         return { leafId: `leaf of ${uid}` };
       },
+      sequelOf: toldToParent,
+      sessionAt: (userId, by) => this.#sessionAt(userId, by),
       ...options,
     });
+  }
+
+  #sessionAt(userId: string | null, by: { key: string } | { sessionId: string }): RunSession | null {
+    const isIt = (each: RunSession) => ("key" in by ? each.key === by.key : each.sessionId === by.sessionId);
+    const there = [...this.sessions.values()].filter(({ uid }) => !this.removed.has(uid));
+    return there.find((each) => each.userId === userId && isIt(each)) ?? null;
   }
 
   /** Accepts input for a session, by its name. */
   async accept(uid: string, request: Partial<AcceptRequest> = {}): Promise<Run> {
     const message = { role: "user" as const, content: "hello" };
-    const { run } = await this.runs.accept({ session: sessionNamed(uid), kind: "user", message, ...request });
+    const session = request.session ?? sessionNamed(uid);
+    this.sessions.set(session.uid, session);
+    const { run } = await this.runs.accept({ session, kind: "user", message, ...request });
     return run;
   }
 
@@ -71,6 +92,48 @@ export class RunBooks {
     return this.events.splice(0).map(({ type }) => type);
   }
 }
+
+/** What is asked of a child that `parent` spawns: its end is announced to that one. */
+export function spawnedBy(parent: Run, child: Partial<ChildRequest> = {}): Partial<AcceptRequest> {
+  const { key, sessionId } = parent.session;
+  const sequel: ChildSequel = {
+    type: "child",
+    parent: { key, sessionId },
+    childKey: "subagent:x",
+    task: "work",
+  };
+  const spawnId = `spawn-${child.spawnId ?? ++spawned}`;
+  return {
+    kind: "spawn",
+    startedBy: parent.runId,
+    root: { rootId: parent.root.rootId, hops: parent.root.hops + 1 },
+    options: { sequel },
+    child: { parentKey: key, task: "work", mode: "run", cleanup: "keep", maxChildren: 5, ...child, spawnId },
+  };
+}
+
+let spawned = 0;
+
+/** A plain sequel: the end of a child as one line for its parent; of anything else, the reply for who asked. */
+export const toldToParent: SequelOf = (run, outcome) => {
+  const { sequel } = run.options;
+  if (sequel === undefined) return null;
+  const isChild = sequel.type === "child";
+  const { key } = isChild ? sequel.parent : sequel.asker;
+  const content = `${run.session.sessionId}: ${outcome.state} ${outcome.reply ?? ""}`.trim();
+  return {
+    to: { key },
+    request: {
+      kind: isChild ? "announce" : "ping_pong",
+      message: { role: "user", content },
+      idempotencyKey: `announce:${run.runId}`,
+      arrivalOf: run.runId,
+      root: run.root,
+      ...(sequel.deliverTo === undefined ? {} : { options: { deliverTo: sequel.deliverTo } }),
+    },
+    isBetweenStrangers: !isChild,
+  };
+};
 
 /** `ann/s1`: the session s1 of ann. */
 export function sessionNamed(uid: string): RunSession {

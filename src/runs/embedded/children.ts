@@ -93,7 +93,7 @@ const isHeard = `(
 
 /** Nothing is due while anything of its session is open, whoever asked for it. */
 const due = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
-  WHERE tidied_at IS NULL AND mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
+  WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
   AND first.ended_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM runs AS other WHERE other.uid = first.uid AND other.ended_at IS NULL)
   AND CASE cleanup WHEN 'delete' THEN ${isHeard} ELSE first.ended_at + archive_after <= ? END

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+import { heldOf, RunBooks, spawnedBy } from "../../../test/support/run-books.ts";
 import { refused } from "../../conformance/expect.ts";
 
 let books: RunBooks;
@@ -281,6 +281,18 @@ describe("claiming", () => {
     await watched.runs.list({ states: ["queued"] });
     await watched.runs.list({ sessionUid: "s" });
     await watched.runs.pending("s");
+    const awaitedBy = { by: { runId: child.runId }, until: watched.now };
+    const spawned = await watched.accept("d", { ...spawnedBy(first.run, { cleanup: "delete" }), awaitedBy });
+    await watched.runs.end(heldOf(await watched.claim()), { state: "ok" });
+    await watched.runs.stopAwaiting(spawned.runId);
+    await watched.runs.children("ann", first.run.session.key, { endedSince: watched.now, open: true });
+    await watched.runs.toTidy();
+    await watched.runs.tidied(spawned.runId);
+    await watched.runs.work(["s", "d"]);
+    await watched.runs.list({ startedBy: first.run.runId });
+    await watched.runs.boundTo("ann", { channel: "desk", threadId: "1" });
+    watched.now += 2000;
+    watched.runs.changedByOthers();
     await watched.runs.sweep();
     const scans = [...seen]
       .filter((text) => !/^(PRAGMA|CREATE)|FROM facts|INTO facts/.test(text))
@@ -294,11 +306,11 @@ describe("claiming", () => {
       .filter((step) => step.startsWith("SCAN") && !step.startsWith("SCAN CONSTANT ROW"))
       .filter(
         (step) =>
-          !/^SCAN (runs|approvals|outbox|budgets) USING (COVERING )?INDEX (runs_active|runs_wake|runs_deadline|approvals_open|runs_ended) /.test(
+          !/^SCAN (runs|approvals|outbox|budgets|children) USING (COVERING )?INDEX (runs_active|runs_wake|runs_deadline|approvals_open|runs_ended|runs_held_back|children_untidied)\b/.test(
             step,
           ),
       );
     expect(scans).toEqual([]);
-    expect(seen.size).toBeGreaterThan(40);
+    expect(seen.size).toBeGreaterThan(60);
   });
 });

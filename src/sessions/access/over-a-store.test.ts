@@ -5,8 +5,8 @@ import type { SessionMeta, SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import type { Found } from "./contract.ts";
 import { reachBy } from "./reach.ts";
+import { sandboxedBy } from "./sandboxed.ts";
 import { createSessionAccess } from "./session-access.ts";
-import { accessSettings, sandboxedAgents, sandboxedBy } from "./settings.ts";
 
 const settingsFor = (
   visibility: VisibilitySetting,
@@ -200,33 +200,20 @@ describe("what goes wrong", () => {
   });
 });
 
-describe("who is sandboxed, and what holds where nothing is said", () => {
+describe("who is sandboxed", () => {
   test("[VIS8] a session is sandboxed where it says so, or its agent is", async () => {
     const { store, add } = family();
-    const isSandboxed = sandboxedBy(sandboxedAgents({ agents: { beta: { sandboxed: true }, main: {} } }));
-    const [plain, marked] = [
-      await add("agent:main:main", "a"),
-      await add("agent:main:cron:b", "b", { sandboxed: true }),
-    ];
-    const ofAgent = await add("agent:beta:main", "c");
+    const isSandboxed = sandboxedBy((agentId) => agentId === "beta");
+    const plain = await add("agent:main:main", "a");
+    const marked = await add("agent:main:cron:b", "b", { sandboxed: true });
+    const ofAgent = await add("agent:beta:main", "c", { sandboxed: false });
     expect([plain, marked, ofAgent].map(isSandboxed)).toEqual([false, true, true]);
-    expect(sandboxedAgents({})("main")).toBe(false);
-    expect(sandboxedAgents({ agents: {} })("constructor")).toBe(false);
     // Whatever the asker says of itself, its session is what it is.
     const policy = accessOver(store, settingsFor("all")).policyFor({
       ...askerFrom(marked),
       sandboxed: false,
     });
     expect(policy).toMatchObject({ sandboxed: true, visibility: { list: "tree", send: "tree" } });
-  });
-
-  test("[VIS8] a configuration that says nothing is `tree`, with agents apart", () => {
-    expect(accessSettings({})).toEqual({
-      tools: { sessions: { visibility: "tree" }, agentToAgent: { enabled: false, allow: [] } },
-      agents: {},
-    });
-    const said = { ...settingsFor("all", ["a -> b"]), agents: { a: { visibility: "self" } } } as const;
-    expect(accessSettings(said)).toEqual(said);
   });
 });
 

@@ -53,7 +53,10 @@ describe("access over any family of sessions", () => {
             { ...askerFrom(each), session: null },
           ])) {
             const own = records.filter(({ userId }) => userId === asker.userId);
-            const inside = within(await access.reach(asker, action), own);
+            const reach = await access.reach(asker, action);
+            const inside = within(reach, own);
+            const listed = await allOf(store, asker.userId, { reach });
+            expect(new Set(listed.map(({ key }) => key))).toEqual(inside);
             for (const session of records) {
               const isReached = session.userId === asker.userId && inside.has(session.key);
               const isAllowed = (await access.check(asker, session, action)) === null;

@@ -10,6 +10,10 @@ export function isNote(content: string): boolean {
   return form.test(content);
 }
 
+export function hasNotes(given: readonly Pick<GivenAttachment, "content">[]): boolean {
+  return given.some(({ content }) => isNote(content));
+}
+
 /** The arguments of a call as its transcript has them: every attachment's content is a note. The same object if there is none. */
 export function withoutContents(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { attachments } = args;

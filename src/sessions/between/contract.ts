@@ -37,6 +37,8 @@ export interface BetweenDeps {
   readonly owner: string;
   /** The run, once it has ended, whoever runs it; rejects with the signal's reason. */
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
+  /** Where the attachments of a session lie; `null`: there is no place for any. */
+  attachmentFolder(userId: string | null, agentId: string, sessionId: string): string | null;
   report(error: unknown): void;
 }
 

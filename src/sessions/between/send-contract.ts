@@ -1,4 +1,12 @@
+import type { RunStore } from "../../runs/contract.ts";
 import type { Denied } from "../access/contract.ts";
+import type { BetweenDeps } from "./contract.ts";
+
+/** What sending needs of {@link BetweenDeps}. */
+export interface SendDeps
+  extends Pick<BetweenDeps, "store" | "access" | "settings" | "clock" | "owner" | "untilEnded" | "report"> {
+  readonly runs: Pick<RunStore, "accept" | "get" | "replyWait" | "stopAwaiting">;
+}
 
 /** A message to another session. Texts are trimmed; blank ones are left out. */
 export interface SendRequest {

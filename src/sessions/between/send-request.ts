@@ -7,16 +7,16 @@ import type { SessionRecord } from "../../store/contract.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import { runSession, scopeOf } from "../skein/accept-input.ts";
 import { acceptRequest, deliveryRunId } from "../skein/deliver-to-session.ts";
-import type { BetweenDeps, Caller } from "./contract.ts";
+import type { Caller } from "./contract.ts";
 import { channelOf, outsideChannel } from "./outside-channel.ts";
-import type { SendRequest } from "./send-contract.ts";
+import type { SendDeps, SendRequest } from "./send-contract.ts";
 
 /** A step of the exchange that follows takes so long at the most, where nothing else is said. */
 const usualStepMs = 30_000;
 
 /** The message as input of its target, with all that its end sets off. */
 export async function sendInput(
-  deps: Pick<BetweenDeps, "store" | "settings" | "owner">,
+  deps: Pick<SendDeps, "store" | "settings" | "owner">,
   caller: Caller,
   target: SessionRecord,
   request: SendRequest,
@@ -47,7 +47,7 @@ export async function sendInput(
 }
 
 function sendOptions(
-  { settings }: Pick<BetweenDeps, "settings">,
+  { settings }: Pick<SendDeps, "settings">,
   caller: Caller,
   target: SessionRecord,
   { message, timeoutSeconds = 0 }: SendRequest,
@@ -77,7 +77,7 @@ function rootOf({ run, callId }: Caller): RootRef {
   return { rootId: run.root.rootId, hops: run.root.hops + 1 };
 }
 
-function waiterOf({ owner }: Pick<BetweenDeps, "owner">, { run }: Caller) {
+function waiterOf({ owner }: Pick<SendDeps, "owner">, { run }: Caller) {
   return run === null ? { owner } : { runId: run.runId };
 }
 
@@ -88,7 +88,7 @@ function partyOf(session: SessionRecord): Party {
 
 /** Whether one spawned the other, at any depth. */
 async function isRelated(
-  { store }: Pick<BetweenDeps, "store">,
+  { store }: Pick<SendDeps, "store">,
   one: SessionRecord,
   other: SessionRecord,
 ): Promise<boolean> {

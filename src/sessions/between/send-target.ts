@@ -3,13 +3,13 @@ import { readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import type { Denied } from "../access/contract.ts";
-import type { BetweenDeps, Caller } from "./contract.ts";
-import type { SendRefusal, SendRequest } from "./send-contract.ts";
+import type { Denied, SessionAccess } from "../access/contract.ts";
+import type { Caller } from "./contract.ts";
+import type { SendDeps, SendRefusal, SendRequest } from "./send-contract.ts";
 import { refusalOf, unfit } from "./send-contract.ts";
 
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
-type TargetDeps = Pick<BetweenDeps, "access" | "settings">;
+type TargetDeps = Pick<SendDeps, "access" | "settings">;
 
 /** The session that a message is for, if the asker may send to it. Nothing is made. */
 export async function sendTarget(deps: TargetDeps, caller: Caller, request: SendRequest): Promise<Target> {
@@ -44,12 +44,7 @@ async function byKey(
 }
 
 /** What was refused is named as the asker named it: that says nothing about what is there. */
-function refusedKey(
-  access: BetweenDeps["access"],
-  caller: Caller,
-  reference: string,
-  refusal: Denied,
-): Target {
+function refusedKey(access: SessionAccess, caller: Caller, reference: string, refusal: Denied): Target {
   const named = "problem" in readKey(reference) ? reference : access.display(caller, reference);
   const isNamed = refusal.status === "forbidden";
   return { refusal: { ...refusalOf(refusal), ...(isNamed ? { sessionKey: named } : {}) } };
@@ -74,7 +69,7 @@ async function byLabel(
   };
 }
 
-function notItself(access: BetweenDeps["access"], caller: Caller, session: SessionRecord): Target {
+function notItself(access: SessionAccess, caller: Caller, session: SessionRecord): Target {
   if (session.uid !== caller.session?.uid) return { session };
   const error =
     "A session cannot send to itself: it could only wait for itself. Go on in your own turn, or name another session.";

@@ -4,8 +4,8 @@ import { present } from "../../core/present.ts";
 import type { Accepted, AcceptRequest, Run } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { deliveryRunId } from "../skein/deliver-to-session.ts";
-import type { BetweenDeps, Caller } from "./contract.ts";
-import type { SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
+import type { Caller } from "./contract.ts";
+import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
 import { pendingDelivery, refusalOf, unfit } from "./send-contract.ts";
 import { sendInput } from "./send-request.ts";
 import { sendTarget } from "./send-target.ts";
@@ -19,7 +19,7 @@ const longestWaitSeconds = 2_000_000;
  * has done, and gives the same.
  */
 export async function sendToSession(
-  deps: BetweenDeps,
+  deps: SendDeps,
   caller: Caller,
   request: SendRequest,
 ): Promise<SendResult> {
@@ -47,7 +47,7 @@ function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
 }
 
 async function accept(
-  deps: BetweenDeps,
+  deps: SendDeps,
   caller: Caller,
   target: SessionRecord,
   request: SendRequest,
@@ -71,7 +71,7 @@ async function accept(
 }
 
 async function resultOf(
-  deps: BetweenDeps,
+  deps: SendDeps,
   caller: Caller,
   { runId, kind, session }: Run,
   { timeoutSeconds = 0 }: SendRequest,

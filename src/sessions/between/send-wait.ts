@@ -1,5 +1,6 @@
 import type { Run } from "../../runs/contract.ts";
-import type { BetweenDeps, Caller } from "./contract.ts";
+import type { Caller } from "./contract.ts";
+import type { SendDeps } from "./send-contract.ts";
 
 /**
  * What a wait for a reply came to. `late`: the time is over; the reply goes as a message of its own. `circle`: to wait would
@@ -9,7 +10,7 @@ export type ReplyAwaited =
   | { readonly how: "ended"; readonly run: Run }
   | { readonly how: "late" | "circle" | "unawaited" };
 
-type WaitDeps = Pick<BetweenDeps, "runs" | "clock" | "untilEnded" | "report">;
+type WaitDeps = Pick<SendDeps, "runs" | "clock" | "untilEnded" | "report">;
 
 /**
  * Waits for the reply of an accepted run for as long as was registered with it: a second time, for what is left. Whether

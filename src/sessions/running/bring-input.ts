@@ -57,7 +57,7 @@ export async function takeSteered(
   return waiting.length > 0;
 }
 
-/** What a woken run slept for, as one user turn; where nothing has come, a note that names what is still open. */
+/** What a woken run slept for, or what came with an announcement, as one user turn; where nothing has come, a note that names what is still open. */
 export async function bringArrivals(
   { runs, store }: Deps,
   place: RunPlace,
@@ -76,7 +76,8 @@ export async function bringArrivals(
     );
     return;
   }
-  const message = more.length === 0 && open === null ? first.message : joined([first, ...more], open);
+  const isOne = more.length === 0 && open === null;
+  const message = isOne ? withProvenance(first) : joined([first, ...more], open);
   await writer.say(message, first.entryId);
   // The one whose entry it is comes last: as long as it waits, the message is known to be there.
   for (const each of arrivals.toReversed()) await runs.steered({ runId, fence }, each.runId);
@@ -93,6 +94,12 @@ function isWakeOf(runId: string, last: Entry | undefined): boolean {
 
 function stillOpenText(open: readonly string[]): string {
   return `[Skein] The time to wait is over. Still open: ${open.join(", ")}.`;
+}
+
+/** As it was said, with where it came from. */
+function withProvenance({ message, provenance }: Run): MessageDraft {
+  if (message.role !== "user") return message;
+  return { ...message, ...present({ provenance: message.provenance ?? provenance }) };
 }
 
 function joined(arrivals: readonly Run[], note: string | null): MessageDraft {

@@ -25,20 +25,20 @@ export function listSessions(
   limit: number,
   behind: ListPlace | null,
 ): ListedSession[] {
-  const { sql, values } = listed(scope, query);
+  const { sql, values, table } = listed(scope, query);
   const from = behind === null ? "" : " AND (updated_at < ? OR (updated_at = ? AND uid < ?))";
   const place = behind === null ? [] : [behind.updatedAt, behind.updatedAt, behind.uid];
   const order = "ORDER BY updated_at DESC, uid DESC LIMIT ?";
   const rows = db
-    .sql(`SELECT record FROM sessions WHERE ${sql}${from} ${order}`)
+    .sql(`SELECT record FROM ${table} WHERE ${sql}${from} ${order}`)
     .all(...values, ...place, limit);
   return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
 }
 
 /** How many sessions a list would show in all. */
 export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
-  const { sql, values } = listed(scope, query);
-  return Number(db.sql(`SELECT count(*) AS count FROM sessions WHERE ${sql}`).get(...values)?.count);
+  const { sql, values, table } = listed(scope, query);
+  return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
 }
 
 export function agentsOf({ db }: IndexDb, { userId = "", agentId }: Scope): string[] {
@@ -50,7 +50,10 @@ export function agentsOf({ db }: IndexDb, { userId = "", agentId }: Scope): stri
 }
 
 /** What a list shows, wherever its pages begin. */
-function listed(scope: Scope, query: SessionQuery): { sql: string; values: (string | number)[] } {
+function listed(
+  scope: Scope,
+  query: SessionQuery,
+): { sql: string; values: (string | number)[]; table: string } {
   const where = ["user = ?", "archived = ?"];
   const values: (string | number)[] = [scope.userId ?? "", query.archived === true ? 1 : 0];
   const add = (condition: string, ...more: readonly (string | number)[]) => {
@@ -69,7 +72,7 @@ function listed(scope: Scope, query: SessionQuery): { sql: string; values: (stri
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
   const reached = reachCondition(scope.userId ?? "", query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
-  return { sql: where.join(" AND "), values };
+  return { sql: where.join(" AND "), values, table: reached?.table ?? "sessions" };
 }
 
 /** A search, made up so that it can be sent to another thread. */
@@ -100,6 +103,7 @@ export function wordSearch(
   const userId = scope.userId ?? "";
   const condition = reachCondition(userId, query.reach);
   const reached = condition && {
+    ...condition,
     sql: `user = ? AND ${condition.sql}`,
     values: [userId, ...condition.values],
   };
@@ -109,9 +113,9 @@ export function wordSearch(
 
 const hitsOfAll = "SELECT rowid, rank FROM words WHERE words MATCH ?";
 /** Sessions out of reach are left out before anything is cut off: their hits cannot crowd out the others. */
-const hitsOf = ({ sql }: Condition) =>
+const hitsOf = ({ sql, table }: Condition) =>
   `SELECT words.rowid, words.rank FROM words CROSS JOIN said AS heard ON heard.id = words.rowid
-   WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM sessions WHERE ${sql})`;
+   WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM ${table} WHERE ${sql})`;
 
 export function searchWords({ db }: IndexDb, search: WordSearch): FoundEntry[] {
   const { match, since, until, limit, reached } = search;

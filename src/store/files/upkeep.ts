@@ -5,6 +5,8 @@ import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
+import type { HomeFor } from "./layout.ts";
+import { attachmentsFolder } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
 
 /**
@@ -27,6 +29,8 @@ export interface FilesUpkeep {
   users(): readonly (string | null)[];
   /** Where a session's files are; `null`: there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
+  /** Where a session's attachments lie, whether it is there yet or not. */
+  attachments(userId: string | null, agentId: string, sessionId: string): string;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
@@ -35,6 +39,7 @@ export function filesUpkeep(
   catalogue: SessionCatalogue,
   claims: RebuildParts,
   databases: string,
+  homeFor: HomeFor,
 ): FilesUpkeep {
   const { feed, index, settings } = catalogue;
   const silent: Progress = () => undefined;
@@ -54,6 +59,8 @@ export function filesUpkeep(
       const { log, working } = catalogue.pathsOf(row);
       return { log, working };
     },
+    attachments: (userId, agentId, sessionId) =>
+      attachmentsFolder(settings.root, { home: homeFor(userId), agentId }, sessionId),
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);

@@ -232,7 +232,7 @@ export class WorkDb {
     return row;
   }
 
-  /** The session that is there under an id, as the transaction under way has it. */
+  /** The session that is there under an id, as the transaction under way has it: not remembered, it may be taken back. */
   thereById(userId: string | null, sessionId: string): SessionRow | null {
     const where = "user = ? AND session_id = ? COLLATE NOCASE AND state IN ('pending', 'live')";
     return this.#one(where, userId ?? "", sessionId);
@@ -400,16 +400,10 @@ export class WorkDb {
   /** Changes what is taken, and marks the session for the index, in one transaction. */
   #claiming(uids: readonly string[], act: () => unknown): void {
     this.#rows.clear();
-    try {
-      this.exclusively(() => {
-        act();
-        for (const uid of uids) this.markDirty(uid);
-      });
-    } catch (error) {
-      // What was read of it meanwhile never was.
-      this.#rows.clear();
-      throw error;
-    }
+    this.exclusively(() => {
+      act();
+      for (const uid of uids) this.markDirty(uid);
+    });
   }
 }
 

@@ -1,0 +1,212 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { heldOf, RunBooks, sessionNamed, spawnedBy } from "../../../test/support/run-books.ts";
+import type { Claim, Run } from "../contract.ts";
+
+let books: RunBooks;
+let parent: Claim;
+
+beforeEach(async () => {
+  books = new RunBooks();
+  parent = await books.running("p");
+  await books.runs.end(heldOf(parent), { state: "ok" });
+});
+
+const spawn = (uid: string) => books.accept(uid, spawnedBy(parent.run));
+const announcements = (runs: readonly Run[]) => runs.filter(({ kind }) => kind === "announce");
+const told = async (uid = "p") =>
+  announcements(await books.runs.list({ sessionUid: uid })).map(
+    ({ message }) => "content" in message && message.content,
+  );
+
+describe("whoever ends a run", () => {
+  test("[BKS1] its owner: what follows is there with its end, and once", async () => {
+    const run = await spawn("c");
+    const claim = await books.claim();
+    await books.runs.end(heldOf(claim), { state: "ok", reply: "done" });
+    await books.runs.end(heldOf(claim), { state: "ok", reply: "done" });
+    expect(await told()).toEqual(["c: ok done"]);
+    expect(announcements(await books.runs.list({}))[0]?.idempotencyKey).toBe(`announce:${run.runId}`);
+  });
+
+  test.each([
+    ["an abort in the queue", async (run: Run) => void (await books.runs.abort(run.runId)), "aborted"],
+    [
+      "an abort asleep",
+      async (run: Run) => {
+        const claim = await books.claim();
+        await books.accept("grandchild", { startedBy: run.runId });
+        await books.runs.sleep(heldOf(claim), { wakeAt: books.now + 1000 });
+        await books.runs.abort(run.runId);
+      },
+      "aborted",
+    ],
+    [
+      "the fourth loss of its owner",
+      async () => {
+        for (let times = 0; times < 4; times++) await books.runs.lose(heldOf(await books.claim()));
+      },
+      "error",
+    ],
+    [
+      "its deadline, while nobody has it",
+      async () => {
+        await books.runs.release(heldOf(await books.claim()));
+        books.now += 3_600_001;
+        await books.runs.sweep();
+      },
+      "timeout",
+    ],
+    [
+      "a session that is not there",
+      async () => {
+        books.removed.add("c");
+        expect((await books.claim()).run.kind).toBe("announce");
+      },
+      "error",
+    ],
+    [
+      "the removal of its session",
+      async () => {
+        await books.claim();
+        books.db.exclusively(() => books.runs.attendant.remove(sessionNamed("c"), null))();
+      },
+      "aborted",
+    ],
+  ])("[BKS1] %s", async (_name, end, state) => {
+    const run = await spawn("c");
+    await end(run);
+    expect((await books.runs.get(run.runId))?.outcome?.state).toBe(state);
+    expect(await told()).toEqual([`c: ${state}`]);
+  });
+
+  test("[BKS1] the budget, when it wakes", async () => {
+    const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
+    const starter = await tight.running("p");
+    await tight.runs.end(heldOf(starter), { state: "ok" });
+    await tight.accept("c", spawnedBy(starter.run));
+    const child = await tight.claim();
+    const other = await tight.accept("g", { startedBy: child.run.runId, root: child.run.root });
+    await tight.runs.sleep(heldOf(child), { wakeAt: tight.now + 1000 });
+    const busy = await tight.claim();
+    expect(busy.run.runId).toBe(other.runId);
+    const usage = { input: 20, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 20 };
+    await expect(tight.runs.charge(heldOf(busy), usage)).rejects.toMatchObject({ code: "budget_exceeded" });
+    await tight.runs.end(heldOf(busy), { state: "ok" });
+    const [said] = announcements(await tight.runs.list({ sessionUid: "p" }));
+    expect(said).toMatchObject({ message: { content: "c: error" }, isSilent: true });
+  });
+
+  test("[BKS1] input that was merged sets off its own, with the outcome that it shares", async () => {
+    const turn = await books.running("c");
+    const more = await books.accept("c", { ...spawnedBy(parent.run), queueMode: "steer" });
+    await books.runs.steered(heldOf(turn), more.runId);
+    expect(await told()).toEqual([]);
+    await books.runs.end(heldOf(turn), { state: "ok", reply: "both" });
+    expect(await told()).toEqual(["c: ok both"]);
+  });
+
+  test("[BKS1] who sleeps for it finds what it says, and wakes once", async () => {
+    const sleeper = await books.running("s");
+    await books.accept("c", spawnedBy(sleeper.run));
+    await books.runs.sleep(heldOf(sleeper), { wakeAt: books.now + 1000 });
+    const child = await books.claim();
+    await books.runs.end(heldOf(child), { state: "ok", reply: "found" });
+    const woken = await books.claim();
+    expect(woken).toMatchObject({ how: "woken", run: { runId: sleeper.run.runId }, stillOpen: [] });
+    expect(woken.arrivals.map(({ message }) => message)).toEqual([{ role: "user", content: "c: ok found" }]);
+  });
+
+  test("[BKS1] an end that is undone has set off nothing", async () => {
+    const run = await spawn("c");
+    expect(() =>
+      books.db.exclusively(() => {
+        books.runs.attendant.remove(sessionNamed("c"), null);
+        throw new Error("undone");
+      }),
+    ).toThrow("undone");
+    expect(await books.stateOf(run.runId)).toBe("queued");
+    expect(await told()).toEqual([]);
+  });
+});
+
+describe("where it goes", () => {
+  const sequelTo = (key: string) =>
+    ({ type: "child", childKey: "x", task: "t", parent: { key, sessionId: "q" } }) as const;
+  const endOf = async (key: string) => {
+    const run = await books.running("c", { options: { sequel: sequelTo(key) } });
+    await books.runs.end(heldOf(run), { state: "ok", reply: "r" });
+    return run.run;
+  };
+
+  test("[BKS2] what was for a sub-agent that is gone is for the session that spawned it", async () => {
+    await endOf("agent:main:subagent:p:gone");
+    expect(await told("p")).toEqual(["c: ok r"]);
+  });
+
+  test("[BKS2] where nobody is left it is a letter of the run's own session", async () => {
+    const run = await endOf("agent:main:session:nobody");
+    const [letter, ...more] = await books.runs.outbox.list({});
+    expect(more).toEqual([]);
+    expect(letter).toMatchObject({
+      state: "queued",
+      text: "c: ok r",
+      runId: run.runId,
+      target: { channel: "session", to: "agent:main:session:nobody" },
+      session: { uid: "c" },
+      idempotencyKey: `announce:${run.runId}`,
+    });
+  });
+
+  test("[BKS2] a session that is just being removed is given nothing more, and its letter is dead", async () => {
+    const run = await books.accept("c", { options: { sequel: sequelTo(sessionNamed("c").key) } });
+    books.db.exclusively(() => books.runs.attendant.remove(sessionNamed("c"), null))();
+    expect((await books.runs.list({ sessionUid: "c" })).map(({ runId }) => runId)).toEqual([run.runId]);
+    expect(await books.runs.outbox.list({})).toMatchObject([{ state: "dead", text: "c: aborted" }]);
+  });
+
+  test("[BKS2] sessions of another user are nobody", async () => {
+    const bob = sessionNamed("bob/p2");
+    books.sessions.set(bob.uid, bob);
+    await endOf(bob.key);
+    expect(await books.runs.outbox.list({})).toHaveLength(1);
+    expect(await books.runs.list({ sessionUid: bob.uid })).toEqual([]);
+  });
+
+  test("[BKS3] between strangers it counts as a message of the two; beyond the limit it is written without a turn", async () => {
+    const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: null, costUsd: null, pingPong: 1 } });
+    const asker = await tight.running("a");
+    const { key, sessionId } = asker.run.session;
+    const target = { key: sessionNamed("t").key, sessionId: "t" };
+    const terms = { asker: { key, sessionId }, target, request: "?", turns: 5, stepMs: 30_000 };
+    const options = { sequel: { type: "reply" as const, ...terms } };
+    const asked = { kind: "send" as const, root: asker.run.root, options };
+    for (const reply of ["one", "two"]) {
+      const claim = await tight.running("t", asked);
+      await tight.runs.end(heldOf(claim), { state: "ok", reply });
+    }
+    const back = (await tight.runs.list({ sessionUid: "a" })).filter(({ kind }) => kind === "ping_pong");
+    expect(back.map(({ isSilent, lane }) => [isSilent, lane])).toEqual([
+      [true, "nested"],
+      [false, "nested"],
+    ]);
+  });
+});
+
+describe("what is told of a child", () => {
+  test("[BKS4] the run that spawned it hears how it stands, and nobody else's does", async () => {
+    const starter = await books.running("s");
+    books.events.splice(0);
+    const child = await books.accept("c", spawnedBy(starter.run));
+    const claim = await books.claim();
+    await books.accept("g", { startedBy: child.runId });
+    await books.runs.sleep(heldOf(claim), { wakeAt: books.now + 1000 });
+    await books.runs.abort(child.runId);
+    const heard = books.events.flatMap((event) =>
+      event.type === "run.child"
+        ? [[event.runId, event.sessionKey, event.childRunId, event.childSessionKey, event.state]]
+        : [],
+    );
+    const about = [starter.run.runId, starter.run.session.key, child.runId, child.session.key];
+    expect(heard).toEqual(["queued", "running", "sleeping", "aborted"].map((state) => [...about, state]));
+  });
+});

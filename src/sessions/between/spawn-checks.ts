@@ -1,0 +1,175 @@
+import { SkeinError } from "../../core/errors.ts";
+import { readAgentId } from "../../core/names.ts";
+import { escapeToLine } from "../../core/text.ts";
+import type { DeliveryTarget, RootRef } from "../../runs/contract.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+import type { Attachment } from "../attachments/contract.ts";
+import { hasNotes } from "../attachments/notes.ts";
+import { readAttachments } from "../attachments/read-attachments.ts";
+import type { AgentPolicy, BetweenDeps, Caller } from "./contract.ts";
+import { childCwd } from "./spawn-cwd.ts";
+import {
+  allowedProblem,
+  childrenProblem,
+  depthOf,
+  depthProblem,
+  forbidden,
+  isChildSandboxed,
+  sandboxProblem,
+  thinkingProblem,
+  toolsProblem,
+} from "./spawn-limits.ts";
+import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
+
+/** On what terms a child is made, once nothing is in the way. */
+export interface SpawnTerms {
+  /** The agent that spawns. */
+  readonly own: AgentPolicy;
+  readonly target: AgentPolicy;
+  readonly depth: number;
+  readonly maxDepth: number;
+  readonly sandboxed: boolean;
+  readonly cwd: string;
+  /** Opens the thread that it is to be bound to; `null`: none is wanted. */
+  readonly openThread: ((title: string) => Promise<DeliveryTarget & { readonly threadId: string }>) | null;
+  readonly attachments: readonly Attachment[];
+}
+
+/** Who spawns, from which session, under which root. */
+export interface Spawner extends Caller {
+  readonly session: SessionRecord;
+}
+
+/** The agent that is meant; the asker's own where none is named. */
+export function targetAgentId(caller: Caller, { agentId }: SpawnRequest): string | SpawnRefusal {
+  const id = readAgentId(agentId ?? caller.agentId);
+  if (id !== null) return id;
+  const { message } = new SkeinError("invalid_agent_id", {
+    agentId: agentId ?? caller.agentId,
+    pattern: "[a-z0-9][a-z0-9_-]{0,63}",
+  });
+  return { status: "error", code: "invalid_agent_id", error: message };
+}
+
+/**
+ * Every check in its order; the first that fails is the answer. Children and budget are looked at here so that the order of
+ * refusals is right, and decided for good where the child is made.
+ */
+export async function checkSpawn(
+  deps: BetweenDeps,
+  caller: Spawner,
+  request: SpawnRequest,
+  root: RootRef,
+): Promise<SpawnTerms | SpawnRefusal> {
+  const agents = checkAgents(deps, caller, request);
+  if ("status" in agents) return agents;
+  const { own, target } = agents;
+  const { meta } = caller.session;
+  const max = own.subagents.maxSpawnDepth;
+  const sandboxed = isChildSandboxed(caller.sandboxed, own, target);
+  const refused =
+    depthProblem(meta, max) ??
+    (await openChildrenProblem(deps, caller, own)) ??
+    (await budgetProblem(deps, root)) ??
+    sandboxProblem(request, caller.sandboxed, sandboxed);
+  if (refused !== null) return refused;
+  const place = await checkCwd(caller, request, own);
+  if ("status" in place) return place;
+  const thread = checkThread(deps, caller, request);
+  if ("status" in thread) return thread;
+  const unfit = thinkingProblem(request) ?? toolsProblem(request.tools);
+  if (unfit !== null) return unfit;
+  // Notes stand for files that an earlier try may have left where they belong: whoever makes the child looks.
+  const read = hasNotes(request.attachments)
+    ? { attachments: [] }
+    : readAttachments(request.attachments, own.subagents.attachments);
+  if ("code" in read) return { status: "error", ...read };
+  const { attachments } = read;
+  const { openThread } = thread;
+  return {
+    own,
+    target,
+    depth: depthOf(meta) + 1,
+    maxDepth: max,
+    sandboxed,
+    ...place,
+    openThread,
+    attachments,
+  };
+}
+
+/** Who is not allowed is not told whether there is such an agent. */
+function checkAgents(
+  { agents }: BetweenDeps,
+  caller: Caller,
+  request: SpawnRequest,
+): { readonly own: AgentPolicy; readonly target: AgentPolicy } | SpawnRefusal {
+  const targetId = targetAgentId(caller, request);
+  if (typeof targetId !== "string") return targetId;
+  const own = agents.find(caller.agentId);
+  if (own === null) return noSuchAgent(caller.agentId);
+  const refused = allowedProblem(own, targetId);
+  if (refused !== null) return refused;
+  const target = agents.find(targetId);
+  return target === null ? noSuchAgent(targetId) : { own, target };
+}
+
+function noSuchAgent(agentId: string): SpawnRefusal {
+  const error = `Agent not found: ${escapeToLine(agentId)} (agents_list shows those that there are)`;
+  return { status: "error", code: "not_found", error };
+}
+
+async function openChildrenProblem(
+  { runs }: BetweenDeps,
+  { userId, session }: Spawner,
+  { subagents }: AgentPolicy,
+): Promise<SpawnRefusal | null> {
+  const open = await runs.children(userId, session.key, { open: true });
+  return childrenProblem(open.length, subagents.maxChildren);
+}
+
+async function budgetProblem({ runs }: BetweenDeps, root: RootRef): Promise<SpawnRefusal | null> {
+  try {
+    await runs.checkBudget(root);
+    return null;
+  } catch (error) {
+    return limitRefusal(error) ?? Promise.reject(error);
+  }
+}
+
+/** A limit that the transaction found passed, as a refusal; `null`: it is something else. */
+export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null {
+  if (!(error instanceof SkeinError)) return null;
+  const code: string = error.code;
+  if (code === "children_exceeded" && max !== undefined) return childrenProblem(max, max);
+  if (code === "budget_exceeded" || code === "children_exceeded") return forbidden(code, error.message);
+  return null;
+}
+
+async function checkCwd(
+  { session }: Spawner,
+  { cwd }: SpawnRequest,
+  { roots }: AgentPolicy,
+): Promise<{ readonly cwd: string } | SpawnRefusal> {
+  return cwd === undefined ? { cwd: session.cwd } : childCwd(cwd, session.cwd, roots);
+}
+
+function checkThread(
+  { channels }: BetweenDeps,
+  { session }: Spawner,
+  { thread }: SpawnRequest,
+): Pick<SpawnTerms, "openThread"> | SpawnRefusal {
+  if (!thread) return { openThread: null };
+  const { delivery } = session.meta;
+  if (delivery === undefined) {
+    const error = "thread=true needs a channel: this session was never reached over one.";
+    return { status: "error", code: "thread_unavailable", error };
+  }
+  const open = channels.opener(delivery.channel);
+  if (open === null) {
+    const error = `Thread bindings are unavailable for ${escapeToLine(delivery.channel)}.`;
+    return { status: "error", code: "thread_unavailable", error };
+  }
+  const { threadId: _, ...target } = delivery;
+  return { openThread: async (title) => ({ ...target, threadId: await open(target, title) }) };
+}

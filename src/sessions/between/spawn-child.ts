@@ -1,0 +1,234 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
+import type { Run } from "../../runs/contract.ts";
+import type { Scope, SessionInit, SessionRecord } from "../../store/contract.ts";
+import { workOf } from "../../store/work.ts";
+import { withBlobs } from "../guard/guarded-append.ts";
+import { firstMessage } from "./child-prompt.ts";
+import type { BetweenDeps, Caller } from "./contract.ts";
+import type { FirstRun } from "./spawn-accept.ts";
+import { firstRun, provenanceOf, rootOf } from "./spawn-accept.ts";
+import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
+import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
+import type { ChildFiles } from "./spawn-files.ts";
+import { placeFiles } from "./spawn-files.ts";
+import { sandboxProblem } from "./spawn-limits.ts";
+import { childMeta } from "./spawn-meta.ts";
+import type { SpawnNames } from "./spawn-names.ts";
+import { numberedLabel, spawnNames } from "./spawn-names.ts";
+import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
+import { requestProblem } from "./spawn-request.ts";
+import type { SpawnResult } from "./spawn-result.ts";
+import { spawnResult } from "./spawn-result.ts";
+
+const longestTitle = 100;
+
+/** Makes a session for a task, and its first run with it. The same call again gives the same child. */
+export async function spawnChild(
+  deps: BetweenDeps,
+  caller: Caller,
+  request: SpawnRequest,
+): Promise<SpawnResult> {
+  const unfit = requestProblem(request);
+  if (unfit !== null) return { ...unfit };
+  if (caller.session === null) return { status: "error", code: "no_session", error: "No session context" };
+  if (request.runtime === "acp") return { ...noAcp(caller, request) };
+  const targetId = targetAgentId(caller, request);
+  if (typeof targetId !== "string") return { ...targetId };
+  const spawner: Spawner = { ...caller, session: caller.session };
+  const names = spawnNames(spawner.session, caller.callId, targetId);
+  const run =
+    (await deps.runs.get(names.runId, caller.userId)) ??
+    (await new Spawning(deps, spawner, request, names).make());
+  return "status" in run ? { ...run } : spawnResult(deps, caller, request, names, run);
+}
+
+function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
+  const error = 'runtime="acp" is not available here: no ACP agents are configured';
+  return sandboxProblem(request, sandboxed, false) ?? { status: "error", code: "acp_unavailable", error };
+}
+
+/** One child on its way. Until its run is accepted, everything that was made for it goes again where something fails. */
+class Spawning {
+  readonly #deps: BetweenDeps;
+  readonly #caller: Spawner;
+  readonly #request: SpawnRequest;
+  readonly #names: SpawnNames;
+
+  constructor(deps: BetweenDeps, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
+    this.#deps = deps;
+    this.#caller = caller;
+    this.#request = request;
+    this.#names = names;
+  }
+
+  async make(): Promise<Run | SpawnRefusal> {
+    /** A fork whose run was not accepted any more, by a process that is gone. */
+    const left = await this.#found();
+    const made = await this.#tried(left);
+    if ("status" in made && left !== null) await this.#discard(left);
+    return made;
+  }
+
+  async #tried(left: SessionRecord | null): Promise<Run | SpawnRefusal> {
+    const { userId } = this.#caller;
+    const root = rootOf(this.#caller, this.#names);
+    const terms = await checkSpawn(this.#deps, this.#caller, this.#request, root);
+    if ("status" in terms) return terms;
+    const files = await placeFiles(this.#deps, userId, this.#request, terms, this.#names);
+    if (files !== null && "status" in files) return files;
+    try {
+      return await this.#accepted(await this.#first(terms, files, left), left);
+    } catch (error) {
+      await files?.undo().catch((failed: unknown) => this.#deps.report(failed));
+      const refused = error instanceof ThreadFailed ? error.refusal : null;
+      const limit = refused ?? limitRefusal(error, terms.own.subagents.maxChildren);
+      if (limit === null) throw error;
+      return limit;
+    }
+  }
+
+  async #first(terms: SpawnTerms, files: ChildFiles | null, left: SessionRecord | null): Promise<FirstRun> {
+    const request = this.#request;
+    const names = this.#names;
+    const root = rootOf(this.#caller, names);
+    const { task, mode } = request;
+    const attachments = files === null ? null : { folder: files.folder, receipt: files.receipt };
+    const content = firstMessage({ ...terms, task, mode, attachments });
+    const provenance = provenanceOf(this.#caller.session.key, root);
+    const message = await withBlobs(this.#deps.store, this.#scope(terms), {
+      role: "user",
+      content,
+      provenance,
+    });
+    const thread = await this.#thread(terms, left);
+    return { request, terms, names, root, message, thread, label: null, folder: files?.folder ?? null };
+  }
+
+  /** Bound before the session is there: a thread whose session never comes belongs to nobody. */
+  async #thread({ openThread }: SpawnTerms, left: SessionRecord | null): Promise<FirstRun["thread"]> {
+    if (openThread === null) return null;
+    const known = left?.meta.delivery;
+    if (known?.threadId !== undefined) return known;
+    const { task, label } = this.#request;
+    try {
+      const thread = await openThread(escapeToLine(cutText(label ?? task, longestTitle)));
+      const { channel, threadId, accountId } = thread;
+      const bound = { channel, threadId, ...present({ accountId }) };
+      await this.#deps.runs.bindThread(this.#caller.userId, bound, this.#names.key);
+      return thread;
+    } catch (error) {
+      throw new ThreadFailed(error);
+    }
+  }
+
+  /** Under the first label that is free; another process may take it meanwhile, and then it is the next. */
+  async #accepted(first: FirstRun, left: SessionRecord | null): Promise<Run> {
+    if (left !== null) {
+      return this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
+    }
+    for (let number = 1; ; number++) {
+      const label = await this.#freeLabel(first.terms, number);
+      try {
+        return await this.#created({ ...first, label: label?.text ?? null });
+      } catch (error) {
+        const isTaken = error instanceof SkeinError && error.code === "conflict";
+        const quicker = isTaken ? await this.#deps.runs.get(this.#names.runId, this.#caller.userId) : null;
+        if (quicker !== null) return quicker;
+        if (!isTaken || label === null || (await this.#found()) !== null || number === mostLabels)
+          throw error;
+        number = label.number;
+      }
+    }
+  }
+
+  async #created(first: FirstRun): Promise<Run> {
+    const { terms, root, thread, label } = first;
+    const { rootId } = root;
+    const meta = childMeta(this.#caller, this.#request, terms, { rootId, thread, label });
+    const { key, sessionId } = this.#names;
+    const init: SessionInit = { key, sessionId, cwd: terms.cwd, meta };
+    if (this.#request.context === "fork") return this.#acceptFor(await this.#forked(init), first);
+    let run: Run | null = null;
+    await this.#deps.work.create(this.#scope(terms), init, (session) => {
+      const { accepted, tell } = this.#deps.runs.acceptWithin(
+        firstRun(this.#deps, this.#caller, session, first),
+      );
+      run = accepted.run;
+      return tell;
+    });
+    if (run === null)
+      throw new SkeinError("internal", { problem: `session ${key} was made without its run` });
+    return run;
+  }
+
+  /** From the entry before the call: what it is to do is in the task, and the call has no result yet. */
+  async #forked(init: SessionInit): Promise<SessionRecord> {
+    const { sessions } = this.#deps.store;
+    const { session, entryId } = this.#caller;
+    const scope: Scope = present({ userId: session.userId });
+    const made = entryId === null ? null : await sessions.entry(scope, session.sessionId, entryId);
+    const leafId = (await sessions.get(scope, session.sessionId))?.leafId ?? session.leafId;
+    return sessions.fork(scope, session.sessionId, made === null ? leafId : made.parentId, init);
+  }
+
+  async #acceptFor(session: SessionRecord, first: FirstRun): Promise<Run> {
+    try {
+      const request = firstRun(this.#deps, this.#caller, workOf(session), first);
+      return (await this.#deps.runs.accept(request)).run;
+    } catch (error) {
+      await this.#discard(session);
+      throw error;
+    }
+  }
+
+  async #freeLabel(
+    terms: SpawnTerms,
+    from: number,
+  ): Promise<{ readonly text: string; readonly number: number } | null> {
+    const { label } = this.#request;
+    if (label === undefined) return null;
+    for (let number = from; ; number++) {
+      const text = numberedLabel(label, number);
+      if (!(await this.#isTaken(terms, text))) return { text, number };
+    }
+  }
+
+  async #isTaken({ target }: SpawnTerms, label: string): Promise<boolean> {
+    const { sessions } = this.#deps.store;
+    const scope: Scope = { agentId: target.id, ...present({ userId: this.#caller.userId }) };
+    return (await sessions.find(scope, { by: "label", label, agentId: target.id })).length > 0;
+  }
+
+  async #found(): Promise<SessionRecord | null> {
+    const scope: Scope = present({ userId: this.#caller.userId });
+    const [found] = await this.#deps.store.sessions.find(scope, { by: "key", key: this.#names.key });
+    return found ?? null;
+  }
+
+  /** A child that never ran is no child. */
+  async #discard({ userId, sessionId }: SessionRecord): Promise<void> {
+    const { sessions } = this.#deps.store;
+    const scope: Scope = present({ userId });
+    try {
+      if (await sessions.remove(scope, sessionId)) await sessions.purge(scope, sessionId);
+    } catch (error) {
+      this.#deps.report(error);
+    }
+  }
+
+  #scope({ target }: SpawnTerms): Scope & { readonly agentId: string } {
+    return { agentId: target.id, ...present({ userId: this.#caller.userId }) };
+  }
+}
+
+class ThreadFailed extends Error {
+  readonly refusal: SpawnRefusal;
+
+  constructor(cause: unknown) {
+    const error = `Thread bind failed: ${thrownText(cause)}`;
+    super(error, { cause });
+    this.refusal = { status: "error", code: "thread_unavailable", error };
+  }
+}

@@ -1,0 +1,55 @@
+import { present } from "../../core/present.ts";
+import type { DeliveryTarget } from "../../runs/contract.ts";
+import type { Json, SessionMeta } from "../../store/contract.ts";
+import type { ChildRole, ChildToolLayer } from "./child-tools.ts";
+import { childToolLayers } from "./child-tools.ts";
+import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
+import type { SpawnRequest } from "./spawn-request.ts";
+
+export function roleOf({ depth, maxDepth }: Pick<SpawnTerms, "depth" | "maxDepth">): ChildRole {
+  return depth < maxDepth ? "orchestrator" : "leaf";
+}
+
+/** What is known of a child from its first moment on. Lineage and rules are written here, once. */
+export function childMeta(
+  caller: Spawner,
+  request: SpawnRequest,
+  terms: SpawnTerms,
+  given: { readonly rootId: string; readonly thread: DeliveryTarget | null; readonly label: string | null },
+): SessionMeta {
+  const { meta, key } = caller.session;
+  const delivery = given.thread ?? meta.delivery;
+  return {
+    spawnedBy: key,
+    spawnDepth: terms.depth,
+    role: roleOf(terms),
+    spawnMode: request.mode,
+    rootId: given.rootId,
+    toolLayers: toolLayersOf(caller, request, terms) as unknown as Json,
+    ...present({
+      label: given.label,
+      sandboxed: terms.sandboxed ? true : undefined,
+      channel: given.thread?.channel ?? meta.channel,
+      delivery: delivery === undefined ? undefined : { ...delivery },
+      model: request.model,
+      thinkingLevel: request.thinking,
+      sendPolicy: meta.sendPolicy,
+    }),
+  };
+}
+
+/** All that the parent may use by the rules that hold for it, and of that what the spawn asks for. */
+function toolLayersOf(
+  { session, run }: Spawner,
+  { tools }: SpawnRequest,
+  { own }: SpawnTerms,
+): readonly ChildToolLayer[] {
+  const ofRun = run?.options.tools;
+  return [
+    { of: `agent ${own.id}`, ...own.tools },
+    ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
+    // What holds for the parent because it was spawned itself.
+    ...childToolLayers(session.meta, own.subagents),
+    ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map(String) }]),
+  ];
+}

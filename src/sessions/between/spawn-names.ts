@@ -1,0 +1,35 @@
+import { createHash } from "node:crypto";
+import { formatKey } from "../../core/keys.ts";
+import { cutText } from "../../core/text.ts";
+import { hashedId } from "../../runs/embedded/rows.ts";
+import type { SessionRecord } from "../../store/contract.ts";
+
+/** The names of a child. They follow from the call that spawns it, so that the same call again finds the first one's. */
+export interface SpawnNames {
+  readonly spawnId: string;
+  readonly key: string;
+  readonly sessionId: string;
+  readonly runId: string;
+}
+
+const longestLabel = 512;
+
+export function spawnNames(parent: SessionRecord, callId: string, agentId: string): SpawnNames {
+  // The parent's uid keeps two users with one idempotency key apart: spawn ids are unique in the store.
+  const spawnId = createHash("sha256")
+    .update(JSON.stringify([parent.uid, callId]))
+    .digest("hex")
+    .slice(0, 16);
+  return {
+    spawnId,
+    key: formatKey({ form: "subagent", agentId, parentSessionId: parent.sessionId, spawnId }),
+    sessionId: hashedId("child session", parent.uid, callId),
+    runId: hashedId("child run", parent.uid, callId),
+  };
+}
+
+/** A label that others may have already: as it is, then with ` (2)`, ` (3)` …, within the longest that there may be. */
+export function numberedLabel(label: string, number: number): string {
+  const ending = number === 1 ? "" : ` (${number})`;
+  return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
+}

@@ -1,0 +1,76 @@
+import type { GivenAttachment } from "../attachments/contract.ts";
+import { mountPathProblem } from "../attachments/place.ts";
+
+/** A wish to spawn, with every default in it. */
+export interface SpawnRequest {
+  readonly task: string;
+  readonly label?: string;
+  readonly runtime: "subagent" | "acp";
+  readonly agentId?: string;
+  readonly resumeSessionId?: string;
+  readonly model?: string;
+  readonly thinking?: string;
+  readonly cwd?: string;
+  /** 0: none. */
+  readonly runTimeoutSeconds?: number;
+  readonly thread: boolean;
+  readonly mode: "run" | "session";
+  readonly cleanup: "keep" | "delete";
+  readonly sandbox: "inherit" | "require";
+  readonly streamTo?: "parent";
+  readonly tools?: readonly unknown[];
+  readonly background: boolean;
+  readonly context: "isolated" | "fork";
+  readonly attachments: readonly GivenAttachment[];
+  readonly mountPath?: string;
+}
+
+/** Why nothing was spawned, as the tool answers it. */
+export interface SpawnRefusal {
+  readonly status: "error" | "forbidden";
+  readonly code: string;
+  readonly error: string;
+}
+
+/** What arguments that are read one by one are not right with together; `null`: nothing. */
+export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
+  const { runtime, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
+  if (runtime !== "acp" && streamTo !== undefined) {
+    return unfit(`streamTo is only supported for runtime=acp; got runtime=${runtime}`);
+  }
+  if (runtime !== "acp" && resumeSessionId !== undefined) {
+    return unfit(`resumeSessionId is only supported for runtime=acp; got runtime=${runtime}`);
+  }
+  if (runtime === "acp") return acpProblem(request);
+  if (mode === "session" && cleanup === "delete") {
+    return unfit('cleanup="delete" does not go with mode="session": the session stays for further messages.');
+  }
+  if (mountPath === undefined) return null;
+  if (attachments.length === 0) return unfit("attachAs says where attachments go, and there are none.");
+  const wrong = mountPathProblem(mountPath);
+  return wrong === null ? null : { status: "error", ...wrong };
+}
+
+/** What somebody else's agent cannot be told. */
+function acpProblem({
+  attachments,
+  mountPath,
+  tools,
+  context,
+  model,
+  thinking,
+}: SpawnRequest): SpawnRefusal | null {
+  if (attachments.length > 0 || mountPath !== undefined) {
+    return unfit(
+      "attachments are currently unsupported for runtime=acp; use runtime=subagent or remove attachments",
+    );
+  }
+  const given = { tools, model, thinking, 'context="fork"': context === "fork" ? true : undefined };
+  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (name === undefined) return null;
+  return unfit(`${name} is unsupported for runtime=acp; use runtime=subagent or leave it out`);
+}
+
+export function unfit(error: string): SpawnRefusal {
+  return { status: "error", code: "invalid_arguments", error };
+}

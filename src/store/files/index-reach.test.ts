@@ -1,0 +1,97 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { ListedSession, SessionReach } from "../contract.ts";
+import { emptyDigest } from "../digest.ts";
+import { emptyFold } from "./fold.ts";
+import { IndexDb } from "./index-db.ts";
+import { countSessions, listSessions, searchWords, wordSearch } from "./index-query.ts";
+import { reachCondition } from "./index-reach.ts";
+
+let folder = "";
+let path = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "skein-reach-"));
+  path = join(folder, "index.db");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function put(index: IndexDb, name: string, spawnedBy?: string): void {
+  const record: ListedSession = {
+    uid: name,
+    userId: "ann",
+    agentId: "main",
+    key: `agent:main:session:${name}`,
+    kind: "other",
+    sessionId: name,
+    cwd: "/w",
+    version: 1,
+    meta: spawnedBy === undefined ? {} : { spawnedBy: `agent:main:session:${spawnedBy}` },
+    name: null,
+    createdAt: 1,
+    updatedAt: 1,
+    leafId: null,
+    digest: emptyDigest,
+  };
+  index.putSession(record, "", { logBytes: 0, identity: "", fold: emptyFold });
+}
+
+function say(index: IndexDb, uid: string, position: number): void {
+  const place = { position, offset: 0, length: 0, parent: null, leaf: null, state: 0 };
+  const entry = { ...place, id: `${uid}-${position}`, role: "user", time: 1, words: ["kyoto"], blobs: [] };
+  index.putWords({ uid, userId: "ann", agentId: "main" }, entry);
+}
+
+const treeOfRoot: SessionReach = { treeOf: "agent:main:session:root", agentIds: [] };
+const keysOf = (index: IndexDb) =>
+  listSessions(index, { userId: "ann" }, { reach: treeOfRoot }, 10, null).map(({ uid }) => uid);
+
+test("[RCH11] an index of the version before is brought forward with the keys of all its sessions", () => {
+  const index = new IndexDb(path);
+  put(index, "root");
+  put(index, "child", "root");
+  put(index, "aside");
+  index.close();
+  const before = new DatabaseSync(path);
+  before.exec("DROP INDEX sessions_key; DROP INDEX sessions_lineage; ALTER TABLE sessions DROP COLUMN key;");
+  before.exec("PRAGMA user_version = 2");
+  before.close();
+  const after = new IndexDb(path);
+  expect(keysOf(after)).toEqual(["root", "child"]);
+  put(after, "grandchild", "child");
+  expect(keysOf(after)).toEqual(["root", "grandchild", "child"]);
+  expect(countSessions(after, { userId: "ann" }, { reach: treeOfRoot })).toBe(3);
+  after.close();
+});
+
+test("[RCH4] more hits out of reach than are ever ranked do not hide the one within it", () => {
+  const index = new IndexDb(path);
+  put(index, "root");
+  put(index, "aside");
+  index.exclusively(() => {
+    say(index, "root", 0);
+    for (let position = 0; position < 20_001; position++) say(index, "aside", position);
+  });
+  const found = (reach?: SessionReach) => {
+    const query = { text: "kyoto", ...(reach === undefined ? {} : { reach }) };
+    const terms = [{ words: ["kyoto"], prefix: false }];
+    return searchWords(index, wordSearch({ userId: "ann" }, query, terms, null, 5)).map(({ uid }) => uid);
+  };
+  expect(found()).toEqual(["aside", "aside", "aside", "aside", "aside"]);
+  expect(found(treeOfRoot)).toEqual(["root"]);
+  index.close();
+});
+
+test("[RCH2] a tree is followed by the indexes alone, from parents to children", () => {
+  const index = new IndexDb(path);
+  const { sql, values, table } = reachCondition("ann", treeOfRoot) ?? { sql: "", values: [], table: "" };
+  const plan = index.db
+    .sql(`EXPLAIN QUERY PLAN SELECT uid FROM ${table} WHERE user = ? AND ${sql}`)
+    .all("ann", ...values)
+    .map(({ detail }) => String(detail));
+  expect(plan).toContain("SEARCH child USING COVERING INDEX sessions_lineage (user=? AND spawned_by=?)");
+  expect(plan).toContain("SEARCH sessions USING COVERING INDEX sessions_key (user=? AND key=?)");
+  index.close();
+});

@@ -1,0 +1,135 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { called, readingWorld, said } from "../../test/support/reading-tools.ts";
+import type { ToolResult } from "./contract.ts";
+import { sessionSearch } from "./session-search.ts";
+
+const hitsOf = (result: ToolResult) => result.hits as Record<string, unknown>[];
+const token = `ghp_${"a1B2c3".repeat(6)}`;
+
+describe("session_search", () => {
+  test("[RDT12] finds what was said, in short keys, best first", async () => {
+    const world = readingWorld();
+    const { sessionId } = await world.create("agent:main:main", {}, [
+      said("three days in Kyoto"),
+      said("京都へ"),
+    ]);
+    await world.create("agent:research:main", {}, called("c1"));
+    const result = await world.ask(sessionSearch, { query: "kyoto days" });
+    expect(result.count).toBe(1);
+    expect(hitsOf(result)[0]).toMatchObject({
+      key: "main",
+      sessionId,
+      role: "user",
+      snippet: "three days in Kyoto",
+      time: expect.any(Number),
+      entryId: expect.any(String),
+    });
+    expect(await world.ask(sessionSearch, { query: "京" })).toMatchObject({ count: 1 });
+    expect(await world.ask(sessionSearch, { query: "result", agentId: "research" })).toMatchObject({
+      hits: [{ key: "agent:research:main", role: "toolResult" }],
+    });
+    expect(await world.ask(sessionSearch, { query: "kyoto", role: "assistant" })).toEqual({
+      count: 0,
+      hits: [],
+    });
+  });
+
+  test("[RDT12] a secret at the edge of a snippet is not shown in half", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 0, max: 260 }),
+        fc.integer({ min: 0, max: 260 }),
+        async (left, right) => {
+          const world = readingWorld();
+          const padding = (length: number) => "w ".repeat(200).slice(0, length);
+          await world.create("agent:main:main", {}, [
+            said(`${token} ${padding(left)} needle ${padding(right)} ${token}`),
+          ]);
+          const [hit] = hitsOf(await world.ask(sessionSearch, { query: "needle" }));
+          expect(hit?.snippet).toContain("needle");
+          expect(hit?.snippet).not.toMatch(/a1B2c3a|c3a1B2c3/);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test("[RDT12] a private key, and an argument that its name makes a secret, are not shown", async () => {
+    const world = readingWorld();
+    const body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC".repeat(20).replace(/(.{64})/g, "$1\n");
+    const pem = `-----BEGIN PRIVATE KEY-----\n${body}\n-----END PRIVATE KEY-----`;
+    await world.create("agent:main:main", {}, [said(`${pem} needle`)]);
+    await world.create("agent:main:session:s", {}, called("c1", { password: "tigerlily", note: "haystack" }));
+    expect(hitsOf(await world.ask(sessionSearch, { query: "needle" }))[0]?.snippet).not.toContain("MIIEvQ");
+    const [hit] = hitsOf(await world.ask(sessionSearch, { query: "haystack" }));
+    expect(hit?.snippet).toContain("***");
+    expect(hit?.snippet).not.toContain("tigerlily");
+  });
+
+  test("[RDT12] a guess at a secret finds nothing", async () => {
+    const world = readingWorld({ secrets: ["tigerlily"] });
+    await world.create("agent:main:main", {}, [said(`the word is tigerlily, the key ${token}`)]);
+    expect(await world.ask(sessionSearch, { query: "tigerlily" })).toEqual({ count: 0, hits: [] });
+    expect(await world.ask(sessionSearch, { query: token })).toEqual({ count: 0, hits: [] });
+    expect(await world.ask(sessionSearch, { query: "word" })).toMatchObject({ count: 1 });
+  });
+
+  test("[RDT12] searches what may be read, not what may be listed", async () => {
+    const world = readingWorld({ reach: { history: { treeOf: "agent:main:main", agentIds: [] } } });
+    await world.create("agent:main:main", {}, [said("needle one")]);
+    await world.create("agent:main:user:bob", {}, [said("needle two")]);
+    expect(await world.ask(sessionSearch, { query: "needle" })).toMatchObject({ hits: [{ key: "main" }] });
+    expect(
+      await world.ask(sessionSearch, { query: "needle", sessionKey: "agent:main:user:bob" }),
+    ).toMatchObject({ status: "forbidden", code: "tree_visibility_restricted" });
+    expect(await world.ask(sessionSearch, { query: "needle", sessionKey: "current" })).toMatchObject({
+      count: 1,
+    });
+  });
+
+  test("[RDT12] one entry that cannot be read costs itself", async () => {
+    const world = readingWorld({
+      sessions: (real) => ({
+        entry: async (...args) => {
+          const entry = await real.entry(...args);
+          if (JSON.stringify(entry).includes("broken")) throw new Error("EIO");
+          return entry;
+        },
+      }),
+    });
+    await world.create("agent:main:main", {}, [said("needle broken"), said("needle whole")]);
+    expect(await world.ask(sessionSearch, { query: "needle" })).toMatchObject({ count: 1 });
+    expect(world.reported).toHaveLength(1);
+  });
+
+  test("[RDT13] times bound it, in either form; a blank query and no times are refused", async () => {
+    const world = readingWorld();
+    await world.create("agent:main:main", {}, [said("needle early")]);
+    world.now += 60_000;
+    const middle = world.now;
+    await world.create("agent:main:session:s", {}, [said("needle late")]);
+    const found = async (args: object) =>
+      hitsOf(await world.ask(sessionSearch, { query: "needle", ...args })).map(({ key }) => key);
+    expect(await found({ since: middle })).toEqual(["session:s"]);
+    expect(await found({ until: new Date(middle).toISOString() })).toEqual(["main"]);
+    await expect(found({ since: "last week" })).rejects.toMatchObject({
+      path: "since",
+      message: expect.stringContaining('since is no time: "last week". Write it as ISO text'),
+    });
+    await expect(found({ query: "  " })).rejects.toMatchObject({ path: "query", code: "invalid_arguments" });
+  });
+
+  test("[RDT5] a sandboxed asker is not told how far the index of all sessions is behind", async () => {
+    for (const sandboxed of [false, true]) {
+      const world = readingWorld({ sandboxed });
+      const behind = {
+        ...world.deps,
+        store: { ...world.store, search: { search: async () => ({ hits: [], behind: 3 }) } },
+      };
+      const call = { userId: null, agentId: "main", session: null, sandboxed } as never;
+      const { result } = await sessionSearch.execute({ query: "x" }, call, behind);
+      expect(result.indexing).toEqual(sandboxed ? undefined : { behind: 3 });
+    }
+  });
+});

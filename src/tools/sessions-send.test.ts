@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import { Between } from "../../test/support/between.ts";
+import type { ToolDeps } from "./contract.ts";
+import { sessionsSend } from "./sessions-send.ts";
+
+test("[SND26] the tool is called and described as it always was", () => {
+  expect(sessionsSend).toMatchObject({
+    name: "sessions_send",
+    label: "Session Send",
+    description: "Send a message into another session. Use sessionKey or label to identify the target.",
+  });
+  expect(JSON.parse(JSON.stringify(sessionsSend.parameters))).toMatchObject({
+    type: "object",
+    required: ["message"],
+    properties: {
+      sessionKey: { type: "string" },
+      label: { type: "string", minLength: 1, maxLength: 512 },
+      agentId: { type: "string", minLength: 1, maxLength: 64 },
+      message: { type: "string" },
+      timeoutSeconds: { type: "number", minimum: 0 },
+      role: { enum: ["user", "assistant"] },
+    },
+  });
+});
+
+test("[SND26] it sends, and every refusal has a run id", async () => {
+  const between = new Between();
+  const asker = await between.session("agent:main:main");
+  await between.session("agent:main:session:b");
+  const call = between.caller(asker);
+  const deps = between.deps as unknown as ToolDeps;
+  const { result } = await sessionsSend.execute(
+    { sessionKey: "session:b", message: "请处理这个任务" },
+    call,
+    deps,
+  );
+  const delivery = { status: "pending", mode: "announce" };
+  expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b", delivery });
+  expect(sessionsSend.refused?.(call)).toEqual({ runId: expect.stringMatching(/^[0-9a-f]{32}$/) });
+  const unfit = await sessionsSend.execute({ message: "x" }, between.caller(asker), deps);
+  expect(unfit.result).toMatchObject({ status: "error", error: "Either sessionKey or label is required" });
+});

@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { RunSession } from "../../../src/runs/contract.ts";
+import type { RunSkein } from "../../support/run-skein.ts";
+import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
+
+const base = mkdtempSync(join(tmpdir(), "skein-company-"));
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+const leaseMs = 200;
+
+/** A session that three runs were announced to, which nobody has taken up yet. */
+async function announced({ inside }: RunSkein): Promise<string[]> {
+  const init = { key: "agent:main:session:s", sessionId: "s", cwd: "/" };
+  const { uid, userId, agentId, key, sessionId } = await inside.store.sessions.create(
+    { agentId: "main" },
+    init,
+  );
+  const session: RunSession = { uid, userId, agentId, key, sessionId };
+  const ids: string[] = [];
+  for (const name of ["a", "b", "c"]) {
+    const { run } = await inside.runs.accept({
+      session,
+      kind: "announce",
+      message: { role: "user", content: `News of ${name}` },
+      arrivalOf: `run ${name}`,
+      provenance: { kind: "inter_session", sourceSessionKey: `agent:main:session:${name}` },
+      isDelivery: true,
+    });
+    ids.push(run.runId);
+  }
+  return ids;
+}
+
+async function untilEnded({ skein }: RunSkein, runIds: readonly string[]): Promise<void> {
+  for (const runId of runIds)
+    while ((await skein.run(runId))?.outcome === null)
+      await new Promise((resolve) => void setTimeout(resolve, 10));
+}
+
+test("[BKS12] the model is asked once, with all that was announced before it", async () => {
+  const asked: string[] = [];
+  const open = await openRuns({
+    workers: false,
+    script: ({ prompt }) => {
+      asked.push(JSON.stringify(prompt));
+      return { text: "Heard." };
+    },
+  });
+  const ids = await announced(open);
+  open.inside.worker.start();
+  await untilEnded(open, ids);
+  expect(asked).toHaveLength(1);
+  for (const name of ["a", "b", "c"])
+    expect(asked[0]?.match(new RegExp(`News of ${name}`, "g"))).toHaveLength(1);
+  const messages = await messagesOf(open.skein, "s");
+  expect(messages.map(brief)).toEqual(["user: News of a", "user: News of b News of c", "assistant: Heard."]);
+  expect(messages.slice(0, 2).map((message) => "provenance" in message)).toEqual([true, true]);
+  const states = await Promise.all(ids.map(async (runId) => (await open.skein.run(runId))?.state));
+  expect(states).toEqual(["ok", "merged", "merged"]);
+  await open.skein.close({ graceMs: 0 });
+});
+
+test.each([0, 1])(
+  "[BKS13] an owner is lost behind %i of those that came with it: each is there once",
+  async (calls) => {
+    const dir = mkdtempSync(join(base, "lost-"));
+    const lost = await openRuns({ dir, leaseMs, workers: false });
+    const ids = await announced(lost);
+    const reached = Promise.withResolvers<void>();
+    const { runs } = lost.inside;
+    const steered = runs.steered.bind(runs);
+    let done = 0;
+    const stopping: typeof runs.steered = async (...args) => {
+      if (done++ < calls) return steered(...args);
+      Object.assign(runs, { renew: async () => [], end: () => new Promise(() => undefined) });
+      reached.resolve();
+      return new Promise(() => undefined);
+    };
+    Object.assign(runs, { steered: stopping });
+    lost.inside.worker.start();
+    await reached.promise;
+    const next = await openRuns({ dir, leaseMs, script: () => ({ text: "Heard." }) });
+    await untilEnded(next, ids);
+    const all = (await messagesOf(next.skein, "s")).map(brief).join("\n");
+    for (const name of ["a", "b", "c"]) expect(all.match(new RegExp(`News of ${name}`, "g"))).toHaveLength(1);
+    expect(all.match(/Heard/g)).toHaveLength(1);
+    await next.skein.close({ graceMs: 0 });
+  },
+);

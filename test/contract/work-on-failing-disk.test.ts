@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import { append, ids, listed, refused } from "../../src/conformance/expect.ts";
+import type { FilesStore } from "../../src/store/files/store.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { SimStore } from "../support/sim-store.ts";
+
+const alice = { userId: "alice", agentId: "main" };
+const init = { key: "agent:main:session:s", sessionId: "s", cwd: "/w", meta: { label: "mine" } };
+
+async function prepared() {
+  const sim = new SimStore();
+  const reports: string[] = [];
+  const open = (): Promise<FilesStore> =>
+    openFilesStore({
+      root: "/store",
+      databases: sim.databases,
+      disk: sim.disk,
+      lockTimeoutMs: 0,
+      report: ({ note }) => reports.push(note),
+    });
+  const store = await open();
+  store.work.ledger.run("CREATE TABLE jobs (uid TEXT NOT NULL)");
+  const job = (uid: string) => void store.work.ledger.run("INSERT INTO jobs (uid) VALUES (?)", uid);
+  return { sim, store, open, job, reports };
+}
+
+test.each(["write", "rename", "sync", "everything"] as const)(
+  "[RCH9] when the disk fails at %s behind the commit, the session is there with its work, and goes on later",
+  async (failing) => {
+    const { sim, store, job, reports } = await prepared();
+    await store.sessions.create(alice, { key: "agent:main:main", sessionId: "parent", cwd: "/w" });
+    const told: string[] = [];
+    store.watch.subscribe(alice, ({ type }) => told.push(type));
+    let isFull = false;
+    sim.disk.fault = (operation, path) =>
+      isFull && (operation === failing || failing === "everything") && path.includes("/sessions")
+        ? { error: "ENOSPC" }
+        : null;
+    const record = await store.work.create(alice, init, ({ uid }) => {
+      job(uid);
+      isFull = true;
+      return () => void told.push("told");
+    });
+    expect(record.meta).toEqual({ label: "mine" });
+    expect(told).toEqual(["created", "told"]);
+    expect(reports.join()).toContain("made at first use");
+    expect(store.work.ledger.sql("SELECT uid FROM jobs").all()).toEqual([{ uid: record.uid }]);
+    expect(store.work.find("alice", { key: init.key })?.uid).toBe(record.uid);
+    await refused("conflict", () => store.sessions.create(alice, { ...init, sessionId: "another" }));
+    expect(await store.sessions.count(alice, {})).toBe(2);
+    isFull = false;
+    expect(await store.sessions.get(alice, "s")).toEqual(record);
+    expect((await listed(store, alice)).toSorted()).toEqual(["parent", "s"]);
+    await append(store, alice, "s", "first");
+    expect(await ids(store, alice, "s")).toEqual(["first"]);
+    await store.close();
+    await sim.dispose();
+  },
+);
+
+test("[RCH9] after a power cut behind the commit, the session and its work are there", async () => {
+  const { sim, store, open, job } = await prepared();
+  let uid = "";
+  sim.disk.fault = (_, path) => (uid !== "" && path.includes("/sessions") ? { error: "EIO" } : null);
+  await store.work.create(alice, init, (session) => {
+    uid = session.uid;
+    job(uid);
+    return () => undefined;
+  });
+  sim.disk = sim.disk.cutPower();
+  const again = await open();
+  expect((await again.sessions.get(alice, "s"))?.uid).toBe(uid);
+  expect(again.work.ledger.sql("SELECT uid FROM jobs").all()).toEqual([{ uid }]);
+  await append(again, alice, "s", "first");
+  expect(await ids(again, alice, "s")).toEqual(["first"]);
+  await again.close();
+  await store.close().catch(() => undefined);
+  await sim.dispose();
+});
+
+test("[RCH10] a fork is not found before its files are made", async () => {
+  const { sim, store } = await prepared();
+  await store.sessions.create(alice, init);
+  await append(store, alice, "s", "first");
+  const found = new Set<string | null>();
+  const fork = { key: "agent:main:session:fork", sessionId: "fork" };
+  sim.disk.fault = (operation, path) => {
+    if (operation === "write" && path.includes("fork")) {
+      found.add(store.work.find("alice", { key: fork.key })?.key ?? null);
+      found.add(store.work.find("alice", { sessionId: fork.sessionId })?.key ?? null);
+    }
+    return null;
+  };
+  const { uid } = await store.sessions.fork(alice, "s", "first", { ...fork, cwd: "/w" });
+  expect([...found]).toEqual([null]);
+  expect(store.work.find("alice", { key: fork.key })?.uid).toBe(uid);
+  await store.close();
+  await sim.dispose();
+});

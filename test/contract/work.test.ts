@@ -1,0 +1,149 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { append, create, ids, listed, refused } from "../../src/conformance/expect.ts";
+import type { RunSession } from "../../src/runs/contract.ts";
+import { openFilesStore } from "../../src/store/files/store.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+
+const alice = { userId: "alice", agentId: "main" };
+const init = {
+  key: "agent:main:session:child",
+  sessionId: "child",
+  cwd: "/w",
+  meta: { label: "mine", spawnedBy: "agent:main:main" },
+};
+const silent = () => undefined;
+
+async function opened(kind: "files" | "memory") {
+  const root = mkdtempSync(join(tmpdir(), "skein-work-"));
+  const store =
+    kind === "memory"
+      ? createMemoryStore()
+      : await openFilesStore({ root, index: "in place", durability: "os" });
+  store.work.ledger.exclusively(() => store.work.ledger.run("CREATE TABLE jobs (uid TEXT NOT NULL)"));
+  const jobs = () =>
+    store.work.ledger
+      .sql("SELECT uid FROM jobs")
+      .all()
+      .map(({ uid }) => String(uid));
+  const job = (uid: string) => void store.work.ledger.run("INSERT INTO jobs (uid) VALUES (?)", uid);
+  const dispose = async () => {
+    await store.close();
+    rmSync(root, { recursive: true, force: true });
+  };
+  return { store, root, jobs, job, dispose };
+}
+
+describe.each(["files", "memory"] as const)("the work of the %s store", (kind) => {
+  test("[RCH8] a session and its work are there together, before anybody is told", async () => {
+    const { store, jobs, job, dispose } = await opened(kind);
+    const told: unknown[] = [];
+    store.watch.subscribe(alice, ({ type, session }) => told.push([type, session.sessionId]));
+    let given: RunSession | null = null;
+    const record = await store.work.create(alice, init, (session) => {
+      given = session;
+      job(session.uid);
+      return () => void told.push(["told", store.work.find("alice", { key: init.key })?.uid, jobs()]);
+    });
+    const { uid, userId, agentId, key, sessionId } = record;
+    expect(given).toEqual({ uid, userId, agentId, key, sessionId });
+    expect(told).toEqual([
+      ["created", "child"],
+      ["told", uid, [uid]],
+    ]);
+    expect(await store.sessions.get(alice, "child")).toEqual(record);
+    expect(record.meta).toEqual(init.meta);
+    expect(await listed(store, alice)).toEqual(["child"]);
+    await append(store, alice, "child", "first");
+    expect(await ids(store, alice, "child")).toEqual(["first"]);
+    await dispose();
+  });
+
+  test("[RCH8] what the work throws is thrown, and nothing is left of either", async () => {
+    const { store, root, jobs, job, dispose } = await opened(kind);
+    const told: unknown[] = [];
+    store.watch.subscribe(alice, (change) => told.push(change));
+    const refusal = new Error("too many children");
+    const failing = store.work.create(alice, init, (session) => {
+      job(session.uid);
+      // What is read inside must not be remembered as if it had been.
+      expect(store.work.find("alice", { sessionId: "child" })?.uid).toBe(session.uid);
+      throw refusal;
+    });
+    await expect(failing).rejects.toBe(refusal);
+    expect(jobs()).toEqual([]);
+    expect(told).toEqual([]);
+    expect(store.work.find("alice", { key: init.key })).toBe(null);
+    expect(await store.sessions.get(alice, "child")).toBe(null);
+    expect(await listed(store, alice)).toEqual([]);
+    expect(await store.sessions.count(alice, {})).toBe(0);
+    expect(readdirSync(root, { recursive: true }).filter((name) => String(name).includes("child"))).toEqual(
+      [],
+    );
+    const again = await store.work.create(alice, init, () => silent);
+    expect((await store.sessions.get(alice, "child"))?.uid).toBe(again.uid);
+    await dispose();
+  });
+
+  test.each([
+    ["key", { key: "agent:main:session:taken" }],
+    ["session id", { sessionId: "TAKEN" }],
+    ["label", { meta: { label: "hers" } }],
+  ])("[RCH8] where the %s is taken, the work is not even asked for", async (what, changed) => {
+    const { store, jobs, job, dispose } = await opened(kind);
+    const { uid } = await create(store, alice, "taken", { label: "hers" });
+    const making = () =>
+      store.work.create(alice, { ...init, ...changed }, (session) => {
+        job(session.uid);
+        return silent;
+      });
+    await refused("conflict", making, what);
+    expect(jobs()).toEqual([]);
+    expect(store.work.find("alice", { sessionId: "taken" })?.uid).toBe(uid);
+    expect(await listed(store, alice)).toEqual(["taken"]);
+    await refused("invalid_key", () =>
+      store.work.create(alice, { ...init, key: "agent:other:main" }, () => silent),
+    );
+    await expect(store.work.create({ userId: "" }, init, () => silent)).rejects.toThrow();
+    await dispose();
+  });
+
+  test("[RCH10] a session is found at once by key and id, of its user alone, while it is there", async () => {
+    const { store, dispose } = await opened(kind);
+    const { uid, key } = await create(store, alice, "Trip");
+    const found = (userId: string | null, by: { key: string } | { sessionId: string }) =>
+      store.work.ledger.exclusively(() => store.work.find(userId, by)?.uid ?? null);
+    expect(store.work.find("alice", { key })).toEqual({ uid, key, ...alice, sessionId: "Trip" });
+    expect(found("alice", { sessionId: "tRIP" })).toBe(uid);
+    expect(found(null, { key })).toBe(null);
+    expect(found("bob", { sessionId: "Trip" })).toBe(null);
+    await store.sessions.patch(alice, "Trip", { archived: true });
+    expect(found("alice", { key })).toBe(uid);
+    const { fresh } = await store.sessions.reset(alice, "Trip", { sessionId: "next" });
+    expect(found("alice", { key })).toBe(fresh.uid);
+    expect(found("alice", { sessionId: "Trip" })).toBe(uid);
+    await store.sessions.remove(alice, "Trip");
+    expect(found("alice", { sessionId: "Trip" })).toBe(null);
+    await store.sessions.restore(alice, "Trip");
+    expect(found("alice", { sessionId: "Trip" })).toBe(uid);
+    await dispose();
+  });
+});
+
+test("[RCH8] a file of another program under the name is a conflict before the work is asked for", async () => {
+  const { store, root, jobs, job, dispose } = await opened("files");
+  await create(store, alice, "first");
+  const file = join(root, "users/alice/agents/main/sessions/child.jsonl");
+  const theirs = `${JSON.stringify({ type: "session", version: 3, id: "child", cwd: "/" })}\n`;
+  writeFileSync(file, theirs);
+  const making = () =>
+    store.work.create(alice, init, (session) => {
+      job(session.uid);
+      return silent;
+    });
+  await refused("conflict", making, file);
+  expect(jobs()).toEqual([]);
+  await dispose();
+});

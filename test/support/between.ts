@@ -1,0 +1,125 @@
+// Sessions that send to each other: a real store and real books, with small doubles of who may see whom and of waits.
+import { denied, notFound } from "../../src/access/visibility/decision.ts";
+import { EventBus } from "../../src/core/events.ts";
+import { displayKey, resolveReference } from "../../src/core/references.ts";
+import type { AcceptRequest, Outcome, ReplyWait, Run } from "../../src/runs/contract.ts";
+import type { Denied, Found, SessionAccess } from "../../src/sessions/access/contract.ts";
+import type { Caller } from "../../src/sessions/between/contract.ts";
+import type { SendDeps } from "../../src/sessions/between/send-contract.ts";
+import { RunWatcher } from "../../src/sessions/skein/run-watcher.ts";
+import type { SessionMeta, SessionRecord } from "../../src/store/contract.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { heldOf, RunBooks } from "./run-books.ts";
+
+export class Between {
+  readonly #bus = new EventBus();
+  readonly books = new RunBooks({ emit: this.#bus.emit });
+  readonly store = createMemoryStore({ clock: { now: () => this.books.now } });
+  readonly accepted: AcceptRequest[] = [];
+  readonly reports: unknown[] = [];
+  readonly deps: SendDeps;
+  /** Keys that the asker may not send to. */
+  readonly hidden = new Set<string>();
+  readonly #waits = new Map<string, { until: number; stopped: boolean }>();
+  #calls = 0;
+
+  constructor(settings: Partial<SendDeps["settings"]> = {}) {
+    const { runs } = this.books;
+    const watcher = new RunWatcher(runs, this.#bus);
+    this.deps = {
+      store: this.store,
+      access: this.#access(),
+      settings: { maxPingPongTurns: 5, scope: "per-sender", ...settings },
+      clock: { now: () => this.books.now },
+      owner: "me",
+      untilEnded: (runId, signal) => watcher.untilEnded(runId, signal),
+      report: (error) => void this.reports.push(error),
+      runs: {
+        get: (runId, userId) => runs.get(runId, userId),
+        accept: async (request) => {
+          const accepted = await runs.accept(request);
+          if (!accepted.isNew) return accepted;
+          this.accepted.push(request);
+          const { awaitedBy } = request;
+          if (awaitedBy !== undefined)
+            this.#waits.set(accepted.run.runId, { until: awaitedBy.until, stopped: false });
+          return accepted;
+        },
+        replyWait: (runId) => this.#waitOf(runId),
+        stopAwaiting: async (runId) => {
+          const wait = await this.#waitOf(runId);
+          if (wait?.state === "taken") return "taken";
+          this.#waits.set(runId, { until: wait?.until ?? 0, stopped: true });
+          return "late";
+        },
+      },
+    };
+  }
+
+  session(key: string, meta: SessionMeta = {}, userId = "ann"): Promise<SessionRecord> {
+    const agentId = /^agent:([^:]+)/.exec(key)?.[1] ?? "main";
+    return this.store.sessions.create({ userId, agentId }, { key, cwd: "/", meta });
+  }
+
+  /** Somebody who acts for a session: outside of a run, unless one is given. */
+  caller(session: SessionRecord | null, more: Partial<Caller> = {}): Caller {
+    return {
+      userId: session?.userId ?? "ann",
+      agentId: session?.agentId ?? "main",
+      session,
+      sandboxed: false,
+      run: null,
+      callId: `call-${++this.#calls}`,
+      entryId: null,
+      signal: new AbortController().signal,
+      whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+      ...more,
+    };
+  }
+
+  /** Lets the next run end. */
+  async ends(outcome: Outcome): Promise<Run> {
+    const claim = await this.books.claim();
+    await this.books.runs.end(heldOf(claim), outcome);
+    return claim.run;
+  }
+
+  async #waitOf(runId: string): Promise<ReplyWait | null> {
+    const wait = this.#waits.get(runId);
+    if (wait === undefined) return null;
+    const { until, stopped } = wait;
+    const run = await this.books.runs.get(runId);
+    const isOver = run?.outcome != null;
+    if (stopped) return { state: "late", until };
+    return { state: !isOver ? "open" : (run.endedAt ?? 0) <= until ? "taken" : "late", until };
+  }
+
+  #access(): SessionAccess {
+    const { sessions } = this.store;
+    const find: SessionAccess["find"] = async (asker, reference, action, options): Promise<Found> => {
+      const scope = asker.userId === null ? {} : { userId: asker.userId };
+      const found =
+        options?.label === undefined
+          ? await resolveReference(reference, askerOf(asker), (lookup) => sessions.find(scope, lookup))
+          : (await sessions.find(scope, { by: "label", label: reference, ...options.label }))[0];
+      if (found == null) return { refusal: notFound(reference) };
+      const refusal: Denied = denied("tree_visibility_restricted", action);
+      return this.hidden.has(found.key) ? { refusal } : { session: found };
+    };
+    const unused = () => {
+      throw new Error("not asked here");
+    };
+    return {
+      find,
+      display: (asker, key) => displayKey(key, askerOf(asker)),
+      policyFor: unused,
+      check: unused,
+      reach: unused,
+      explain: unused,
+    };
+  }
+}
+
+function askerOf({ agentId, session }: { agentId: string; session: SessionRecord | null }) {
+  return session === null ? { agentId } : { agentId, key: session.key };
+}

@@ -1,0 +1,198 @@
+import { SkeinError } from "../../src/core/errors.ts";
+import type { AcceptRequest, Child, Run, RunStore } from "../../src/runs/contract.ts";
+import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/sessions/between/contract.ts";
+import type { Spawner } from "../../src/sessions/between/spawn-checks.ts";
+import type { SpawnRequest } from "../../src/sessions/between/spawn-request.ts";
+import type { SessionMeta, SessionRecord, Store } from "../../src/store/contract.ts";
+import { createMemoryStore } from "../../src/store/memory/store.ts";
+import { workOf } from "../../src/store/work.ts";
+
+/** Books of runs that keep what spawning asks of them, in memory; everything else is not there. */
+export class SpawnBooks {
+  readonly runs = new Map<string, Run>();
+  readonly requests: AcceptRequest[] = [];
+  readonly threads = new Map<string, string>();
+  readonly waits = new Map<string, "open" | "taken" | "late">();
+  /** Called before a run is accepted. */
+  onAccept: (request: AcceptRequest) => void = () => undefined;
+  overBudget = false;
+  due: { readonly child: Child; readonly act: "remove" | "archive" }[] = [];
+  readonly tidied: string[] = [];
+
+  get store(): RunStore {
+    const accept = (request: AcceptRequest) => this.#accept(request);
+    const double = {
+      get: async (runId: string) => this.runs.get(runId) ?? null,
+      accept: async (request: AcceptRequest) => accept(request),
+      acceptWithin: (request: AcceptRequest) => ({ accepted: accept(request), tell: () => undefined }),
+      checkBudget: async ({ rootId }: { rootId: string }) => {
+        if (this.overBudget) {
+          throw new SkeinError("budget_exceeded", { rootId, limit: "runs", figure: 101, allowed: 100 });
+        }
+      },
+      children: async () =>
+        [...this.runs.values()].filter(({ kind, state }) => kind === "spawn" && state === "queued"),
+      replyWait: async (runId: string) => {
+        const state = this.waits.get(runId);
+        return state === undefined ? null : { state, until: 0 };
+      },
+      stopAwaiting: async (runId: string) => {
+        const state = this.waits.get(runId) === "taken" ? "taken" : "late";
+        this.waits.set(runId, state);
+        return state;
+      },
+      bindThread: async (
+        _: string | null,
+        { channel, threadId }: { channel: string; threadId: string },
+        key: string,
+      ) => void this.threads.set(`${channel}/${threadId}`, key),
+      toTidy: async () => this.due,
+      tidied: async (runId: string) => void this.tidied.push(runId),
+    };
+    return double as unknown as RunStore;
+  }
+
+  end(runId: string, reply: string): Run {
+    const run = this.runs.get(runId);
+    if (run === undefined) throw new Error(`no run ${runId}`);
+    const ended = { ...run, state: "ok", outcome: { state: "ok", reply } } as Run;
+    this.runs.set(runId, ended);
+    if (this.waits.get(runId) === "open") this.waits.set(runId, "taken");
+    return ended;
+  }
+
+  #accept(request: AcceptRequest) {
+    const { runId = "", session, kind, message, options = {}, root, startedBy = null } = request;
+    const known = this.runs.get(runId);
+    if (known !== undefined) return { run: known, isNew: false };
+    this.onAccept(request);
+    this.requests.push(request);
+    const run = {
+      runId,
+      session,
+      kind,
+      message,
+      options,
+      root,
+      startedBy,
+      state: "queued",
+      outcome: null,
+      usage: {},
+    };
+    this.runs.set(runId, run as unknown as Run);
+    if (request.awaitedBy !== undefined) this.waits.set(runId, "open");
+    return { run: run as unknown as Run, isNew: true };
+  }
+}
+
+export const subagents: SubagentPolicy = {
+  allowAgents: [],
+  maxSpawnDepth: 2,
+  maxChildren: 2,
+  archiveAfterMinutes: 60,
+  tools: { allow: [], deny: [] },
+  attachments: { maxFileBytes: 100, maxTotalBytes: 150, keep: false },
+};
+
+export function agentPolicy(id: string, more: Partial<AgentPolicy> = {}): AgentPolicy {
+  return {
+    id,
+    model: "rehearsal/basic",
+    cwd: null,
+    sandboxed: false,
+    roots: [],
+    tools: { deny: [] },
+    subagents,
+    ...more,
+  };
+}
+
+export interface SpawnGround {
+  readonly deps: BetweenDeps;
+  readonly books: SpawnBooks;
+  readonly store: Store;
+  readonly reported: unknown[];
+  caller(meta?: SessionMeta, more?: Partial<Spawner>): Promise<Spawner>;
+}
+
+/** A store, books and agents to spawn in; the folder is the parents' working directory. */
+export function spawnGround(
+  folder: string,
+  agents: readonly AgentPolicy[] = [agentPolicy("main")],
+  more: Partial<BetweenDeps> = {},
+): SpawnGround {
+  const books = new SpawnBooks();
+  const store = createMemoryStore();
+  const reported: unknown[] = [];
+  const create: BetweenDeps["work"]["create"] = async (scope, init, act) => {
+    const made = await store.sessions.create(scope, init);
+    try {
+      act(workOf(made))();
+      return made;
+    } catch (error) {
+      await store.sessions.remove(scope, made.sessionId);
+      await store.sessions.purge(scope, made.sessionId);
+      throw error;
+    }
+  };
+  const deps = {
+    store,
+    work: { create },
+    runs: books.store,
+    agents: {
+      ids: agents.map(({ id }) => id),
+      find: (id: string) => agents.find((each) => each.id === id) ?? null,
+    },
+    channels: { opener: () => null },
+    clock: { now: () => 1000 },
+    owner: "here",
+    untilEnded: async (runId: string) => books.end(runId, "done"),
+    attachmentFolder: (_: string | null, agentId: string, sessionId: string) =>
+      `${folder}/store/${agentId}/attachments/${sessionId}`,
+    report: (error: unknown) => reported.push(error),
+    ...more,
+  } as unknown as BetweenDeps;
+  return {
+    deps,
+    books,
+    store,
+    reported,
+    caller: async (meta = {}, given = {}) => {
+      const session = await parentOf(store, folder, meta);
+      return {
+        userId: null,
+        agentId: "main",
+        session,
+        sandboxed: false,
+        run: null,
+        callId: "call-1",
+        entryId: null,
+        signal: new AbortController().signal,
+        whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+        ...given,
+      };
+    },
+  };
+}
+
+async function parentOf(store: Store, cwd: string, meta: SessionMeta): Promise<SessionRecord> {
+  const key = "agent:main:main";
+  const [known] = await store.sessions.find({}, { by: "key", key });
+  return known ?? store.sessions.create({ agentId: "main" }, { key, cwd, meta });
+}
+
+/** A wish with every default. */
+export function wish(more: Partial<SpawnRequest> = {}): SpawnRequest {
+  return {
+    task: "Count the pages",
+    runtime: "subagent",
+    thread: false,
+    mode: "run",
+    cleanup: "keep",
+    sandbox: "inherit",
+    background: true,
+    context: "isolated",
+    attachments: [],
+    ...more,
+  };
+}
