@@ -1,9 +1,7 @@
-import { parseKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { ToolResult } from "../../tools/contract.ts";
 import { callToolFor } from "../folder/call-tool.ts";
-import type { OpenSkein } from "../folder/with-skein.ts";
-import { contextFor, withSkein } from "../folder/with-skein.ts";
+import { withSkein } from "../folder/with-skein.ts";
 import { answer } from "../output/answer.ts";
 import type { ExitCode } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -36,15 +34,14 @@ export async function spawnCommand(
 ): Promise<void> {
   const { session: ref = "main", key } = options;
   const waits = options.wait !== false;
-  await withSkein(terminal, options, { workers: waits, ref }, async (open) => {
-    await makeAsker(terminal, open, ref);
-    await callToolFor(
+  await withSkein(terminal, options, { workers: waits, ref }, (open) =>
+    callToolFor(
       terminal,
       open,
       { name: "sessions_spawn", args: argumentsOf(terminal, words, options), ref, key },
       { ...options, waits, show: (result) => show(terminal, options, result) },
-    );
-  });
+    ),
+  );
 }
 
 function argumentsOf(terminal: Terminal, words: readonly string[], options: SpawnOptions): object {
@@ -55,17 +52,6 @@ function argumentsOf(terminal: Terminal, words: readonly string[], options: Spaw
     ...present({ runTimeoutSeconds: timeout, cwd: cwd === undefined ? null : pathFrom(terminal, cwd) }),
     background: options.background === true || options.wait === false,
   };
-}
-
-/** People begin a session by naming its key; a child needs somebody to report to. */
-async function makeAsker(terminal: Terminal, open: OpenSkein, ref: string): Promise<void> {
-  const context = await contextFor(open, ref);
-  const { sessionKey: key, sessionId, userId } = context;
-  if (key == null || (await open.skein.session(context).record()) !== null) return;
-  const parsed = parseKey(key);
-  const agentId = parsed.form === "special" ? "main" : parsed.agentId;
-  const cwd = open.config.agents[agentId]?.cwd ?? terminal.cwd;
-  await open.store.sessions.create(present({ userId }), { key, ...present({ sessionId }), cwd });
 }
 
 function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): ExitCode {

@@ -1,7 +1,5 @@
 import { present } from "../../core/present.ts";
-import type { RuntimeContext } from "../../sessions/runtime-context.ts";
-import type { Skein } from "../../sessions/skein/skein.ts";
-import type { ToolResult } from "../../tools/contract.ts";
+import type { Skein, ToolCalled } from "../../sessions/skein/skein.ts";
 import type { ExitCode } from "../output/failure.ts";
 import { CommandFailed } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -18,15 +16,6 @@ export interface ToolCall {
   readonly key?: string | undefined;
 }
 
-/** The tools of sessions, as far as commands need them. */
-export interface ToolCalling {
-  callTool(
-    name: string,
-    args: unknown,
-    context: RuntimeContext & { readonly idempotencyKey?: string; readonly signal?: AbortSignal },
-  ): Promise<{ readonly result: ToolResult; readonly rootId: string | null }>;
-}
-
 /**
  * Calls a tool for a session, hands over the result, and stays until all that it set off has ended, unless nobody is to
  * wait. Ctrl-C ends the call, or aborts what it set off; a second one leaves.
@@ -35,9 +24,9 @@ export async function callToolFor(
   terminal: Terminal,
   open: OpenSkein,
   { name, args, ref, key }: ToolCall,
-  how: GlobalOptions & { readonly waits: boolean; show(result: ToolResult): ExitCode },
+  how: GlobalOptions & { readonly waits: boolean; show(result: ToolCalled["result"]): ExitCode },
 ): Promise<void> {
-  const skein = open.skein as Skein & ToolCalling;
+  const { skein } = open;
   const leaving = new AbortController();
   let rootId: string | null = null;
   const stopListening = terminal.onInterrupt(() => {
