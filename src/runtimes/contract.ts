@@ -162,6 +162,8 @@ export interface Tool {
   readonly replay: "safe" | "never";
   /** The groups that it is in: `group:sessions`. */
   readonly groups: readonly string[];
+  /** The arguments of a call as the transcript keeps them; the call itself is made with all of them. Left out: as they are. */
+  persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
   /** The arguments as the tool takes them, or what is wrong with them, with the path. */
   check(
