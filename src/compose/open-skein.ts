@@ -162,7 +162,11 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
   const here = { store, runs, agents, config, clock, newId, owner, report };
   const session = new SessionTools({ ...here, channels, defaults, redactor, watcher, tools: () => tools });
-  const tools: RunTools = new RunTools([session.source, ...mcp.sources], report);
+  const tools: RunTools = new RunTools(
+    [session.source, ...mcp.sources],
+    report,
+    (agentId) => agents.policy(agentId)?.subagents ?? null,
+  );
   const keeper = new ChildKeeper(session.deps);
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker });

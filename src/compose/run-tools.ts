@@ -16,6 +16,8 @@ export interface ToolSource {
   readonly from: string;
   /** Left out: it is always asked. */
   readonly reach?: ToolReach;
+  /** A tool of the agent's own goes before one of the same name. Left out: two of one name are a conflict. */
+  readonly givesWay?: boolean;
   tools(): Promise<readonly Tool[]>;
 }
 
@@ -39,13 +41,18 @@ export class RunTools {
     this.#subagents = subagents;
   }
 
-  async of(agent: Agent, run: Run, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
+  /** `run` null: those that a run of the session would have. */
+  async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await Promise.all((agent.definition?.tools ?? []).map((tool) => this.#prepare(tool)));
     const own = layersOf(agent, run);
     const layers = [...own, ...this.#ofChild(agent, session)];
     const asked = this.#sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
     const others = await Promise.all(
-      asked.map(async (source) => ({ from: source.from, tools: await source.tools() })),
+      asked.map(async (source) => {
+        const offered = await source.tools();
+        const isFree = ({ name }: Tool) => !defined.some((tool) => tool.name === name);
+        return { from: source.from, tools: source.givesWay === true ? offered.filter(isFree) : offered };
+      }),
     );
     const all = joinTools([{ from: `agent ${agent.id}`, tools: defined }, ...others]);
     const { tools, unmatched } = selectTools(all, layers);
@@ -89,8 +96,8 @@ export class RunTools {
   }
 }
 
-function layersOf({ id, allow, deny }: Agent, { options }: Run): readonly ToolLayer[] {
-  const { tools: wanted } = options;
+function layersOf({ id, allow, deny }: Agent, run: Run | null): readonly ToolLayer[] {
+  const wanted = run?.options.tools;
   return [
     { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny },
     ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),

@@ -24,7 +24,7 @@ import type { FilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
-import type { Agent, Agents } from "./agents.ts";
+import type { Agents } from "./agents.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
 
 export interface SessionToolParts {
@@ -58,6 +58,7 @@ export class SessionTools {
   get source(): ToolSource {
     return {
       from: "Skein",
+      givesWay: true,
       tools: async () => {
         const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
         const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
@@ -151,7 +152,7 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     offered: async ({ session, run }) => {
       const agent = session === null ? null : agents.find(session.agentId);
       if (session === null || agent === null) return [];
-      const tools = await parts.tools().of(agent as Agent, session, run);
+      const tools = await parts.tools().of(agent, run, session);
       return tools.map(({ name }) => name);
     },
     transcriptPath: (session) =>
