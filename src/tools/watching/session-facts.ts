@@ -10,17 +10,22 @@ export function scopeOf({ userId, agentId }: Pick<SessionRecord, "userId" | "age
   return { ...(userId === null ? {} : { userId }), agentId };
 }
 
-/** With what its entries come to; `null`: it is gone meanwhile. */
+/** With what its entries come to; `null`: it is gone meanwhile. The record may be older than its last archiving. */
 export async function listed(session: SessionRecord, deps: BetweenDeps): Promise<ListedSession | null> {
   const { key, uid, meta } = session;
-  const { sessions } = await deps.store.sessions.list(scopeOf(session), {
-    reach: { treeOf: key, descendants: false, agentIds: [] },
-    archived: meta.archived === true,
-    includeGlobal: true,
-    includeUnknown: true,
-    limit: 1000,
-  });
-  return sessions.find((each) => each.uid === uid) ?? null;
+  const wasArchived = meta.archived === true;
+  for (const archived of [wasArchived, !wasArchived]) {
+    const { sessions } = await deps.store.sessions.list(scopeOf(session), {
+      reach: { treeOf: key, descendants: false, agentIds: [] },
+      archived,
+      includeGlobal: true,
+      includeUnknown: true,
+      limit: 1000,
+    });
+    const found = sessions.find((each) => each.uid === uid);
+    if (found !== undefined) return found;
+  }
+  return null;
 }
 
 /** A session as an asker of its own: what holds for it, and what it would be offered. */
