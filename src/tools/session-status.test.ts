@@ -105,6 +105,14 @@ describe("session_status", () => {
     expect(await world.store.sessions.get({ userId: "ann" }, other.sessionId)).toEqual(other);
   });
 
+  test("[OTH6] a record that is older than an archiving, or than a removal", async () => {
+    const scope = { userId: "ann", agentId: "main" };
+    await world.store.sessions.patch(scope, session.sessionId, { archived: true });
+    expect(await statusOf(world.caller(session))).toMatchObject({ sessionId: session.sessionId });
+    await world.store.sessions.remove(scope, session.sessionId);
+    expect(await statusOf(world.caller(session))).toMatchObject({ status: "error", code: "not_found" });
+  });
+
   test("[OTH6] a sleeping run is shown with what it waits for", async () => {
     const run = await world.running(session);
     const { run: child } = await world.spawn(session, "a", { by: run });

@@ -10,7 +10,7 @@ import { targetedChild } from "./watching/child-target.ts";
 import type { Member } from "./watching/family.ts";
 import { familyOf, isAtWork, workOf } from "./watching/family.ts";
 import { killFamily } from "./watching/kill.ts";
-import { steerChild, steeringText } from "./watching/steer.ts";
+import { steerChild } from "./watching/steer.ts";
 
 const parameters = Type.Object(
   {
@@ -25,6 +25,8 @@ const parameters = Type.Object(
   },
   { additionalProperties: false },
 );
+
+const longestMessage = 4000;
 
 type Parent = Caller & { readonly session: SessionRecord };
 
@@ -86,7 +88,7 @@ function withDescendants(family: readonly Member[]): { readonly child: Child; re
 }
 
 async function steer(args: ToolResult, parent: Parent, deps: ToolDeps): Promise<ToolAnswer> {
-  const text = steeringText(textOf(args.message));
+  const text = steeringText(args.message);
   const found = await target(args, parent, deps, false);
   if (!("child" in found)) return { result: { action: "steer", ...found } };
   const { child } = found;
@@ -108,9 +110,11 @@ async function kill(args: ToolResult, parent: Parent, deps: ToolDeps): Promise<T
 }
 
 async function target(args: ToolResult, parent: Parent, deps: ToolDeps, descendants: boolean) {
+  const wanted = textOf(args.target);
+  if (wanted === undefined) throw new ToolInputError("Missing subagent target.", "target");
   const family = await familyOf(deps.runs, parent.userId, parent.session.key);
   const display = (key: string) => deps.access.display(parent, key);
-  return targetedChild(textOf(args.target), family, { descendants, display });
+  return targetedChild(wanted, family, { descendants, display });
 }
 
 function finished(action: string, child: Child, parent: Parent, deps: ToolDeps): ToolAnswer {
@@ -122,6 +126,14 @@ function finished(action: string, child: Child, parent: Parent, deps: ToolDeps):
 function named({ run, label }: Child, parent: Parent, deps: ToolDeps) {
   const sessionKey = deps.access.display(parent, run.session.key);
   return present({ runId: run.runId, sessionKey, label });
+}
+
+/** What is said to a child, fit to be said. */
+function steeringText(message: unknown): string {
+  if (typeof message !== "string") throw new ToolInputError("message required", "message");
+  if (message.length <= longestMessage) return message;
+  const problem = `Message too long (${message.length} chars, max ${longestMessage}).`;
+  throw new ToolInputError(problem, "message");
 }
 
 function textOf(value: unknown): string | undefined {

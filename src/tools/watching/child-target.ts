@@ -1,5 +1,4 @@
 import type { Child } from "../../runs/contract.ts";
-import { ToolInputError } from "../tool-input-error.ts";
 import type { Member } from "./family.ts";
 
 /** Which child is meant. */
@@ -15,11 +14,10 @@ const notOwn = "Subagents can only control runs spawned from their own session."
  * outside the family is unknown, existing or not.
  */
 export function targetedChild(
-  target: string | undefined,
+  target: string,
   family: readonly Member[],
   options: { readonly descendants: boolean; display(key: string): string },
 ): Targeted {
-  if (target === undefined) throw new ToolInputError("Missing subagent target.", "target");
   const own = family.filter(({ depth }) => depth === 1);
   const [last] = own;
   if (target === "last") return last === undefined ? unknown(target) : { child: last.child };

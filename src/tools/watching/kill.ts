@@ -1,6 +1,5 @@
 import type { Child, Run } from "../../runs/contract.ts";
-import type { Caller } from "../../sessions/between/contract.ts";
-import type { ToolDeps } from "../contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import { isOpen } from "./awaited.ts";
 import { familyOf } from "./family.ts";
 
@@ -20,7 +19,7 @@ const mostRounds = 8;
  * Aborts all that is open in a child and in everything below it, the deepest first, and again what that set off on its way
  * up, until nothing is open. What does not end in time ends later; it is counted all the same.
  */
-export async function killFamily(child: Child, call: Caller, deps: ToolDeps): Promise<Killed> {
+export async function killFamily(child: Child, call: Caller, deps: BetweenDeps): Promise<Killed> {
   const { userId } = call;
   const aborted = new Set<string>();
   const below = new Set<string>();
@@ -43,14 +42,18 @@ export async function killFamily(child: Child, call: Caller, deps: ToolDeps): Pr
   return { runs: aborted.size, descendants: below.size };
 }
 
-async function openRuns({ run }: Child, deps: ToolDeps): Promise<readonly Run[]> {
+async function openRuns({ run }: Child, deps: BetweenDeps): Promise<readonly Run[]> {
   const { uid, userId } = run.session;
   const states = ["queued", "running", "waiting", "sleeping"] as const;
   const open = await deps.runs.list({ sessionUid: uid, states, limit: 1000 }, userId);
   return open.filter(isOpen);
 }
 
-async function untilAllEnded(runIds: readonly string[], { signal }: Caller, deps: ToolDeps): Promise<void> {
+async function untilAllEnded(
+  runIds: readonly string[],
+  { signal }: Caller,
+  deps: BetweenDeps,
+): Promise<void> {
   const patience = AbortSignal.timeout(patienceMs);
   const both = AbortSignal.any([signal, patience]);
   const waits = await Promise.allSettled(runIds.map((runId) => deps.untilEnded(runId, both)));

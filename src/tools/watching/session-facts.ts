@@ -1,9 +1,8 @@
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../sessions/access/contract.ts";
-import type { Caller } from "../../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import { listRow, modelOf } from "../../sessions/list-row.ts";
 import type { ListedSession, Scope, SessionRecord } from "../../store/contract.ts";
-import type { ToolDeps } from "../contract.ts";
 
 /** What is read of a session for its status. Nothing is written, and no entry is opened. */
 
@@ -11,21 +10,26 @@ export function scopeOf({ userId, agentId }: Pick<SessionRecord, "userId" | "age
   return { ...(userId === null ? {} : { userId }), agentId };
 }
 
-/** With what its entries come to; `null`: it is gone meanwhile. */
-export async function listed(session: SessionRecord, deps: ToolDeps): Promise<ListedSession | null> {
+/** With what its entries come to; `null`: it is gone meanwhile. The record may be older than its last archiving. */
+export async function listed(session: SessionRecord, deps: BetweenDeps): Promise<ListedSession | null> {
   const { key, uid, meta } = session;
-  const { sessions } = await deps.store.sessions.list(scopeOf(session), {
-    reach: { treeOf: key, descendants: false, agentIds: [] },
-    archived: meta.archived === true,
-    includeGlobal: true,
-    includeUnknown: true,
-    limit: 1000,
-  });
-  return sessions.find((each) => each.uid === uid) ?? null;
+  const wasArchived = meta.archived === true;
+  for (const archived of [wasArchived, !wasArchived]) {
+    const { sessions } = await deps.store.sessions.list(scopeOf(session), {
+      reach: { treeOf: key, descendants: false, agentIds: [] },
+      archived,
+      includeGlobal: true,
+      includeUnknown: true,
+      limit: 1000,
+    });
+    const found = sessions.find((each) => each.uid === uid);
+    if (found !== undefined) return found;
+  }
+  return null;
 }
 
 /** A session as an asker of its own: what holds for it, and what it would be offered. */
-export function speakingFrom(session: SessionRecord, call: Caller, deps: ToolDeps): Caller {
+export function speakingFrom(session: SessionRecord, call: Caller, deps: BetweenDeps): Caller {
   if (session.uid === call.session?.uid) return call;
   const { userId, agentId, meta } = session;
   const sandboxed = meta.sandboxed ?? deps.agents.find(agentId)?.sandboxed ?? false;
@@ -33,7 +37,7 @@ export function speakingFrom(session: SessionRecord, call: Caller, deps: ToolDep
 }
 
 /** The model that it has, else its agent's. */
-export function modelFor(session: ListedSession, deps: ToolDeps): string | null {
+export function modelFor(session: ListedSession, deps: BetweenDeps): string | null {
   return modelOf(session) ?? deps.agents.find(session.agentId)?.model ?? null;
 }
 
@@ -42,7 +46,7 @@ export function channelFor(session: ListedSession): string {
 }
 
 /** The run that is under way or next, with what it waits for; `null`: nothing is open. */
-export async function openRun(runId: string | null, deps: ToolDeps): Promise<object | null> {
+export async function openRun(runId: string | null, deps: BetweenDeps): Promise<object | null> {
   const run = runId === null ? null : await deps.runs.get(runId);
   if (run === null) return null;
   const waits = await deps.runs.waits(run.runId);
@@ -54,7 +58,11 @@ export async function openRun(runId: string | null, deps: ToolDeps): Promise<obj
 const mostChildren = 50;
 
 /** The newest children that the asker may see, with how their work stands. */
-export async function childrenSeen(session: SessionRecord, asker: Asker, deps: ToolDeps): Promise<object[]> {
+export async function childrenSeen(
+  session: SessionRecord,
+  asker: Asker,
+  deps: BetweenDeps,
+): Promise<object[]> {
   const all = await deps.runs.children(session.userId, session.key);
   const newest = all.slice(0, mostChildren);
   const seen = await Promise.all(

@@ -1,18 +1,6 @@
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
-import type { Caller } from "../../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import type { ToolDeps } from "../contract.ts";
-import { ToolInputError } from "../tool-input-error.ts";
-
-const longestMessage = 4000;
-
-/** What is said to a child, fit to be said. */
-export function steeringText(message: string | undefined): string {
-  if (message === undefined) throw new ToolInputError("message required", "message");
-  if (message.length <= longestMessage) return message;
-  const problem = `Message too long (${message.length} chars, max ${longestMessage}).`;
-  throw new ToolInputError(problem, "message");
-}
 
 export type Steered =
   | { readonly runId: string; readonly mode: "steered" | "queued" }
@@ -27,7 +15,7 @@ export async function steerChild(
   { run }: Child,
   text: string,
   call: Caller & { readonly session: SessionRecord },
-  deps: ToolDeps,
+  deps: BetweenDeps,
 ): Promise<Steered> {
   const session = deps.work.find(call.userId, { key: run.session.key });
   if (session === null) return { gone: true };
