@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import type { Channel } from "./contract.ts";
+import { threadOpener } from "./threads.ts";
+
+test("[SPN16] a channel that has threads opens them; others, and those that are not there, do not", async () => {
+  const deliver = async () => ({});
+  const desk: Channel & { readonly opened: string } = {
+    id: "desk",
+    opened: "t",
+    deliver,
+    async openThread(_, title) {
+      return `${this.opened}:${title}`;
+    },
+  };
+  const channels = new Map<string, Channel>([
+    ["desk", desk],
+    ["plain", { id: "plain", deliver }],
+  ]);
+  expect(await threadOpener(channels, "desk")?.({ channel: "desk" }, "Pages")).toBe("t:Pages");
+  expect(threadOpener(channels, "plain")).toBeNull();
+  expect(threadOpener(channels, "none")).toBeNull();
+});

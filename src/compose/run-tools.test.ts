@@ -1,0 +1,42 @@
+import { describe, expect, test } from "vitest";
+import { tool } from "../../test/support/turn.ts";
+import type { Run } from "../runs/contract.ts";
+import type { Agent } from "./agents.ts";
+import { RunTools } from "./run-tools.ts";
+
+const names = ["read", "bash", "sessions_spawn", "sessions_send", "cron"];
+const source = { from: "here", tools: async () => names.map((name) => tool(name)) };
+const agent = { id: "main", definition: null, deny: [] } as unknown as Agent;
+const run = { options: {} } as Run;
+
+async function offered(meta: Readonly<Record<string, string | object[]>>, reports: unknown[] = []) {
+  const policies: Record<string, { allow: string[]; deny: string[] }> = {
+    lead: { allow: ["cron"], deny: ["bash"] },
+  };
+  const tools = new RunTools(
+    [source],
+    (error) => reports.push(error),
+    (agentId) => {
+      const found = policies[agentId];
+      return found === undefined ? null : { tools: found };
+    },
+  );
+  return (await tools.of(agent, run, { meta: meta as never })).map(({ name }) => name);
+}
+
+describe("the tools of a spawned session", () => {
+  test("[SPN8] a session that nobody spawned has what its agent has", async () => {
+    expect(await offered({})).toEqual(names);
+  });
+
+  test("[SPN8] are those of its agent, within its lineage's, without the deny list of the agent that spawned it", async () => {
+    const spawnedBy = "agent:main:main";
+    expect(await offered({ spawnedBy, role: "leaf" })).toEqual(["read", "bash"]);
+    expect(await offered({ spawnedBy, role: "orchestrator" })).toEqual(["read", "bash", "sessions_spawn"]);
+    expect(await offered({ spawnedBy: "agent:lead:main", role: "leaf" })).toEqual(["read", "cron"]);
+    const reports: unknown[] = [];
+    const toolLayers = [{ of: "agent lead", allow: ["read", "of_the_lead"] }];
+    expect(await offered({ spawnedBy, role: "leaf", toolLayers }, reports)).toEqual(["read"]);
+    expect(reports).toEqual([]);
+  });
+});

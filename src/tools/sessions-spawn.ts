@@ -1,0 +1,114 @@
+import Type from "typebox";
+import { present } from "../core/present.ts";
+import type { GivenAttachment } from "../sessions/attachments/contract.ts";
+import { mostAttachments } from "../sessions/attachments/contract.ts";
+import { withoutContents } from "../sessions/attachments/notes.ts";
+import { spawnChild } from "../sessions/between/spawn-child.ts";
+import type { SpawnRequest } from "../sessions/between/spawn-request.ts";
+import { unfit } from "../sessions/between/spawn-request.ts";
+import type { SessionTool, ToolResult } from "./contract.ts";
+
+const text = (description?: string, more: { maxLength?: number } = {}) =>
+  Type.Optional(Type.String({ ...present({ description }), ...more }));
+const oneOf = (values: readonly string[], description?: string) =>
+  Type.Optional(Type.Unsafe<string>({ type: "string", enum: values, ...present({ description }) }));
+
+const parameters = Type.Object({
+  task: text("What the session is to do, whole: it knows nothing else of this conversation. Required."),
+  prompt: text("The same as task; give one of the two."),
+  label: text("A name for it, to be found again by.", { maxLength: 512 }),
+  runtime: oneOf(["subagent", "acp"]),
+  agentId: text("Which agent it is of; left out: yours.", { maxLength: 64 }),
+  resumeSessionId: text(
+    'Resume an existing agent session by its ID (e.g. a Codex session UUID). Requires runtime="acp".',
+  ),
+  model: text("As provider/model; left out: its agent's."),
+  thinking: text("off, minimal, low, medium, high or xhigh."),
+  cwd: text("A folder inside your working directory; left out: yours."),
+  runTimeoutSeconds: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 31_536_000, description: "How long its run may take; 0: no limit." }),
+  ),
+  thread: Type.Optional(Type.Boolean({ description: "Bind it to a new thread of this session's channel." })),
+  mode: oneOf(["run", "session"]),
+  cleanup: oneOf(["keep", "delete"]),
+  sandbox: oneOf(["inherit", "require"]),
+  streamTo: oneOf(["parent"], 'Relay its progress to you. Requires runtime="acp".'),
+  tools: Type.Optional(
+    Type.Array(Type.String(), {
+      description: "Its tools at the most, by name, group (group:sessions) or glob.",
+    }),
+  ),
+  background: Type.Optional(
+    Type.Boolean({ description: "false: wait for its end, and get its result here. Default true." }),
+  ),
+  context: oneOf(["isolated", "fork"], "fork: it begins with this conversation."),
+  attachments: Type.Optional(
+    Type.Array(
+      Type.Object({
+        name: Type.String({ description: "A plain file name." }),
+        content: Type.String({ description: "Taken as it is." }),
+        encoding: oneOf(["utf8", "base64"]),
+        mimeType: text(),
+      }),
+      { maxItems: mostAttachments, description: "Files for it, put into a folder that it is told of." },
+    ),
+  ),
+  attachAs: Type.Optional(
+    Type.Object({ mountPath: text("A folder for the attachments, relative to its working directory.") }),
+  ),
+});
+
+const unsupported = ["target", "transport", "channel", "to", "threadId", "thread_id", "replyTo", "reply_to"];
+
+export const sessionsSpawn: SessionTool = {
+  name: "sessions_spawn",
+  label: "Sessions",
+  description:
+    'Spawn an isolated session (runtime="subagent" or runtime="acp"). mode="run" is one-shot and mode="session" is persistent/thread-bound. Subagents inherit the parent workspace directory automatically.',
+  parameters: parameters as unknown as SessionTool["parameters"],
+  aliases: { timeoutSeconds: "runTimeoutSeconds", timeout: "runTimeoutSeconds" },
+  refusedNames: Object.fromEntries(
+    unsupported.map((name) => [
+      name,
+      `sessions_spawn does not support "${name}". Use "message" or "sessions_send" for channel delivery.`,
+    ]),
+  ),
+  persisted: withoutContents,
+  execute: async (args, call, deps) => {
+    const request = requestOf(args as SpawnArguments);
+    const result: ToolResult = "status" in request ? { ...request } : await spawnChild(deps, call, request);
+    return { result };
+  },
+};
+
+/** As the schema says, read. */
+type SpawnArguments = Partial<Omit<SpawnRequest, "attachments" | "mountPath">> & {
+  readonly prompt?: string;
+  readonly attachments?: readonly GivenAttachment[];
+  readonly attachAs?: { readonly mountPath?: string };
+};
+
+/** The wish with its defaults. What is left out, or blank, is not there. */
+function requestOf(args: SpawnArguments): SpawnRequest | ReturnType<typeof unfit> {
+  const { prompt, task: written, attachments = [], attachAs, thread = false, ...rest } = args;
+  if (written !== undefined && prompt !== undefined)
+    return unfit("Provide either task or prompt (not both).");
+  const task = written ?? prompt;
+  if (task === undefined) return unfit("task is required");
+  if (attachAs !== undefined && attachments.length === 0) {
+    return unfit("attachAs says where attachments go, and there are none.");
+  }
+  return {
+    runtime: "subagent",
+    mode: thread ? "session" : "run",
+    cleanup: "keep",
+    sandbox: "inherit",
+    background: true,
+    context: "isolated",
+    ...rest,
+    task,
+    thread,
+    attachments,
+    ...present({ mountPath: attachAs?.mountPath }),
+  };
+}
