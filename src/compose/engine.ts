@@ -112,7 +112,8 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     shrink: shrinkLater,
     settings: runSettings(config),
     agent: (agentId) => agents.find(agentId),
-    tools: async (agent: AgentProfile, _, run: Run) => tools.of(agents.find(agent.id) as Agent, run),
+    tools: async (agent: AgentProfile, session, run: Run) =>
+      tools.of(agents.find(agent.id) as Agent, run, session),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
     readOutput: readOutputLater,
     untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),

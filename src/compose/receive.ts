@@ -5,6 +5,7 @@ import { routeInbound } from "../channels/route-inbound.ts";
 import type { AcceptedInbound } from "../channels/webhook/inbound.ts";
 import { inboundKey } from "../channels/webhook/inbound.ts";
 import type { Content } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import type { QueueMode, RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
@@ -27,7 +28,9 @@ export async function receive(
   message: InboundMessage,
   idempotencyKey = inboundKey(message),
 ): Promise<AcceptedInbound> {
-  const { userId, agentId, sessionKey, delivery } = routeInbound(message, routing);
+  const route = routeInbound(message, routing);
+  const { userId, delivery } = route;
+  const { agentId, sessionKey } = (await boundSession({ store, runs }, message, userId)) ?? route;
   const { channel } = message;
   const context = resolveRuntimeContext({ userId, agentId, sessionKey, channel, delivery }, defaults);
   const { run, isNew } = await acceptInput({ store, runs, serves }, context, {
@@ -43,6 +46,19 @@ export async function receive(
   if (session !== null && !isDeepStrictEqual(session.meta.delivery, delivery))
     await store.sessions.patch(scopeOf(session), session.sessionId, { channel, delivery: { ...delivery } });
   return { runId: run.runId, sessionKey: run.session.key, isNew };
+}
+
+/** The session that the thread of a message belongs to; `null`: to none, or to one that is not there any more. */
+async function boundSession(
+  { store, runs }: Pick<ReceiveDeps, "store" | "runs">,
+  { channel, accountId, threadId }: InboundMessage,
+  userId: string | null,
+): Promise<{ readonly agentId: string; readonly sessionKey: string } | null> {
+  if (threadId === undefined) return null;
+  const key = await runs.boundTo(userId, { channel, threadId, ...present({ accountId }) });
+  if (key === null) return null;
+  const [session] = await store.sessions.find(present({ userId }), { by: "key", key });
+  return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };
 }
 
 function contentOf({ text, images = [] }: InboundMessage): Content {

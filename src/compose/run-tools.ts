@@ -1,8 +1,12 @@
+import { readKey } from "../core/keys.ts";
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
 import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
+import { childToolLayers } from "../sessions/between/child-tools.ts";
+import type { SubagentPolicy } from "../sessions/between/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
 import type { Agent } from "./agents.ts";
 import type { ToolReach } from "./tool-reach.ts";
 import { mayFit, mayReach } from "./tool-reach.ts";
@@ -22,27 +26,44 @@ export class RunTools {
 
   readonly #told = new Set<string>();
   readonly #report: (error: unknown) => void;
+  readonly #subagents: (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
-  /** `report` is told once of each entry of an agent's `allow` that fits no tool: most often a slip of the pen. */
-  constructor(sources: readonly ToolSource[], report: (error: unknown) => void) {
+  /** `subagents`: what an agent says of those that its sessions spawn; `null`: nothing. `report` is told once of each entry of an agent's `allow` that fits no tool: most often a slip of the pen. */
+  constructor(
+    sources: readonly ToolSource[],
+    report: (error: unknown) => void,
+    subagents: (agentId: string) => Pick<SubagentPolicy, "tools"> | null = () => null,
+  ) {
     this.#sources = sources;
     this.#report = report;
+    this.#subagents = subagents;
   }
 
-  async of(agent: Agent, run: Run): Promise<readonly Tool[]> {
-    const own = await Promise.all((agent.definition?.tools ?? []).map((tool) => this.#prepare(tool)));
-    const layers = layersOf(agent, run);
+  async of(agent: Agent, run: Run, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
+    const defined = await Promise.all((agent.definition?.tools ?? []).map((tool) => this.#prepare(tool)));
+    const own = layersOf(agent, run);
+    const layers = [...own, ...this.#ofChild(agent, session)];
     const asked = this.#sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
     const others = await Promise.all(
       asked.map(async (source) => ({ from: source.from, tools: await source.tools() })),
     );
-    const all = joinTools([{ from: `agent ${agent.id}`, tools: own }, ...others]);
+    const all = joinTools([{ from: `agent ${agent.id}`, tools: defined }, ...others]);
     const { tools, unmatched } = selectTools(all, layers);
     const silent = this.#sources.filter(
       ({ from }) => !others.some((each) => each.from === from && each.tools.length > 0),
     );
-    this.#tellOf(agent.id, unmatched, silent);
+    // What a parent may use need not be there for its child: only the agent's and the run's entries are slips.
+    const slips = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
+    this.#tellOf(agent.id, slips, silent);
     return tools;
+  }
+
+  /** The rules of a session that was spawned, as the agent that spawned it changes them. */
+  #ofChild(agent: Agent, { meta }: Pick<SessionRecord, "meta">): readonly ToolLayer[] {
+    if (meta.spawnedBy === undefined) return [];
+    const parent = readKey(meta.spawnedBy);
+    const agentId = "agentId" in parent ? parent.agentId : agent.id;
+    return childToolLayers(meta, this.#subagents(agentId));
   }
 
   /** A source that was not asked, or is down, may have what an entry means. */

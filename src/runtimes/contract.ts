@@ -164,6 +164,8 @@ export interface Tool {
   readonly groups: readonly string[];
   /** Called once all other calls of its message are done: what those set off is there then. */
   readonly isLast?: boolean;
+  /** The arguments of a call as the transcript keeps them; the call itself is made with all of them. Left out: as they are. */
+  persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   needsApproval(args: Readonly<Record<string, unknown>>): boolean | Promise<boolean>;
   /** The arguments as the tool takes them, or what is wrong with them, with the path. */
   check(

@@ -1,5 +1,5 @@
 import type { Redactor } from "../access/redaction/redactor.ts";
-import type { SleepRequest } from "../runtimes/contract.ts";
+import type { SleepRequest, TurnModel } from "../runtimes/contract.ts";
 import type { BetweenDeps, Caller } from "../sessions/between/contract.ts";
 import type { ListedSession } from "../store/contract.ts";
 
@@ -43,4 +43,6 @@ export interface ToolDeps extends BetweenDeps {
   offered(call: Caller): Promise<readonly string[]>;
   /** The working set of a session as a path; `null`: the store has none. */
   transcriptPath(session: ListedSession): string | null;
+  /** What is known of a model by its name; `null`: nothing. Left out: nothing is known of any. */
+  describeModel?(name: string): Pick<TurnModel, "policy" | "info"> | null;
 }

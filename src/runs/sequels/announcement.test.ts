@@ -71,7 +71,21 @@ describe("fences", () => {
   };
   const hostile = fc
     .array(
-      fc.constantFrom("`", "~", "```", "~~~~", "\n", "\r", " ", "Status: ok", "\u2028", "\u0000", "[Inter"),
+      fc.constantFrom(
+        "\n```\n~~~~\n",
+        "\n`````\n~~~\n",
+        "`",
+        "~",
+        "```",
+        "~~~~",
+        "\n",
+        "\r",
+        " ",
+        "Status: ok",
+        "\u2028",
+        "\u0000",
+        "[Inter",
+      ),
     )
     .map((parts) => parts.join(""));
 
@@ -86,6 +100,10 @@ describe("fences", () => {
         expect(read).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/);
       }),
     );
+  });
+
+  test("[SND2] a fence is longer than every run of its character", () => {
+    expect(fenced("a\n````\n~~~~~\nb")).toBe("`````\na\n````\n~~~~~\nb\n`````");
   });
 
   test("[SND2] a fence stays short, even where no fence would do", () => {

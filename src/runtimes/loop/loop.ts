@@ -8,6 +8,7 @@ import type { Runtime, Turn, TurnEnd } from "../contract.ts";
 import type { AnsweredCalls } from "./answer-calls.ts";
 import { answerCalls } from "./answer-calls.ts";
 import { askModel } from "./ask-model.ts";
+import { asKept, madeCalls } from "./kept-arguments.ts";
 import { chargedUsage, isEmptyAnswer } from "./messages.ts";
 import { correction, readOutput } from "./output.ts";
 import { Repeats } from "./repeats.ts";
@@ -84,10 +85,11 @@ class Loop {
       () => null,
       (error: unknown) => ({ error }),
     );
-    const { entry } = await turn.say(answer);
+    const kept = asKept(answer, turn.tools);
+    const { entry } = await turn.say(kept);
     if (counted !== null) throw counted.error;
     if (entry !== null) this.#lastEntryId = entry.id;
-    const calls = callsIn(entry);
+    const calls = madeCalls(callsIn(entry), kept, answer);
     if (entry === null || calls.length === 0) return this.#close(answer, entry);
     const origin = { entryId: entry.id, isReplay: false };
     return this.#afterCalls(await answerCalls(turn, calls, origin, this.#deps), entry.id);

@@ -62,7 +62,9 @@ describe("waiting for the reply", () => {
 
   test("[SND21] when the time is over it goes on, and the result says so; the same call says the same", async () => {
     const { run } = await between.books.running("ann/x");
+    let waits = 0;
     const whileWaiting: Caller["whileWaiting"] = async (_, wait) => {
+      waits += 1;
       between.books.now += 60_000;
       return { entered: true, value: await wait() };
     };
@@ -76,8 +78,10 @@ describe("waiting for the reply", () => {
       delivery: pending,
     });
     expect(between.accepted[0]?.awaitedBy?.by).toEqual({ runId: run.runId });
+    expect(await ask(caller)).toEqual(result);
     await between.ends({ state: "ok", reply: "Yes." });
     expect(await ask(caller)).toEqual(result);
+    expect(waits).toBe(1);
   });
 
   test("[SND21] a reply that came in the last moment is the waiter's", async () => {
@@ -153,7 +157,10 @@ describe("waiting for the reply", () => {
 
   test("[SND23] a wait that would close a circle is not entered", async () => {
     const whileWaiting: Caller["whileWaiting"] = async () => ({ entered: false, cycle: ["a", "b"] });
-    const result = await ask(between.caller(asker, { whileWaiting }));
+    const { run } = await between.books.running("ann/x");
+    const caller = between.caller(asker, { run, whileWaiting });
+    const result = await ask(caller);
+    expect(await ask(between.caller(asker, { run, callId: caller.callId }))).toEqual(result);
     expect(result).toEqual({
       runId: result.runId,
       status: "sent",

@@ -19,7 +19,7 @@ type WaitDeps = Pick<SendDeps, "runs" | "clock" | "untilEnded" | "report">;
 export async function awaitReply(deps: WaitDeps, caller: Caller, runId: string): Promise<ReplyAwaited> {
   const wait = await deps.runs.replyWait(runId);
   if (wait === null) return { how: "unawaited" };
-  if (wait.state === "late") return { how: "late" };
+  if (wait.state === "late") return { how: gaveUp(deps, caller, wait.until) ? "circle" : "late" };
   if (wait.state === "taken") return ended(deps, runId);
   try {
     const waited = await caller.whileWaiting([runId], () => endOrTime(deps, caller, runId, wait.until));
@@ -32,6 +32,11 @@ export async function awaitReply(deps: WaitDeps, caller: Caller, runId: string):
     if (caller.run === null) await deps.runs.stopAwaiting(runId).catch(deps.report);
     throw error;
   }
+}
+
+/** A run that stopped waiting before its time was over has found a circle; it says so again. */
+function gaveUp({ clock }: WaitDeps, { run }: Caller, until: number): boolean {
+  return run !== null && clock.now() < until;
 }
 
 /** The run, once it has ended; `null`: the time was over first. */

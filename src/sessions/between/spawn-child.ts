@@ -136,8 +136,7 @@ class Spawning {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
         const quicker = isTaken ? await this.#deps.runs.get(this.#names.runId, this.#caller.userId) : null;
         if (quicker !== null) return quicker;
-        if (!isTaken || label === null || (await this.#found()) !== null || number === mostLabels)
-          throw error;
+        if (!isTaken || label === null || !(await this.#isTaken(first.terms, label.text))) throw error;
         number = label.number;
       }
     }

@@ -1,6 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { Claim, Outcome, Run } from "../../runs/contract.ts";
 import type { TurnModel } from "../../runtimes/contract.ts";
+import type { SessionMeta } from "../../store/contract.ts";
+import { childSystemBlock } from "../between/child-prompt.ts";
 import { leaveTornCopies } from "../truncate-in-session.ts";
 import { bringArrivals, bringInput, promptOf } from "./bring-input.ts";
 import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";
@@ -28,7 +30,7 @@ export async function beginTurn(deps: RunningDeps, turn: TurnToBegin): Promise<B
   await deps.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
   const agent = required(turn);
   const model = deps.models.turnModel(run.options.model ?? session.meta.model ?? agent.model);
-  const { system, prepend } = await promptBuild(deps, turn, systemOf(run, agent));
+  const { system, prepend } = await promptBuild(deps, turn, systemOf(run, agent, session.meta));
   const refused = await bring(deps, turn, model, prepend);
   if (refused !== null) return { state: "error", code: "refused", error: refused };
   return { agent, model, system };
@@ -60,9 +62,9 @@ async function bring(
   return refused;
 }
 
-/** The run's own system prompt, else the agent's; what is added stands behind it. */
-function systemOf({ options }: Run, agent: AgentProfile): string | null {
-  const parts = [options.system ?? agent.system, options.extraSystemPrompt];
+/** The run's own system prompt, else the agent's; what a spawned session is told and what is added stand behind it. */
+function systemOf({ options }: Run, agent: AgentProfile, meta: SessionMeta): string | null {
+  const parts = [options.system ?? agent.system, childSystemBlock(meta), options.extraSystemPrompt];
   const text = parts.filter((part) => part !== null && part !== undefined && part.trim() !== "").join("\n\n");
   return text === "" ? null : text;
 }

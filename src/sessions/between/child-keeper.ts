@@ -1,0 +1,52 @@
+import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import type { Child } from "../../runs/contract.ts";
+import type { Scope } from "../../store/contract.ts";
+import { removeAttachments } from "../attachments/remove-attachments.ts";
+import type { BetweenDeps } from "./contract.ts";
+
+type Deps = Pick<BetweenDeps, "store" | "runs" | "attachmentFolder" | "report">;
+
+/** Takes children away whose time is over: into the trash, or out of the lists, and their attachments with them. */
+export class ChildKeeper {
+  readonly #deps: Deps;
+
+  constructor(deps: Deps) {
+    this.#deps = deps;
+  }
+
+  /** All that are due. May be repeated at any time: one that failed is due again, and keeps no other from its turn. */
+  async tidy(): Promise<void> {
+    for (const { child, act } of await this.#deps.runs.toTidy()) {
+      try {
+        await this.#tidyOne(child, act);
+      } catch (error) {
+        this.#deps.report(error);
+      }
+    }
+  }
+
+  /** Noted last: who is stopped in between finds it due again, and does nothing twice. */
+  async #tidyOne({ run, attachments }: Child, act: "remove" | "archive"): Promise<void> {
+    const { userId, agentId, sessionId } = run.session;
+    const { sessions } = this.#deps.store;
+    const scope: Scope = present({ userId });
+    if (act === "remove") await sessions.remove(scope, sessionId);
+    else await this.#archive(scope, sessionId);
+    if (attachments !== undefined) {
+      const own = this.#deps.attachmentFolder(userId, agentId, sessionId);
+      await removeAttachments(attachments, attachments === own);
+    }
+    await this.#deps.runs.tidied(run.runId);
+  }
+
+  async #archive(scope: Scope, sessionId: string): Promise<void> {
+    const { sessions } = this.#deps.store;
+    const session = await sessions.get(scope, sessionId);
+    if (session === null || session.meta.archived === true) return;
+    await sessions.patch(scope, sessionId, { archived: true }).catch((error: unknown) => {
+      // Somebody took it away meanwhile.
+      if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
+    });
+  }
+}

@@ -1,0 +1,42 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { reaching } from "./reach.ts";
+
+const names = ["a", "b", "c", "d", "e"];
+const kin = fc.uniqueArray(
+  fc.record({
+    key: fc.constantFrom(...names),
+    agentId: fc.constantFrom("main", "research"),
+    meta: fc.record({ spawnedBy: fc.constantFrom(...names, "gone") }, { requiredKeys: [] }),
+  }),
+  { selector: ({ key }) => key },
+);
+
+test("[RCH2] whoever comes to the key by going up its lineage is in the tree, and nobody else, also where it goes round", () => {
+  const reach = fc.record({
+    treeOf: fc.constantFrom(null, ...names, "gone"),
+    descendants: fc.boolean(),
+    agentIds: fc.subarray(["main", "research"]),
+  });
+  fc.assert(
+    fc.property(kin, reach, (sessions, { treeOf, descendants, agentIds }) => {
+      const isReached = reaching({ treeOf, descendants, agentIds }, sessions);
+      for (const session of sessions) {
+        const line: (string | undefined)[] = [session.key];
+        // Nobody has more ancestors than there are sessions; a circle has fewer.
+        for (let steps = 0; descendants && steps <= sessions.length; steps++) {
+          line.push(sessions.find(({ key }) => key === line.at(-1))?.meta.spawnedBy);
+        }
+        const isKin = treeOf !== null && line.includes(treeOf);
+        expect(isReached(session)).toBe(isKin || agentIds.includes(session.agentId));
+      }
+    }),
+  );
+});
+
+test("[RCH1] no reach, and every agent, let everything through", () => {
+  const other = { key: "x", agentId: "other" };
+  expect(reaching(undefined, [])(other)).toBe(true);
+  expect(reaching({ treeOf: null, agentIds: "all" }, [])(other)).toBe(true);
+  expect(reaching({ treeOf: null, agentIds: [] }, [])(other)).toBe(false);
+});

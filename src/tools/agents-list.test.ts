@@ -1,0 +1,65 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { agentNamed, noLimits, WatchingWorld } from "../../test/support/watching-world.ts";
+import type { Visibility } from "../access/visibility/policy.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { agentsList } from "./agents-list.ts";
+
+let world: WatchingWorld;
+let session: SessionRecord;
+beforeEach(async () => {
+  world = new WatchingWorld();
+  session = await world.session("agent:main:main");
+  world.agents.clear();
+  for (const id of ["helper", "main", "research"]) world.agents.set(id, agentNamed(id, { model: `m/${id}` }));
+});
+
+const may = (allowAgents: readonly string[]) =>
+  world.agents.set("main", agentNamed("main", { model: "m/main", subagents: { ...noLimits, allowAgents } }));
+const reach = (visibility: Visibility, allow: readonly string[], enabled = true) => {
+  world.settings = { tools: { sessions: { visibility }, agentToAgent: { enabled, allow } }, agents: {} };
+};
+const shown = async (sandboxed = false) => {
+  const { result } = await agentsList.execute({}, world.caller(session, null, { sandboxed }), world.deps);
+  return result as { requester: string; agents: { id: string; spawn: boolean; message: boolean }[] };
+};
+const short = async (sandboxed = false) =>
+  (await shown(sandboxed)).agents.map(({ id, spawn, message }) => `${id} ${spawn} ${message}`);
+
+describe("agents_list", () => {
+  test("[OTH12] without anything allowed it is itself", async () => {
+    expect(await shown()).toEqual({
+      requester: "main",
+      agents: [{ id: "main", model: "m/main", configured: true, spawn: true, message: true }],
+    });
+    reach("self", []);
+    expect(await short()).toEqual(["main true false"]);
+  });
+
+  test("[OTH12] those that may be spawned", async () => {
+    may(["research", "gone"]);
+    expect(await short()).toEqual(["main true true", "research true false"]);
+    may(["*"]);
+    expect(await short()).toEqual(["main true true", "helper true false", "research true false"]);
+  });
+
+  test("[OTH12] those that may be messaged: by pairs, with all to be seen", async () => {
+    reach("all", ["main -> research", "helper -> main"]);
+    expect(await short()).toEqual(["main true true", "research false true"]);
+    reach("all", ["main -> research"], false);
+    expect(await short()).toEqual(["main true true"]);
+    reach("agent", ["main -> research"]);
+    expect(await short()).toEqual(["main true true"]);
+  });
+
+  test("[OTH12] a sandboxed session learns of no agent that it could not reach", async () => {
+    reach("all", []);
+    may(["*"]);
+    world.agents.set("research", agentNamed("research", { sandboxed: true }));
+    expect(await short(true)).toEqual(["main true true", "research true false"]);
+  });
+
+  test("[OTH12] an agent that nobody has defined may spawn and message nobody else", async () => {
+    world.agents.delete("main");
+    expect((await shown()).agents).toEqual([]);
+  });
+});

@@ -1,0 +1,160 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { heldOf } from "../../test/support/run-books.ts";
+import { WatchingWorld } from "../../test/support/watching-world.ts";
+import type { Entry } from "../core/entries.ts";
+import type { Run } from "../runs/contract.ts";
+import { recoveryOf } from "../runs/recovery.ts";
+import { yieldedFor } from "../sessions/running/yielded.ts";
+import { runSession } from "../sessions/skein/accept-input.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { sessionsYield } from "./sessions-yield.ts";
+
+let world: WatchingWorld;
+let parent: SessionRecord;
+let run: Run;
+beforeEach(async () => {
+  world = new WatchingWorld();
+  parent = await world.session("agent:main:main");
+  run = await world.running(parent);
+});
+
+const yieldWith = (args: Record<string, unknown> = {}, by: Run | null = run) =>
+  sessionsYield.execute(args, world.caller(parent, by), world.deps);
+
+/** Ends the run that is claimed next, with word of it to the parent. */
+async function finishNext(): Promise<Run> {
+  const claim = await world.books.claim();
+  const provenance = { kind: "inter_session", sourceSessionKey: claim.run.session.key };
+  const message = { role: "user" as const, content: "done", provenance };
+  const announce = { session: runSession(parent), kind: "announce" as const, message, provenance };
+  const deliver = [{ ...announce, arrivalOf: claim.run.runId, root: claim.run.root, isDelivery: true }];
+  await world.books.runs.end(heldOf(claim), { state: "ok" }, { deliver });
+  return claim.run;
+}
+
+describe("sessions_yield", () => {
+  test("[OTH2] it comes last, and waits for every open run that this one started", async () => {
+    expect(sessionsYield.isLast).toBe(true);
+    const a = await world.spawn(parent, "a", { by: run });
+    const b = await world.spawn(parent, "b", { by: run });
+    await world.spawn(parent, "of-nobody");
+    const { result, sleep } = await yieldWith();
+    expect(result).toEqual({
+      status: "yielded",
+      message: "Turn yielded.",
+      waitingFor: [a.run.runId, b.run.runId],
+    });
+    expect(sleep).toEqual({ waitFor: [a.run.runId, b.run.runId] });
+    expect((await yieldWith({ message: "Later." })).result.message).toBe("Later.");
+  });
+
+  test("[OTH2] what has ended counts as long as word of it waits unread, as the books have it", async () => {
+    await world.spawn(parent, "a", { by: run });
+    const ended = await finishNext();
+    const { result, sleep } = await yieldWith();
+    expect(result).toMatchObject({ status: "yielded", waitingFor: [ended.runId] });
+    const slept = await world.books.runs.sleep(
+      { runId: run.runId, fence: run.fence },
+      { ...sleep, wakeAt: world.books.now + 1000 },
+    );
+    expect(slept).toBe("queued");
+  });
+
+  test("[OTH3] with nothing to wait for it is refused, and the turn goes on", async () => {
+    const { result, sleep } = await yieldWith();
+    expect(result).toEqual({
+      status: "error",
+      code: "nothing_to_wait_for",
+      error: "There is nothing to wait for: no run that you started is open. Go on with your turn.",
+    });
+    expect(sleep).toBeUndefined();
+    const { run: child } = await world.spawn(parent, "a", { by: run });
+    await world.books.runs.abort(child.runId);
+    expect((await yieldWith()).result.code).toBe("nothing_to_wait_for");
+    const named = (await yieldWith({ waitFor: [child.runId] })).result;
+    expect(named).toMatchObject({ code: "nothing_to_wait_for", error: expect.stringContaining("has ended") });
+  });
+
+  test("[OTH3] named runs are waited for; unknown ones are refused by name, and another user's are unknown", async () => {
+    const a = await world.spawn(parent, "a", { by: run });
+    await world.spawn(parent, "b", { by: run });
+    const { result, sleep } = await yieldWith({ waitFor: [a.run.runId, a.run.runId] });
+    expect(result.waitingFor).toEqual([a.run.runId]);
+    expect(sleep).toEqual({ waitFor: [a.run.runId] });
+    const bobs = await world.accept(await world.session("agent:main:main", {}, "bob"));
+    const { result: refused, sleep: none } = await yieldWith({ waitFor: [bobs.runId, a.run.runId, "x"] });
+    expect(refused).toMatchObject({ status: "error", code: "not_found" });
+    expect(refused.error).toContain(`Runs not found: ${bobs.runId}, x (`);
+    expect(none).toBeUndefined();
+  });
+
+  test("[OTH3] a run of a session that it may not see is as one that does not exist", async () => {
+    const other = await world.accept(await world.session("agent:main:session:other"));
+    expect((await yieldWith({ waitFor: [other.runId] })).result.code).toBe("not_found");
+    world.settings = { ...world.settings, agents: { main: { visibility: "agent" } } };
+    expect((await yieldWith({ waitFor: [other.runId] })).result.status).toBe("yielded");
+    const sandboxed = world.caller(parent, run, { sandboxed: true });
+    const { result } = await sessionsYield.execute({ waitFor: [other.runId] }, sandboxed, world.deps);
+    expect(result.code).toBe("not_found");
+  });
+
+  test("[OTH3] outside of a session and outside of a run it says so", async () => {
+    const outside = world.caller(parent, null, { session: null });
+    expect((await sessionsYield.execute({}, outside, world.deps)).result).toEqual({
+      status: "error",
+      code: "no_session",
+      error: "No session context",
+    });
+    expect((await yieldWith({}, null)).result).toEqual({
+      status: "error",
+      code: "yield_not_supported",
+      error: "Yield not supported in this context",
+    });
+  });
+
+  test("[OTH4] a wait for a sleeper that waits for this one is refused with the circle", async () => {
+    const { session, run: queued } = await world.spawn(parent, "a", { by: run });
+    const claim = await world.books.claim();
+    expect(claim.run.runId).toBe(queued.runId);
+    await world.books.runs.sleep(heldOf(claim), { waitFor: [run.runId], wakeAt: world.books.now + 1000 });
+    const { result, sleep } = await yieldWith();
+    const cycle = [run.runId, queued.runId, run.runId];
+    expect(result).toMatchObject({ status: "error", code: "wait_cycle", cycle });
+    expect(sleep).toBeUndefined();
+    expect((await yieldWith({ waitFor: [run.runId] })).result.code).toBe("wait_cycle");
+    expect((await world.open(session)).length).toBe(1);
+  });
+
+  test("[OTH4] input that waits for this very session closes no circle: a sleeper blocks nobody", async () => {
+    const { run: queued } = await world.spawn(parent, "a", { by: run });
+    const claim = await world.books.claim();
+    const asked = await world.accept(parent, { kind: "send", startedBy: queued.runId });
+    await world.books.runs.sleep(heldOf(claim), { waitFor: [asked.runId], wakeAt: world.books.now + 1000 });
+    expect(await world.books.runs.waits(asked.runId)).toMatchObject({ runIds: [run.runId] });
+    expect((await yieldWith()).result).toMatchObject({ status: "yielded", waitingFor: [queued.runId] });
+  });
+
+  test.each(["details", "text"])("[OTH5] after a crash behind it the run sleeps by its %s", async (by) => {
+    const { run: child } = await world.spawn(parent, "a", { by: run });
+    const { result, sleep } = await yieldWith();
+    const content = [{ type: "text", text: by === "text" ? JSON.stringify(result) : "yielded" }];
+    const entries = [
+      { role: "user", content: "Go" },
+      {
+        role: "assistant",
+        stopReason: "toolUse",
+        content: [{ type: "toolCall", id: "c", name: "sessions_yield", arguments: {} }],
+      },
+      {
+        role: "toolResult",
+        toolCallId: "c",
+        toolName: "sessions_yield",
+        content,
+        ...(by === "details" ? { details: result } : {}),
+      },
+    ].map((message, index) => ({ type: "message", id: `e${index}`, message }) as unknown as Entry);
+    expect(recoveryOf(entries, { wasWoken: false, mostAttempts: 3 })).toBe("sleep");
+    expect(yieldedFor(entries)).toEqual(sleep);
+    expect(sleep).toEqual({ waitFor: [child.runId] });
+  });
+});

@@ -1,0 +1,66 @@
+import Type from "typebox";
+import type { Run } from "../runs/contract.ts";
+import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
+import { waitCircle } from "./watching/wait-circle.ts";
+
+const parameters = Type.Object(
+  {
+    message: Type.Optional(Type.String({ description: 'Why the turn ends. Default "Turn yielded."' })),
+    waitFor: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "Ids of runs to wait for. Default: every open run that this one started.",
+        maxItems: 100,
+      }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const unlessSaid = "Turn yielded.";
+
+/** Ends the turn until what it waits for has arrived. The run sleeps durably, by the result that stands in the session. */
+export const sessionsYield: SessionTool = {
+  name: "sessions_yield",
+  label: "Yield",
+  description:
+    "End your current turn. Use after spawning subagents to receive their results as the next message.",
+  parameters: { ...parameters },
+  isLast: true,
+  execute: async (args, call, deps) => {
+    if (call.session === null) return refused("no_session", "No session context");
+    if (call.run === null) return refused("yield_not_supported", "Yield not supported in this context");
+    const message = typeof args.message === "string" ? args.message : unlessSaid;
+    const named = Array.isArray(args.waitFor) ? [...new Set((args.waitFor as string[]).map(String))] : [];
+    const found = named.length === 0 ? null : await namedRuns(named, call, deps);
+    if (found !== null && "unknown" in found) return unknownRuns(found.unknown);
+    const waitingFor = await targetsOf(found?.runs ?? null, call.run, deps);
+    if (waitingFor.length === 0) return nothing(named.length > 0);
+    const circle = await waitCircle(deps.runs, call.run.runId, waitingFor);
+    if (circle !== null) return inCircle(circle);
+    return { result: { status: "yielded", message, waitingFor }, sleep: { waitFor: waitingFor } };
+  },
+};
+
+function targetsOf(named: readonly Run[] | null, run: Run, deps: ToolDeps): Promise<readonly string[]> {
+  return named === null ? startedAndOpen(run, deps) : awaitedOf(named, run, deps);
+}
+
+function unknownRuns(ids: readonly string[]): ToolAnswer {
+  const which = ids.length === 1 ? `Run not found: ${ids[0]}` : `Runs not found: ${ids.join(", ")}`;
+  return refused("not_found", `${which} (use the runId that sessions_send or sessions_spawn gave)`);
+}
+
+function nothing(isNamed: boolean): ToolAnswer {
+  const what = isNamed ? "what you named has ended and was told of" : "no run that you started is open";
+  return refused("nothing_to_wait_for", `There is nothing to wait for: ${what}. Go on with your turn.`);
+}
+
+function inCircle(cycle: readonly string[]): ToolAnswer {
+  const error = `This wait would never end: ${cycle.join(" waits for ")}. Go on, or name other runs in waitFor.`;
+  return refused("wait_cycle", error, { cycle });
+}
+
+function refused(code: string, error: string, more: ToolResult = {}): ToolAnswer {
+  return { result: { status: "error", code, error, ...more } };
+}

@@ -1,0 +1,254 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { heldOf } from "../../test/support/run-books.ts";
+import { spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
+import type { Run } from "../runs/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { ToolResult } from "./contract.ts";
+import { subagents } from "./subagents.ts";
+
+let world: WatchingWorld;
+let parent: SessionRecord;
+let run: Run;
+beforeEach(async () => {
+  world = new WatchingWorld();
+  parent = await world.session("agent:main:main");
+  run = await world.running(parent);
+});
+
+const minute = 60_000;
+const act = async (args: Record<string, unknown>, by = world.caller(parent, run)): Promise<ToolResult> =>
+  (await subagents.execute(args, by, world.deps)).result;
+const spawn = (spawnId: string, label: string, task?: string) =>
+  world.spawn(parent, spawnId, { by: run, label, ...(task === undefined ? {} : { task }) });
+const claimAndEnd = async () => {
+  const claim = await world.books.claim();
+  await world.books.runs.end(heldOf(claim), { state: "ok" });
+  return claim.run;
+};
+
+describe("subagents list", () => {
+  test("[OTH8] children at work and those that ended lately, with how they stand", async () => {
+    const old = await spawn("old", "old");
+    await claimAndEnd();
+    world.books.now += 31 * minute;
+    const done = await spawn("done", "done", `Read\n${"x".repeat(100)}`);
+    await claimAndEnd();
+    world.books.now += 5 * minute;
+    const busy = await spawn("busy", "busy");
+    await world.books.claim();
+    world.books.now += 1000;
+    const next = await spawn("next", "next");
+    const result = await act({});
+    expect(result).toMatchObject({ status: "ok", action: "list", total: 3 });
+    expect(result.active).toEqual([
+      {
+        runId: next.run.runId,
+        sessionKey: `subagent:${spawnIdOf("next")}`,
+        label: "next",
+        task: "Look it up",
+        status: "queued",
+        model: "rehearsal/basic",
+        totalTokens: 0,
+        pendingDescendants: 0,
+      },
+      expect.objectContaining({ runId: busy.run.runId, status: "running", runtimeMs: 1000 }),
+    ]);
+    expect(result.recent).toMatchObject([
+      { runId: done.run.runId, status: "ok", runtimeMs: 0, endedAt: expect.any(Number) },
+    ]);
+    const [{ task }] = result.recent as [{ task: string }];
+    expect(task).toBe(`Read ${"x".repeat(66)}…`);
+    expect(result.text).toBe(
+      `Active:\n- next: queued (Look it up)\n- busy: running (Look it up)\nRecent:\n- done: ok (${task})`,
+    );
+    const further = await act({ action: "list", recentMinutes: 1440 });
+    expect(further.total).toBe(4);
+    expect((further.recent as { runId: string }[]).map(({ runId }) => runId)).toContain(old.run.runId);
+  });
+
+  test("[OTH8] a child with work below it is active, and nobody else's children are there", async () => {
+    const { session } = await spawn("a", "a");
+    await claimAndEnd();
+    await world.spawn(session, "below");
+    const stranger = await world.session("agent:main:session:other");
+    await world.spawn(stranger, "theirs");
+    expect(await act({})).toMatchObject({
+      total: 1,
+      active: [{ label: "a", status: "ok", pendingDescendants: 1 }],
+      text: "Active:\n- a: ok, 1 below it at work (Look it up)",
+    });
+    const nobody = await world.session("agent:main:session:alone");
+    expect(await act({}, world.caller(nobody))).toMatchObject({ total: 0, text: "No sub-agents." });
+    const outside = world.caller(parent, null, { session: null });
+    expect(await act({}, outside)).toMatchObject({ code: "no_session", error: "No session context" });
+  });
+});
+
+describe("which child", () => {
+  test("[OTH9] by key, display key, label, run id and last", async () => {
+    const first = await spawn("one", "first");
+    await spawn("two", "second");
+    const { key } = first.session;
+    for (const target of [key, `subagent:${spawnIdOf("one")}`, "first", first.run.runId]) {
+      const shown = await act({ action: "steer", target, message: "Hi" });
+      expect(shown.sessionKey, target).toBe(`subagent:${spawnIdOf("one")}`);
+    }
+    expect(await act({ action: "kill", target: "last" })).toMatchObject({ label: "second" });
+  });
+
+  test("[OTH9] a stranger is unknown, existing or not; what is below a child is not ours to steer", async () => {
+    const { session } = await spawn("a", "a");
+    const below = await world.spawn(session, "below", { label: "below" });
+    const stranger = await world.spawn(await world.session("agent:main:session:other"), "theirs");
+    for (const target of [stranger.session.key, `agent:main:subagent:p:${spawnIdOf("nobody")}`]) {
+      const error = `Unknown subagent session: ${target}`;
+      expect(await act({ action: "kill", target })).toEqual({
+        action: "kill",
+        status: "error",
+        code: "not_found",
+        error,
+      });
+    }
+    expect(await act({ action: "steer", target: "nobody", message: "Hi" })).toMatchObject({
+      error: "Unknown subagent target: nobody",
+    });
+    expect(await act({ action: "steer", target: "below", message: "Hi" })).toEqual({
+      action: "steer",
+      status: "forbidden",
+      code: "not_own_child",
+      error: "Subagents can only control runs spawned from their own session.",
+    });
+    expect(await act({ action: "kill", target: "below" })).toMatchObject({
+      status: "ok",
+      runId: below.run.runId,
+    });
+    expect((await world.open(session)).length).toBe(1);
+  });
+
+  test("[OTH9] a leaf controls nobody, and unfit arguments are refused with their place", async () => {
+    const leaf = await world.session(`agent:main:subagent:p:${spawnIdOf("leaf")}`, {
+      spawnedBy: parent.key,
+      role: "leaf",
+    });
+    expect(await act({ action: "kill", target: "last" }, world.caller(leaf))).toMatchObject({
+      status: "forbidden",
+      error: "Leaf subagents cannot control other sessions.",
+    });
+    await spawn("a", "a");
+    const refused = (args: object, path: string, message: string) =>
+      expect(act({ ...args })).rejects.toMatchObject({ code: "invalid_arguments", path, message });
+    await refused({ action: "kill" }, "target", "Missing subagent target.");
+    await refused({ action: "steer", target: "a" }, "message", "message required");
+    await refused({ action: "stop", target: "a" }, "action", "Unsupported action.");
+    const message = "x".repeat(4001);
+    await refused(
+      { action: "steer", target: "a", message },
+      "message",
+      "Message too long (4001 chars, max 4000).",
+    );
+  });
+});
+
+describe("kill", () => {
+  test("[OTH10] the run and everything below it is aborted; a second time it is done", async () => {
+    const { session, run: first } = await spawn("a", "a");
+    const below = await world.spawn(session, "b");
+    const deeper = await world.spawn(below.session, "c");
+    await world.accept(session);
+    expect(await act({ action: "kill", target: "a" })).toEqual({
+      status: "ok",
+      action: "kill",
+      runId: first.runId,
+      sessionKey: `subagent:${spawnIdOf("a")}`,
+      label: "a",
+      killed: 4,
+      descendants: 2,
+      text: "Killed a and 2 below it.",
+    });
+    for (const { runId } of [first, below.run, deeper.run])
+      expect((await world.run(runId)).state).toBe("aborted");
+    expect(await act({ action: "kill", target: "a" })).toMatchObject({
+      status: "done",
+      text: "a is already finished.",
+    });
+  });
+
+  test("[OTH10] what the end of one below it sets off in the child is aborted too", async () => {
+    const { session } = await spawn("a", "a");
+    const below = await world.spawn(session, "b");
+    const { deps } = world;
+    const announced: Run[] = [];
+    const untilEnded = async (runId: string) => {
+      if (runId === below.run.runId) announced.push(await world.accept(session, { kind: "announce" }));
+      return world.run(runId);
+    };
+    const caller = world.caller(parent, run);
+    const { result } = await subagents.execute({ action: "kill", target: "a" }, caller, {
+      ...deps,
+      untilEnded,
+    });
+    expect(result).toMatchObject({ killed: 3, descendants: 1 });
+    expect(await world.open(session)).toEqual([]);
+    expect((await world.run(announced[0]?.runId ?? "")).state).toBe("aborted");
+  });
+
+  test("[OTH10] an abort of the caller ends the waiting; a run that does not end in time is counted", async () => {
+    await spawn("a", "a");
+    const abort = new AbortController();
+    const untilEnded = (_: string, signal: AbortSignal) =>
+      new Promise<Run>((_done, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+        abort.abort(new Error("stopped"));
+      });
+    const caller = world.caller(parent, run, { signal: abort.signal });
+    const killing = subagents.execute({ action: "kill", target: "a" }, caller, { ...world.deps, untilEnded });
+    await expect(killing).rejects.toThrow("stopped");
+  });
+});
+
+describe("steer", () => {
+  test("[OTH11] into the running turn, under the caller's root, with where it came from, once", async () => {
+    const { session } = await spawn("a", "a");
+    world.known(session);
+    const claim = await world.books.claim();
+    const result = await act({ action: "steer", target: "a", message: "Only the north." });
+    expect(result).toMatchObject({
+      status: "ok",
+      action: "steer",
+      sessionKey: `subagent:${spawnIdOf("a")}`,
+      mode: "steered",
+    });
+    const again = await act({ action: "steer", target: "a", message: "Only the north." });
+    expect(again.runId).toBe(result.runId);
+    const [said, ...others] = await world.books.runs.steerable(heldOf(claim));
+    expect(others).toEqual([]);
+    const provenance = {
+      kind: "inter_session",
+      sourceSessionKey: parent.key,
+      sourceTool: "subagents",
+      rootId: run.root.rootId,
+      hops: run.root.hops + 1,
+      deliveryId: "call-1",
+    };
+    expect(said).toMatchObject({
+      runId: result.runId,
+      kind: "send",
+      queueMode: "steer",
+      message: { role: "user", content: "Only the north.", provenance },
+      root: { rootId: run.root.rootId, hops: run.root.hops + 1 },
+      provenance,
+    });
+  });
+
+  test("[OTH11] a child that has not begun takes it as a turn of its own; one that is finished is done", async () => {
+    const { session } = await spawn("a", "a");
+    world.known(session);
+    expect(await act({ action: "steer", target: "a", message: "Hi" })).toMatchObject({ mode: "queued" });
+    await world.books.runs.abort((await world.open(session))[0]?.runId ?? "");
+    await world.books.runs.abort((await world.open(session))[0]?.runId ?? "");
+    expect(await act({ action: "steer", target: "a", message: "Hi" })).toMatchObject({
+      status: "done",
+      text: "a is already finished.",
+    });
+  });
+});

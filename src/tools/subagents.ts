@@ -1,0 +1,133 @@
+import Type from "typebox";
+import { present } from "../core/present.ts";
+import type { Child } from "../runs/contract.ts";
+import type { Caller } from "../sessions/between/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import { ToolInputError } from "./tool-input-error.ts";
+import { childRow, childrenText } from "./watching/child-row.ts";
+import { targetedChild } from "./watching/child-target.ts";
+import type { Member } from "./watching/family.ts";
+import { familyOf, isAtWork, workOf } from "./watching/family.ts";
+import { killFamily } from "./watching/kill.ts";
+import { steerChild, steeringText } from "./watching/steer.ts";
+
+const parameters = Type.Object(
+  {
+    action: Type.Optional(
+      Type.Union([Type.Literal("list"), Type.Literal("steer"), Type.Literal("kill")], { default: "list" }),
+    ),
+    target: Type.Optional(Type.String({ description: "Key, label or runId of a child, or last." })),
+    message: Type.Optional(Type.String({ description: "With steer: what it is told." })),
+    recentMinutes: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 1440, default: 30, description: "With list: how far back." }),
+    ),
+  },
+  { additionalProperties: false },
+);
+
+type Parent = Caller & { readonly session: SessionRecord };
+
+/** Lists what this session spawned, tells a child something in the middle of its turn, or ends it with all below it. */
+export const subagents: SessionTool = {
+  name: "subagents",
+  label: "Subagents",
+  description: "List the sub-agents of this session, steer one in the middle of its turn, or kill one.",
+  parameters: { ...parameters },
+  execute: async (args, call, deps) => {
+    const { session } = call;
+    if (session === null)
+      return { result: { status: "error", code: "no_session", error: "No session context" } };
+    const parent = { ...call, session };
+    const { action = "list" } = args;
+    if (action === "list") return { result: await list(parent, minutesOf(args.recentMinutes), deps) };
+    if (action !== "steer" && action !== "kill") throw new ToolInputError("Unsupported action.", "action");
+    if (session.meta.role === "leaf") {
+      const error = "Leaf subagents cannot control other sessions.";
+      return { result: { status: "forbidden", code: "leaf", action, error } };
+    }
+    return action === "steer" ? steer(args, parent, deps) : kill(args, parent, deps);
+  },
+};
+
+async function list(parent: Parent, recentMinutes: number, deps: ToolDeps): Promise<ToolResult> {
+  const now = deps.clock.now();
+  const family = await familyOf(deps.runs, parent.userId, parent.session.key);
+  const work = await workOf(
+    deps.runs,
+    family.map(({ child }) => child),
+  );
+  const isBusy = ({ run }: Child) => isAtWork(work.get(run.session.uid));
+  const rows = withDescendants(family).map(({ child, below }) => {
+    const { key, uid, agentId } = child.run.session;
+    const model = child.run.options.model ?? deps.agents.find(agentId)?.model ?? null;
+    const pendingDescendants = below.filter(isBusy).length;
+    const sessionKey = deps.access.display(parent, key);
+    const row = childRow({ child, sessionKey, work: work.get(uid), model, pendingDescendants, now });
+    return { row, isActive: isBusy(child) || pendingDescendants > 0, endedAt: child.run.endedAt };
+  });
+  const since = now - recentMinutes * 60_000;
+  const active = rows.filter(({ isActive }) => isActive).map(({ row }) => row);
+  const recent = rows
+    .filter(({ isActive, endedAt }) => !isActive && (endedAt ?? now) >= since)
+    .map(({ row }) => row);
+  const total = active.length + recent.length;
+  return { status: "ok", action: "list", total, active, recent, text: childrenText(active, recent) };
+}
+
+/** Its own children, each with all that is below it: a family is told with each behind its parent. */
+function withDescendants(family: readonly Member[]): { readonly child: Child; readonly below: Child[] }[] {
+  const own: { readonly child: Child; readonly below: Child[] }[] = [];
+  for (const { child, depth } of family) {
+    if (depth === 1) own.push({ child, below: [] });
+    else own.at(-1)?.below.push(child);
+  }
+  return own;
+}
+
+async function steer(args: ToolResult, parent: Parent, deps: ToolDeps): Promise<ToolAnswer> {
+  const text = steeringText(textOf(args.message));
+  const found = await target(args, parent, deps, false);
+  if (!("child" in found)) return { result: { action: "steer", ...found } };
+  const { child } = found;
+  const said = await steerChild(child, text, parent, deps);
+  if ("gone" in said) return finished("steer", child, parent, deps);
+  return { result: { status: "ok", action: "steer", ...named(child, parent, deps), ...said } };
+}
+
+async function kill(args: ToolResult, parent: Parent, deps: ToolDeps): Promise<ToolAnswer> {
+  const found = await target(args, parent, deps, true);
+  if (!("child" in found)) return { result: { action: "kill", ...found } };
+  const { child } = found;
+  const { runs, descendants } = await killFamily(child, parent, deps);
+  if (runs === 0) return finished("kill", child, parent, deps);
+  const who = named(child, parent, deps);
+  const more = descendants === 0 ? "" : ` and ${descendants} below it`;
+  const text = `Killed ${who.label ?? who.sessionKey}${more}.`;
+  return { result: { status: "ok", action: "kill", ...who, killed: runs, descendants, text } };
+}
+
+async function target(args: ToolResult, parent: Parent, deps: ToolDeps, descendants: boolean) {
+  const family = await familyOf(deps.runs, parent.userId, parent.session.key);
+  const display = (key: string) => deps.access.display(parent, key);
+  return targetedChild(textOf(args.target), family, { descendants, display });
+}
+
+function finished(action: string, child: Child, parent: Parent, deps: ToolDeps): ToolAnswer {
+  const who = named(child, parent, deps);
+  const text = `${who.label ?? who.sessionKey} is already finished.`;
+  return { result: { status: "done", action, ...who, text } };
+}
+
+function named({ run, label }: Child, parent: Parent, deps: ToolDeps) {
+  const sessionKey = deps.access.display(parent, run.session.key);
+  return present({ runId: run.runId, sessionKey, label });
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function minutesOf(value: unknown): number {
+  return typeof value === "number" ? Math.min(1440, Math.max(1, Math.floor(value))) : 30;
+}

@@ -1,0 +1,60 @@
+import type { Child, Run } from "../../runs/contract.ts";
+import type { Caller } from "../../sessions/between/contract.ts";
+import type { ToolDeps } from "../contract.ts";
+import { isOpen } from "./awaited.ts";
+import { familyOf } from "./family.ts";
+
+export interface Killed {
+  /** Runs that were aborted, in all. */
+  readonly runs: number;
+  /** Sessions below the target among whose runs they were. */
+  readonly descendants: number;
+}
+
+/** How long a round waits for what it aborted to end. */
+const patienceMs = 5000;
+/** The end of each is told to the one above, whose turn about it is part of what is killed. */
+const mostRounds = 8;
+
+/**
+ * Aborts all that is open in a child and in everything below it, the deepest first, and again what that set off on its way
+ * up, until nothing is open. What does not end in time ends later; it is counted all the same.
+ */
+export async function killFamily(child: Child, call: Caller, deps: ToolDeps): Promise<Killed> {
+  const { userId } = call;
+  const aborted = new Set<string>();
+  const below = new Set<string>();
+  for (let round = 0; round < mostRounds; round++) {
+    const family = await familyOf(deps.runs, userId, child.run.session.key);
+    const deepestFirst = family.toSorted((a, b) => b.depth - a.depth).map((member) => member.child);
+    const fresh: string[] = [];
+    for (const each of [...deepestFirst, child]) {
+      for (const run of await openRuns(each, deps)) {
+        if (aborted.has(run.runId)) continue;
+        await deps.runs.abort(run.runId, "killed by subagents");
+        aborted.add(run.runId);
+        fresh.push(run.runId);
+        if (each !== child) below.add(each.run.session.uid);
+      }
+    }
+    if (fresh.length === 0) break;
+    await untilAllEnded(fresh, call, deps);
+  }
+  return { runs: aborted.size, descendants: below.size };
+}
+
+async function openRuns({ run }: Child, deps: ToolDeps): Promise<readonly Run[]> {
+  const { uid, userId } = run.session;
+  const states = ["queued", "running", "waiting", "sleeping"] as const;
+  const open = await deps.runs.list({ sessionUid: uid, states, limit: 1000 }, userId);
+  return open.filter(isOpen);
+}
+
+async function untilAllEnded(runIds: readonly string[], { signal }: Caller, deps: ToolDeps): Promise<void> {
+  const patience = AbortSignal.timeout(patienceMs);
+  const both = AbortSignal.any([signal, patience]);
+  const waits = await Promise.allSettled(runIds.map((runId) => deps.untilEnded(runId, both)));
+  signal.throwIfAborted();
+  const failed = waits.find((wait) => wait.status === "rejected");
+  if (failed !== undefined && !patience.aborted) throw failed.reason;
+}
