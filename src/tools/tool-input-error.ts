@@ -3,14 +3,10 @@ export class ToolInputError extends Error {
   override readonly name = "ToolInputError";
   readonly code = "invalid_arguments";
   /** Where it is: `attachments.2.name`; empty: the arguments as a whole. */
-/** An argument that a tool cannot take. Every surface shows it as a refusal. */
-export class ToolInputError extends Error {
-  readonly code = "invalid_arguments";
   readonly path: string;
 
   constructor(message: string, path: string) {
     super(message);
-    this.name = "ToolInputError";
     this.path = path;
   }
 }

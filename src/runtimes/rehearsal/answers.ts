@@ -127,15 +127,23 @@ const renderers: Readonly<Record<string, Renderer>> = {
     return `${language === "zh" ? "状态：" : "Status: "}${parts.join(" · ")}`;
   },
   subagents: (value, language) => {
-    const rows = [value.active, value.recent, value.subagents, value.runs].flatMap(rowsOf);
-    if (rows.length === 0) return null;
-    const lines = rows.slice(0, mostRows).map((row) => {
-      const name = textOf(row.label ?? row.key ?? row.sessionKey ?? row.runId);
-      return `- ${[name, textOf(row.status ?? row.state)].filter(Boolean).join(" · ")}`;
-    });
+    const name = nameOf(value);
+    const isOver = value.status === "done";
+    if (value.action === "kill" && isOver)
+      return language === "zh" ? `${name} 已经结束了。` : `${name} had ended already.`;
+    if (value.action === "kill") return language === "zh" ? `已停止 ${name}。` : `I have stopped ${name}.`;
+    const rows = [value.active, value.recent].flatMap(rowsOf);
+    if (rows.length === 0) return language === "zh" ? "没有助手。" : "There are no helpers.";
+    const lines = rows
+      .slice(0, mostRows)
+      .map((row) => `- ${[nameOf(row), textOf(row.status)].filter(Boolean).join(" · ")}`);
     return [language === "zh" ? "助手：" : "The helpers:", ...lines].join("\n");
   },
 };
+
+function nameOf(row: JSONObject): string {
+  return textOf(row.label ?? row.sessionKey ?? row.runId);
+}
 
 function saidIn(content: JSONValue | undefined): string {
   if (!Array.isArray(content)) return textOf(content);

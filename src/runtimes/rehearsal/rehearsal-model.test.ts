@@ -202,6 +202,18 @@ describe("what it makes of results", () => {
       { status: "ok", childSessionKey: "subagent:1", result: "", outcome: "error", error: "太多了" },
       /^subagent:1 没有做完（error）：太多了$/,
     ],
+    [
+      "list the helpers",
+      {
+        action: "list",
+        active: [{ label: "helper-1", status: "running" }],
+        recent: [{ sessionKey: "subagent:2" }],
+      },
+      /^The helpers:\n- helper-1 · running\n- subagent:2$/,
+    ],
+    ["列出助手", { action: "list", active: [], recent: [] }, /^没有助手。$/],
+    ["stop the helper x", { status: "ok", action: "kill", label: "x", killed: 1 }, /^I have stopped x\.$/],
+    ["停止助手 x", { status: "done", action: "kill", sessionKey: "subagent:1" }, /^subagent:1 已经结束了。$/],
     ["用工具 weather city=京都", { rain: true }, /^weather 的回答：\{"rain":true\}/],
   ];
 
