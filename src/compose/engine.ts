@@ -7,6 +7,7 @@ import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { OutboxPump } from "../runs/outbox.ts";
 import { Worker } from "../runs/worker.ts";
 import { createLoop } from "../runtimes/loop/loop.ts";
+import type { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/contract.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
@@ -19,6 +20,7 @@ import { tellOfDeadLetter } from "./dead-letters.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { RunTools } from "./run-tools.ts";
 import { runSettings } from "./settings.ts";
+import { Tidying } from "./tidying.ts";
 
 export interface EngineParts {
   readonly store: Store;
@@ -31,6 +33,7 @@ export interface EngineParts {
   readonly models: ModelPort;
   readonly outgoing: Outgoing;
   readonly watcher: RunWatcher;
+  readonly keeper: ChildKeeper;
   readonly owner: string;
   readonly clock: Clock;
   readonly newId: IdSource;
@@ -75,6 +78,7 @@ export function createEngine(parts: EngineParts): Engine {
     clock,
     report,
   });
+  const tidying = new Tidying(parts.keeper, bus, report);
   const stopWaking = bus.subscribe(({ type }) => {
     if (type === "outbox.queued") pump.wake();
     else if (wakesWorker.has(type)) worker.wake();
@@ -85,12 +89,14 @@ export function createEngine(parts: EngineParts): Engine {
     start: () => {
       worker.start();
       pump.start();
+      tidying.start();
     },
     wake: () => worker.wake(),
     wakeOutbox: () => pump.wake(),
     close: async (graceMs) => {
       await worker.close(graceMs);
       await pump.close();
+      await tidying.close();
       stopWaking();
     },
   };

@@ -16,6 +16,7 @@ import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
+import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
@@ -162,7 +163,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const here = { store, runs, agents, config, clock, newId, owner, report };
   const session = new SessionTools({ ...here, channels, defaults, redactor, watcher, tools: () => tools });
   const tools: RunTools = new RunTools([session.source, ...mcp.sources], report);
-  const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, leaseMs });
+  const keeper = new ChildKeeper(session.deps);
+  const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker });
   if (options.workers !== false) engine.start();
   const abort = async (runId: string) => {

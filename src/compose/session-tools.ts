@@ -1,13 +1,17 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { AccessExplanation } from "../access/visibility/decide.ts";
 import type { AccessAction } from "../access/visibility/policy.ts";
 import type { Channel } from "../channels/contract.ts";
+import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Asker } from "../sessions/access/contract.ts";
+import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
@@ -105,8 +109,11 @@ export class SessionTools {
     return { userId, agentId, session, sandboxed: this.#isSandboxed(session) };
   }
 
-  #isSandboxed({ meta, agentId }: SessionRecord): boolean {
-    return meta.sandboxed === true || this.#parts.agents.policy(agentId)?.sandboxed === true;
+  #isSandboxed(session: SessionRecord): boolean {
+    const { agents, config } = this.#parts;
+    const ofAgent = (agentId: string) =>
+      agents.policy(agentId)?.sandboxed ?? agentSettings(config, agentId).sandboxed;
+    return sandboxedBy(ofAgent)(session);
   }
 }
 

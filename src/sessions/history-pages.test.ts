@@ -94,4 +94,23 @@ describe("history, page by page", () => {
     await store.sessions.adopt({}, { ...names, cwd: "/w" }, treeOf(["said"]));
     await expect(asked({ before: "nope" })).rejects.toMatchObject({ code: "not_found" });
   });
+
+  test("[RDT6] a branch that is moved while it is read is a conflict, and no wrong id of the asker's", async () => {
+    const store = createMemoryStore();
+    const names = { key: "agent:main:session:s", sessionId: "s" };
+    await store.sessions.adopt({}, { ...names, cwd: "/w" }, treeOf(Array(400).fill("said")));
+    const moving = new Proxy(store.sessions, {
+      get: (target, name) =>
+        name === "page"
+          ? async (...args: Parameters<typeof target.page>) => {
+              const page = await target.page(...args);
+              await target.branch({}, "s", "e1");
+              return page;
+            }
+          : Reflect.get(target, name),
+    });
+    const asked = (range: HistoryRange) => readHistory(moving, {}, names, range);
+    await expect(asked({ limit: 300 })).rejects.toMatchObject({ code: "conflict" });
+    await expect(asked({ before: "e200" })).rejects.toMatchObject({ code: "not_found" });
+  });
 });

@@ -135,6 +135,21 @@ describe("sessions_list", () => {
     expect(rows[1]).not.toHaveProperty("endedAt");
   });
 
+  test.each([
+    [{ treeOf: "agent:main:main", agentIds: ["main"] }, ["agent:main:user:bob", "main"]],
+    [{ treeOf: "agent:main:main", descendants: false, agentIds: [] }, ["main"]],
+  ])("[RDT3] within %j a row names no child that may not be listed", async (reach, keys) => {
+    const world = readingWorld({ reach });
+    for (const key of ["agent:main:main", "agent:main:user:bob"]) {
+      const { sessionId } = await world.create(key);
+      await world.create(`agent:research:subagent:${sessionId}:of-${key.slice(-3)}`, { spawnedBy: key });
+    }
+    const rows = rowsOf(await world.ask(sessionsList)).filter(({ key }) => !key.startsWith("subagent:"));
+    expect(rows.map(({ key }) => key)).toEqual(keys);
+    expect(JSON.stringify(rows)).not.toContain("of-bob");
+    expect(JSON.stringify(rows).includes("of-ain")).toBe(reach.agentIds.length > 0);
+  });
+
   test("[RDT3] labels and names are redacted, keys are not", async () => {
     const world = readingWorld({ secrets: ["tiger-tiger-tiger-tiger"] });
     const key = "agent:main:session:tiger-tiger-tiger-tiger";
@@ -221,7 +236,7 @@ describe("sessions_list", () => {
     };
     const alone = await given([]);
     expect(alone).toContain("subagent:c1");
-    expect(alone).not.toContain("boss");
+    for (const outside of ["boss", "hidden", "transcriptPath"]) expect(alone).not.toContain(outside);
     await fc.assert(
       fc.asyncProperty(fc.array(place, { maxLength: 6 }), async (others) => {
         expect(await given(others)).toBe(alone);

@@ -171,6 +171,10 @@ describe("tidying", () => {
     await endIt(await child("old", {}, { awaitedBy: { by: { owner: "me" }, until: 0 } }));
     await child("purged");
     await books.runs.bindThread("ann", { channel: "desk", threadId: "1" }, sessionNamed("purged").key);
+    const moved = await child("moved");
+    await books.runs.bindThread("ann", { channel: "desk", threadId: "2" }, moved.run.session.key);
+    books.runs.attendant.purge(["moved"]);
+    expect(await books.runs.boundTo("ann", { channel: "desk", threadId: "2" })).toBe(moved.run.session.key);
     books.removed.add("purged");
     books.runs.attendant.purge(["purged"]);
     expect(await labels()).toEqual(["old"]);

@@ -84,14 +84,29 @@ describe("announcements that come within a second", () => {
     expect(texts(claim)).toEqual(["one", "three", "five"]);
   });
 
+  test("[BKS12] what announces no run's end, or is written without a turn, takes none along", async () => {
+    const tight = new RunBooks({ limits: { hops: 1, runs: 9, tokens: null, costUsd: null, pingPong: 5 } });
+    await tight.accept("p", { kind: "announce" });
+    await tight.accept("p", { kind: "announce", arrivalOf: "a" });
+    const root = { rootId: "far", hops: 2 };
+    await tight.accept("q", { kind: "announce", arrivalOf: "b", root, isDelivery: true });
+    await tight.accept("q", { kind: "announce", arrivalOf: "c" });
+    const claims = [await tight.claim(), await tight.claim()];
+    expect(claims.map(({ run, arrivals }) => [run.isSilent, arrivals.length])).toEqual([
+      [true, 0],
+      [false, 0],
+    ]);
+  });
+
   test("[BKS13] those that came with one go with it when its owner is lost, and are free when it ends first", async () => {
     for (const index of [0, 1, 2]) await endOf(index);
     await books.runs.lose(heldOf(await books.claim()));
+    await books.accept("p", { kind: "announce", arrivalOf: "elsewhere" });
     const again = await books.claim();
     expect(again.how).toBe("recovered");
     expect(texts(again)).toEqual(["a: ok", "b: ok", "c: ok"]);
     await books.runs.end(heldOf(again), { state: "error", code: "model_failed" });
-    expect(texts(await books.claim())).toEqual(["b: ok", "c: ok"]);
+    expect(texts(await books.claim())).toEqual(["b: ok", "c: ok", "hello"]);
   });
 
   test("[BKS13] one that is held back is kept for a run that goes to sleep for it", async () => {

@@ -116,6 +116,69 @@ describe("whoever ends a run", () => {
     expect(woken.arrivals.map(({ message }) => message)).toEqual([{ role: "user", content: "c: ok found" }]);
   });
 
+  test.each([
+    ["ends it too", null, ["run.ended", "run.ended"]],
+    ["wakes it", { rootId: "another", hops: 0 }, ["run.ended", "run.queued"]],
+  ])(
+    "[BKS1] two sleepers that one sweep wakes, where the end of the first %s",
+    async (_name, root, expected) => {
+      const tight = new RunBooks({ limits: { hops: 8, runs: 100, tokens: 10, costUsd: null, pingPong: 5 } });
+      const outer = await tight.running("s");
+      await tight.accept("c", { ...spawnedBy(outer.run), ...(root === null ? {} : { root }) });
+      await tight.runs.sleep(heldOf(outer), { wakeAt: tight.now + 1000 });
+      const inner = await tight.claim();
+      await tight.accept("g", { startedBy: inner.run.runId, root: inner.run.root });
+      const usage = { input: 20, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 20 };
+      await tight.runs.charge(heldOf(inner), usage).catch(() => undefined);
+      await tight.runs.sleep(heldOf(inner), { wakeAt: tight.now + 500 });
+      tight.now += 1000;
+      tight.events.splice(0);
+      await tight.runs.sweep();
+      const ofBoth = [inner, outer].flatMap(({ run: { runId } }) =>
+        tight.events.flatMap((event) =>
+          event.runId === runId && event.type !== "run.child" ? [event.type] : [],
+        ),
+      );
+      expect(ofBoth).toEqual(expected);
+      expect(announcements(await tight.runs.list({}))).toHaveLength(1);
+    },
+  );
+
+  test("[BKS1] what others are told of is on the disk before they hear of it", async () => {
+    const syncs: boolean[] = [];
+    const { db } = books;
+    let isUnsynced = false;
+    let made = 0;
+    const watched = new RunBooks({
+      ledger: {
+        sql: (text) => db.sql(text),
+        run: (text, ...values) => {
+          if (text.includes("SET state = ?, outcome = ?")) syncs.push(!isUnsynced);
+          return db.run(text, ...values);
+        },
+        exclusively: (act) => db.exclusively(act),
+        unsynced: (act) => {
+          isUnsynced = true;
+          db.unsynced(act);
+          isUnsynced = false;
+        },
+      },
+      newId: () => `watched-${++made}`,
+    });
+    const plain = await watched.running("x");
+    const child = await watched.running("c", spawnedBy(parent.run));
+    const sent = await watched.accept("x", { ...spawnedBy(parent.run), queueMode: "steer" });
+    await watched.runs.end(heldOf(child), { state: "ok" });
+    await watched.runs.steered(heldOf(plain), sent.runId);
+    await watched.runs.end(heldOf(plain), { state: "ok" });
+    await watched.runs.end(heldOf(await watched.running("y")), { state: "ok" });
+    const late = await watched.running("z", spawnedBy(parent.run));
+    await watched.runs.release(heldOf(late));
+    watched.now += 3_600_001;
+    await watched.runs.sweep();
+    expect(syncs).toEqual([true, true, false, true]);
+  });
+
   test("[BKS1] an end that is undone has set off nothing", async () => {
     const run = await spawn("c");
     expect(() =>
