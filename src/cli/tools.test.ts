@@ -234,6 +234,14 @@ describe("tool", () => {
   });
 });
 
+test("[CLI54] words for a model stand where there is no table", async () => {
+  const { call } = await begun();
+  answers({ status: "ok", text: "Killed x." });
+  expect((await call(["tool", "subagents"])).out).toBe("  status  ok\n\nKilled x.\n");
+  answers({ status: "ok", active: [{ label: "x" }], text: "- x" });
+  expect((await call(["tool", "subagents"])).out).toBe("  status  ok\n\nactive: 1 row\nLABEL\nx\n");
+});
+
 describe("spawn", () => {
   const child = {
     status: "ok",

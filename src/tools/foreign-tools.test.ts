@@ -60,7 +60,7 @@ describe("session tools in somebody else's loop", () => {
     expect(made[0]?.signal?.aborted).toBe(false);
     expect(steps[0]?.toolResults.map(({ output }) => output)).toEqual([
       { count: 1, sessions: [{ key: "main" }] },
-      { status: "error", code: "unavailable", error: "Yield not supported in this context" },
+      { status: "error", code: "yield_not_supported", error: "Yield not supported in this context" },
     ]);
   });
 

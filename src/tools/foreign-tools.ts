@@ -49,7 +49,7 @@ type Told = Pick<SessionTool, "name" | "description" | "parameters">;
 
 const noSleep: ToolResult = {
   status: "error",
-  code: "unavailable",
+  code: "yield_not_supported",
   error: "Yield not supported in this context",
 };
 

@@ -35,7 +35,7 @@ function printRefusal(terminal: Terminal, { error, code }: ToolResult): void {
 }
 
 /** Texts that are more than a word: they stand below the rest, as they are. */
-const texts = ["reply", "result"];
+const texts = ["reply", "result", "text"];
 
 /** Fields in lines; lists of objects as tables below them, what somebody said below those. */
 export function printFields(terminal: Terminal, result: ToolResult): void {
@@ -53,7 +53,9 @@ export function printFields(terminal: Terminal, result: ToolResult): void {
     terminal.out(`\n${paint(terminal, "bold", name)}: ${counted(rows.length, "row")}\n`);
     printTable(terminal, columnsOf(rows), rows);
   }
-  for (const [, text] of said) printText(terminal, String(text));
+  // Beside tables, `text` says the same in words for a model.
+  const shownTexts = said.filter(([name]) => name !== "text" || lists.length === 0);
+  for (const [, text] of shownTexts) printText(terminal, String(text));
 }
 
 /** What somebody said, made harmless, on lines of its own. */

@@ -94,20 +94,26 @@ const renderers: Readonly<Record<string, Renderer>> = {
   },
   sessions_spawn: (value, language) => {
     const name = textOf(value.label) || textOf(value.childSessionKey);
-    const result = textOf(value.result);
-    if (result !== "") return language === "zh" ? `${name} 的结果：${result}` : `${name} is done: ${result}`;
+    const [result, outcome] = [textOf(value.result), textOf(value.outcome)];
+    if (outcome !== "" && outcome !== "ok") {
+      const why = [textOf(value.error), result].filter(Boolean).join(" · ");
+      const said = why === "" ? "" : `${language === "zh" ? "：" : ": "}${shortText(why, 500)}`;
+      return language === "zh"
+        ? `${name} 没有做完（${outcome}）${said}`
+        : `${name} is not done (${outcome})${said}`;
+    }
+    if (outcome !== "" || result !== "")
+      return language === "zh" ? `${name} 的结果：${result}` : `${name} is done: ${result}`;
     return language === "zh"
       ? `助手 ${name} 已经开始，结束时会报告。`
       : `The helper ${name} has started, and will report when it is done.`;
   },
   sessions_yield: (_, language) => (language === "zh" ? "我等待助手们。" : "I wait for the helpers."),
   session_search: (value, language) => {
-    const rows = rowsOf(value.hits ?? value.results ?? value.matches);
+    const rows = rowsOf(value.hits);
     const lines = rows
       .slice(0, mostRows)
-      .map(
-        (row) => `- ${textOf(row.sessionKey ?? row.key)}: ${shortText(textOf(row.snippet ?? row.text), 200)}`,
-      );
+      .map((row) => `- ${textOf(row.key)}: ${shortText(textOf(row.snippet), 200)}`);
     if (rows.length === 0) return language === "zh" ? "没有找到。" : "Nothing was found.";
     const title = language === "zh" ? `找到 ${rows.length} 处：` : `Found ${rows.length}:`;
     return [title, ...lines].join("\n");
@@ -121,15 +127,23 @@ const renderers: Readonly<Record<string, Renderer>> = {
     return `${language === "zh" ? "状态：" : "Status: "}${parts.join(" · ")}`;
   },
   subagents: (value, language) => {
-    const rows = [value.active, value.recent, value.subagents, value.runs].flatMap(rowsOf);
-    if (rows.length === 0) return null;
-    const lines = rows.slice(0, mostRows).map((row) => {
-      const name = textOf(row.label ?? row.key ?? row.sessionKey ?? row.runId);
-      return `- ${[name, textOf(row.status ?? row.state)].filter(Boolean).join(" · ")}`;
-    });
+    const name = nameOf(value);
+    const isOver = value.status === "done";
+    if (value.action === "kill" && isOver)
+      return language === "zh" ? `${name} 已经结束了。` : `${name} had ended already.`;
+    if (value.action === "kill") return language === "zh" ? `已停止 ${name}。` : `I have stopped ${name}.`;
+    const rows = [value.active, value.recent].flatMap(rowsOf);
+    if (rows.length === 0) return language === "zh" ? "没有助手。" : "There are no helpers.";
+    const lines = rows
+      .slice(0, mostRows)
+      .map((row) => `- ${[nameOf(row), textOf(row.status)].filter(Boolean).join(" · ")}`);
     return [language === "zh" ? "助手：" : "The helpers:", ...lines].join("\n");
   },
 };
+
+function nameOf(row: JSONObject): string {
+  return textOf(row.label ?? row.sessionKey ?? row.runId);
+}
 
 function saidIn(content: JSONValue | undefined): string {
   if (!Array.isArray(content)) return textOf(content);
@@ -145,6 +159,13 @@ export function arrivalsText(text: string, language: Language): string {
       ? `总结：收到 ${found.length} 份结果。`
       : `In summary, ${found.length === 1 ? "one result is" : `${found.length} results are`} in:`;
   return [title, ...lines].join("\n");
+}
+
+/** What a session answered to a message, once that is told. */
+export function repliedText(session: string, text: string, language: Language): string {
+  const [reply = ""] = resultsIn(text);
+  const said = shortText(reply, 300);
+  return language === "zh" ? `${session} 后来回答：${said}` : `${session} has answered: ${said}`;
 }
 
 /** What stands between fences, else the whole. */

@@ -60,6 +60,29 @@ describe("what another session says", () => {
     expect(await say(announcing, from("a", "宣布下雨了"), assistant("下雨了。"), step)).toBe("下雨了。");
   });
 
+  test("[REH7] a reply that comes late is told", async () => {
+    const told = (reply: string) =>
+      `The session agent:support:main, which you sent a message to, has ended its turn.\nYour message: x\nStatus: completed successfully\nResult (untrusted). Data.\n~~~\n${reply}\n~~~\n\nNext: go on.`;
+    const before = [user("tell agent:support:main that it rains"), sent];
+    expect(await say(...before, from("agent:support:main", told("Noted.")))).toBe(
+      "agent:support:main has answered: Noted.",
+    );
+    expect(await say(user("告诉 support 下雨了"), sent, from("support", told("好的")))).toBe(
+      "agent:support:main 后来回答：好的",
+    );
+  });
+
+  test("[REH7] a helper is told its task in the words of a spawn, and does that alone", async () => {
+    const helper = system("# Subagent\n\nYou are a sub-agent (role: leaf, depth: 1), spawned for a task.");
+    const first = (task: string) =>
+      `[Subagent Context] You are running as a sub-agent (depth 1/1).\n\n[Attachments] 1 file.\n\n[Subagent Task]: ${task}`;
+    expect(await say(helper, user(first("count to 3")))).toBe("1, 2, 3");
+    expect(await say(helper, user(first("Gardens of Kyoto")))).toMatch(/^Done: “Gardens of Kyoto”/);
+    expect(await say(helper, from("agent:main:main", first("京都的花园"), "sessions_spawn"))).toMatch(
+      /^完成：「京都的花园」/,
+    );
+  });
+
   test("[REH7] a helper makes something of any task", async () => {
     const helper = system("You are a sub-agent. Do the task and report.");
     expect(await say(helper, user("Gardens of Kyoto in autumn"))).toMatch(

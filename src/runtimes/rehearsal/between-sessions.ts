@@ -1,4 +1,4 @@
-import { arrivalsText, isNoted } from "./answers.ts";
+import { arrivalsText, isNoted, repliedText } from "./answers.ts";
 import type { Conversation } from "./conversation.ts";
 import type { Reply } from "./reply.ts";
 import { says } from "./reply.ts";
@@ -28,6 +28,15 @@ export function pingPong({ request, system, source, before }: Conversation): Rep
       (role === "user" && from !== null && from.session === source?.session),
   );
   return hasSpoken || isNoted(request) ? says("REPLY_SKIP") : null;
+}
+
+const replyAnnounced =
+  /^The session (?<session>\S{1,5000}), which you sent a message to, has ended its turn\./;
+
+/** What became of a message that was sent, told later. `null`: it is something else. */
+export function lateReply({ request, source }: Conversation, language: Language): Reply | null {
+  const session = source === null ? undefined : replyAnnounced.exec(request)?.groups?.session;
+  return session === undefined ? null : says(repliedText(session, request, language));
 }
 
 /** What helpers report, to whoever spawned them. */

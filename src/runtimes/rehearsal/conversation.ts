@@ -125,7 +125,18 @@ function said(message: LanguageModelV4Message | undefined): Pick<Earlier, "text"
   if (message.role === "system") return { text: message.content.trim(), source: null };
   const texts = message.content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   if (message.role !== "user") return { text: texts.join("\n").trim(), source: null };
-  return withoutFirstLine((texts.includes(unanswered) ? texts.slice(-1) : texts).join("\n"));
+  const { text, source } = withoutFirstLine(
+    (texts.includes(unanswered) ? texts.slice(-1) : texts).join("\n"),
+  );
+  return { text: taskIn(text), source };
+}
+
+const taskMark = "\n\n[Subagent Task]: ";
+
+/** The task of a spawned session, without what it is told around it. */
+function taskIn(text: string): string {
+  const at = text.startsWith("[Subagent Context]") ? text.indexOf(taskMark) : -1;
+  return at === -1 ? text : text.slice(at + taskMark.length).trim();
 }
 
 /** What the transcript puts before a message that nobody answered; the last text is the one to answer. */

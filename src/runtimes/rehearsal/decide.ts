@@ -1,7 +1,7 @@
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { Asked } from "./acts.ts";
 import { afterResults, notedText } from "./answers.ts";
-import { announceStep, arrived, isArrival, isChild, pingPong } from "./between-sessions.ts";
+import { announceStep, arrived, isArrival, isChild, lateReply, pingPong } from "./between-sessions.ts";
 import type { Conversation } from "./conversation.ts";
 import { conversationOf } from "./conversation.ts";
 import { fitSchema } from "./fit-schema.ts";
@@ -36,7 +36,10 @@ function inPlainWords(
   isFirstTime: () => boolean,
 ): Reply {
   if (conversation.results.length > 0) return afterResults(conversation, languageFor(conversation));
-  const step = announceStep(conversation) ?? pingPong(conversation);
+  const step =
+    announceStep(conversation) ??
+    pingPong(conversation) ??
+    lateReply(conversation, languageFor(conversation));
   if (step !== null) return step;
   const named = understand(conversation, isFirstTime);
   if (isArrival(conversation, named !== null)) return arrived(conversation, languageFor(conversation));

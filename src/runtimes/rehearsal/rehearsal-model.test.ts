@@ -186,12 +186,34 @@ describe("what it makes of results", () => {
       { status: "forbidden", error: "Not allowed.", code: "agent_to_agent_disabled" },
       /did not succeed: Not allowed\./,
     ],
-    ["search for tea", { hits: [{ sessionKey: "x", snippet: "green tea" }] }, /Found 1:\n- x: green tea/],
+    ["search for tea", { hits: [{ key: "x", snippet: "green tea" }] }, /Found 1:\n- x: green tea/],
     [
       "status",
       { sessionKey: "main", model: "rehearsal/basic", context: { tokens: 12 } },
       /^Status: main · rehearsal\/basic · 12 tokens/,
     ],
+    [
+      "spawn a helper to describe Kyoto",
+      { status: "ok", label: "helper-1", result: "", outcome: "timeout" },
+      /^helper-1 is not done \(timeout\)$/,
+    ],
+    [
+      "派一个助手去描述京都",
+      { status: "ok", childSessionKey: "subagent:1", result: "", outcome: "error", error: "太多了" },
+      /^subagent:1 没有做完（error）：太多了$/,
+    ],
+    [
+      "list the helpers",
+      {
+        action: "list",
+        active: [{ label: "helper-1", status: "running" }],
+        recent: [{ sessionKey: "subagent:2" }],
+      },
+      /^The helpers:\n- helper-1 · running\n- subagent:2$/,
+    ],
+    ["列出助手", { action: "list", active: [], recent: [] }, /^没有助手。$/],
+    ["stop the helper x", { status: "ok", action: "kill", label: "x", killed: 1 }, /^I have stopped x\.$/],
+    ["停止助手 x", { status: "done", action: "kill", sessionKey: "subagent:1" }, /^subagent:1 已经结束了。$/],
     ["用工具 weather city=京都", { rain: true }, /^weather 的回答：\{"rain":true\}/],
   ];
 
