@@ -161,7 +161,15 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
   const here = { store, runs, agents, config, clock, newId, owner, report };
-  const session = new SessionTools({ ...here, channels, defaults, redactor, watcher, tools: () => tools });
+  const session = new SessionTools({
+    ...here,
+    channels,
+    defaults,
+    redactor,
+    models,
+    watcher,
+    tools: () => tools,
+  });
   const tools: RunTools = new RunTools(
     [session.source, ...mcp.sources],
     report,

@@ -14,6 +14,7 @@ import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Caller } from "../sessions/between/contract.ts";
+import type { ModelPort } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import { scopeOf, sessionFor } from "../sessions/skein/accept-input.ts";
@@ -35,6 +36,7 @@ export interface SessionToolParts {
   readonly config: Config;
   readonly defaults: ContextDefaults;
   readonly redactor: Redactor;
+  readonly models: Pick<ModelPort, "turnModel">;
   readonly watcher: RunWatcher;
   /** Made of these among others. */
   tools(): RunTools;
@@ -149,6 +151,13 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
         ? store.upkeep.attachments(...place)
         : join(tmpdir(), "skein-attachments", owner, ...place.map(String)),
     redactor,
+    describeModel: (name) => {
+      try {
+        return parts.models.turnModel(name);
+      } catch {
+        return null; // nobody knows such a model: then nothing is known of it
+      }
+    },
     offered: async ({ session, run }) => {
       const agent = session === null ? null : agents.find(session.agentId);
       if (session === null || agent === null) return [];
