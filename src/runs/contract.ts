@@ -1,5 +1,9 @@
 import type { Provenance, Usage } from "../core/messages.ts";
 import type { MessageDraft } from "../core/seal.ts";
+import type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
+
+export type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
+export type { Ledger, LedgerValue } from "./ledger.ts";
 
 /**
  * What is work and not yet conversation (W): accepted input, runs, waits, approvals, budgets, the outbox. Every method
@@ -170,38 +174,6 @@ export interface AcceptRequest {
   readonly awaitedBy?: Awaiting;
   /** The session was spawned for this run: registered as a child, and counted, in the same transaction. */
   readonly child?: ChildRequest;
-}
-
-/**
- * Who waits for the reply of a run. As long as they do, it is theirs: the end of the run sets nothing off. A waiter that is
- * gone (its run has ended, its process is dead) or whose time is over gets nothing any more, and the sequel takes its course.
- */
-export interface Awaiting {
-  readonly by: { readonly runId: string } | { readonly owner: string };
-  readonly until: number;
-}
-
-/** How a wait for a reply stands. `taken`: the run has ended, and its reply is the waiter's. `late`: it goes as a sequel. */
-export interface ReplyWait {
-  readonly state: "open" | "taken" | "late";
-  readonly until: number;
-}
-
-/** A session that another one spawned, for its first run. */
-export interface ChildRequest {
-  /** The key of the session that spawns. */
-  readonly parentKey: string;
-  readonly spawnId: string;
-  readonly label?: string;
-  readonly task: string;
-  readonly mode: "run" | "session";
-  readonly cleanup: "keep" | "delete";
-  /** Of the parent's children whose first run is open; one more is `children_exceeded`. */
-  readonly maxChildren: number;
-  /** Where its attachments are, to be taken away with it; left out: nowhere, or they are to stay. */
-  readonly attachments?: string;
-  /** How long after its end it is archived; left out: never. */
-  readonly archiveAfterMs?: number;
 }
 
 /** A child as it was registered, with its first run as it is now. */
@@ -610,20 +582,3 @@ export interface WorkAttendant {
   /** Nothing of these sessions is left. */
   purge(uids: readonly string[]): void;
 }
-
-/** What an embedded work store asks of a database. `Database` of the files store is one. */
-export interface Ledger {
-  /** A query, prepared once for each text. */
-  sql(text: string): {
-    all(...values: LedgerValue[]): Record<string, unknown>[];
-    get(...values: LedgerValue[]): Record<string, unknown> | undefined;
-  };
-  /** A change. */
-  run(text: string, ...values: LedgerValue[]): { readonly changes: number | bigint };
-  /** All of it or nothing, alone among all processes. Inside another one, a part of it. */
-  exclusively<T>(act: () => T): T;
-  /** May be lost in a power cut, not by the death of a process; spares the wait for the disk. */
-  unsynced(act: () => unknown): void;
-}
-
-export type LedgerValue = string | number | null;

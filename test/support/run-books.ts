@@ -9,9 +9,9 @@ import type {
   Run,
   RunSession,
 } from "../../src/runs/contract.ts";
+import type { SequelOf } from "../../src/runs/embedded/books.ts";
 import type { EmbeddedRunsOptions } from "../../src/runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
-import type { SequelOf } from "../../src/runs/sequels/contract.ts";
 import { Database, inMemory } from "../../src/store/files/database.ts";
 
 const facts = "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID";

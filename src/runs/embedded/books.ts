@@ -9,14 +9,22 @@ import type {
   BudgetLimits,
   Held,
   Ledger,
+  Outcome,
+  Run,
   RunSession,
   RunUsage,
   LedgerValue as Value,
 } from "../contract.ts";
 import type { LaneCaps } from "../lanes.ts";
-import type { SequelOf } from "../sequels/contract.ts";
+import type { SequelStep } from "../sequels/contract.ts";
 import type { RunRow } from "./rows.ts";
 import { jsonOrNull, runOf, selectRun } from "./rows.ts";
+
+/**
+ * What follows from a run that has ended; `null`: nothing does. It is called inside the transaction that ends the run: pure,
+ * and told all of it. Of input that was merged, what was used and when it began are those of the turn that took it.
+ */
+export type SequelOf = (run: Run, outcome: Outcome, at: { readonly endedAt: number }) => SequelStep | null;
 
 export interface EmbeddedOptions {
   readonly ledger: Ledger;

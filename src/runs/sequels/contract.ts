@@ -1,16 +1,10 @@
-import type { AcceptRequest, Outcome, Run } from "../contract.ts";
+import type { AcceptRequest } from "../contract.ts";
 
-/** What the end of a run sets off: input for one session. */
+/** What the end of a run sets off in another session. The books know who has the key by then. */
 export interface SequelStep {
-  /** Who gets it. `parentSessionId`: who has it instead, where nobody has the key any more. */
+  /** Where it goes: who has the key, else the session of this id, else nobody. */
   readonly to: { readonly key: string; readonly parentSessionId?: string };
   readonly request: Omit<AcceptRequest, "session" | "pair">;
   /** Neither spawned the other: counted against loops. */
   readonly isBetweenStrangers: boolean;
 }
-
-/**
- * What follows from a run that has ended; `null`: nothing does. It is called inside the transaction that ends the run: pure,
- * and told all of it. Of input that was merged, what was used and when it began are those of the turn that took it.
- */
-export type SequelOf = (run: Run, outcome: Outcome) => SequelStep | null;
