@@ -100,7 +100,7 @@ describe("a child", () => {
       { channel: "desk", delivery, sendPolicy: "deny" },
       { run: running({ options: { tools: ["read"] } }) },
     );
-    await spawnChild(deps, from, wish({ agentId: "Other", model: "a/b", thinking: "low", tools: ["re*"] }));
+    await spawnChild(deps, from, wish({ agentId: "Other", model: "a/b", thinking: "low", tools: [" re* "] }));
     const child = await store.sessions.get({}, books.requests[0]?.session.sessionId ?? "");
     expect(child?.agentId).toBe("other");
     expect(child?.meta).toEqual({

@@ -50,6 +50,6 @@ function toolLayersOf(
     ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
     // What holds for the parent because it was spawned itself.
     ...childToolLayers(session.meta, own.subagents),
-    ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map(String) }]),
+    ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
   ];
 }
