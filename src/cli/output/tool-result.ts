@@ -90,7 +90,7 @@ function columnsOf(rows: readonly Row[]): Column<Row>[] {
     .map((name, index) => ({
       title: name.toUpperCase(),
       text: (row) => shown(name, row[name]),
-      least: 8,
+      least: index === 0 ? 26 : 8,
       ...(index < 2 ? {} : { spare: index }),
     }));
 }

@@ -56,7 +56,7 @@ export async function makeFamily(
       say(`${agentId} is told: ${text}`);
       const turn = skein.session({ agentId }).send(text);
       const { reply } = await before(limit, turn.result);
-      for (const line of reply.split("\n")) say(oneLine(`  ${line}`, longestLine));
+      for (const line of reply.split("\n")) say(`  ${oneLine(line, longestLine)}`);
       const run = await skein.run(turn.runId);
       if (run !== null) await skein.settled(run.root.rootId, limit);
     }

@@ -98,8 +98,12 @@ function resultOf({ toolName: name, output }: LanguageModelV4ToolResultPart): Re
   }
 }
 
+/** What a failed result begins with where a provider has no other way to be told. */
+const failed = "The tool failed: ";
+
 function jsonIn(text: string): JSONValue | undefined {
-  return /^\s{0,64}[[{]/.test(text) ? parsedJson(text) : undefined;
+  const json = text.startsWith(failed) ? text.slice(failed.length) : text;
+  return /^\s{0,64}[[{]/.test(json) ? parsedJson(json) : undefined;
 }
 
 function earlierOf(message: LanguageModelV4Message): Earlier {

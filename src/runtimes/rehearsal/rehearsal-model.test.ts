@@ -225,6 +225,19 @@ describe("what it makes of results", () => {
     expect(text).toMatch(expected);
   });
 
+  test("[REH3] a refusal is told in its own words, also where it comes as the text of a failure", async () => {
+    const request = "tell x hi";
+    const [made, results] = answered((await told(model, asked(request))).content, {});
+    const value = `The tool failed: ${JSON.stringify({ status: "forbidden", error: "Not allowed." })}`;
+    const failed = JSON.parse(
+      JSON.stringify(results).replace(JSON.stringify({ type: "json", value: {} }), () =>
+        JSON.stringify({ type: "text", value }),
+      ),
+    );
+    const { text } = await told(model, asked([user(request), made as never, failed]));
+    expect(text).toBe("The tool sessions_send did not succeed: Not allowed.");
+  });
+
   test("[REH4] helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
     const request = "spawn three helpers to describe Kyoto and summarise";
     const first = await told(model, asked(request));
