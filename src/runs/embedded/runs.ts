@@ -79,7 +79,7 @@ const defaults = {
   leaseMs: 30_000,
   runTimeoutMs: () => 3_600_000,
   yieldTimeoutMs: 3_600_000,
-  sequelOf: (run: Run, outcome: Outcome) => sequelOf(run, outcome, { endedAt: run.endedAt ?? 0 }),
+  sequelOf,
   sessionAt: () => null,
 };
 
