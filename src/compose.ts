@@ -25,7 +25,7 @@ import { apiOf } from "./transcript/policy.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
-export { pendingIn } from "./compose/settings.ts";
+export { pendingIn, workIn } from "./compose/settings.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
 export { repairSessionFile } from "./store/files/lone-file.ts";
 export { readSessionFile } from "./store/files/read-session-file.ts";

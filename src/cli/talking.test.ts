@@ -135,6 +135,19 @@ describe("send", () => {
     expect(after.messages).toHaveLength(6);
   });
 
+  test("[CLI50] a list says what goes on in a session, and for how long it has", async () => {
+    const { call } = folder();
+    await call(["send", "main", "repeat first"]);
+    const rows = async () => JSON.parse((await call(["sessions", "ls", "--json"])).out).sessions;
+    expect(await rows()).toMatchObject([{ status: "idle", runtimeMs: expect.any(Number) }]);
+    expect((await call(["sessions", "ls"])).out).not.toContain("STATUS");
+    await call(["send", "main", "repeat second", "--no-wait"]);
+    expect(await rows()).toMatchObject([{ status: "queued" }]);
+    expect((await call(["sessions", "ls"])).out).toMatch(/STATUS[\s\S]*queued/);
+    await call(["send", "main", "fail"]);
+    expect(await rows()).toMatchObject([{ status: "error" }]);
+  });
+
   test("[CLI37] the same key is the same run, and --no-wait leaves it", async () => {
     const { call } = folder();
     const left = await call(["send", "main", "repeat once", "--key", "k1", "--no-wait", "--json"]);

@@ -7,7 +7,7 @@ import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
-import type { Run } from "../runs/contract.ts";
+import type { Run, RunStore } from "../runs/contract.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
@@ -70,6 +70,11 @@ const beside = new WeakMap<object, EmbeddedRuns>();
 /** Input of a session that is accepted and not yet conversation, in a store that was opened with regard to runs. */
 export async function pendingIn(store: object, sessionUid: string): Promise<readonly Run[]> {
   return (await beside.get(store)?.pending(sessionUid)) ?? [];
+}
+
+/** What goes on in the sessions of such a store. */
+export function workIn(store: object): Pick<RunStore, "work"> | undefined {
+  return beside.get(store);
 }
 
 /** What a run store asks of the store beside it. */

@@ -67,7 +67,6 @@ describe("a session tool in a turn", () => {
     const { made, context } = await setUp({ result: { count: 0, sessions: [] }, sleep });
     expect(await made.execute({}, context)).toEqual({
       content: [{ type: "text", text: '{"count":0,"sessions":[]}' }],
-      details: { count: 0, sessions: [] },
       isError: false,
       sleep,
     });
@@ -87,8 +86,10 @@ describe("a session tool in a turn", () => {
   test("[TLR10] unfit arguments are a refusal of ours, not of the loop", async () => {
     const { made, context, calls } = await setUp({ result: {} });
     expect(await made.check({ limit: "many" })).toEqual({ args: { limit: "many" } });
-    const { details, isError } = await made.execute({ limit: "many" }, context);
-    expect(details).toMatchObject({ status: "error", code: "invalid_arguments" });
+    const { content, isError } = await made.execute({ limit: "many" }, context);
+    const [said] = content;
+    const result = said?.type === "text" ? JSON.parse(said.text) : null;
+    expect(result).toMatchObject({ status: "error", code: "invalid_arguments" });
     expect(isError).toBe(true);
     expect(calls).toEqual([]);
   });

@@ -31,7 +31,6 @@ export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: Is
       const { result, sleep } = await runSessionTool(tool, args, caller, deps);
       return {
         content: [{ type: "text", text: stringifyJson(result) }],
-        details: result,
         isError: isRefusal(result),
         ...present({ sleep }),
       };

@@ -1,9 +1,9 @@
-import { transcriptPath } from "../../compose.ts";
+import { transcriptPath, workIn } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionKind } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import type { TrashRow } from "../../protocol/session-list.ts";
+import type { SessionListPayload, TrashRow } from "../../protocol/session-list.ts";
 import { modelOf } from "../../sessions/list-row.ts";
 import { listSessions, listTrash } from "../../sessions/list-sessions.ts";
 import type { ListedSession, SessionQuery } from "../../store/contract.ts";
@@ -81,6 +81,7 @@ async function printSessions(
   const place = {
     path: store.root,
     transcriptPath: (session: ListedSession) => transcriptPath(store, session),
+    ...present({ runs: workIn(store) }),
   };
   await bringUpIndex(terminal, folder);
   const { payload, page } = await listSessions(store.sessions, scope, query, place);
@@ -92,7 +93,7 @@ async function printSessions(
   else
     printTable(
       terminal,
-      columnsFor((key) => displayKey(key, asker), terminal.now()),
+      columnsFor((key) => displayKey(key, asker), statusesIn(payload), terminal.now()),
       page.sessions,
     );
   if (page.nextCursor !== null) note(terminal, `more: --cursor ${page.nextCursor}`);
@@ -103,10 +104,27 @@ function isFiltered({ limit: _limit, ...filters }: SessionQuery): boolean {
   return Object.keys(filters).length > 0;
 }
 
-function columnsFor(shown: (key: string) => string, now: number): Column<ListedSession>[] {
+/** What goes on, by session id; a session where nothing does is not in it. */
+function statusesIn({ sessions }: SessionListPayload): ReadonlyMap<string, string> {
+  const busy = sessions.flatMap(({ sessionId, status = "idle" }): [string, string][] =>
+    status === "idle" ? [] : [[sessionId, status]],
+  );
+  return new Map(busy);
+}
+
+function columnsFor(
+  shown: (key: string) => string,
+  statuses: ReadonlyMap<string, string>,
+  now: number,
+): Column<ListedSession>[] {
+  const status: Column<ListedSession> = {
+    title: "STATUS",
+    text: ({ sessionId }) => statuses.get(sessionId) ?? "",
+  };
   return [
     { title: "KEY", text: ({ key }) => shown(key), least: 16 },
     { title: "KIND", text: ({ kind }) => kind, spare: 2 },
+    ...(statuses.size === 0 ? [] : [status]),
     { title: "LABEL OR NAME", text: calledOf, least: 13 },
     { title: "MODEL", text: (session) => modelOf(session) ?? "", least: 8, spare: 5 },
     { title: "TOKENS", text: ({ digest }) => tokensOf(digest.totalTokens), align: "right", spare: 4 },
