@@ -171,5 +171,6 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
 
 function noSuchTool(name: string, tools: readonly SessionTool[]): SkeinError {
   const names = tools.map((tool) => tool.name).join(", ");
-  return new SkeinError("not_found", { what: "Tool", name, advice: `The session tools are ${names}` });
+  const problem = `There is no session tool "${name}"`;
+  return new SkeinError("invalid_arguments", { problem, advice: `The session tools are ${names}` });
 }
