@@ -38,6 +38,7 @@ export {
   type AgentSpec,
   type AgentState,
   defineAgent,
+  type SubagentSpec,
   type ThinkingLevel,
 } from "./runtimes/tools/define-agent.ts";
 export {

@@ -20,6 +20,10 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .addHelpText(
       "after",
       examples(
+        "skein send main plan three days in Kyoto",
+        "skein spawn describe the gardens of Kyoto",
+        "skein tool sessions_list --json",
+        "skein access trip cron:daily",
         "skein sessions ls",
         "skein sessions show trip --limit 5",
         "skein sessions tree ./trip.jsonl",

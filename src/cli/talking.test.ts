@@ -8,7 +8,7 @@ import { run } from "../../test/support/cli.ts";
 import { withRuns } from "../../test/support/cli-runs.ts";
 import { pngOf } from "../../test/support/images.ts";
 import { AcceptedSchema, RunListSchema, RunSchema, SentSchema } from "../protocol/runs.ts";
-import { runSession } from "../sessions/skein/accept-input.ts";
+import { runSession } from "../sessions/input/accept-input.ts";
 import type { Terminal } from "./output/terminal.ts";
 
 let home = "";

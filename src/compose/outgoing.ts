@@ -7,7 +7,7 @@ import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import type { Accepted, OutboxRequest, OutboxRow, Run } from "../runs/contract.ts";
 import { isSilentReply } from "../runs/sequels/silent-reply.ts";
-import { runSession } from "../sessions/skein/accept-input.ts";
+import { runSession } from "../sessions/input/accept-input.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { isWebhook } from "./channels.ts";
 

@@ -8,9 +8,9 @@ import type { Content } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import type { QueueMode, RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
+import { acceptInput, findFor, scopeOf } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
-import { acceptInput, findFor, scopeOf } from "../sessions/skein/accept-input.ts";
 import type { Store } from "../store/contract.ts";
 
 export interface ReceiveDeps {

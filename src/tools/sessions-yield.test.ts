@@ -4,8 +4,8 @@ import { WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Entry } from "../core/entries.ts";
 import type { Run } from "../runs/contract.ts";
 import { recoveryOf } from "../runs/recovery.ts";
+import { runSession } from "../sessions/input/accept-input.ts";
 import { yieldedFor } from "../sessions/running/yielded.ts";
-import { runSession } from "../sessions/skein/accept-input.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { sessionsYield } from "./sessions-yield.ts";
 

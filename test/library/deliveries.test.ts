@@ -4,7 +4,7 @@ import { Outgoing } from "../../src/compose/outgoing.ts";
 import { budgetExceeded } from "../../src/runs/budget.ts";
 import type { OutboxRow } from "../../src/runs/contract.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
-import { deliverToSession } from "../../src/sessions/skein/deliver-to-session.ts";
+import { deliverToSession } from "../../src/sessions/input/deliver-to-session.ts";
 import { messagesOf, openRuns } from "../support/run-skein.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 

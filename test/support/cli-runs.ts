@@ -6,7 +6,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import { runIdOf } from "../../src/runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
-import { runSession } from "../../src/sessions/skein/accept-input.ts";
+import { runSession } from "../../src/sessions/input/accept-input.ts";
 import type { SessionRecord, Store } from "../../src/store/contract.ts";
 
 /** The runs of a folder, without anybody who runs them. */

@@ -7,7 +7,7 @@ import { displayKey } from "../../src/core/references.ts";
 import type { AcceptRequest, Child, Run, RunStore, SessionWork } from "../../src/runs/contract.ts";
 import type { Asker, SessionAccess } from "../../src/sessions/access/contract.ts";
 import type { AgentPolicy, Caller } from "../../src/sessions/between/contract.ts";
-import { runSession } from "../../src/sessions/skein/accept-input.ts";
+import { runSession } from "../../src/sessions/input/accept-input.ts";
 import type { SessionMeta, SessionRecord } from "../../src/store/contract.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import type { ToolDeps } from "../../src/tools/contract.ts";

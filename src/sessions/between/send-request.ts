@@ -5,8 +5,8 @@ import type { AcceptRequest, Party, ReplySequel, RootRef, RunOptions } from "../
 import { longestQuote, messageContext } from "../../runs/sequels/exchange-prompts.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
-import { runSession, scopeOf } from "../skein/accept-input.ts";
-import { acceptRequest, deliveryRunId } from "../skein/deliver-to-session.ts";
+import { runSession, scopeOf } from "../input/accept-input.ts";
+import { acceptRequest, deliveryRunId } from "../input/deliver-to-session.ts";
 import type { Caller } from "./contract.ts";
 import { channelOf, outsideChannel } from "./outside-channel.ts";
 import type { SendDeps, SendRequest } from "./send-contract.ts";

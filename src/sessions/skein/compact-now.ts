@@ -2,9 +2,9 @@ import { SkeinError } from "../../core/errors.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { compactSession } from "../compact-session.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
+import { scopeOf } from "../input/accept-input.ts";
 import type { RunningDeps } from "../running/contract.ts";
 import { usualWindow } from "../running/turn-request.ts";
-import { scopeOf } from "./accept-input.ts";
 
 export interface CompactNowDeps
   extends Pick<RunningDeps, "store" | "hooks" | "models" | "settings" | "agent"> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { deliveryError } from "../../../src/channels/delivery-error.ts";
-import { deliverToSession } from "../../../src/sessions/skein/deliver-to-session.ts";
+import { deliverToSession } from "../../../src/sessions/input/deliver-to-session.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { messagesOf, openRuns } from "../../support/run-skein.ts";
 

@@ -6,7 +6,7 @@ import { scriptedModel } from "../../../src/runtimes/rehearsal/scripted-model.ts
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { ToolContext } from "../../../src/runtimes/tools/define-tool.ts";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
-import { deliverToSession, deliveryId } from "../../../src/sessions/skein/deliver-to-session.ts";
+import { deliverToSession, deliveryId } from "../../../src/sessions/input/deliver-to-session.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
 
