@@ -39,7 +39,11 @@ describe("hooks of a run", () => {
     });
     hooks.on("agent_end", ({ outcome }) => void called.push(`agent_end ${outcome}`) as undefined);
     const steps = [{ calls: [{ name: "echo" }] }, { text: "Well." }];
-    const opened = await withScript(steps, { tools: [echo], allow: ["echo"], system: "You echo." }, { hooks });
+    const opened = await withScript(
+      steps,
+      { tools: [echo], allow: ["echo"], system: "You echo." },
+      { hooks },
+    );
     await opened.skein.session({ sessionId: "a" }).send("Echo").result;
     await opened.until("run.ended");
     expect(called).toEqual([
