@@ -55,6 +55,12 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
 }
 
 describe("a session tool in a turn", () => {
+  test("[SPN15] has its arguments kept as it wants them kept", async () => {
+    const { made } = await setUp({ result: {} }, { persisted: () => ({ kept: true }) });
+    expect(made.persisted?.({ limit: 3 })).toEqual({ kept: true });
+    expect((await setUp({ result: {} })).made.persisted).toBeUndefined();
+  });
+
   test("[TLR10] is safe to call again, in its group, and last where it says so", async () => {
     const { made } = await setUp({ result: {} }, { isLast: true });
     expect(made).toMatchObject({ replay: "safe", groups: ["group:sessions"], isLast: true });

@@ -22,7 +22,7 @@ export function toRuntimeTool(tool: SessionTool, deps: ToolDeps, isSandboxed: Is
     inputSchema: toldSchema(tool.parameters),
     replay: "safe",
     groups: [sessionsGroup],
-    ...present({ isLast: tool.isLast }),
+    ...present({ isLast: tool.isLast, persisted: tool.persisted }),
     needsApproval: () => false,
     // Everything passes: what is wrong with arguments is a refusal like any other.
     check: async (args) => ({ args }),

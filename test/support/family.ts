@@ -1,0 +1,199 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { Channel } from "../../src/channels/contract.ts";
+import type { SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { Run } from "../../src/runs/contract.ts";
+import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import type { Turn } from "../../src/sessions/skein/turn-handle.ts";
+import type { SessionRecord } from "../../src/store/contract.ts";
+import type { OpenedSkein } from "./skein.ts";
+import { newFolder, withScript } from "./skein.ts";
+
+type Request = LanguageModelV4CallOptions;
+type Step = ModelStep | ((request: Request) => ModelStep);
+/** What the model says in each session, by words of the session's first message. */
+export type Parts = Readonly<
+  Record<string, readonly Step[] | ((request: Request, index: number) => ModelStep)>
+>;
+
+export interface Family extends OpenedSkein {
+  /** What the model was asked in a session of this part. */
+  asked(part: string): readonly Request[];
+  /** Calls a tool for a session of main, `main` unless it is named. */
+  call(name: string, args: object, sessionKey?: string): Promise<Readonly<Record<string, unknown>>>;
+  /** A session that nothing was said in. */
+  make(sessionKey: string): Promise<SessionRecord>;
+  at(sessionKey: string): Promise<SessionRecord>;
+  linesAt(sessionKey: string): Promise<string[]>;
+  runsAt(sessionKey: string): Promise<readonly Run[]>;
+  /** Resolves when nothing of a run's root is open. */
+  settled(runId: string): Promise<void>;
+}
+
+export interface FamilyOptions extends SkeinOptions {
+  readonly agent?: Partial<AgentSpec>;
+  readonly others?: readonly AgentSpec[];
+  /** What the configuration says. */
+  readonly settings?: object;
+}
+
+/** A Skein in which every session has a part of its own in one script. */
+export async function withParts(parts: Parts, options: FamilyOptions = {}): Promise<Family> {
+  const { agent = {}, others = [], settings, ...rest } = options;
+  const asked = new Map<string, Request[]>();
+  const play = (request: Request): ModelStep => {
+    const part = Object.keys(parts).find((name) => firstWords(request).includes(name)) ?? "";
+    const requests = asked.get(part) ?? [];
+    asked.set(part, requests);
+    const index = requests.push(request) - 1;
+    const script = parts[part] ?? [];
+    const step = typeof script === "function" ? script(request, index) : script[index];
+    if (step === undefined) return { error: { status: 400, message: `"${part}" has no step ${index + 1}` } };
+    return typeof step === "function" ? step(request) : step;
+  };
+  const agents = [{ id: "main", visibility: "agent" as const, ...agent }, ...others].map((spec) =>
+    defineAgent({ model: "rehearsal/script", ...spec }),
+  );
+  const config = settings === undefined ? {} : { config: configFile(settings) };
+  const opened = await withScript(play, {}, { agents, ...config, ...rest });
+  return { ...opened, asked: (part) => asked.get(part) ?? [], ...reading(opened) };
+}
+
+function reading(opened: OpenedSkein) {
+  const { skein, lines } = opened;
+  const at = async (sessionKey: string) => {
+    const found = await skein.session({ sessionKey }).record();
+    if (found === null) throw new Error(`there is no ${sessionKey}`);
+    return found;
+  };
+  const call = async (name: string, args: object, sessionKey = "agent:main:main") =>
+    (await skein.callTool(name, args, { sessionKey })).result;
+  return {
+    at,
+    call,
+    make: async (sessionKey: string) => {
+      await call("session_status", {}, sessionKey);
+      return at(sessionKey);
+    },
+    linesAt: async (sessionKey: string) => lines((await at(sessionKey)).sessionId),
+    runsAt: async (sessionKey: string) =>
+      (await skein.runs({ sessionUid: (await at(sessionKey)).uid, limit: 100 })).toReversed(),
+    settled: async (runId: string) => {
+      const run = await skein.run(runId);
+      if (run === null) throw new Error(`there is no run ${runId}`);
+      await skein.settled(run.root.rootId);
+    },
+  };
+}
+
+export function configFile(settings: object): string {
+  const file = join(newFolder(), "skein.json");
+  writeFileSync(file, JSON.stringify(settings));
+  return file;
+}
+
+/** A channel that keeps what it was given. */
+export function desk(id = "desk", openThread?: Channel["openThread"]) {
+  const told: { readonly text: string; readonly target: object }[] = [];
+  const channel: Channel = {
+    id,
+    deliver: async ({ text }, target) => {
+      told.push({ text, target });
+      return {};
+    },
+    ...(openThread === undefined ? {} : { openThread }),
+  };
+  return { channel, told };
+}
+
+export function call(name: string, args: object = {}): ModelStep {
+  return { calls: [{ name, arguments: args as never }] };
+}
+
+/** One message with a call for each. */
+export function calls(...each: readonly (readonly [name: string, args: object])[]): ModelStep {
+  return { calls: each.map(([name, args]) => ({ name, arguments: args as never })) };
+}
+
+/** What stands in the prompt, one text a part, oldest first, with its role. */
+export function words(request: Request | undefined): string[] {
+  return (request?.prompt ?? []).flatMap((message) =>
+    typeof message.content === "string"
+      ? [`${message.role}: ${message.content}`]
+      : message.content.flatMap((part) => {
+          if (part.type === "text") return [`${message.role}: ${part.text}`];
+          return part.type === "tool-result" ? [`result: ${JSON.stringify(part.output)}`] : [];
+        }),
+  );
+}
+
+/** All that was said to the model behind its own last words. */
+export function lastUser(request: Request | undefined): string {
+  const prompt = request?.prompt ?? [];
+  const from = prompt.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
+  return prompt
+    .slice(from)
+    .flatMap((message) => (message.role === "user" ? message.content : []))
+    .flatMap((part) => (part.type === "text" ? [part.text] : []))
+    .join("\n");
+}
+
+/** A turn whose end is another process's affair. */
+export function begun(turn: Turn): Turn {
+  turn.result.catch(() => undefined);
+  return turn;
+}
+
+export function system(request: Request | undefined): string {
+  const [first] = request?.prompt ?? [];
+  return first?.role === "system" ? first.content : "";
+}
+
+/** How many sessions the model has heard the end of, in all that it was told. */
+export function announced(lines: readonly string[]): number {
+  const heads = /^(?:user: )?A session that you spawned has ended: /gm;
+  return lines.reduce((sum, line) => sum + (line.match(heads)?.length ?? 0), 0);
+}
+
+/** A tool that waits until it is let go, also for those who come later. */
+export function gate(name = "gate") {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const tool = defineTool({
+    name,
+    description: "Waits.",
+    replay: "safe",
+    execute: async (_, { signal }) => {
+      await Promise.race([
+        opened,
+        new Promise((_resolve, reject) => signal.addEventListener("abort", reject)),
+      ]);
+      return "open";
+    },
+  });
+  return { tool, open: () => open() };
+}
+
+/** What the calls of the last message answered, as JSON. */
+export function results(request: Request | undefined): Record<string, unknown>[] {
+  const last = (request?.prompt ?? []).findLast(({ role }) => role === "tool");
+  if (last?.role !== "tool") return [];
+  return last.content.flatMap((part) => {
+    if (part.type !== "tool-result") return [];
+    const { output } = part;
+    // A provider that knows no failed results is told so before the text.
+    if (output.type === "text" || output.type === "error-text")
+      return [output.value.includes("{") ? JSON.parse(output.value.slice(output.value.indexOf("{"))) : {}];
+    throw new Error(`a result of the type ${output.type}`);
+  });
+}
+
+function firstWords(request: Request): string {
+  return words(request).find((line) => line.startsWith("user: ")) ?? "";
+}
