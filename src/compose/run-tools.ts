@@ -1,10 +1,9 @@
-import { readKey } from "../core/keys.ts";
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
 import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
-import { childToolLayers } from "../sessions/between/child-tools.ts";
+import { childToolLayers, spawnerOf } from "../sessions/between/child-tools.ts";
 import type { SubagentPolicy } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Agent } from "./agents.ts";
@@ -67,10 +66,7 @@ export class RunTools {
 
   /** The rules of a session that was spawned, as the agent that spawned it changes them. */
   #ofChild(agent: Agent, { meta }: Pick<SessionRecord, "meta">): readonly ToolLayer[] {
-    if (meta.spawnedBy === undefined) return [];
-    const parent = readKey(meta.spawnedBy);
-    const agentId = "agentId" in parent ? parent.agentId : agent.id;
-    return childToolLayers(meta, this.#subagents(agentId));
+    return childToolLayers(meta, this.#subagents(spawnerOf(meta, agent.id)));
   }
 
   /** A source that was not asked, or is down, may have what an entry means. */

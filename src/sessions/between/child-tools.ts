@@ -1,4 +1,5 @@
 import { matchesGlob } from "../../core/glob.ts";
+import { readKey } from "../../core/keys.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Json, SessionMeta } from "../../store/contract.ts";
 import type { SubagentPolicy } from "./contract.ts";
@@ -60,6 +61,12 @@ export function childToolLayers(
   const role = meta.role === "orchestrator" ? "orchestrator" : "leaf";
   const deny = childDenyList(role, policy?.tools ?? { allow: [], deny: [] });
   return [...layersIn(meta.toolLayers), { of: "sub-agents", deny }];
+}
+
+/** The agent that spawned a session, whose word about sub-agents holds for it; one without an agent in its key is `own`. */
+export function spawnerOf({ spawnedBy }: SessionMeta, own: string): string {
+  const parent = readKey(spawnedBy ?? "");
+  return "agentId" in parent ? parent.agentId : own;
 }
 
 /** Rules as they stand in a session's metadata. What cannot be read as one allows nothing. */

@@ -6,6 +6,7 @@ import type { SessionRecord } from "../../store/contract.ts";
 import type { Attachment } from "../attachments/contract.ts";
 import { hasNotes } from "../attachments/notes.ts";
 import { readAttachments } from "../attachments/read-attachments.ts";
+import { spawnerOf } from "./child-tools.ts";
 import type { AgentPolicy, BetweenDeps, Caller } from "./contract.ts";
 import { childCwd } from "./spawn-cwd.ts";
 import {
@@ -26,6 +27,8 @@ export interface SpawnTerms {
   /** The agent that spawns. */
   readonly own: AgentPolicy;
   readonly target: AgentPolicy;
+  /** The agent that spawned the one that spawns; `null`: nobody did, or it is not known any more. */
+  readonly above: AgentPolicy | null;
   readonly depth: number;
   readonly maxDepth: number;
   readonly sandboxed: boolean;
@@ -89,6 +92,7 @@ export async function checkSpawn(
   return {
     own,
     target,
+    above: meta.spawnedBy === undefined ? null : deps.agents.find(spawnerOf(meta, own.id)),
     depth: depthOf(meta) + 1,
     maxDepth: max,
     sandboxed,

@@ -42,14 +42,14 @@ export function childMeta(
 function toolLayersOf(
   { session, run }: Spawner,
   { tools }: SpawnRequest,
-  { own }: SpawnTerms,
+  { own, above }: SpawnTerms,
 ): readonly ChildToolLayer[] {
   const ofRun = run?.options.tools;
   return [
     { of: `agent ${own.id}`, ...own.tools },
     ...(ofRun === undefined ? [] : [{ of: "the run that spawned it", allow: ofRun }]),
-    // What holds for the parent because it was spawned itself.
-    ...childToolLayers(session.meta, own.subagents),
+    // What holds for the parent because it was spawned itself, by the word of the agent that did it.
+    ...childToolLayers(session.meta, above?.subagents ?? null),
     ...(tools === undefined ? [] : [{ of: "the spawn", allow: tools.map((entry) => String(entry).trim()) }]),
   ];
 }

@@ -1,0 +1,99 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
+import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/compose/open-skein.ts";
+import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import type { RuntimeContext } from "../../src/sessions/runtime-context.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+
+/** Agents that do what the last message tells them: `DO [[tool, arguments], …]`, `SAY words`, or `STALL`. */
+
+export type Told = readonly [tool: string, args?: Readonly<Record<string, unknown>>];
+export type Result = Readonly<Record<string, unknown>>;
+
+export interface Obedient {
+  readonly skein: Skein;
+  readonly inside: SkeinInside;
+  readonly requests: readonly LanguageModelV4CallOptions[];
+  readonly reported: unknown[];
+  /** One call of a tool by a session, outside of any run. */
+  call(session: RuntimeContext, tool: string, args?: unknown): Promise<Result>;
+  /** The results of calls that a session makes in a turn. */
+  turn(session: RuntimeContext, ...calls: readonly Told[]): Promise<readonly Result[]>;
+}
+
+/** What a message is to say so that these calls are made. */
+export function told(...calls: readonly Told[]): string {
+  return `DO ${JSON.stringify(calls)}`;
+}
+
+export async function obedient(
+  agents: readonly Partial<AgentSpec>[] = [{}],
+  options: SkeinOptions = {},
+): Promise<Obedient> {
+  const model = scriptedModel(step);
+  const reported: unknown[] = [];
+  const parts: SkeinInside[] = [];
+  const skein = await openSkein(
+    {
+      ...(options.dir === undefined ? { memory: true } : {}),
+      config: null,
+      env: {},
+      models: { "rehearsal/script": model },
+      agents: agents.map((agent) => defineAgent({ id: "main", model: "rehearsal/script", ...agent })),
+      report: (error) => void reported.push(error),
+      ...options,
+    },
+    (inside) => void parts.push(inside),
+  );
+  const [inside] = parts;
+  if (inside === undefined) throw new Error("it is not open");
+  return {
+    skein,
+    inside,
+    requests: model.requests,
+    reported,
+    call: async (session, tool, args = {}) => (await skein.callTool(tool, args, session)).result,
+    turn: async (session, ...calls) => {
+      const { reply } = await skein.session(session).send(told(...calls)).result;
+      return resultsIn(reply ?? "");
+    },
+  };
+}
+
+/** The results of the calls in the answer of an agent that made them. */
+export function resultsIn(reply: string): readonly Result[] {
+  const found = /^RESULTS (.*)$/s.exec(reply)?.[1];
+  if (found === undefined) throw new Error(`no results: ${reply}`);
+  return (JSON.parse(found) as readonly string[]).map((text) => JSON.parse(text) as Result);
+}
+
+function step({ prompt }: LanguageModelV4CallOptions): ModelStep {
+  const at = prompt.findLastIndex(({ role }) => role === "user");
+  const results = prompt.slice(at + 1).flatMap(resultTexts);
+  if (results.length > 0) return { text: `RESULTS ${JSON.stringify(results)}` };
+  const text = textOf(prompt[at]);
+  const calls = /DO (\[.*\])$/s.exec(text)?.[1];
+  if (calls !== undefined) {
+    const made = JSON.parse(calls) as readonly Told[];
+    return { calls: made.map(([name, args = {}]) => ({ name, arguments: args as never })) };
+  }
+  if (text.endsWith("STALL")) return { text: "Wait…", stall: true };
+  return { text: /SAY (.*)$/s.exec(text)?.[1] ?? "Yes." };
+}
+
+function textOf(message: LanguageModelV4Message | undefined): string {
+  if (message?.role !== "user") return "";
+  return message.content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
+}
+
+function resultTexts(message: LanguageModelV4Message): readonly string[] {
+  if (message.role !== "tool") return [];
+  return message.content.flatMap((part) => {
+    if (part.type !== "tool-result") return [];
+    const { output } = part;
+    return output.type === "text" || output.type === "error-text" ? [output.value] : [JSON.stringify(output)];
+  });
+}
