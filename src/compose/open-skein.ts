@@ -29,6 +29,7 @@ import type { MemoryStore } from "../store/memory/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import { Agents } from "./agents.ts";
 import { isWebhook, openChannels } from "./channels.ts";
+import { tellOfChildEnds } from "./child-ends.ts";
 import { createEngine } from "./engine.ts";
 import { openMcp } from "./mcp.ts";
 import { createModels } from "./models.ts";
@@ -166,6 +167,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     channels,
     defaults,
     redactor,
+    hooks,
     models,
     watcher,
     tools: () => tools,
@@ -176,6 +178,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     (agentId) => agents.policy(agentId)?.subagents ?? null,
   );
   const keeper = new ChildKeeper(session.deps);
+  const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker });
   if (options.workers !== false) engine.start();
@@ -190,6 +193,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     await mcp.close();
     gone.abort(wasClosed());
     unsubscribe();
+    stopTelling();
     await store.close();
     await stopWatching();
   };

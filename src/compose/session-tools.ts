@@ -14,6 +14,7 @@ import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Caller } from "../sessions/between/contract.ts";
+import type { HookRegistry } from "../sessions/hooks.ts";
 import { scopeOf, sessionFor } from "../sessions/input/accept-input.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
@@ -36,6 +37,7 @@ export interface SessionToolParts {
   readonly config: Config;
   readonly defaults: ContextDefaults;
   readonly redactor: Redactor;
+  readonly hooks: HookRegistry;
   readonly models: Pick<ModelPort, "turnModel">;
   readonly watcher: RunWatcher;
   /** Made of these among others. */
@@ -146,6 +148,7 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     owner,
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
+    hooks: parts.hooks,
     attachmentFolder: (...place) =>
       "upkeep" in store
         ? store.upkeep.attachments(...place)

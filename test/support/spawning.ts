@@ -3,6 +3,7 @@ import type { AcceptRequest, Child, Run, RunStore } from "../../src/runs/contrac
 import type { AgentPolicy, BetweenDeps, SubagentPolicy } from "../../src/sessions/between/contract.ts";
 import type { Spawner } from "../../src/sessions/between/spawn-checks.ts";
 import type { SpawnRequest } from "../../src/sessions/between/spawn-request.ts";
+import { HookRegistry } from "../../src/sessions/hooks.ts";
 import type { SessionMeta, SessionRecord, Store } from "../../src/store/contract.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { workOf } from "../../src/store/work.ts";
@@ -149,6 +150,7 @@ export function spawnGround(
     untilEnded: async (runId: string) => books.end(runId, "done"),
     attachmentFolder: (_: string | null, agentId: string, sessionId: string) =>
       `${folder}/store/${agentId}/attachments/${sessionId}`,
+    hooks: new HookRegistry(),
     report: (error: unknown) => reported.push(error),
     ...more,
   } as unknown as BetweenDeps;

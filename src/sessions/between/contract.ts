@@ -5,6 +5,7 @@ import type { ToolCallContext } from "../../runtimes/contract.ts";
 import type { Store } from "../../store/contract.ts";
 import type { StoreWork } from "../../store/work.ts";
 import type { Asker, SessionAccess } from "../access/contract.ts";
+import type { HookRegistry } from "../hooks.ts";
 
 /** A session that sets something off in others, in the middle of a run or from outside of any. */
 export interface Caller extends Asker {
@@ -39,6 +40,8 @@ export interface BetweenDeps {
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
   /** Where the attachments of a session lie; `null`: there is no place for any. */
   attachmentFolder(userId: string | null, agentId: string, sessionId: string): string | null;
+  /** Asked before a child is made, and told of it. */
+  readonly hooks: Pick<HookRegistry, "ask" | "notify">;
   report(error: unknown): void;
 }
 

@@ -13,7 +13,7 @@ import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
 import type { ChildFiles } from "./spawn-files.ts";
 import { placeFiles } from "./spawn-files.ts";
-import { sandboxProblem } from "./spawn-limits.ts";
+import { forbidden, sandboxProblem } from "./spawn-limits.ts";
 import { childMeta } from "./spawn-meta.ts";
 import type { SpawnNames } from "./spawn-names.ts";
 import { numberedLabel, spawnNames } from "./spawn-names.ts";
@@ -21,6 +21,7 @@ import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 import { requestProblem } from "./spawn-request.ts";
 import type { SpawnResult } from "./spawn-result.ts";
 import { spawnResult } from "./spawn-result.ts";
+import { toldOf } from "./spawn-told.ts";
 
 const longestTitle = 100;
 
@@ -76,10 +77,18 @@ class Spawning {
     const root = rootOf(this.#caller, this.#names);
     const terms = await checkSpawn(this.#deps, this.#caller, this.#request, root);
     if ("status" in terms) return terms;
+    const told = toldOf(this.#caller, this.#request, terms.target.id);
+    const { block } = await this.#deps.hooks.ask("subagent_spawning", told);
+    if (block !== null) return forbidden("blocked", `This sub-agent was not started: ${block}`);
     const files = await placeFiles(this.#deps, userId, this.#request, terms, this.#names);
     if (files !== null && "status" in files) return files;
     try {
-      return await this.#accepted(await this.#first(terms, files, left), left);
+      const run = await this.#accepted(await this.#first(terms, files, left), left);
+      const made = { ...told, childSessionKey: run.session.key, runId: run.runId };
+      await this.#deps.hooks
+        .notify("subagent_spawned", made)
+        .catch((error: unknown) => this.#deps.report(error));
+      return run;
     } catch (error) {
       await files?.undo().catch((failed: unknown) => this.#deps.report(failed));
       const refused = error instanceof ThreadFailed ? error.refusal : null;
