@@ -138,7 +138,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
-  const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs });
+  const stopAsked = () => engine.wake();
+  const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs, stopAsked });
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const owner = ownerHere(newId());
@@ -182,11 +183,6 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker });
   if (options.workers !== false) engine.start();
-  const abort = async (runId: string) => {
-    const state = await runs.abort(runId);
-    engine.wake();
-    return state;
-  };
   let closing: Promise<void> | null = null;
   const close = async (graceMs: number) => {
     await engine.close(graceMs);
@@ -213,7 +209,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       serves: receiving.serves,
       closed: gone.signal,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
-      abort,
+      abort: (runId) => runs.abort(runId),
       jsonSchema: async (schema) => {
         const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
         return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);

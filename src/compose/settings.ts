@@ -40,7 +40,13 @@ export function attachRuns(
   store: WorkingStore,
   config: Config,
   agents: Agents,
-  parts: { readonly clock: Clock; readonly newId: IdSource; readonly emit: Emit; readonly leaseMs: number },
+  parts: {
+    readonly clock: Clock;
+    readonly newId: IdSource;
+    readonly emit: Emit;
+    readonly leaseMs: number;
+    stopAsked(): void;
+  },
 ): EmbeddedRuns {
   const { budget, lanes, session } = config;
   const runs = new EmbeddedRuns({

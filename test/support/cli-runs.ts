@@ -15,7 +15,8 @@ export async function withRuns<T>(
   use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
 ): Promise<T> {
   const store = await openFolder({ root, durability: "os" });
-  const parts = { clock: systemClock, newId: createIdSource(), emit: () => undefined, leaseMs: 600_000 };
+  const nobody = { emit: () => undefined, stopAsked: () => undefined };
+  const parts = { clock: systemClock, newId: createIdSource(), leaseMs: 600_000, ...nobody };
   try {
     const config = defaultConfig(root);
     const agents = new Agents({ config, env: () => undefined, definitions: [], configured: ["main"] });

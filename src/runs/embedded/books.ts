@@ -55,6 +55,8 @@ export interface EmbeddedOptions {
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
   ): RunSession | null;
+  /** Somebody wants a run ended that an owner may be at work on. */
+  stopAsked(): void;
 }
 
 /**

@@ -81,6 +81,7 @@ const defaults = {
   yieldTimeoutMs: 3_600_000,
   sequelOf,
   sessionAt: () => null,
+  stopAsked: () => undefined,
 };
 
 const defaultListed = 100;
@@ -265,7 +266,9 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async abort(runId: string, reason?: string): Promise<RunState | null> {
-    return this.#books.change("synced", () => abortRun(this.#books, runId, reason));
+    const state = this.#books.change("synced", () => abortRun(this.#books, runId, reason));
+    this.#books.options.stopAsked();
+    return state;
   }
 
   async toStop(owner: string): Promise<readonly string[]> {

@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
 import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
@@ -6,11 +7,12 @@ import { withState } from "../with-state.ts";
 import { beginTurn } from "./begin-turn.ts";
 import { bringInput } from "./bring-input.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
+import { lastWords } from "./last-answer.ts";
 import { outcomeOf } from "./outcome.ts";
 import { resetIfDue } from "./reset-if-due.ts";
 import type { TurnToRun } from "./run-turn.ts";
 import { runTurn } from "./run-turn.ts";
-import { RunWriter } from "./run-writer.ts";
+import { RunWriter, tailOf } from "./run-writer.ts";
 
 /**
  * One claimed run, from the open session to its end: claimed → open → input → state loaded → turn → state saved →
@@ -134,7 +136,20 @@ class Ending {
       if (isFenced(closing)) return;
       report(closing);
     }
-    await this.#end(outcome);
+    await this.#end({ ...outcome, ...(await this.#saidSoFar()) });
+  }
+
+  /** What the turn had said before it could not go on: whoever asked is told that too. */
+  async #saidSoFar(): Promise<Pick<Outcome, "reply">> {
+    if (this.#writer === null) return {};
+    try {
+      const reply = lastWords(await tailOf(this.#deps, this.#place));
+      return reply.trim() === "" ? {} : { reply };
+    } catch (error) {
+      // A session that is gone has said nothing any more.
+      if (!(error instanceof SkeinError) || error.code !== "not_found") this.#deps.report(error);
+      return {};
+    }
   }
 
   /** Whatever went wrong before it was written: what was accepted stands in the session. */

@@ -13,3 +13,12 @@ export function lastAnswer(tail: readonly Entry[]): {
   const { content, errorMessage } = entry.message;
   return { reply: textOf(content), entryId: entry.id, error: errorMessage ?? "The model could not answer." };
 }
+
+/** What the model said since somebody else did, calls and their results apart; blank: nothing. */
+export function lastWords(tail: readonly Entry[]): string {
+  const last = tail.findLast(
+    (each) =>
+      each.type === "custom_message" || (each.type === "message" && each.message.role !== "toolResult"),
+  );
+  return last?.type === "message" && last.message.role === "assistant" ? textOf(last.message.content) : "";
+}
