@@ -84,10 +84,13 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
   );
 }
 
-/** How many sessions of the asker's own user the policy left out, on all pages of this list. */
+/**
+ * How many sessions of the asker's own user the policy left out, on all pages of this list. Names are not looked for in
+ * them: a number that follows a guess at a name would spell it out.
+ */
 async function countHidden(
   scope: Scope,
-  query: SessionQuery,
+  { text: _text, label: _label, ...query }: SessionQuery,
   reach: SessionReach,
   { store }: ToolDeps,
 ): Promise<number> {
