@@ -108,3 +108,36 @@ describe("words of others inside ours", () => {
     expect(String(yielded?.error).length).toBeLessThan(700);
   });
 });
+
+describe("secrets", () => {
+  const token = `ghp_${"a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"}`;
+  const me = ann("agent:main:main");
+
+  test("[ATK6] a refusal is redacted whatever tool it is of", async () => {
+    const { call } = await world();
+    const asked = { sessionKey: token, query: "x", message: "x" };
+    for (const [tool, names] of [
+      ["sessions_history", ["sessionKey"]],
+      ["session_search", ["sessionKey", "query"]],
+      ["session_status", ["sessionKey"]],
+      ["sessions_send", ["sessionKey", "message"]],
+    ] as const) {
+      const args = Object.fromEntries(names.map((name) => [name, asked[name]]));
+      const result = await call(me, tool, args);
+      expect(result).toMatchObject({ status: "error", code: "not_found" });
+      expect(JSON.stringify(result)).not.toContain(token);
+    }
+  });
+
+  test("[ATK7] a list does not confirm a guess at a masked secret in a name", async () => {
+    const { skein, call } = await world();
+    await skein.session(me).send("SAY hello").result;
+    const { sessionId = "" } = (await skein.session(me).record()) ?? {};
+    await skein.store.sessions.patch({ userId: "ann" }, sessionId, { label: `deploy ${token}` });
+    const found = async (search: string) => (await call(me, "sessions_list", { search })).count;
+    expect(await found("DEPLOY")).toBe(1);
+    expect(await found("agent:main")).toBe(1);
+    expect(await found(token.slice(0, 20))).toBe(0);
+    expect(await found(token)).toBe(0);
+  });
+});
