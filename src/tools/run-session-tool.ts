@@ -3,7 +3,7 @@ import { stringifyJson } from "../core/json.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { readArguments } from "./arguments.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
-import { refusalOf } from "./refusal.ts";
+import { isRefusal, refusalOf } from "./refusal.ts";
 
 /**
  * One call of a session tool, the same on every surface: the arguments read, what goes wrong as a refusal, nothing secret
@@ -19,7 +19,9 @@ export async function runSessionTool(
   try {
     const answer = await tool.execute(readArguments(tool, rawArgs), call, deps);
     const result = plain(answer.result);
-    return { ...answer, result: tool.isRedacted === true ? result : redacted(result) };
+    // A refusal tells what was asked for, and what failed: no tool has made that safe.
+    const isSafe = tool.isRedacted === true && !isRefusal(result);
+    return { ...answer, result: isSafe ? result : redacted(result) };
   } catch (error) {
     call.signal.throwIfAborted();
     if (error instanceof SkeinError && error.code === "fenced") throw error;

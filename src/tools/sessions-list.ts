@@ -3,7 +3,8 @@ import Type from "typebox";
 import type { SessionKind } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
-import type { Scope, SessionQuery, SessionReach } from "../store/contract.ts";
+import type { ListedSession, Scope, SessionQuery, SessionReach } from "../store/contract.ts";
+import { namesOf } from "../store/listing.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
 import { inTurns } from "./reading/in-turns.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
@@ -53,7 +54,8 @@ export const sessionsList: SessionTool = {
     const scope = scopeOf(call, agentId);
     const reach = await deps.access.reach(call, "list");
     const page = await deps.store.sessions.list(scope, { ...query, reach });
-    const rows = await listRows(call, page, reach, deps);
+    const found = page.sessions.filter((session) => isFoundOpenly(session, filters.search, deps));
+    const rows = await listRows(call, { ...page, sessions: found }, reach, deps);
     const sessions =
       messageLimit === 0
         ? rows.map(({ row }) => row)
@@ -84,10 +86,22 @@ function kindsOf(words: readonly string[]): readonly SessionKind[] {
   );
 }
 
-/** How many sessions of the asker's own user the policy left out, on all pages of this list. */
+/** Whether what was looked for stands in what is shown: found in what is masked, it would confirm a guess at a secret. */
+function isFoundOpenly(session: ListedSession, search: string | undefined, { redactor }: ToolDeps): boolean {
+  if (search === undefined) return true;
+  const safe = (text: string | null | undefined) => redactor.redact(text ?? "").text;
+  const { name, meta } = session;
+  const shown = { ...meta, label: safe(meta.label), displayName: safe(meta.displayName) };
+  return namesOf({ ...session, name: safe(name), meta: shown }).includes(search.toLowerCase());
+}
+
+/**
+ * How many sessions of the asker's own user the policy left out, on all pages of this list. Names are not looked for in
+ * them: a number that follows a guess at a name would spell it out.
+ */
 async function countHidden(
   scope: Scope,
-  query: SessionQuery,
+  { text: _text, label: _label, ...query }: SessionQuery,
   reach: SessionReach,
   { store }: ToolDeps,
 ): Promise<number> {

@@ -22,7 +22,7 @@ const parameters = Type.Object({
   resumeSessionId: text(
     'Resume an existing agent session by its ID (e.g. a Codex session UUID). Requires runtime="acp".',
   ),
-  model: text("As provider/model; left out: its agent's."),
+  model: text("As provider/model; left out: its agent's.", { maxLength: 256 }),
   thinking: text("off, minimal, low, medium, high or xhigh."),
   cwd: text("A folder inside your working directory; left out: yours."),
   runTimeoutSeconds: Type.Optional(
@@ -34,7 +34,8 @@ const parameters = Type.Object({
   sandbox: oneOf(["inherit", "require"]),
   streamTo: oneOf(["parent"], 'Relay its progress to you. Requires runtime="acp".'),
   tools: Type.Optional(
-    Type.Array(Type.String(), {
+    Type.Array(Type.String({ maxLength: 128 }), {
+      maxItems: 200,
       description: "Its tools at the most, by name, group (group:sessions) or glob.",
     }),
   ),

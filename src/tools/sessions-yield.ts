@@ -1,4 +1,5 @@
 import Type from "typebox";
+import { escapeToLine } from "../core/text.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
 import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
@@ -8,7 +9,7 @@ const parameters = Type.Object(
   {
     message: Type.Optional(Type.String({ description: 'Why the turn ends. Default "Turn yielded."' })),
     waitFor: Type.Optional(
-      Type.Array(Type.String(), {
+      Type.Array(Type.String({ maxLength: 64 }), {
         description: "Ids of runs to wait for. Default: every open run that this one started.",
         maxItems: 100,
       }),
@@ -47,7 +48,7 @@ function targetsOf(named: readonly Run[] | null, run: Run, deps: ToolDeps): Prom
 }
 
 function unknownRuns(ids: readonly string[]): ToolAnswer {
-  const which = ids.length === 1 ? `Run not found: ${ids[0]}` : `Runs not found: ${ids.join(", ")}`;
+  const which = `${ids.length === 1 ? "Run" : "Runs"} not found: ${ids.map((id) => escapeToLine(id)).join(", ")}`;
   return refused("not_found", `${which} (use the runId that sessions_send or sessions_spawn gave)`);
 }
 

@@ -67,7 +67,8 @@ export async function obedient(
 export function resultsIn(reply: string): readonly Result[] {
   const found = /^RESULTS (.*)$/s.exec(reply)?.[1];
   if (found === undefined) throw new Error(`no results: ${reply}`);
-  return (JSON.parse(found) as readonly string[]).map((text) => JSON.parse(text) as Result);
+  const texts = JSON.parse(found) as readonly string[];
+  return texts.map((text) => JSON.parse(text.replace(/^The tool failed: /, "")) as Result);
 }
 
 function step({ prompt }: LanguageModelV4CallOptions): ModelStep {

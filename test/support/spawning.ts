@@ -144,6 +144,9 @@ export function spawnGround(
       ids: agents.map(({ id }) => id),
       find: (id: string) => agents.find((each) => each.id === id) ?? null,
     },
+    access: {
+      policyFor: ({ sandboxed }: Spawner) => ({ sandboxed, visibility: { list: "tree" } }),
+    },
     channels: { opener: () => null },
     clock: { now: () => 1000 },
     owner: "here",

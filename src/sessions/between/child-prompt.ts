@@ -1,7 +1,10 @@
+import { inLine } from "../../runs/sequels/untrusted.ts";
 import type { SessionMeta } from "../../store/contract.ts";
 import type { AttachmentReceipt } from "../attachments/contract.ts";
 
 /** What a spawned session is told: in every run what it is, and at its beginning what it is for. */
+
+const longestKey = 5000;
 
 /** Its block of the system prompt; `null`: nobody spawned it. */
 export function childSystemBlock(meta: SessionMeta): string | null {
@@ -11,7 +14,7 @@ export function childSystemBlock(meta: SessionMeta): string | null {
   const lines = [
     "# Subagent",
     "",
-    `You are a sub-agent (role: ${isOrchestrator ? "orchestrator" : "leaf"}, depth: ${depthOf(meta)}), spawned by the session ${meta.spawnedBy} for a task.`,
+    `You are a sub-agent (role: ${isOrchestrator ? "orchestrator" : "leaf"}, depth: ${depthOf(meta)}), spawned by the session ${inLine(meta.spawnedBy, longestKey)} for a task.`,
     "",
     "- Your last answer is reported to the session that spawned you: put into it all that matters, and nothing that only makes sense here.",
     isOrchestrator

@@ -16,7 +16,7 @@ import { placeFiles } from "./spawn-files.ts";
 import { forbidden, sandboxProblem } from "./spawn-limits.ts";
 import { childMeta } from "./spawn-meta.ts";
 import type { SpawnNames } from "./spawn-names.ts";
-import { numberedLabel, spawnNames } from "./spawn-names.ts";
+import { markedLabel, numberedLabel, spawnNames } from "./spawn-names.ts";
 import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 import { requestProblem } from "./spawn-request.ts";
 import type { SpawnResult } from "./spawn-result.ts";
@@ -195,12 +195,20 @@ class Spawning {
     terms: SpawnTerms,
     from: number,
   ): Promise<{ readonly text: string; readonly number: number } | null> {
-    const { label } = this.#request;
-    if (label === undefined) return null;
+    const label = this.#wantedLabel();
+    if (label === null) return null;
     for (let number = from; ; number++) {
       const text = numberedLabel(label, number);
       if (!(await this.#isTaken(terms, text))) return { text, number };
     }
+  }
+
+  /** Who may not know what there is would learn it by the number behind a label: theirs end in the spawn's own id. */
+  #wantedLabel(): string | null {
+    const { label } = this.#request;
+    if (label === undefined) return null;
+    const { sandboxed, visibility } = this.#deps.access.policyFor(this.#caller);
+    return sandboxed || visibility.list === "self" ? markedLabel(label, this.#names.spawnId) : label;
   }
 
   async #isTaken({ target }: SpawnTerms, label: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { realpath, stat } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { escapeToLine } from "../../core/text.ts";
+import { inLine } from "../../runs/sequels/untrusted.ts";
 import { forbidden } from "./spawn-limits.ts";
 import type { SpawnRefusal } from "./spawn-request.ts";
 
@@ -16,7 +16,7 @@ export async function childCwd(
   const cwd = await realFolder(resolve(parentCwd, given));
   const allowed = await Promise.all([parentCwd, ...roots].map(realFolder));
   if (cwd !== null && allowed.some((base) => base !== null && isInside(cwd, base))) return { cwd };
-  const error = `cwd "${escapeToLine(given)}" is no folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
+  const error = `cwd "${inLine(given, 300)}" is no folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
   return forbidden("cwd_not_allowed", error);
 }
 

@@ -1,3 +1,4 @@
+import { inLine } from "../../runs/sequels/untrusted.ts";
 import type { SessionMeta } from "../../store/contract.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import type { AgentPolicy } from "./contract.ts";
@@ -71,7 +72,9 @@ export function sandboxProblem(
 
 export function thinkingProblem({ thinking, model }: SpawnRequest): SpawnRefusal | null {
   if (thinking !== undefined && !thinkingLevels.includes(thinking)) {
-    return unfit(`Invalid thinking level "${thinking}". Use one of: ${thinkingLevels.join(", ")}.`);
+    return unfit(
+      `Invalid thinking level "${inLine(thinking, 60)}". Use one of: ${thinkingLevels.join(", ")}.`,
+    );
   }
   if (model === undefined) return null;
   try {

@@ -30,6 +30,14 @@ export function spawnNames(parent: SessionRecord, callId: string, agentId: strin
 
 /** A label that others may have already: as it is, then with ` (2)`, ` (3)` …, within the longest that there may be. */
 export function numberedLabel(label: string, number: number): string {
-  const ending = number === 1 ? "" : ` (${number})`;
+  return withEnding(label, number === 1 ? "" : ` (${number})`);
+}
+
+/** A label that nobody else has, whatever others have. */
+export function markedLabel(label: string, spawnId: string): string {
+  return withEnding(label, ` (${spawnId.slice(0, 8)})`);
+}
+
+function withEnding(label: string, ending: string): string {
   return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
 }

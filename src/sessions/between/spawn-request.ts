@@ -1,3 +1,4 @@
+import { escapeToLine } from "../../core/text.ts";
 import type { GivenAttachment } from "../attachments/contract.ts";
 import { mountPathProblem } from "../attachments/place.ts";
 
@@ -34,7 +35,10 @@ export interface SpawnRefusal {
 
 /** What arguments that are read one by one are not right with together; `null`: nothing. */
 export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
-  const { runtime, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
+  const { runtime, label, streamTo, resumeSessionId, mode, cleanup, attachments, mountPath } = request;
+  if (label !== undefined && escapeToLine(label) !== label) {
+    return unfit(`label must be one line without control characters, got "${escapeToLine(label)}"`);
+  }
   if (runtime !== "acp" && streamTo !== undefined) {
     return unfit(`streamTo is only supported for runtime=acp; got runtime=${runtime}`);
   }

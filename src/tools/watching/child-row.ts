@@ -54,7 +54,7 @@ export function statusOf({ run }: Child, work: SessionWork | undefined): string 
 export function childrenText(active: readonly ChildRow[], recent: readonly ChildRow[]): string {
   const line = ({ label, sessionKey, status, task, pendingDescendants }: ChildRow) => {
     const more = pendingDescendants === 0 ? "" : `, ${pendingDescendants} below it at work`;
-    return `- ${label ?? sessionKey}: ${status}${more} (${task})`;
+    return `- ${escapeToLine(label ?? sessionKey)}: ${status}${more} (${task})`;
   };
   const part = (title: string, rows: readonly ChildRow[]) =>
     rows.length === 0 ? [] : [`${title}:`, ...rows.map(line)];

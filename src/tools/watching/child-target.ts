@@ -1,4 +1,5 @@
 import type { Child } from "../../runs/contract.ts";
+import { inLine } from "../../runs/sequels/untrusted.ts";
 import type { Member } from "./family.ts";
 
 /** Which child is meant. */
@@ -39,11 +40,11 @@ function isMeant({ run, label, spawnId }: Child, target: string, display: (key: 
 
 function unknown(target: string): Targeted {
   const what = target.includes(":") ? "session" : "target";
-  return { status: "error", code: "not_found", error: `Unknown subagent ${what}: ${target}` };
+  return { status: "error", code: "not_found", error: `Unknown subagent ${what}: ${inLine(target, 300)}` };
 }
 
 function ambiguous(target: string, found: readonly Member[], display: (key: string) => string): Targeted {
   const keys = found.map(({ child }) => display(child.run.session.key)).join(", ");
-  const error = `Ambiguous subagent label: ${target} (use one of ${keys})`;
+  const error = `Ambiguous subagent label: ${inLine(target, 300)} (use one of ${keys})`;
   return { status: "error", code: "ambiguous", error };
 }
