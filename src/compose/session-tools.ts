@@ -10,6 +10,7 @@ import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
@@ -52,23 +53,29 @@ export interface SessionToolParts {
 export class SessionTools {
   readonly deps: ToolDeps;
   readonly #parts: SessionToolParts;
+  #offered: Promise<readonly Tool[]> | null = null;
 
   constructor(parts: SessionToolParts) {
     this.#parts = parts;
     this.deps = toolDeps(parts);
   }
 
-  /** What runs are offered; made at the first run. */
+  /** What runs are offered; made at the first run, once for all. */
   get source(): ToolSource {
     return {
       from: "Skein",
       givesWay: true,
-      tools: async () => {
-        const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
-        const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
-        return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
+      tools: () => {
+        this.#offered ??= this.#offer();
+        return this.#offered;
       },
     };
+  }
+
+  async #offer(): Promise<readonly Tool[]> {
+    const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
+    const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
+    return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
   }
 
   async list(): Promise<readonly ToolListing[]> {

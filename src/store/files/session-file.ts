@@ -173,10 +173,15 @@ export class SessionFile {
     return this.#view.size;
   }
 
-  /** When something was said last, on whatever branch; `null`: nothing yet. */
-  get saidAt(): number | null {
+  /** All of one moment, with one look at the file. `saidAt`: when something was said last, on whatever branch. */
+  get latest(): {
+    readonly tree: SessionTree;
+    readonly meta: VersionedMeta;
+    readonly saidAt: number | null;
+  } {
     this.#refresh();
-    return this.#view.saidAt;
+    const { tree, meta, saidAt } = this.#view;
+    return { tree, meta, saidAt };
   }
 
   /** Writes what `make` plans, and resolves when it is kept. A failed write changes nothing. */

@@ -7,8 +7,8 @@ import type { SessionRow } from "./work-db.ts";
 
 /** A session as its row and its log say. */
 export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
-  const { recent: tree } = file;
-  const { meta, version } = file.meta;
+  const { tree, meta: versioned, saidAt } = file.latest;
+  const { meta, version } = versioned;
   return {
     uid: row.uid,
     userId: row.userId,
@@ -21,7 +21,7 @@ export function recordOf(row: SessionRow, file: SessionFile): SessionRecord {
     meta,
     name: tree.name,
     createdAt: row.createdAt,
-    updatedAt: Math.max(row.createdAt, file.saidAt ?? 0),
+    updatedAt: Math.max(row.createdAt, saidAt ?? 0),
     leafId: tree.leafId,
   };
 }
