@@ -72,10 +72,13 @@ describe("tool", () => {
     await call(["sessions", "new", "porto"]);
     await call(["tool", "sessions_list", '{"limit": 5}']);
     await call(["tool", "sessions_history", "{}", "--session", "porto", "--key", "k-1"]);
+    await call(["tool", "sessions_send", "{}"]);
     expect(made.map(([name, args, { sessionKey }]) => [name, args, sessionKey])).toEqual([
-      ["sessions_list", { limit: 5 }, "agent:main:main"],
+      ["sessions_list", { limit: 5 }, undefined],
       ["sessions_history", {}, "agent:main:session:porto"],
+      ["sessions_send", {}, "agent:main:main"],
     ]);
+    expect(made[0]?.[2]).toMatchObject({ agentId: "main" });
     expect(made[1]?.[2]).toMatchObject({ idempotencyKey: "k-1" });
   });
 

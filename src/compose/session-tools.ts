@@ -16,15 +16,16 @@ import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
-import { scopeOf, sessionFor } from "../sessions/input/accept-input.ts";
+import { findFor, noSuchAgent, scopeOf, sessionFor } from "../sessions/input/accept-input.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
-import type { ContextDefaults } from "../sessions/runtime-context.ts";
+import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { ToolCalled, ToolCallOptions, ToolListing } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
+import { noSuchSession } from "../store/refusals.ts";
 import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Agents } from "./agents.ts";
@@ -95,12 +96,15 @@ export class SessionTools {
   ): Promise<ToolCalled> {
     const tool = (await everyTool()).find((each) => each.name === name);
     if (tool === undefined) throw noSuchTool(name, await everyTool());
-    const { store, runs, defaults, newId } = this.#parts;
-    const session = await sessionFor(store, resolveRuntimeContext(context, defaults));
+    const { runs, newId } = this.#parts;
+    const asker = await this.#askerFor(context, tool.isReadOnly === true);
     const caller: Caller = {
-      ...this.askerOf(session),
+      ...asker,
       run: null,
-      callId: idempotencyKey === undefined ? newId() : JSON.stringify([session.uid, name, idempotencyKey]),
+      callId:
+        idempotencyKey === undefined
+          ? newId()
+          : JSON.stringify([asker.session?.uid ?? "", name, idempotencyKey]),
       entryId: null,
       signal: signal ?? new AbortController().signal,
       whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
@@ -108,8 +112,22 @@ export class SessionTools {
     const { runSessionTool } = await import("../tools/run-session-tool.ts");
     const { result } = await runSessionTool(tool, args, caller, this.deps);
     const { runId } = result;
-    const run = typeof runId === "string" ? await runs.get(runId, session.userId) : null;
+    const run = typeof runId === "string" ? await runs.get(runId, asker.userId) : null;
     return { result, rootId: run?.root.rootId ?? null };
+  }
+
+  /** Who looks makes nothing: it speaks from its session if that is there. */
+  async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
+    const { store, defaults, agents } = this.#parts;
+    const resolved = resolveRuntimeContext(context, defaults);
+    const { userId, agentId, sessionKey } = resolved;
+    if (!isReadOnly && !agents.ids.includes(agentId)) throw noSuchAgent(agentId);
+    const session = isReadOnly ? await findFor(store, resolved) : await sessionFor(store, resolved);
+    if (session !== null) return this.askerOf(session);
+    const isNamed = (context.sessionKey ?? context.sessionId ?? null) !== null;
+    if (isNamed) return noSuchSession(sessionKey);
+    const isSandboxed = this.#isSandboxed({ agentId, meta: {} });
+    return { userId, agentId, session: null, sandboxed: isSandboxed };
   }
 
   explain(session: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation> {
@@ -121,7 +139,7 @@ export class SessionTools {
     return { userId, agentId, session, sandboxed: this.#isSandboxed(session) };
   }
 
-  #isSandboxed(session: SessionRecord): boolean {
+  #isSandboxed(session: Pick<SessionRecord, "agentId" | "meta">): boolean {
     const { agents, config } = this.#parts;
     const ofAgent = (agentId: string) =>
       agents.policy(agentId)?.sandboxed ?? agentSettings(config, agentId).sandboxed;

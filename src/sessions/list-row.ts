@@ -40,7 +40,7 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
     thinkingLevel: meta.thinkingLevel ?? digest.thinkingLevel,
     verboseLevel: meta.verboseLevel,
     systemSent: flag(meta.systemSent),
-    abortedLastRun: flag(meta.abortedLastRun),
+    abortedLastRun: flag(meta.abortedLastRun) ?? (extras.work?.status === "aborted" ? true : undefined),
     sendPolicy: meta.sendPolicy,
     lastChannel: delivery?.channel ?? text(meta.lastChannel),
     lastTo: delivery?.to ?? text(meta.lastTo),

@@ -21,6 +21,7 @@ export const agentsList: SessionTool = {
   label: "Agents",
   description: "List the agents that you may spawn sub-agents under or send messages to.",
   parameters: { ...parameters },
+  isReadOnly: true,
   execute: async (_, call, deps) => {
     const { agentId: id, sandboxed } = call;
     const requester = { id, sandboxed, policy: deps.agents.find(id), access: deps.access.policyFor(call) };

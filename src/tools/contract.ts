@@ -29,6 +29,8 @@ export interface SessionTool {
   readonly refusedNames?: Readonly<Record<string, string>>;
   /** The arguments of a call as its transcript keeps them; left out: as they are. */
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
+  /** It looks, and sets nothing off. */
+  readonly isReadOnly?: boolean;
   /** Every text that it gives is redacted already; left out: the rim does it. */
   readonly isRedacted?: boolean;
   /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */

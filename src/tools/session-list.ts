@@ -27,13 +27,17 @@ export const sessionList: SessionTool = {
   label: "Session List",
   description: "List whom this agent ever talked with, newest first, with a summary of each session.",
   parameters: { ...parameters },
+  isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
     const { agentId = call.agentId, limit = 100 } = args as Static<typeof parameters>;
     const scope = scopeOf(call, agentId);
     const reach = await deps.access.reach(call, "list");
+    const includeGlobal = deps.settings.scope === "global";
     const pages = await Promise.all(
-      [false, true].map((archived) => deps.store.sessions.list(scope, { reach, archived, limit })),
+      [false, true].map((archived) =>
+        deps.store.sessions.list(scope, { reach, archived, includeGlobal, limit }),
+      ),
     );
     const found = pages.flatMap((page) => page.sessions).toSorted(compareInList);
     const sessions = found.slice(0, limit).map((session) => rowOf(session, call, deps));

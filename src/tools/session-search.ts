@@ -40,6 +40,7 @@ export const sessionSearch: SessionTool = {
   label: "Session Search",
   description: "Search the full text of sessions, tool results too.",
   parameters: { ...parameters },
+  isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
     const { query, sessionKey, agentId, role, since, until, limit = 10 } = args as Static<typeof parameters>;
@@ -48,6 +49,11 @@ export const sessionSearch: SessionTool = {
     const scope = scopeOf(call, agentId);
     const found = sessionKey === undefined ? null : await deps.access.find(call, sessionKey, "history");
     if (found !== null && "refusal" in found) return { result: refusalResult(found.refusal) };
+    if (found !== null && scope.agentId !== undefined && found.session.agentId !== scope.agentId)
+      throw new ToolInputError(
+        "sessionKey names a session of another agent than agentId. Leave one of them out.",
+        "agentId",
+      );
     const within =
       found === null
         ? { reach: await deps.access.reach(call, "history") }

@@ -3,7 +3,8 @@ import { present } from "../core/present.ts";
 import type { Denied } from "../sessions/access/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { ListedSession, SessionRecord } from "../store/contract.ts";
-import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { refusalResult } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 import {
   channelFor,
@@ -30,9 +31,10 @@ export const sessionStatus: SessionTool = {
   label: "Session Status",
   description: "Show the status of a session: model, tools, policy, context, usage, runs and children.",
   parameters: { ...parameters },
+  isReadOnly: true,
   execute: async (args, call, deps) => {
     const found = await target(args.sessionKey, call, deps);
-    if ("code" in found) return refusal(found);
+    if ("code" in found) return { result: refusalResult(found) };
     const session = await listed(found, deps);
     if (session !== null) return { result: await statusOf(session, call, deps) };
     const error = "The session is gone: it was removed while its status was read. Ask for sessions_list.";
@@ -47,10 +49,6 @@ async function target(reference: unknown, call: Caller, deps: ToolDeps): Promise
   }
   if (call.session === null) throw new ToolInputError("sessionKey required", "sessionKey");
   return call.session;
-}
-
-function refusal({ status, code, error }: Denied): ToolAnswer {
-  return { result: { status, code, error } };
 }
 
 async function statusOf(session: ListedSession, call: Caller, deps: ToolDeps): Promise<ToolResult> {

@@ -40,6 +40,7 @@ export const sessionsHistory: SessionTool = {
   label: "Session History",
   description: "Fetch message history for a session.",
   parameters: { ...parameters },
+  isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
     const { sessionKey, limit = 200, includeTools = false, ...place } = args as Static<typeof parameters>;

@@ -1,14 +1,15 @@
 import type { Static } from "typebox";
 import Type from "typebox";
+import { stringifyJson } from "../core/json.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import type { ListedSession, Scope, SessionQuery, SessionReach } from "../store/contract.ts";
 import { namesOf } from "../store/listing.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
-import { inTurns } from "./reading/in-turns.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
 import { listRows } from "./reading/list-rows.ts";
+import type { RowMessages } from "./reading/row-messages.ts";
 import { rowMessages } from "./reading/row-messages.ts";
 import { indexingFor, scopeOf } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
@@ -40,12 +41,18 @@ const parameters = Type.Object(
 
 const mostHidden = 1000;
 const fetchesAtATime = 4;
+/** Of the messages of all rows together. */
+const mostBytes = 200 * 1024;
+const tooMuch: RowMessages = {
+  messagesError: "Left out: the list has enough messages. Read them with sessions_history, or ask for fewer.",
+};
 
 export const sessionsList: SessionTool = {
   name: "sessions_list",
   label: "Sessions",
   description: "List sessions with optional filters and last messages.",
   parameters: { ...parameters },
+  isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
     const { kinds = [], agentId, messageLimit = 0, ...filters } = args as Static<typeof parameters>;
@@ -59,10 +66,7 @@ export const sessionsList: SessionTool = {
     const sessions =
       messageLimit === 0
         ? rows.map(({ row }) => row)
-        : await inTurns(rows, fetchesAtATime, async ({ row, session }) => ({
-            ...row,
-            ...(await rowMessages(call, session, messageLimit, deps)),
-          }));
+        : await withMessages(rows, (session) => rowMessages(call, session, messageLimit, deps));
     const { visibility, sandboxed } = deps.access.policyFor(call);
     const result = present({
       count: sessions.length,
@@ -75,6 +79,25 @@ export const sessionsList: SessionTool = {
     return { result };
   },
 };
+
+/** Four sessions at a time, newest first, until there is enough of it: a result is to stay one that a model can read. */
+async function withMessages(
+  rows: Awaited<ReturnType<typeof listRows>>,
+  fetch: (session: ListedSession) => Promise<RowMessages>,
+): Promise<object[]> {
+  const shown: object[] = [];
+  let left = mostBytes;
+  for (let at = 0; at < rows.length; at += fetchesAtATime) {
+    const some = rows.slice(at, at + fetchesAtATime);
+    const fetched = await Promise.all(some.map(({ session }) => (left > 0 ? fetch(session) : tooMuch)));
+    for (const [index, { row }] of some.entries()) {
+      const messages = left > 0 ? (fetched[index] ?? tooMuch) : tooMuch;
+      left -= Buffer.byteLength(stringifyJson(messages));
+      shown.push({ ...row, ...(left >= 0 ? messages : tooMuch) });
+    }
+  }
+  return shown;
+}
 
 function kindsOf(words: readonly string[]): readonly SessionKind[] {
   const read = readKinds(words);

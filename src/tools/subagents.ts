@@ -46,7 +46,7 @@ export const subagents: SessionTool = {
     if (action !== "steer" && action !== "kill") throw new ToolInputError("Unsupported action.", "action");
     if (session.meta.role === "leaf") {
       const error = "Leaf subagents cannot control other sessions.";
-      return { result: { status: "forbidden", code: "leaf", action, error } };
+      return { result: { status: "forbidden", code: "leaf_restricted", action, error } };
     }
     return action === "steer" ? steer(args, parent, deps) : kill(args, parent, deps);
   },

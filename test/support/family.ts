@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { Channel } from "../../src/channels/contract.ts";
@@ -76,8 +77,9 @@ function reading(opened: OpenedSkein) {
     at,
     call,
     make: async (sessionKey: string) => {
-      await call("session_status", {}, sessionKey);
-      return at(sessionKey);
+      const agentId = sessionKey.split(":")[1] ?? "main";
+      const known = await skein.session({ sessionKey }).record();
+      return known ?? skein.store.sessions.create({ agentId }, { key: sessionKey, cwd: tmpdir() });
     },
     linesAt: async (sessionKey: string) => lines((await at(sessionKey)).sessionId),
     runsAt: async (sessionKey: string) =>

@@ -27,8 +27,8 @@ export async function toolCommand(
   const { session, key, wait } = options;
   const waits = wait !== false;
   const workers = waits && settingOff.has(name);
-  const ref = session ?? "main";
-  const use = session === undefined && !settingOff.has(name) ? { workers } : { workers, ref };
+  const ref = session ?? (settingOff.has(name) ? "main" : undefined);
+  const use = ref === undefined ? { workers } : { workers, ref };
   await withSkein(terminal, options, use, (open) =>
     callToolFor(
       terminal,

@@ -1,4 +1,5 @@
 import { present } from "../../core/present.ts";
+import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { Skein, ToolCalled } from "../../sessions/skein/skein.ts";
 import type { ExitCode } from "../output/failure.ts";
 import { CommandFailed } from "../output/failure.ts";
@@ -11,8 +12,8 @@ import { contextFor } from "./with-skein.ts";
 export interface ToolCall {
   readonly name: string;
   readonly args: unknown;
-  /** The session that it is called for. */
-  readonly ref: string;
+  /** The session that it is called for; left out: the agent's main one, if it is there. */
+  readonly ref?: string | undefined;
   readonly key?: string | undefined;
 }
 
@@ -37,18 +38,24 @@ export async function callToolFor(
   });
   try {
     const context = {
-      ...(await contextFor(open, ref)),
+      ...(ref === undefined ? nobody(open) : await contextFor(open, ref)),
       ...present({ idempotencyKey: key }),
       signal: leaving.signal,
     };
     const called = await skein.callTool(name, args, context);
     rootId = called.rootId;
     const exit = how.show(called.result);
+    const isLeft = leaving.signal.aborted;
+    if (isLeft && rootId !== null) await abortAll(skein, rootId);
     if (how.waits && rootId !== null) await skein.settled(rootId);
-    if (exit !== 0) throw new CommandFailed(exit);
+    if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
     stopListening();
   }
+}
+
+function nobody({ userId, asker: { agentId } }: OpenSkein): RuntimeContext {
+  return { userId, agentId };
 }
 
 async function abortAll(skein: Skein, rootId: string): Promise<void> {

@@ -97,7 +97,7 @@ function isEmpty(content: Content): boolean {
   return !content.some((block) => block.type === "image" || block.text.trim() !== "");
 }
 
-function noSuchAgent(agentId: string): SkeinError {
+export function noSuchAgent(agentId: string): SkeinError {
   return new SkeinError("not_found", {
     what: "Agent",
     name: agentId,

@@ -1,0 +1,58 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { answering, closeAll, withScript } from "../support/skein.ts";
+
+afterEach(closeAll);
+
+describe("a session tool that is called from outside", () => {
+  test("[TLR15] one that only looks makes no session", async () => {
+    const { skein } = await withScript(answering());
+    const { result, rootId } = await skein.callTool("sessions_list", {});
+    expect(result).toMatchObject({ count: 0, sessions: [] });
+    expect(rootId).toBeNull();
+    const named = skein.callTool("session_status", {}, { sessionKey: "agent:main:session:typo" });
+    await expect(named).rejects.toMatchObject({ code: "not_found" });
+    expect(await skein.store.sessions.count({}, {})).toBe(0);
+  });
+
+  test("[TLR15] one that sets something off makes the session that it is called for, of an agent that is there", async () => {
+    const { skein } = await withScript(answering("Done."));
+    const { rootId } = await skein.callTool("sessions_spawn", { task: "look" });
+    await skein.settled(rootId ?? "");
+    expect(await skein.session({ sessionKey: "agent:main:main" }).record()).not.toBeNull();
+    const nobody = skein.callTool("sessions_spawn", { task: "look" }, { agentId: "nobody" });
+    await expect(nobody).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("[TLR15] a name that is no tool is refused with those that are", async () => {
+    const { skein } = await withScript(answering());
+    const called = skein.callTool("sessions_lisst", {});
+    await expect(called).rejects.toMatchObject({ code: "invalid_arguments" });
+    await expect(called).rejects.toThrow("sessions_history");
+  });
+
+  test("[RDT15] the messages of a list are held to a size, and the rows say what is left out", async () => {
+    const { skein } = await withScript(answering(), { visibility: "agent" });
+    for (let at = 0; at < 8; at += 1) {
+      const init = { key: `agent:main:session:s${at}`, cwd: "/" };
+      const { sessionId } = await skein.store.sessions.create({ agentId: "main" }, init);
+      const content = "word ".repeat(700);
+      const draft = { type: "message", message: { role: "user", content } } as const;
+      await skein.store.sessions.append(
+        {},
+        sessionId,
+        Array.from({ length: 20 }, () => ({ draft })),
+      );
+    }
+    const asker = { sessionKey: "agent:main:session:s0" };
+    const listed = async (messageLimit: number) =>
+      (await skein.callTool("sessions_list", { messageLimit }, asker)).result;
+    const { sessions } = (await listed(20)) as {
+      sessions: { messages?: unknown[]; messagesError?: string }[];
+    };
+    expect(JSON.stringify(sessions).length).toBeLessThan(260 * 1024);
+    expect(sessions.filter(({ messages }) => messages?.length === 20)).toHaveLength(2);
+    expect(sessions.filter(({ messagesError }) => messagesError?.startsWith("Left out"))).toHaveLength(6);
+    const few = (await listed(2)) as { sessions: { messages?: unknown[] }[] };
+    expect(few.sessions.map(({ messages }) => messages?.length)).toEqual(Array(8).fill(2));
+  });
+});
