@@ -40,7 +40,7 @@ export async function withScript(
     ...(options.dir === undefined ? { memory: true } : {}),
     config: null,
     env: {},
-    models: { "rehearsal/script": model },
+    models: { "rehearsal/script": model, "priced/script": model },
     agents: [defineAgent({ id: "main", model: "rehearsal/script", ...agent })],
     report: (error) => reported.push(error),
     ...options,

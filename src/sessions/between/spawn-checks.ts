@@ -146,7 +146,8 @@ export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null 
   if (!(error instanceof SkeinError)) return null;
   const code: string = error.code;
   if (code === "children_exceeded" && max !== undefined) return childrenProblem(max, max);
-  if (code === "budget_exceeded" || code === "children_exceeded") return forbidden(code, error.message);
+  if (code === "budget_exceeded") return { ...forbidden(code, error.message), budget: error.details };
+  if (code === "children_exceeded") return forbidden(code, error.message);
   return null;
 }
 

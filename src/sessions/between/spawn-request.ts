@@ -31,6 +31,8 @@ export interface SpawnRefusal {
   readonly status: "error" | "forbidden";
   readonly code: string;
   readonly error: string;
+  /** Of `budget_exceeded`: the limit and the figures. */
+  readonly budget?: Readonly<Record<string, string | number>>;
 }
 
 /** What arguments that are read one by one are not right with together; `null`: nothing. */
