@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
 import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
@@ -55,7 +56,10 @@ export async function obedient(
     inside,
     requests: model.requests,
     reported,
-    call: async (session, tool, args = {}) => (await skein.callTool(tool, args, session)).result,
+    call: async (session, tool, args = {}) => {
+      await makeSure(skein, session);
+      return (await skein.callTool(tool, args, session)).result;
+    },
     turn: async (session, ...calls) => {
       const { reply } = await skein.session(session).send(told(...calls)).result;
       return resultsIn(reply ?? "");
@@ -97,4 +101,13 @@ function resultTexts(message: LanguageModelV4Message): readonly string[] {
     const { output } = part;
     return output.type === "text" || output.type === "error-text" ? [output.value] : [JSON.stringify(output)];
   });
+}
+
+/** A tool that looks makes no session; whoever is to look from one has to be there. */
+async function makeSure(skein: Skein, context: RuntimeContext): Promise<void> {
+  const handle = skein.session(context);
+  if ((await handle.record()) !== null) return;
+  const { userId } = context;
+  const scope = typeof userId === "string" ? { userId } : {};
+  await skein.store.sessions.create(scope, { key: handle.key, cwd: tmpdir() });
 }
