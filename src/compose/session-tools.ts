@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Redactor } from "../access/redaction/redactor.ts";
@@ -9,6 +10,7 @@ import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
+import { parseSessionId } from "../core/names.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
@@ -155,6 +157,8 @@ async function everyTool(): Promise<readonly SessionTool[]> {
 function toolDeps(parts: SessionToolParts): ToolDeps {
   const { store, runs, agents, config, redactor, owner, clock, newId, report } = parts;
   const { scope, agentToAgent } = config.session;
+  // Nobody else on this machine can have made it before us, and no name from outside is a part of it.
+  const ownFolder = join(tmpdir(), `skein-attachments-${randomUUID()}`);
   return {
     store,
     work: store.work,
@@ -174,10 +178,10 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
     hooks: parts.hooks,
-    attachmentFolder: (...place) =>
+    attachmentFolder: (userId, agentId, sessionId) =>
       "upkeep" in store
-        ? store.upkeep.attachments(...place)
-        : join(tmpdir(), "skein-attachments", owner, ...place.map(String)),
+        ? store.upkeep.attachments(userId, agentId, sessionId)
+        : join(ownFolder, parseSessionId(sessionId)),
     redactor,
     describeModel: (name) => {
       try {

@@ -47,7 +47,7 @@ const parameters = Type.Object({
     Type.Array(
       Type.Object({
         name: Type.String({ description: "A plain file name." }),
-        content: Type.String({ description: "Taken as it is." }),
+        content: Type.String({ keep: true, description: "Taken as it is." }),
         encoding: oneOf(["utf8", "base64"]),
         mimeType: text(),
       }),

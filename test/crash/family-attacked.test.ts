@@ -1,6 +1,9 @@
+import { existsSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { escapeToLine } from "../../src/core/text.ts";
-import type { Obedient } from "../support/obedient.ts";
+import type { Obedient, Result } from "../support/obedient.ts";
 import { obedient, told } from "../support/obedient.ts";
 
 const opened: Obedient[] = [];
@@ -139,5 +142,44 @@ describe("secrets", () => {
     expect(await found("agent:main")).toBe(1);
     expect(await found(token.slice(0, 20))).toBe(0);
     expect(await found(token)).toBe(0);
+  });
+});
+
+describe("attachments", () => {
+  const folderOf = async ({ inside }: Obedient, userId: string, { childSessionKey }: Result) => {
+    const spawnId = String(childSessionKey).slice("subagent:".length);
+    const [child] = await inside.store.sessions.find({ userId }, { by: "spawnId", spawnId });
+    const path = { along: "branch", limit: 10 } as const;
+    const page = await inside.store.sessions.page({ userId }, child?.sessionId ?? "", path);
+    const first = page?.entries.find((entry) => entry.type === "message" && entry.message.role === "user");
+    const said = first?.type === "message" && "content" in first.message ? first.message.content : "";
+    return /bytes, in (.+?)\. Their content/.exec(String(said))?.[1] ?? "";
+  };
+
+  test("[ATK8] the content of an attachment is kept to the last byte, a blank one too", async () => {
+    const made = await world();
+    const contents = { "lines.txt": "  one\n\n", "blank.txt": "\n", "empty.txt": "" };
+    const attachments = Object.entries(contents).map(([name, content]) => ({ name, content }));
+    const spawn = { task: "SAY hello", attachments, background: false };
+    const me = ann("agent:main:main");
+    const [inTurn = {}] = await made.turn(me, ["sessions_spawn", spawn]);
+    for (const result of [await made.call(me, "sessions_spawn", spawn), inTurn]) {
+      expect(result).toMatchObject({ status: "ok", attachments: { count: 3, totalBytes: 8 } });
+      const folder = await folderOf(made, "ann", result);
+      for (const [name, content] of Object.entries(contents)) {
+        expect(readFileSync(join(folder, name), "utf8")).toBe(content);
+      }
+    }
+  });
+
+  test("[ATK9] no user's name leads the attachments of a store in memory elsewhere", async () => {
+    const made = await world();
+    const userId = `../../${"../".repeat(20)}${tmpdir()}/elsewhere`;
+    const attachments = [{ name: "a.txt", content: "a" }];
+    const spawn = { task: "SAY hello", attachments, background: false };
+    const result = await made.call({ userId, sessionKey: "agent:main:main" }, "sessions_spawn", spawn);
+    const folder = await folderOf(made, userId, result);
+    expect(relative(tmpdir(), folder)).toMatch(/^skein-attachments-[0-9a-f-]{36}\/[0-9a-f-]{36}$/);
+    expect(existsSync(join(folder, "a.txt"))).toBe(true);
   });
 });
