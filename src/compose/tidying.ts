@@ -29,11 +29,10 @@ export class Tidying {
     this.#look();
   }
 
-  /** What is under way is finished. */
+  /** What is under way is finished, and what the last runs have made due is done: it may be that nobody starts again. */
   async close(): Promise<void> {
     this.#stop?.();
     this.#stop = null;
-    this.#mustRepeat = false;
     await this.#underWay;
   }
 
