@@ -3,11 +3,14 @@ import { spawnSync } from "node:child_process";
 import { root } from "./steps.ts";
 
 const [rounds = "1000", runs = "2000"] = process.argv.slice(2);
-console.log(`${rounds} rounds of kill -9, ${runs} runs of each comparison with the memory store,`);
+console.log(
+  `${rounds} rounds of kill -9 of writers and of families, ${runs} runs of each comparison with the memory store,`,
+);
 console.log("and a turn killed at every one of its durable acts");
 const env = {
   ...process.env,
   SKEIN_CRASH_ROUNDS: rounds,
+  SKEIN_FAMILY_ROUNDS: rounds,
   SKEIN_DIFFERENTIAL_RUNS: runs,
   SKEIN_KILL_POINTS: "all",
 };

@@ -145,6 +145,9 @@ class Spawning {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
         const quicker = isTaken ? await this.#deps.runs.get(this.#names.runId, this.#caller.userId) : null;
         if (quicker !== null) return quicker;
+        // A fork that was made by then, by a process that did not come to its run.
+        const left = isTaken ? await this.#found() : null;
+        if (left !== null) return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
         if (!isTaken || label === null || !(await this.#isTaken(first.terms, label.text))) throw error;
         number = label.number;
       }

@@ -2,6 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { makeFolderDurably, removeTreeDurably } from "./disk-files.ts";
 import { copiesBeside } from "./folders.ts";
 import { attachmentsFolder, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
+import { isGone } from "./process-identity.ts";
 import type { SessionFileSettings } from "./session-file.ts";
 import { moveSession } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -13,7 +14,7 @@ export interface MoveSettings extends SessionFileSettings {
   readonly lock: LockSettings;
 }
 
-/** A fork that takes longer was given up by a process that died. */
+/** A fork that takes longer was given up by a process that died, wherever that was. */
 const forkingMs = 60_000;
 
 /** Sessions on their way into the trash, out of it, and out of the world: each step can be done again after a crash. */
@@ -75,9 +76,17 @@ export class Moves {
         const { state, createdAt } = this.#work.byUid(row.uid) ?? { state: null, createdAt: now };
         if (state === "trashed" && isLeft())
           await moveSession(disk, paths, trashedPaths(root, row.uid, row.sessionId));
-        if (state === "forking" && now - createdAt > forkingMs) this.#endFork(row, isLeft());
+        if (state === "forking" && (now - createdAt > forkingMs || isAbandoned(row)))
+          this.#endFork(row, isLeft());
       }).catch(unlessLocked);
     }
+  }
+
+  /** Ends the forks of processes that are known to be dead. `false`: there are none. */
+  async finishAbandoned(now: number): Promise<boolean> {
+    if (!this.#work.inState("forking").some(isAbandoned)) return false;
+    await this.finish(now);
+    return true;
   }
 
   async underLock(row: SessionRow, timeoutMs: number | undefined, act: () => Promise<void>): Promise<void> {
@@ -96,6 +105,10 @@ export class Moves {
     if (isWritten) this.#work.move(row.uid, "forking", "live");
     else this.#work.release(row.uid);
   }
+}
+
+function isAbandoned({ first: { maker } }: SessionRow): boolean {
+  return maker !== undefined && isGone(maker);
 }
 
 function unlessLocked(error: unknown): void {

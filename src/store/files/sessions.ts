@@ -40,6 +40,7 @@ import type { SessionCatalogue } from "./catalogue.ts";
 import { pageByIndex } from "./index-pages.ts";
 import { agentsOf, countSessions, listSessions } from "./index-query.ts";
 import type { HomeFor } from "./layout.ts";
+import { thisProcess } from "./process-identity.ts";
 import { purgeUser } from "./purge-user.ts";
 import { redactEntries } from "./redact-copies.ts";
 import type { SessionFile } from "./session-file.ts";
@@ -90,10 +91,12 @@ export class FileSessions implements SessionStore {
     const row = await this.#rowFor(scope, init, "pending");
     const { work, settings } = this.#catalogue;
     const paths = this.#catalogue.pathsOf(row);
-    const tell = work.claimWith(row, () => {
-      refuseAnothers(paths, settings.disk, row.uid);
-      return act(workOf(row));
-    });
+    const tell = await this.#claimed(() =>
+      work.claimWith(row, () => {
+        refuseAnothers(paths, settings.disk, row.uid);
+        return act(workOf(row));
+      }),
+    );
     const record = await this.#record(row).catch((error: unknown) => {
       const note = `its log could not be made and is made at first use: ${(error as Error).message}`;
       settings.report({ kind: "not_taken_in", file: paths.log, note });
@@ -359,8 +362,19 @@ export class FileSessions implements SessionStore {
     begun: { parentSession?: string; createdAt?: number } = {},
   ): Promise<SessionRow> {
     const row = await this.#rowFor(scope, init, state, begun);
-    this.#catalogue.work.claim(row);
+    await this.#claimed(() => this.#catalogue.work.claim(row));
     return row;
+  }
+
+  /** Names that a fork has taken whose process is gone are free, or its session is there; then it is tried again. */
+  async #claimed<T>(claim: () => T): Promise<T> {
+    try {
+      return claim();
+    } catch (error) {
+      const isTaken = error instanceof SkeinError && error.code === "conflict";
+      if (!isTaken || !(await this.#catalogue.moves.finishAbandoned(this.#catalogue.now()))) throw error;
+      return claim();
+    }
   }
 
   async #rowFor(
@@ -386,7 +400,7 @@ export class FileSessions implements SessionStore {
       createdAt,
       state,
       home,
-      first: { cwd: init.cwd, meta, ...parent },
+      first: { cwd: init.cwd, meta, ...parent, ...(state === "forking" ? { maker: thisProcess() } : {}) },
       removedAt: null,
       todo: null,
     };

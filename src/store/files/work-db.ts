@@ -6,6 +6,7 @@ import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { taken } from "../refusals.ts";
 import { Attendance, workOf } from "../work.ts";
 import { Database } from "./database.ts";
+import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
  * `work.db`: what is not conversation and must not be lost. Here: which session has which key, id and label. Every
@@ -39,7 +40,13 @@ export interface SessionRow {
   /** A change of metadata that is decided and not yet in the log. */
   readonly todo: MetaPatch | null;
   /** First values: what the log's header says. */
-  readonly first: { readonly cwd: string; readonly meta: SessionMeta; readonly parentSession?: string };
+  readonly first: {
+    readonly cwd: string;
+    readonly meta: SessionMeta;
+    readonly parentSession?: string;
+    /** Who makes the files of a session that is `forking`. */
+    readonly maker?: ProcessIdentity;
+  };
 }
 
 const migrations = [

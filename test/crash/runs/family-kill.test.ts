@@ -1,0 +1,167 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { FamilyCount } from "../../support/family-count.ts";
+import type { FamilySize } from "../../support/family-scenario.ts";
+import { familyConfig, openFamily, prepareFamily, setOff } from "../../support/family-scenario.ts";
+
+/** So many kills, at moments that follow from the seed; more of both with npm run torture. */
+const rounds = Number(process.env.SKEIN_FAMILY_ROUNDS ?? 200);
+const seed = Number(process.env.SKEIN_FAMILY_SEED ?? Date.now() % 1_000_000);
+const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "25";
+const mostKills = 9;
+const child = fileURLToPath(new URL("../../support/family-child.ts", import.meta.url));
+const base = mkdtempSync(join(tmpdir(), "skein-family-"));
+
+beforeAll(async () => {
+  const template = join(base, "template");
+  mkdirSync(template);
+  writeFileSync(join(template, "skein.yaml"), familyConfig);
+  const skein = await openFamily(template, "all");
+  await prepareFamily(skein);
+  await skein.close();
+});
+
+afterAll(() => rmSync(base, { recursive: true, force: true }));
+
+function folderFor(name: string): string {
+  const folder = join(base, name);
+  cpSync(join(base, "template"), folder, { recursive: true });
+  return folder;
+}
+
+/** Goes on with a family in a process of its own. */
+async function goOn(folder: string, size: FamilySize, point?: number) {
+  const args = [child, folder, size, ...(point === undefined ? [] : [String(point)])];
+  // Processes that are killed all the time should not compile everything anew each time.
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(base, "compiled") };
+  const running = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+  let said = "";
+  running.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const [code, signal] = await once(running, "close");
+  return { said, code, signal };
+}
+
+/** The same numbers for the same seed. */
+function randomOf(from: number): () => number {
+  let state = from | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+function attachmentsIn(folder: string): string[] {
+  return globSync(join(folder, "skein/**/attachments/*/*"));
+}
+
+function problemsOf(folder: string): string[] {
+  const count = new FamilyCount(folder);
+  const { problems } = count;
+  count.answersOnce("main", "parent");
+  for (const other of ["near", "far"]) count.answersOnce("other", other);
+  if (count.parent?.state === "ok") {
+    const spawned = setOff.filter((id) => count.results(id, ({ runId }) => typeof runId === "string") === 1);
+    if (spawned.length !== setOff.length) problems.push(`of ${setOff} there are results of ${spawned}`);
+    if (count.children !== 9) problems.push(`there are ${count.children} children`);
+    const yields = count.results("yield", ({ status }) => status === "yielded");
+    if (yields > 1) problems.push(`yielded ${yields} times`);
+  }
+  const files = attachmentsIn(folder);
+  if (files.length > 0) problems.push(`left over: ${files}`);
+  return problems;
+}
+
+/** Kills a family over and over, lets it come to its end, and counts. Gives how many kills it took. */
+async function killedFamily(number: number, most: number): Promise<{ kills: number; failed: string[] }> {
+  const folder = folderFor(`family-${number}`);
+  const random = randomOf(seed * 1000 + number);
+  let kills = 0;
+  for (;;) {
+    // Most turns of it take a few hundred acts; what comes after many kills is short.
+    const point = kills < most ? Math.floor(random() ** 2 * 400) : undefined;
+    const { signal, code } = await goOn(folder, "all", point);
+    if (signal === null) {
+      const failed = code === 0 ? problemsOf(folder) : [`it ended with ${code}`];
+      if (existsSync(join(folder, "reports.log")) && failed.length > 0)
+        failed.push(readFileSync(join(folder, "reports.log"), "utf8"));
+      if (failed.length === 0) rmSync(folder, { recursive: true, force: true });
+      return { kills, failed: failed.map((each) => `family ${number}: ${each}`) };
+    }
+    kills++;
+  }
+}
+
+describe("a family that is killed", () => {
+  test(`[CRS1] ${rounds} times kill -9 at random: every child that ended is told of once, every yield answered once, nothing is left open`, async () => {
+    const failed: string[] = [];
+    let kills = 0;
+    let next = 0;
+    const lane = async () => {
+      while (kills < rounds && failed.length === 0) {
+        const done = await killedFamily(next++, Math.min(mostKills, rounds - kills));
+        kills += done.kills;
+        failed.push(...done.failed);
+      }
+    };
+    await Promise.all([lane(), lane(), lane()]);
+    expect(failed, `SKEIN_FAMILY_SEED=${seed}`).toEqual([]);
+    expect(kills).toBeGreaterThanOrEqual(rounds);
+  }, 3_600_000);
+});
+
+describe("one spawn", () => {
+  test(`[CRS2] kill -9 at ${asked} of the durable acts of a spawn, its yield and its announcement: all of it once`, async () => {
+    const counted = await goOn(folderFor("count"), "one");
+    const names = JSON.parse(counted.said) as string[];
+    expect(names.length).toBeGreaterThan(60);
+    const step = asked === "all" ? 1 : Math.max(1, names.length / Number(asked));
+    const points = names.flatMap((_, at) =>
+      Math.floor(at * step) < names.length ? [Math.floor(at * step)] : [],
+    );
+    const failed: string[] = [];
+    const lane = async () => {
+      for (let point = points.shift(); point !== undefined; point = points.shift()) {
+        const at = `${point} ${names[point]}`;
+        failed.push(...(await killedAt(point)).map((problem) => `${at}: ${problem}`));
+      }
+    };
+    await Promise.all([lane(), lane()]);
+    expect(failed).toEqual([]);
+  }, 1_800_000);
+});
+
+async function killedAt(point: number): Promise<string[]> {
+  const folder = folderFor(`point-${point}`);
+  const { signal } = await goOn(folder, "one", point);
+  const last = signal === null ? null : await goOn(folder, "one");
+  if (last !== null && last.code !== 0) return [`it ended with ${last.code}`];
+  const count = new FamilyCount(folder);
+  const { problems } = count;
+  count.answersOnce("main", "parent");
+  const { parent, children, told } = count;
+  if (parent?.state !== "ok") problems.push(`the parent's run ended as ${parent?.state}`);
+  if (children !== 1 || told !== 1) problems.push(`${children} children, told of ${told} times`);
+  const roles = count.messagesOf("main", "parent").map(({ role }) => role);
+  const whole = ["user", "assistant", "toolResult", "assistant", "toolResult", "user", "assistant"];
+  if (JSON.stringify(roles) !== JSON.stringify(whole)) problems.push(`the parent's session has ${roles}`);
+  if (problems.length === 0) rmSync(folder, { recursive: true, force: true });
+  return problems;
+}

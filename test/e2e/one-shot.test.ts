@@ -1,0 +1,93 @@
+import { globSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Started } from "../support/cli-process.ts";
+import { startCli } from "../support/cli-process.ts";
+
+const config = `agents:
+  main: { model: rehearsal/basic }
+  other: { model: rehearsal/basic }
+tools:
+  sessions: { visibility: all }
+  agentToAgent: { enabled: true }
+`;
+const started: Started[] = [];
+let home = "";
+let dir = "";
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "skein-one-shot-"));
+  dir = join(home, "skein");
+  writeFileSync(join(home, "skein.yaml"), config);
+});
+afterEach(async () => {
+  for (const each of started.splice(0)) each.child.kill("SIGKILL");
+  rmSync(home, { recursive: true, force: true });
+});
+
+async function cli(...args: readonly string[]): Promise<Started> {
+  const begun = startCli(dir, "--config", join(home, "skein.yaml"), ...args);
+  started.push(begun);
+  expect(await begun.end(), begun.err).toBe(0);
+  return begun;
+}
+
+/** The runs of the folder, by what they are and how they stand, without anybody who would go on with them. */
+function runs(): string[] {
+  const db = new DatabaseSync(join(dir, "work.db"), { readOnly: true });
+  const rows = db.prepare("SELECT kind, state, key FROM runs ORDER BY seq").all();
+  db.close();
+  return rows.map(
+    ({ kind, state, key }) => `${kind} ${state} ${String(key).replace(/subagent:.*/, "subagent")}`,
+  );
+}
+
+const main = "agent:main:main";
+const other = "agent:other:main";
+
+describe("a one-shot process", { timeout: 120_000 }, () => {
+  test("[CRS6] tool sessions_send: the exchange that follows has ended when it exits", async () => {
+    await cli("--agent", "other", "send", "main", "repeat hello");
+    const args = JSON.stringify({ sessionKey: other, message: "repeat good morning" });
+    await cli("tool", "sessions_send", args);
+    const made = runs().slice(1);
+    expect(made[0]).toBe(`send ok ${other}`);
+    expect(made).toContain(`ping_pong ok ${main}`);
+    expect(made.every((each) => / (ok|merged) /.test(each))).toBe(true);
+  });
+
+  test("[CRS6] spawn in the background: the child is told of, and gone where it was to be deleted, when it exits", async () => {
+    await cli("spawn", "--background", "--cleanup", "delete", "repeat good morning");
+    expect(runs()).toEqual(["spawn ok agent:main:subagent", `announce ok ${main}`]);
+    expect(globSync(join(dir, "trash/*/*.log.jsonl"))).toHaveLength(1);
+  });
+
+  test("[CRS6] spawn in the foreground: its result is printed, and told to nobody else", async () => {
+    const spawned = await cli("spawn", "repeat good morning");
+    expect(spawned.out).toContain("good morning");
+    expect(runs()).toEqual(["spawn ok agent:main:subagent"]);
+  });
+
+  test("[CRS6] send: the helpers that a turn set off have ended when it exits", async () => {
+    await cli("send", "main", "spawn two helpers to repeat good morning and summarise");
+    const made = runs();
+    expect(made.filter((each) => each === "spawn ok agent:main:subagent")).toHaveLength(2);
+    expect(made.every((each) => / (ok|merged) /.test(each))).toBe(true);
+  });
+
+  test.each([
+    ["spawn", ["spawn", "--no-wait", "repeat later"], "spawn queued agent:main:subagent"],
+    [
+      "tool sessions_spawn",
+      ["tool", "sessions_spawn", '{"task":"repeat later"}', "--no-wait"],
+      "spawn queued agent:main:subagent",
+    ],
+  ])("[CRS6] %s --no-wait leaves it to the next process", async (_, args, left) => {
+    await cli(...args);
+    expect(runs()).toEqual([left]);
+    await cli("send", "agent:main:session:next", "be slow for 3 seconds");
+    expect(runs()[0]).toBe("spawn ok agent:main:subagent");
+  });
+});

@@ -1,0 +1,16 @@
+// A process for the kill suites of families: goes on with one until it has ended, or is killed at a durable act.
+// family-child.ts <folder> <size> [<point>]
+import { writeSync } from "node:fs";
+import type { FamilySize } from "./family-scenario.ts";
+import { openFamily, runFamily } from "./family-scenario.ts";
+import { KillPoints, watchDisk, watchWork } from "./kill-points.ts";
+
+const [folder = "", size = "all", point] = process.argv.slice(2);
+const points = new KillPoints(point === undefined ? null : Number(point));
+watchDisk(points);
+watchWork(points);
+const skein = await openFamily(folder, size as FamilySize);
+points.begin();
+await runFamily(skein);
+await skein.close({ graceMs: 0 });
+writeSync(1, `${JSON.stringify(points.names)}\n`);

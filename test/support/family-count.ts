@@ -1,0 +1,190 @@
+// Counts what became of a family, from the logs and work.db alone. What is wrong comes back in words.
+import { globSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Entry } from "../../src/core/entries.ts";
+import { textOf } from "../../src/core/messages.ts";
+import { isRecord } from "../../src/core/shape.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+export class FamilyCount {
+  readonly #runs: readonly Row[];
+  readonly #replies: ReadonlyMap<string, Row>;
+  readonly #children: readonly Row[];
+  readonly #sessions: readonly Row[];
+  readonly #letters: readonly Row[];
+  readonly #left: Readonly<Record<string, number>>;
+  /** By uid of a trashed session, else by agent and session id. */
+  readonly #logs = new Map<string, readonly Entry[]>();
+  readonly problems: string[] = [];
+
+  constructor(folder: string) {
+    const db = new DatabaseSync(join(folder, "skein/work.db"), { readOnly: true });
+    const all = (sql: string): Row[] => db.prepare(sql).all() as Row[];
+    this.#runs = all("SELECT runs.*, options, message FROM runs JOIN run_inputs USING (seq) ORDER BY seq");
+    this.#replies = new Map(all("SELECT * FROM run_replies").map((row) => [String(row.run_id), row]));
+    this.#children = all("SELECT * FROM children");
+    this.#sessions = all("SELECT * FROM sessions");
+    this.#letters = all("SELECT * FROM outbox");
+    const tables = ["ready", "run_waits", "run_partials"];
+    this.#left = Object.fromEntries(tables.map((name) => [name, all(`SELECT 1 FROM ${name}`).length]));
+    db.close();
+    for (const path of globSync(join(folder, "skein/**/*.log.jsonl")))
+      this.#logs.set(nameOf(path), entriesOf(path));
+    this.#everythingEnded();
+    for (const run of this.#runs) if (run.followed === 1) this.#toldOnce(run);
+    for (const run of this.#runs) this.#writtenOnce(run);
+    this.#sessionsWhole();
+    this.#childrenTidied();
+  }
+
+  get children(): number {
+    return this.#children.length;
+  }
+
+  /** The run that set all of it off. */
+  get parent(): Row | undefined {
+    return this.#runs.find(({ idem }) => idem === "family");
+  }
+
+  get told(): number {
+    return this.#runs.filter(({ idem }) => /^(announce|ping_pong):/.test(String(idem))).length;
+  }
+
+  messagesOf(agent: string, sessionId: string): readonly Row[] {
+    const log = this.#logs.get(`${agent}/${sessionId}`) ?? [];
+    return log.flatMap((entry) => (entry.type === "message" ? [entry.message as unknown as Row] : []));
+  }
+
+  /** One answer for each turn that ended well. One more where a run was lost too often behind its answer. */
+  answersOnce(agent: string, sessionId: string): void {
+    const own = this.#runs.filter((run) => run.agent === agent && run.session_id === sessionId);
+    const turns = own.filter(({ state, silent }) => state === "ok" && silent === 0).length;
+    const bad = own.filter(({ state }) => state === "error").length;
+    const answers = this.messagesOf(agent, sessionId).filter(
+      ({ role, stopReason }) => role === "assistant" && stopReason === "stop",
+    ).length;
+    if (answers < turns || answers > turns + bad)
+      this.#say(
+        `${agent}/${sessionId} has ${answers} answers to ${turns} turns, and ${bad} that ended badly`,
+      );
+  }
+
+  /** How often a call of the parent has a result that fits. */
+  results(callId: string, fits: (details: Row) => boolean): number {
+    return this.messagesOf("main", "parent").filter(
+      ({ role, toolCallId, details }) =>
+        role === "toolResult" && toolCallId === callId && isRecord(details) && fits(details),
+    ).length;
+  }
+
+  #everythingEnded(): void {
+    for (const { run_id, state, ended_at } of this.#runs)
+      if (ended_at === null) this.#say(`run ${run_id} is ${state}`);
+    for (const [name, count] of Object.entries(this.#left))
+      if (count > 0) this.#say(`${count} rows are left in ${name}`);
+    for (const { run_id, state } of this.#replies.values())
+      if (state === "open") this.#say(`somebody waits for the ended run ${run_id}`);
+  }
+
+  /** The end of a run is a waiter's, or is told in a message: one of the two, once. */
+  #toldOnce(run: Row): void {
+    const runId = String(run.run_id);
+    if (!("sequel" in JSON.parse(String(run.options)))) return;
+    const names = [`announce:${runId}`, `ping_pong:${runId}`, `announce_step:${runId}`];
+    const heirs = this.#runs.filter(({ idem }) => names.includes(String(idem)));
+    const letters = this.#letters.filter(({ idem }) => names.includes(String(idem)));
+    const told = heirs.length + letters.length;
+    const wait = this.#replies.get(runId);
+    const isTaken = wait?.state === "taken";
+    // The last turn of an exchange says nothing to anybody.
+    const isLast = run.kind === "ping_pong" && told === 0;
+    if (told !== (isTaken ? 0 : 1) && !isLast)
+      this.#say(`${run.kind} ${runId}: ${isTaken}, told ${told} times`);
+    if (isTaken && wait.by_run !== null) this.#resultOnce(run, String(wait.by_run));
+  }
+
+  /** Who waited in a run has the reply as the result of its call, unless that run itself ended badly. */
+  #resultOnce(run: Row, waiter: string): void {
+    const by = this.#runs.find(({ run_id }) => run_id === waiter);
+    const messages = this.messagesOf(String(by?.agent), String(by?.session_id));
+    const results = messages.filter(
+      ({ role, details }) =>
+        role === "toolResult" &&
+        isRecord(details) &&
+        details.runId === run.run_id &&
+        ("result" in details || "reply" in details),
+    ).length;
+    if (results !== 1 && !(results === 0 && by?.state !== "ok"))
+      this.#say(`${run.kind} ${run.run_id}: ${results} results of the waiter, which ended as ${by?.state}`);
+  }
+
+  /** Input stands in its session once; what ended before its turn came may never have got there. */
+  #writtenOnce({ agent, session_id, uid, entry_id, state, kind, run_id, message }: Row): void {
+    const log = this.#logs.get(String(uid)) ?? this.#logs.get(`${agent}/${session_id}`) ?? [];
+    const text = JSON.stringify(textOf(JSON.parse(String(message)).content));
+    const isIt = (entry: Entry) =>
+      // Announcements that come together are one entry; of those, every text is another one.
+      kind === "announce" ? isSaid(entry) && JSON.stringify(entry).includes(text) : entry.id === entry_id;
+    const times = log.filter(isIt).length;
+    const isEarly =
+      times === 0 && ["aborted", "error", "timeout"].includes(String(state)) && kind === "spawn";
+    if (kind === "ping_pong" && state === "merged" && times === 0 && log.some(isSaidWith(text))) return;
+    if (times !== 1 && !isEarly)
+      this.#say(`the input of ${kind} ${run_id} (${state}) is there ${times} times`);
+    const ids = log.map(({ id }) => id);
+    if (new Set(ids).size !== ids.length) this.#say(`an entry of ${agent}/${session_id} is there twice`);
+  }
+
+  #sessionsWhole(): void {
+    const labels = new Set<string>();
+    for (const { uid, agent, session_id, state, label, removed_at } of this.#sessions) {
+      const isThere = this.#logs.has(removed_at === null ? `${agent}/${session_id}` : String(uid));
+      if (!isThere) this.#say(`session ${agent}/${session_id} (${state}) has no log`);
+      if (removed_at !== null || label === null) continue;
+      if (labels.has(`${agent}/${label}`)) this.#say(`two sessions of ${agent} have the label ${label}`);
+      labels.add(`${agent}/${label}`);
+    }
+    const known = new Set(
+      this.#sessions.flatMap(({ uid, agent, session_id }) => [uid, `${agent}/${session_id}`]),
+    );
+    for (const name of this.#logs.keys()) if (!known.has(name)) this.#say(`nobody knows the log ${name}`);
+  }
+
+  #childrenTidied(): void {
+    for (const { run_id, cleanup, tidied_at } of this.#children) {
+      if ((cleanup === "delete") !== (tidied_at !== null))
+        this.#say(`child ${run_id} (${cleanup}): ${tidied_at}`);
+    }
+  }
+
+  #say(problem: string): void {
+    this.problems.push(problem);
+  }
+}
+
+function nameOf(path: string): string {
+  const id = basename(path, ".log.jsonl");
+  const [, agent] = /agents\/([^/]+)\/sessions\//.exec(path) ?? [];
+  return agent === undefined ? basename(dirname(path)) : `${agent}/${id}`;
+}
+
+function isSaid(entry: Entry): boolean {
+  return entry.type === "message" && entry.message.role === "user";
+}
+
+function isSaidWith(text: string): (entry: Entry) => boolean {
+  return (entry) => isSaid(entry) && JSON.stringify(entry).includes(text);
+}
+
+/** A torn last line is nobody's. */
+function entriesOf(path: string): readonly Entry[] {
+  const text = readFileSync(path, "utf8");
+  return text
+    .slice(0, text.lastIndexOf("\n") + 1)
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Entry)
+    .filter(({ id }) => id !== undefined);
+}

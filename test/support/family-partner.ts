@@ -1,0 +1,29 @@
+// A process for the tests of two on one folder: it asks for the session `parent`, or it works.
+// family-partner.ts <folder> ask <tool> <arguments as JSON>   — says "asked", then the result
+// family-partner.ts <folder> work                              — says "working", and works until it is killed
+import { writeSync } from "node:fs";
+import { alice, openFamily } from "./family-scenario.ts";
+
+const [folder = "", role = "", tool = "", args = "{}"] = process.argv.slice(2);
+const say = (text: string) => void writeSync(1, `${text}\n`);
+const skein = await openFamily(folder, "all", { workers: role === "work" });
+if (role === "work") {
+  say("working");
+  setInterval(() => undefined, 60_000);
+} else {
+  const asking = skein.callTool(tool, JSON.parse(args), {
+    ...alice,
+    sessionId: "parent",
+    idempotencyKey: "asked",
+  });
+  let isAnswered = false;
+  const answered = asking.then(() => {
+    isAnswered = true;
+  });
+  const pause = () => new Promise((resolve) => void setTimeout(resolve, 5));
+  while (!isAnswered && (await skein.runs({ states: ["queued", "running"] })).length === 0)
+    await Promise.race([answered, pause()]);
+  say("asked");
+  say(JSON.stringify((await asking).result));
+  await skein.close();
+}

@@ -1,0 +1,151 @@
+// A family for the kill suites: children that end in every way there is, and sessions of another agent, on a real folder.
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { SkeinOptions } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/compose/open-skein.ts";
+import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+
+export const alice = { userId: "alice" } as const;
+/** The whole of it, or one spawn, its announcement and the yield in between. */
+export type FamilySize = "all" | "one";
+
+type Call = NonNullable<ModelStep["calls"]>[number];
+
+const spawn = (id: string, more: NonNullable<Call["arguments"]> = {}): Call => ({
+  name: "sessions_spawn",
+  id,
+  arguments: { task: `TASK-${id}`, ...more },
+});
+
+const send = (id: string, to: string, timeoutSeconds: number): Call => ({
+  name: "sessions_send",
+  id,
+  arguments: { sessionKey: `agent:other:session:${to}`, message: `QUESTION-${id}`, timeoutSeconds },
+});
+
+const first: readonly Call[] = [
+  spawn("good", { label: "twin" }),
+  spawn("again", { label: "twin" }),
+  spawn("fails", { label: "fails" }),
+  spawn("slow", { runTimeoutSeconds: 1 }),
+  spawn("stuck", { label: "stuck", runTimeoutSeconds: 5 }),
+  spawn("gone", { cleanup: "delete" }),
+];
+const files = [{ name: "notes.txt", content: "of the parent" }];
+const second: readonly Call[] = [
+  { name: "subagents", id: "kill", arguments: { action: "kill", target: "stuck" } },
+  spawn("fore", { background: false }),
+  spawn("forked", { context: "fork" }),
+  spawn("files", { attachments: files, cleanup: "delete" }),
+  send("waited", "near", 30),
+  send("left", "far", 0),
+];
+const yields: readonly Call[] = [{ name: "sessions_yield", id: "yield" }];
+
+/** The calls of each step of the parent's turn; each is made until it stands in the conversation with its results. */
+const steps: Readonly<Record<FamilySize, readonly (readonly Call[])[]>> = {
+  all: [first, second, yields],
+  one: [[spawn("good", { label: "twin" })], yields],
+};
+
+/** Every call that sets something off. */
+export const setOff = [...first, ...second].flatMap(({ id, name }) =>
+  name === "subagents" ? [] : [id ?? ""],
+);
+
+/** Decides by the conversation alone, so that it needs no memory. */
+function decide({ prompt }: LanguageModelV4CallOptions, size: FamilySize): ModelStep {
+  const usage = { input: 100, output: 10 };
+  const last = prompt.findLast(({ role }) => role === "user");
+  const asked = JSON.stringify(last?.content ?? "");
+  const done = new Set(
+    prompt.flatMap(({ role, content }) =>
+      role === "tool" ? content.flatMap((part) => ("toolCallId" in part ? [part.toolCallId] : [])) : [],
+    ),
+  );
+  if (asked.includes("[Subagent Task]")) return { ...childStep(asked), usage };
+  if (asked.includes("QUESTION-") && !asked.includes("which you sent"))
+    return { text: "Answer of the other.", usage };
+  if (asked.includes("Answer of the other.") || asked.includes("One more word.")) {
+    return { text: asked.includes("which you sent") ? "Heard." : "One more word.", usage };
+  }
+  if (asked.includes("WAIT-for-slow") && !done.has("slow"))
+    return { calls: [spawn("slow", { background: false, runTimeoutSeconds: 3 })], usage };
+  if (!asked.includes("Run the family")) return { text: "Heard.", usage };
+  const calls = steps[size].find((step) => step.some(({ id }) => !done.has(id ?? "")));
+  return calls === undefined ? { text: "Nothing to wait for.", usage } : { text: "Next.", calls, usage };
+}
+
+function childStep(asked: string): ModelStep {
+  if (asked.includes("TASK-fails")) return { error: { status: 400, message: "It cannot be done." } };
+  if (asked.includes("TASK-slow") || asked.includes("TASK-stuck")) return { text: "Begun", stall: true };
+  return { text: "Done by the child." };
+}
+
+const config = `logging: { level: error }
+durability: full
+models:
+  providers:
+    test: { baseUrl: "http://127.0.0.1:9/v1", models: { model: { contextWindow: 200000 } } }
+agents:
+  main: { model: test/model }
+  other: { model: test/model }
+defaults: { subagents: { maxChildren: 20, allowAgents: ["*"] } }
+tools:
+  sessions: { visibility: all }
+  agentToAgent: { enabled: true }
+session: { agentToAgent: { maxPingPongTurns: 2 } }
+`;
+
+/** What `skein.yaml` of such a folder says. */
+export const familyConfig = config;
+
+export async function openFamily(
+  folder: string,
+  size: FamilySize,
+  more: Partial<SkeinOptions> = {},
+): Promise<Skein> {
+  return openSkein({
+    dir: join(folder, "skein"),
+    cwd: folder,
+    config: join(folder, "skein.yaml"),
+    agents: [
+      defineAgent({ id: "main", model: "test/model" }),
+      defineAgent({ id: "other", model: "test/model" }),
+    ],
+    models: { "test/model": scriptedModel((request) => decide(request, size)) },
+    env: {},
+    report: (error) => appendFileSync(join(folder, "reports.log"), `${String(error)}\n`),
+    ...more,
+  });
+}
+
+/** The sessions of the other agent, which nobody makes by sending to them. */
+export async function prepareFamily(skein: Skein): Promise<void> {
+  for (const sessionId of ["near", "far"]) {
+    await skein.session({ ...alice, agentId: "other", sessionId }).send("Listen").result;
+  }
+}
+
+/** Sets the family off, once however often it is called, and stays until nothing of it is open. */
+export async function runFamily(skein: Skein): Promise<void> {
+  await skein
+    .session({ ...alice, sessionId: "parent" })
+    .accept("Run the family", { idempotencyKey: "family" });
+  await untilQuiet(skein);
+}
+
+const openStates = ["queued", "running", "waiting", "sleeping"] as const;
+
+export async function untilQuiet(skein: Skein): Promise<void> {
+  for (;;) {
+    const open = await skein.runs({ states: openStates });
+    const letters = await skein.outbox({ states: ["queued"] });
+    if (open.length === 0 && letters.length === 0) return;
+    await new Promise((resolve) => void setTimeout(resolve, 5));
+  }
+}
