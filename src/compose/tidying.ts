@@ -32,7 +32,6 @@ export class Tidying {
   }
 
   /** What is under way, or was to come soon, is done first. */
-  /** What is under way is finished, and what the last runs have made due is done: it may be that nobody starts again. */
   async close(): Promise<void> {
     if (this.#stop === null) return;
     this.#stop();
@@ -43,7 +42,6 @@ export class Tidying {
 
   #lookSoon(): void {
     this.#soon ??= setTimeout(() => this.#look(), soonMs).unref();
-    await this.#underWay;
   }
 
   #look(): void {
