@@ -15,6 +15,7 @@ export const acts: Readonly<Record<string, (job: Job) => Promise<Figures>>> = {
   grown,
   compacted,
   listed,
+  related,
   linkedForPi,
   writtenForClaude,
   searchable,
@@ -111,6 +112,27 @@ async function listed({ folder, count = 0 }: Job): Promise<Figures> {
     });
   }
   return { ms: performance.now() - started };
+}
+
+const perSession = 6;
+
+/**
+ * Sessions of three agents with a few messages each, the first of which is main; every tenth descends from it, five to a
+ * parent. In the folder that a whole program has below its own.
+ */
+async function related({ folder, count = 0 }: Job): Promise<Figures> {
+  const keyAt = (number: number) =>
+    number === 0 ? "agent:main:main" : `agent:${["main", "helper", "scout"][number % 3]}:session:r${number}`;
+  return withStore(join(folder, "store"), async ({ sessions }) => {
+    for (let number = 0; number < count; number++) {
+      const sessionId = `r${number}`;
+      const isChild = number > 0 && number % 10 === 0;
+      const meta = isChild ? { spawnedBy: keyAt(Math.floor((number / 10 - 1) / 5) * 10) } : {};
+      await sessions.create({}, { key: keyAt(number), sessionId, cwd, meta });
+      await sessions.append({}, sessionId, items(number, perSession, shortText));
+      if (number % 500 === 0) await sessions.list({}, { limit: 1 });
+    }
+  });
 }
 
 /** The same transcripts for pi, which reads our files: second names in a folder of its own. */

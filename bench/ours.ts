@@ -25,6 +25,8 @@ export const acts: Acts = {
   search,
   turn: async (job) => (await import("./turns.ts")).turn(job),
   crowd: async (job) => (await import("./turns.ts")).crowd(job),
+  spawn: async (job) => (await import("./spawns.ts")).spawn(job),
+  listTool: async (job) => (await import("./session-lists.ts")).listTool(job),
 };
 
 async function withStore<T>(job: Job, act: (store: Store) => Promise<T>): Promise<T> {

@@ -22,6 +22,8 @@ export type ActName =
   | "redact"
   | "turn"
   | "crowd"
+  | "spawn"
+  | "listTool"
   | "core";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
@@ -57,6 +59,8 @@ export interface Job {
   readonly kind?: string;
   /** How a list is narrowed. */
   readonly filter?: "none" | "filtered" | "text";
+  /** What the session that lists may see. */
+  readonly visibility?: "all" | "agent" | "tree";
 }
 
 /** Who a module measures. */

@@ -33,6 +33,7 @@ export const sides = {
   tokenizer: { ...ours, name: "gpt-tokenizer", durability: "", module: "tokenizer" },
   redaction: { ...ours, name: "skein redaction", durability: "", module: "redaction" },
   regexes: { ...ours, name: "one regex after another", durability: "", module: "redaction-naive" },
+  allRead: { ...ours, name: "every transcript read", durability: "", module: "session-lists-naive" },
   jsonl: { ...jsonl, module: "peers/jsonl", sync: "full" },
   jsonlOs: { ...jsonl, name: "plain JSONL, no sync", durability: "none", module: "peers/jsonl", sync: "os" },
   sqlite: { ...sqlite, module: "peers/sqlite" },

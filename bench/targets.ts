@@ -249,11 +249,52 @@ const turning: Target[] = [
   },
 ];
 
+const spawning: Target[] = [
+  {
+    what: "1,000 sub-agents spawned, run and announced, `full`",
+    us: at("spawns", "1k", full),
+    goal: { kind: "at most", value: 15_000 },
+  },
+  { what: "… `os`", us: at("spawns", "1k", os), goal: { kind: "at most", value: 15_000 } },
+  {
+    what: "… memory in all",
+    us: at("spawns", "1k", full, "peakMb"),
+    goal: { kind: "at most", value: 600 },
+  },
+  { what: "… none lost", us: at("spawns", "1k", full, "lost"), goal: { kind: "at most", value: 0 } },
+  { what: "… none told twice", us: at("spawns", "1k", full, "twice"), goal: { kind: "at most", value: 0 } },
+  {
+    what: "… a sub-agent, against our own at 100",
+    us: at("spawns", "1k", full, "spawnMs"),
+    against: at("spawns", "100", full, "spawnMs"),
+    goal: { kind: "within", times: 1.5 },
+  },
+];
+
+const listingByTool: Target[] = [
+  {
+    what: "list 100 of 10k sessions by the tool, five messages each",
+    us: at("list-with-messages", "10k, all", full),
+    against: at("list-with-messages", "10k, all", "every transcript read"),
+    goal: { kind: "shown", as: "faster" },
+  },
+  ...(["all", "agent", "tree"] as const).map(
+    (visibility): Target => ({
+      what: `… seeing ${visibility}, against our own at 1k`,
+      us: at("list-with-messages", `10k, ${visibility}`, full),
+      against: at("list-with-messages", `1k, ${visibility}`, full),
+      goal: { kind: "within", times: 1.5 },
+    }),
+  ),
+];
+
 export const targets: readonly Target[] = [
   ...opening,
   ...appending,
   ...reading,
+  ...listingByTool,
   ...turning,
+  ...spawning,
   ...preparing,
   ...counting,
   ...redacting,

@@ -31,11 +31,17 @@ const agent = defineAgent({
   ],
 });
 
-async function withSkein<T>(job: Job, script: ScriptedModel, act: (skein: Skein) => Promise<T>): Promise<T> {
+/** `settings`: what else the configuration says. */
+export async function withSkein<T>(
+  job: Job,
+  script: ScriptedModel,
+  act: (skein: Skein) => Promise<T>,
+  settings: Readonly<Record<string, unknown>> = {},
+): Promise<T> {
   const { folder, durability = "full", lanes, kind } = job;
   mkdirSync(folder, { recursive: true });
   const config = join(folder, "skein.json");
-  const told = { durability, ...(lanes === undefined ? {} : { lanes: { main: lanes } }) };
+  const told = { durability, ...(lanes === undefined ? {} : { lanes: { main: lanes } }), ...settings };
   writeFileSync(config, JSON.stringify(told));
   const skein = await openSkein({
     dir: join(folder, "store"),

@@ -5,6 +5,7 @@ import { row as estimate } from "./estimate.ts";
 import { row as fork } from "./fork.ts";
 import { row as entry } from "./import.ts";
 import { row as list } from "./list.ts";
+import { row as listWithMessages } from "./list-with-messages.ts";
 import { row as load } from "./load.ts";
 import { row as openCompacted } from "./open-compacted.ts";
 import { row as openWhole } from "./open-whole.ts";
@@ -14,6 +15,7 @@ import { row as redaction } from "./redaction.ts";
 import type { Row } from "./row.ts";
 import { row as search } from "./search.ts";
 import { row as sessionsAtOnce } from "./sessions-at-once.ts";
+import { row as spawns } from "./spawns.ts";
 import { row as start } from "./start.ts";
 import { row as turn } from "./turn.ts";
 
@@ -26,12 +28,14 @@ export const rows: readonly Row[] = [
   fork,
   disk,
   list,
+  listWithMessages,
   page,
   search,
   start,
   entry,
   turn,
   sessionsAtOnce,
+  spawns,
   pipeline,
   estimate,
   redaction,

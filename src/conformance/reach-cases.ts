@@ -86,6 +86,11 @@ export const reachCases: readonly CaseTemplate[] = [
       assert.deepEqual(await listed(store, { ...alice, agentId: "research" }, within), ["grandchild"]);
       assert.deepEqual(await reached(store, tree(root), { text: "great" }), ["greatgrandchild"]);
       assert.deepEqual(await reached(store, tree(root), { spawnedBy: key("child") }), ["grandchild"]);
+      const parents = [key("child"), key("grandchild", "research")];
+      assert.deepEqual(await reached(store, tree(root), { spawnedBy: parents }), [
+        "grandchild",
+        "greatgrandchild",
+      ]);
       assert.deepEqual(await reached(store, tree(root), { kinds: ["main"] }), ["root"]);
       await laterMillisecond();
       await append(store, alice, "aside", "newer than all of them");

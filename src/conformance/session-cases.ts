@@ -163,6 +163,9 @@ export const sessionCases: readonly CaseTemplate[] = [
       assert.deepEqual(await listed(store, alice, { text: "hOLIDAY" }), ["third"]);
       assert.deepEqual(await listed(store, alice, { text: "named" }), ["third"]);
       assert.deepEqual(await listed(store, alice, { spawnedBy: "agent:main:main" }), ["second"]);
+      const parents = ["agent:main:nobody", "agent:main:main"];
+      assert.deepEqual(await listed(store, alice, { spawnedBy: parents }), ["second"]);
+      assert.deepEqual(await listed(store, alice, { spawnedBy: [] }), []);
       assert.deepEqual(await listed(store, alice, { activeSince: updatedAt }), ["first"]);
       await store.sessions.patch(alice, "second", { archived: true });
       assert.deepEqual((await listed(store, alice)).toSorted(), ["first", "third"]);

@@ -21,7 +21,8 @@ export interface ListPlace {
   readonly runs?: Pick<RunStore, "work">;
 }
 
-const mostChildren = 1000;
+/** As many as a store gives in one page. */
+const mostAtATime = 1000;
 
 /** `sessions.list`: from the index, no transcript is opened. */
 export async function listSessions(
@@ -33,9 +34,11 @@ export async function listSessions(
   const page = await sessions.list(scope, query);
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const rows = [];
+  // Every list of a store that is behind spends time on catching up.
+  const parents = page.behind === 0 ? page.sessions.map(({ key }) => key) : [];
+  const children = await childrenOf(sessions, scope, parents);
   for (const session of page.sessions) {
-    // Every list of a store that is behind spends time on catching up.
-    const childSessions = page.behind === 0 ? await childrenOf(sessions, scope, session.key) : [];
+    const childSessions = children.get(session.key) ?? [];
     const transcriptPath = place.transcriptPath?.(session);
     const work = works?.get(session.uid);
     rows.push(listRow(session, { childSessions, ...present({ transcriptPath, work }) }));
@@ -50,20 +53,38 @@ export async function listSessions(
   return { payload, page };
 }
 
-/** The keys of what a session spawned: of any agent, archived ones too; `reach`: of these alone. */
+/**
+ * The keys of what sessions spawned, by the key of who did: of any agent, archived ones last; `reach`: of these alone.
+ * One question for all of them: a page of sessions would else be two for each.
+ */
 export async function childrenOf(
   sessions: SessionStore,
   { userId }: Scope,
-  key: string,
+  parents: readonly string[],
   reach?: SessionReach,
-): Promise<string[]> {
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const scope = userId === undefined ? {} : { userId };
-  const query = { spawnedBy: key, limit: mostChildren, ...present({ reach }) };
-  const pages = await Promise.all([
-    sessions.list(scope, query),
-    sessions.list(scope, { ...query, archived: true }),
-  ]);
-  return pages.flatMap((page) => page.sessions.map((session) => session.key));
+  const query = { spawnedBy: parents, limit: mostAtATime, ...present({ reach }) };
+  const children = new Map<string, string[]>();
+  if (parents.length === 0) return children;
+  for (const archived of [false, true]) {
+    for (let cursor: string | null = ""; cursor !== null; ) {
+      const page: SessionPage = await sessions.list(scope, {
+        ...query,
+        archived,
+        ...(cursor === "" ? {} : { cursor }),
+      });
+      for (const { key, meta } of page.sessions) addTo(children, meta.spawnedBy ?? "", key);
+      cursor = page.nextCursor;
+    }
+  }
+  return children;
+}
+
+function addTo(children: Map<string, string[]>, parent: string, key: string): void {
+  const known = children.get(parent);
+  if (known === undefined) children.set(parent, [key]);
+  else known.push(key);
 }
 
 /** The trash of a scope. */

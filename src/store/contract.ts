@@ -258,7 +258,8 @@ export interface SessionQuery {
   /** `true`: the archived ones alone. Left out or `false`: the others alone. */
   readonly archived?: boolean;
   readonly activeSince?: number;
-  readonly spawnedBy?: string;
+  /** By this session, or by any of these. */
+  readonly spawnedBy?: string | readonly string[];
   /** Of these alone. */
   readonly reach?: SessionReach;
   /** The session that belongs to no agent. Left out of lists unless asked for. */

@@ -46,8 +46,12 @@ export function matchesQuery(record: SessionRecord, query: SessionQuery): boolea
   if (query.kinds !== undefined && query.kinds.length > 0 && !query.kinds.includes(kind)) return false;
   if (query.label !== undefined && meta.label !== query.label) return false;
   if (query.activeSince !== undefined && record.updatedAt < query.activeSince) return false;
-  if (query.spawnedBy !== undefined && meta.spawnedBy !== query.spawnedBy) return false;
+  if (query.spawnedBy !== undefined && !isSpawnedBy(meta, query.spawnedBy)) return false;
   return query.text === undefined || namesOf(record).includes(query.text.toLowerCase());
+}
+
+function isSpawnedBy({ spawnedBy }: SessionRecord["meta"], keys: string | readonly string[]): boolean {
+  return typeof keys === "string" ? spawnedBy === keys : spawnedBy !== undefined && keys.includes(spawnedBy);
 }
 
 /** All that a session is called, one a line: what a query's text is looked for in, both lowered. */

@@ -65,14 +65,20 @@ function listed(
     add(`kind IN (${query.kinds.map(() => "?").join(", ")})`, ...query.kinds);
   }
   if (query.label !== undefined) add("label = ?", query.label);
-  if (query.spawnedBy !== undefined) add("spawned_by = ?", query.spawnedBy);
+  const { spawnedBy } = query;
+  if (typeof spawnedBy === "string") add("spawned_by = ?", spawnedBy);
+  else if (spawnedBy !== undefined)
+    add("spawned_by IN (SELECT value FROM json_each(?))", JSON.stringify(spawnedBy));
   if (query.activeSince !== undefined) add("updated_at >= ?", query.activeSince);
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
   const reached = reachCondition(scope.userId ?? "", query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
-  return { sql: where.join(" AND "), values, table: reached?.table ?? "sessions" };
+  // Children are few beside all that a user has, and beside a tree too.
+  const table =
+    spawnedBy === undefined ? (reached?.table ?? "sessions") : "sessions INDEXED BY sessions_parent";
+  return { sql: where.join(" AND "), values, table };
 }
 
 /** A search, made up so that it can be sent to another thread. */

@@ -77,6 +77,8 @@ const migrations = [
 
 const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
+/** The first half says nothing new: without it the indexes of names are not used, and a name is looked for in every session. */
+const isNamed = "state <> 'trashed' AND state IN ('pending', 'live')";
 
 export class WorkDb {
   /** Whoever works on the sessions; asked within the transactions that change them. */
@@ -267,16 +269,11 @@ export class WorkDb {
   }
 
   byKey(userId: string | null, key: string): SessionRow | null {
-    return this.#one("user = ? AND key = ? AND state IN ('pending', 'live')", userId ?? "", key);
+    return this.#one(`user = ? AND key = ? AND ${isNamed}`, userId ?? "", key);
   }
 
   byLabel(userId: string | null, agentId: string, label: string): SessionRow | null {
-    return this.#one(
-      "user = ? AND agent = ? AND label = ? AND state IN ('pending', 'live')",
-      userId ?? "",
-      agentId,
-      label,
-    );
+    return this.#one(`user = ? AND agent = ? AND label = ? AND ${isNamed}`, userId ?? "", agentId, label);
   }
 
   /** Live sessions whose key ends in this spawn id. */

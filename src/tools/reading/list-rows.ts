@@ -31,12 +31,13 @@ export async function listRows(
   // Every list of a store that is behind spends time on catching up. `behind` counts all sessions, so for a sandboxed
   // asker it may not matter.
   const withChildren = asker.sandboxed || page.behind === 0;
+  const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
+  const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
   const rows = [];
   for (const session of page.sessions) {
     const { key, uid, meta } = session;
-    const children = withChildren ? await childrenOf(store.sessions, scopeOf(asker), key, reach) : [];
     const extras = {
-      childSessions: children.map((child) => access.display(asker, child)),
+      childSessions: (children.get(key) ?? []).map((child) => access.display(asker, child)),
       work: works.get(uid),
       transcriptPath: asker.sandboxed ? null : deps.transcriptPath(session),
     };
