@@ -208,6 +208,40 @@ describe("context fork", () => {
   });
 });
 
+describe("a child whose run is forgotten", () => {
+  test.each(["isolated", "fork"] as const)(
+    "[SPN19] (%s) is neither gone on with nor taken away when the same call comes again",
+    async (context) => {
+      const { deps, books, store, caller } = spawnGround(folder);
+      const first = await spawnChild(deps, await caller(), wish({ context }));
+      const sessionId = books.requests[0]?.session.sessionId ?? "";
+      const message = { role: "user", content: "work" } as const;
+      await store.sessions.append({}, sessionId, [{ draft: { type: "message", message } }]);
+      books.runs.clear();
+      for (const more of [{}, { thinking: "hard" }]) {
+        const again = await spawnChild(deps, await caller(), wish({ context, ...more }));
+        expect(again).toMatchObject({ status: "error", code: "conflict" });
+      }
+      expect(await store.sessions.get({}, sessionId)).not.toBeNull();
+      expect(books.requests).toHaveLength(1);
+      expect(first.status).toBe("ok");
+    },
+  );
+
+  test("[SPN19] a fork that never ran goes where its call is refused; one that has a run stays", async () => {
+    for (const isRun of [false, true]) {
+      const { deps, books, store, caller } = spawnGround(folder);
+      await spawnChild(deps, await caller(), wish({ context: "fork" }));
+      const run = [...books.runs.values()][0] as Run;
+      books.runs.clear();
+      if (isRun) books.runs.set("later", { ...run, runId: "later" });
+      const refused = await spawnChild(deps, await caller(), wish({ context: "fork", thinking: "hard" }));
+      expect(refused.code).toBe(isRun ? "conflict" : "invalid_arguments");
+      expect((await store.sessions.list({}, {})).sessions).toHaveLength(isRun ? 2 : 1);
+    }
+  });
+});
+
 describe("in the foreground", () => {
   const request = wish({ background: false });
 
@@ -279,6 +313,22 @@ describe("attachments", () => {
     await spawnChild(deps, await caller(), wish({ attachments, mountPath: "in" }));
     expect(existsSync(join(folder, "in", "a.txt"))).toBe(true);
     expect(books.requests[0]?.child).not.toHaveProperty("attachments");
+  });
+
+  test("[SPN19] of the same call twice at once are one child's, and stay", async () => {
+    for (const context of ["isolated", "fork"] as const) {
+      const one = agentPolicy("main", { subagents: { ...subagents, maxChildren: 1 } });
+      const { deps, books, caller } = spawnGround(folder, [one]);
+      const from = await caller({}, { callId: context });
+      const request = wish({ attachments, context });
+      const [first, second] = await Promise.all([
+        spawnChild(deps, from, request),
+        spawnChild(deps, from, request),
+      ]);
+      expect(first).toMatchObject({ status: "ok" });
+      expect(second).toEqual(first);
+      expect(existsSync(join(books.requests[0]?.child?.attachments ?? "", "a.txt"))).toBe(true);
+    }
   });
 
   test("[SPN14] are refused where there is no place for them", async () => {
