@@ -1,5 +1,3 @@
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { AccessExplanation } from "../access/visibility/decide.ts";
 import type { AccessAction } from "../access/visibility/policy.ts";
@@ -30,6 +28,7 @@ import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Agents } from "./agents.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
+import { ScratchFolder } from "./scratch-folder.ts";
 
 export interface SessionToolParts {
   readonly store: FilesStore | MemoryStore;
@@ -54,11 +53,17 @@ export interface SessionToolParts {
 export class SessionTools {
   readonly deps: ToolDeps;
   readonly #parts: SessionToolParts;
+  readonly #scratch = new ScratchFolder();
   #offered: Promise<readonly Tool[]> | null = null;
 
   constructor(parts: SessionToolParts) {
     this.#parts = parts;
-    this.deps = toolDeps(parts);
+    this.deps = toolDeps(parts, this.#scratch);
+  }
+
+  /** What only this process had goes with it. */
+  close(): Promise<void> {
+    return this.#scratch.close();
   }
 
   /** What runs are offered; made at the first run, once for all. */
@@ -152,7 +157,7 @@ async function everyTool(): Promise<readonly SessionTool[]> {
   return sessionToolTable;
 }
 
-function toolDeps(parts: SessionToolParts): ToolDeps {
+function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
   const { store, runs, agents, config, redactor, owner, clock, newId, report } = parts;
   const { scope, agentToAgent } = config.session;
   return {
@@ -175,9 +180,7 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     report,
     hooks: parts.hooks,
     attachmentFolder: (...place) =>
-      "upkeep" in store
-        ? store.upkeep.attachments(...place)
-        : join(tmpdir(), "skein-attachments", owner, ...place.map(String)),
+      "upkeep" in store ? store.upkeep.attachments(...place) : scratch.attachments(...place),
     redactor,
     describeModel: (name) => {
       try {
