@@ -70,6 +70,8 @@ class Spawning {
   readonly #caller: Spawner;
   readonly #request: SpawnRequest;
   readonly #names: SpawnNames;
+  /** The thread that was opened for it. */
+  #opened: string | null = null;
 
   constructor(deps: BetweenDeps, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
     this.#deps = deps;
@@ -111,7 +113,7 @@ class Spawning {
       const refused = error instanceof ThreadFailed ? error.refusal : null;
       const limit = refused ?? limitRefusal(error, terms.own.subagents.maxChildren);
       if (limit === null) throw error;
-      return limit;
+      return this.#opened === null ? limit : withThread(limit, this.#opened);
     }
   }
 
@@ -141,6 +143,7 @@ class Spawning {
     try {
       const thread = await openThread(escapeToLine(cutText(label ?? task, longestTitle)));
       const { channel, threadId, accountId } = thread;
+      this.#opened = threadId;
       const bound = { channel, threadId, ...present({ accountId }) };
       await this.#deps.runs.bindThread(this.#caller.userId, bound, this.#names.key);
       return thread;
@@ -235,6 +238,12 @@ class Spawning {
   #scope({ target }: SpawnTerms): Scope & { readonly agentId: string } {
     return { agentId: target.id, ...present({ userId: this.#caller.userId }) };
   }
+}
+
+/** Nobody can close it from here: whoever asked has to know of it. */
+function withThread(refusal: SpawnRefusal, threadId: string): SpawnRefusal {
+  const error = `${refusal.error} The thread ${escapeToLine(threadId)} had been opened for it, and is left empty.`;
+  return { ...refusal, error, threadId };
 }
 
 class ThreadFailed extends Error {
