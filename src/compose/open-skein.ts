@@ -191,6 +191,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     unsubscribe();
     stopTelling();
     await store.close();
+    await session.close();
     await stopWatching();
   };
   return new Skein({

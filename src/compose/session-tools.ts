@@ -1,6 +1,3 @@
-import { randomUUID } from "node:crypto";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Redactor } from "../access/redaction/redactor.ts";
 import type { AccessExplanation } from "../access/visibility/decide.ts";
 import type { AccessAction } from "../access/visibility/policy.ts";
@@ -10,7 +7,6 @@ import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
-import { parseSessionId } from "../core/names.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
@@ -32,6 +28,7 @@ import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Agents } from "./agents.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
+import { ScratchFolder } from "./scratch-folder.ts";
 
 export interface SessionToolParts {
   readonly store: FilesStore | MemoryStore;
@@ -56,11 +53,17 @@ export interface SessionToolParts {
 export class SessionTools {
   readonly deps: ToolDeps;
   readonly #parts: SessionToolParts;
+  readonly #scratch = new ScratchFolder();
   #offered: Promise<readonly Tool[]> | null = null;
 
   constructor(parts: SessionToolParts) {
     this.#parts = parts;
-    this.deps = toolDeps(parts);
+    this.deps = toolDeps(parts, this.#scratch);
+  }
+
+  /** What only this process had goes with it. */
+  close(): Promise<void> {
+    return this.#scratch.close();
   }
 
   /** What runs are offered; made at the first run, once for all. */
@@ -154,11 +157,9 @@ async function everyTool(): Promise<readonly SessionTool[]> {
   return sessionToolTable;
 }
 
-function toolDeps(parts: SessionToolParts): ToolDeps {
+function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
   const { store, runs, agents, config, redactor, owner, clock, newId, report } = parts;
   const { scope, agentToAgent } = config.session;
-  // Nobody else on this machine can have made it before us, and no name from outside is a part of it.
-  const ownFolder = join(tmpdir(), `skein-attachments-${randomUUID()}`);
   return {
     store,
     work: store.work,
@@ -178,10 +179,8 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
     hooks: parts.hooks,
-    attachmentFolder: (userId, agentId, sessionId) =>
-      "upkeep" in store
-        ? store.upkeep.attachments(userId, agentId, sessionId)
-        : join(ownFolder, parseSessionId(sessionId)),
+    attachmentFolder: (...place) =>
+      "upkeep" in store ? store.upkeep.attachments(...place) : scratch.attachments(...place),
     redactor,
     describeModel: (name) => {
       try {

@@ -30,6 +30,7 @@ describe("agents_list", () => {
     expect(await shown()).toEqual({
       requester: "main",
       agents: [{ id: "main", model: "m/main", configured: true, spawn: true, message: true }],
+      note: "You may message sessions that you spawned, of whatever agent, and no others.",
     });
     reach("self", []);
     expect(await short()).toEqual(["main true false"]);
@@ -40,6 +41,15 @@ describe("agents_list", () => {
     expect(await short()).toEqual(["main true true", "research true false"]);
     may(["*"]);
     expect(await short()).toEqual(["main true true", "helper true false", "research true false"]);
+  });
+
+  test("[OTH12] a leaf, and whoever is at the depth limit, spawns nothing", async () => {
+    may(["*"]);
+    const lineage = { spawnedBy: "agent:main:main", spawnDepth: 1 };
+    for (const role of ["leaf", "orchestrator"]) {
+      session = await world.session(`agent:main:session:${role}`, { ...lineage, role });
+      expect(await short()).toEqual(["main false true"]);
+    }
   });
 
   test("[OTH12] those that may be messaged: by pairs, with all to be seen", async () => {

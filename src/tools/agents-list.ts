@@ -3,6 +3,7 @@ import { pairVerdict } from "../access/visibility/a2a.ts";
 import type { AccessPolicy } from "../access/visibility/policy.ts";
 import { present } from "../core/present.ts";
 import type { AgentPolicy } from "../sessions/between/contract.ts";
+import { depthProblem } from "../sessions/between/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
 
 const parameters = Type.Object({}, { additionalProperties: false });
@@ -13,6 +14,8 @@ interface Requester {
   /** `null`: nobody has defined it. Then it may spawn itself alone. */
   readonly policy: AgentPolicy | null;
   readonly access: AccessPolicy;
+  /** A leaf, and whoever is at the depth limit, spawns nothing. */
+  readonly canSpawn: boolean;
 }
 
 /** The agents that this one may spawn or message, itself first; of no other it learns anything. */
@@ -24,24 +27,36 @@ export const agentsList: SessionTool = {
   isReadOnly: true,
   execute: async (_, call, deps) => {
     const { agentId: id, sandboxed } = call;
-    const requester = { id, sandboxed, policy: deps.agents.find(id), access: deps.access.policyFor(call) };
+    const policy = deps.agents.find(id);
+    const max = policy?.subagents.maxSpawnDepth ?? 1;
+    const canSpawn = call.session === null || depthProblem(call.session.meta, max) === null;
+    const requester = { id, sandboxed, policy, access: deps.access.policyFor(call), canSpawn };
     const ids = deps.agents.ids.toSorted((a, b) => Number(b === id) - Number(a === id));
     const agents = ids.flatMap((each) => {
       const agent = deps.agents.find(each);
       const may = agent === null ? null : whatMay(requester, agent);
-      if (agent === null || may === null || !(may.spawn || may.message)) return [];
+      if (agent === null || may === null || !(each === id || may.spawn || may.message)) return [];
       return [{ ...present({ id: each, model: agent.model }), configured: true, ...may }];
     });
-    return { result: { requester: id, agents } };
+    return { result: { requester: id, agents, ...present({ note: noteOf(requester) }) } };
   },
 };
+
+/** How far `message` reaches, where it is not every session of an agent that is meant. */
+function noteOf({ access }: Requester): string | undefined {
+  const { send } = access.visibility;
+  return send === "tree"
+    ? "You may message sessions that you spawned, of whatever agent, and no others."
+    : undefined;
+}
 
 function whatMay(requester: Requester, agent: AgentPolicy): { spawn: boolean; message: boolean } {
   return { spawn: maySpawn(requester, agent), message: mayMessage(requester, agent) };
 }
 
 /** A sandboxed session has no children that are not. */
-function maySpawn({ id, sandboxed, policy }: Requester, agent: AgentPolicy): boolean {
+function maySpawn({ id, sandboxed, policy, canSpawn }: Requester, agent: AgentPolicy): boolean {
+  if (!canSpawn) return false;
   if (agent.id === id) return true;
   const allowed = policy?.subagents.allowAgents ?? [];
   return (allowed.includes("*") || allowed.includes(agent.id)) && (!sandboxed || agent.sandboxed);

@@ -1,10 +1,13 @@
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { spawnGround } from "../../test/support/spawning.ts";
 import type { ToolDeps } from "./contract.ts";
+import { runSessionTool } from "./run-session-tool.ts";
 import { sessionsSpawn } from "./sessions-spawn.ts";
+
+const redactor = { redactJson: (value: unknown) => ({ value, count: 0 }) };
 
 let folder = "";
 
@@ -16,7 +19,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function called(args: Readonly<Record<string, unknown>>) {
   const { deps, books, caller } = spawnGround(folder);
-  const { result } = await sessionsSpawn.execute(args, await caller(), deps as ToolDeps);
+  const { result } = await runSessionTool(sessionsSpawn, args, await caller(), {
+    ...deps,
+    redactor,
+  } as ToolDeps);
   return { result, request: books.requests[0] };
 }
 
@@ -48,7 +54,7 @@ describe("sessions_spawn", () => {
   });
 
   test.each([
-    [{ task: "a", prompt: "b" }, "Provide either task or prompt (not both)."],
+    [{ task: "a", prompt: "b" }, "sessions_spawn takes task or prompt, not both"],
     [{}, "task is required"],
     [{ task: "a", attachAs: {} }, "attachAs says where attachments go, and there are none."],
   ])("[SPN2] %j is refused", async (args, error) => {
@@ -60,6 +66,36 @@ describe("sessions_spawn", () => {
       status: "error",
       code: "acp_unavailable",
       error: 'runtime="acp" is not available here: no ACP agents are configured',
+    });
+  });
+
+  test("[SPN13] takes what is in a file as it is, and nothing at all too", async () => {
+    const attachments = [
+      { name: "blanks", content: "  two\n\n" },
+      { name: "empty", content: "" },
+      { name: "coded", content: "aGVsbG8=", encoding: "BASE64" },
+    ];
+    const { result, request } = await called({ task: "a", attachments });
+    const place = request?.child?.attachments ?? "";
+    expect(["blanks", "empty", "coded"].map((name) => readFileSync(join(place, name), "utf8"))).toEqual([
+      "  two\n\n",
+      "",
+      "hello",
+    ]);
+    const kept = sessionsSpawn.persisted?.({ task: "a", attachments }) as {
+      attachments: { content: string }[];
+    };
+    const { files } = result.attachments as { files: { bytes: number; sha256: string }[] };
+    expect(kept.attachments.map(({ content }) => content)).toEqual(
+      files.map(({ bytes, sha256 }) => `[not kept here: ${bytes} bytes, sha256 ${sha256}]`),
+    );
+  });
+
+  test.each(["aGVsbG8=\n", " aGVsbG8=", "aGVs\nbG8="])("[SPN13] %j is no base64", async (content) => {
+    const attachments = [{ name: "a", content, encoding: "base64" }];
+    expect((await called({ task: "a", attachments })).result).toMatchObject({
+      status: "error",
+      code: "attachments_invalid_base64_or_too_large",
     });
   });
 

@@ -47,7 +47,7 @@ const parameters = Type.Object({
     Type.Array(
       Type.Object({
         name: Type.String({ description: "A plain file name." }),
-        content: Type.String({ keep: true, description: "Taken as it is." }),
+        content: Type.String({ description: "Taken as it is.", keep: true }),
         encoding: oneOf(["utf8", "base64"]),
         mimeType: text(),
       }),
@@ -67,7 +67,8 @@ export const sessionsSpawn: SessionTool = {
   description:
     'Spawn an isolated session (runtime="subagent" or runtime="acp"). mode="run" is one-shot and mode="session" is persistent/thread-bound. Subagents inherit the parent workspace directory automatically.',
   parameters: parameters as unknown as SessionTool["parameters"],
-  aliases: { timeoutSeconds: "runTimeoutSeconds", timeout: "runTimeoutSeconds" },
+  aliases: { prompt: "task", timeoutSeconds: "runTimeoutSeconds", timeout: "runTimeoutSeconds" },
+  exclusiveAliases: ["prompt"],
   refusedNames: Object.fromEntries(
     unsupported.map((name) => [
       name,
@@ -84,17 +85,13 @@ export const sessionsSpawn: SessionTool = {
 
 /** As the schema says, read. */
 type SpawnArguments = Partial<Omit<SpawnRequest, "attachments" | "mountPath">> & {
-  readonly prompt?: string;
   readonly attachments?: readonly GivenAttachment[];
   readonly attachAs?: { readonly mountPath?: string };
 };
 
 /** The wish with its defaults. What is left out, or blank, is not there. */
 function requestOf(args: SpawnArguments): SpawnRequest | ReturnType<typeof unfit> {
-  const { prompt, task: written, attachments = [], attachAs, thread = false, ...rest } = args;
-  if (written !== undefined && prompt !== undefined)
-    return unfit("Provide either task or prompt (not both).");
-  const task = written ?? prompt;
+  const { task, attachments = [], attachAs, thread = false, ...rest } = args;
   if (task === undefined) return unfit("task is required");
   if (attachAs !== undefined && attachments.length === 0) {
     return unfit("attachAs says where attachments go, and there are none.");

@@ -84,6 +84,16 @@ describe("subagents list", () => {
   });
 });
 
+describe("the model of a child", () => {
+  test("[OTH8] is the one that it was spawned with, else its agent's", async () => {
+    const { session } = await spawn("own", "own");
+    await spawn("plain", "plain");
+    await world.store.sessions.patch({ userId: "ann" }, session.sessionId, { model: "big/one" });
+    const { active } = await act({});
+    expect(active).toMatchObject([{ model: "rehearsal/basic" }, { model: "big/one" }]);
+  });
+});
+
 describe("which child", () => {
   test("[OTH9] by key, display key, label, run id and last", async () => {
     const first = await spawn("one", "first");

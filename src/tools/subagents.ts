@@ -59,10 +59,11 @@ async function list(parent: Parent, recentMinutes: number, deps: ToolDeps): Prom
     deps.runs,
     family.map(({ child }) => child),
   );
+  const models = await ownModels(parent, family, deps);
   const isBusy = ({ run }: Child) => isAtWork(work.get(run.session.uid));
   const rows = withDescendants(family).map(({ child, below }) => {
     const { key, uid, agentId } = child.run.session;
-    const model = child.run.options.model ?? deps.agents.find(agentId)?.model ?? null;
+    const model = child.run.options.model ?? models.get(uid) ?? deps.agents.find(agentId)?.model ?? null;
     const pendingDescendants = below.filter(isBusy).length;
     const sessionKey = deps.access.display(parent, key);
     const row = childRow({ child, sessionKey, work: work.get(uid), model, pendingDescendants, now });
@@ -75,6 +76,23 @@ async function list(parent: Parent, recentMinutes: number, deps: ToolDeps): Prom
     .map(({ row }) => row);
   const total = active.length + recent.length;
   return { status: "ok", action: "list", total, active, recent, text: childrenText(active, recent) };
+}
+
+/** Models that children were spawned with, or changed to since, by uid. */
+async function ownModels(
+  { userId }: Parent,
+  family: readonly Member[],
+  { store }: ToolDeps,
+): Promise<ReadonlyMap<string, string>> {
+  const own = family.filter(({ depth }) => depth === 1);
+  const found = await Promise.all(
+    own.map(({ child }) => store.sessions.get(present({ userId }), child.run.session.sessionId)),
+  );
+  return new Map(
+    found.flatMap((session) =>
+      typeof session?.meta.model === "string" ? [[session.uid, session.meta.model] as const] : [],
+    ),
+  );
 }
 
 /** Its own children, each with all that is below it: a family is told with each behind its parent. */

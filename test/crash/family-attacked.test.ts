@@ -179,7 +179,7 @@ describe("attachments", () => {
     const spawn = { task: "SAY hello", attachments, background: false };
     const result = await made.call({ userId, sessionKey: "agent:main:main" }, "sessions_spawn", spawn);
     const folder = await folderOf(made, userId, result);
-    expect(relative(tmpdir(), folder)).toMatch(/^skein-attachments-[0-9a-f-]{36}\/[0-9a-f-]{36}$/);
+    expect(relative(tmpdir(), folder)).toMatch(/^skein-attachments-\w{6}\/[^/]+\/main\/[0-9a-f-]{36}$/);
     expect(existsSync(join(folder, "a.txt"))).toBe(true);
   });
 });

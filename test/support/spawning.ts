@@ -26,6 +26,8 @@ export class SpawnBooks {
       get: async (runId: string) => this.runs.get(runId) ?? null,
       accept: async (request: AcceptRequest) => accept(request),
       acceptWithin: (request: AcceptRequest) => ({ accepted: accept(request), tell: () => undefined }),
+      list: async ({ sessionUid }: { sessionUid: string }) =>
+        [...this.runs.values()].filter(({ session }) => session.uid === sessionUid),
       checkBudget: async ({ rootId }: { rootId: string }) => {
         if (this.overBudget) {
           throw new SkeinError("budget_exceeded", { rootId, limit: "runs", figure: 101, allowed: 100 });

@@ -42,7 +42,9 @@ function hasContent(value: unknown): value is WithContent {
 }
 
 function noted(given: WithContent): Record<string, unknown> {
-  const encoding = given.encoding === "base64" ? "base64" : "utf8";
+  // As it came, before it was read: a word in other capitals is that word.
+  const isBase64 = typeof given.encoding === "string" && given.encoding.trim().toLowerCase() === "base64";
+  const encoding = isBase64 ? "base64" : "utf8";
   const { bytes, sha256 } = factsOf({ name: "", content: given.content, encoding });
   return { ...given, content: `[not kept here: ${bytes} bytes, sha256 ${sha256}]` };
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -48,6 +48,18 @@ describe("children whose time is over", () => {
     expect(kept?.meta.archived).toBe(true);
     for (const { attachments = "" } of children) expect(existsSync(attachments)).toBe(false);
     expect(new Set(books.tidied)).toEqual(new Set(children.map(({ run }) => run.runId)));
+  });
+
+  test("[SPN17] have a folder of their own by its real path", async () => {
+    const { deps, books, children } = await spawned();
+    symlinkSync(join(folder, "store"), join(folder, "link"));
+    const [{ attachments = "" }] = children as [Child];
+    writeFileSync(join(attachments, "made-by-the-child"), "x");
+    books.due = children.map((child) => ({ child, act: "remove" as const }));
+    const attachmentFolder = (_: string | null, agentId: string, sessionId: string) =>
+      join(folder, "link", agentId, "attachments", sessionId);
+    await new ChildKeeper({ ...deps, attachmentFolder }).tidy();
+    expect(existsSync(attachments)).toBe(false);
   });
 
   test("[SPN17] in the working directory leave what is not theirs", async () => {

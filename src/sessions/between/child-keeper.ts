@@ -1,3 +1,4 @@
+import { realpath } from "node:fs/promises";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Child } from "../../runs/contract.ts";
@@ -35,7 +36,7 @@ export class ChildKeeper {
     else await this.#archive(scope, sessionId);
     if (attachments !== undefined) {
       const own = this.#deps.attachmentFolder(userId, agentId, sessionId);
-      await removeAttachments(attachments, attachments === own);
+      await removeAttachments(attachments, own !== null && (await isSameFolder(attachments, own)));
     }
     await this.#deps.runs.tidied(run.runId);
   }
@@ -49,4 +50,13 @@ export class ChildKeeper {
       if (!(error instanceof SkeinError) || error.code !== "not_found") throw error;
     });
   }
+}
+
+/** A folder is kept by its real path, and the store may name it through a link. */
+async function isSameFolder(path: string, other: string): Promise<boolean> {
+  if (path === other) return true;
+  const [real, otherReal] = await Promise.all(
+    [path, other].map((each) => realpath(each).catch(() => null)), // gone: there is nothing to compare
+  );
+  return real !== null && real === otherReal;
 }

@@ -119,9 +119,10 @@ describe("the order of checks", () => {
       error: "sessions_spawn has reached max active children for this session (2/2)",
     });
     expect(await refusalOf(wrong, { own: { subagents: open }, budget: true })).toMatchObject({
-      status: "forbidden",
+      status: "error",
       code: "budget_exceeded",
       error: expect.stringContaining("101"),
+      budget: { limit: "runs", figure: 101, allowed: 100 },
     });
     const own = { own: { subagents: open } };
     expect(await refusalOf(wrong, own)).toMatchObject({ status: "forbidden", code: "sandbox_restricted" });
@@ -135,6 +136,11 @@ describe("the order of checks", () => {
       error: "Thread bindings are unavailable for desk.",
     });
     const on = { ...own, delivery: true, opens: true };
+    const mountPath = "/elsewhere";
+    expect(await refusalOf({ ...wrong, mountPath }, full)).toMatchObject({ code: "agent_not_allowed" });
+    expect(await refusalOf({ ...here, thinking: "low", tools: ["read"], mountPath }, on)).toMatchObject({
+      code: "attachments_invalid_mount_path",
+    });
     expect(await refusalOf(here, on)).toEqual({
       status: "error",
       code: "invalid_arguments",

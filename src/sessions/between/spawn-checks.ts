@@ -5,6 +5,7 @@ import type { DeliveryTarget, RootRef } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { Attachment } from "../attachments/contract.ts";
 import { hasNotes } from "../attachments/notes.ts";
+import { mountPathProblem } from "../attachments/place.ts";
 import { readAttachments } from "../attachments/read-attachments.ts";
 import { spawnerOf } from "./child-tools.ts";
 import type { AgentPolicy, BetweenDeps, Caller } from "./contract.ts";
@@ -12,6 +13,7 @@ import { childCwd } from "./spawn-cwd.ts";
 import {
   allowedProblem,
   childrenProblem,
+  depthLimit,
   depthOf,
   depthProblem,
   forbidden,
@@ -30,6 +32,7 @@ export interface SpawnTerms {
   /** The agent that spawned the one that spawns; `null`: nobody did, or it is not known any more. */
   readonly above: AgentPolicy | null;
   readonly depth: number;
+  /** Of the whole lineage. */
   readonly maxDepth: number;
   readonly sandboxed: boolean;
   readonly cwd: string;
@@ -82,6 +85,8 @@ export async function checkSpawn(
   if ("status" in thread) return thread;
   const unfit = thinkingProblem(request) ?? toolsProblem(request.tools);
   if (unfit !== null) return unfit;
+  const mount = request.mountPath === undefined ? null : mountPathProblem(request.mountPath);
+  if (mount !== null) return { status: "error", ...mount };
   // Notes stand for files that an earlier try may have left where they belong: whoever makes the child looks.
   const read = hasNotes(request.attachments)
     ? { attachments: [] }
@@ -94,7 +99,7 @@ export async function checkSpawn(
     target,
     above: meta.spawnedBy === undefined ? null : deps.agents.find(spawnerOf(meta, own.id)),
     depth: depthOf(meta) + 1,
-    maxDepth: max,
+    maxDepth: depthLimit(meta, max),
     sandboxed,
     ...place,
     openThread,
@@ -146,8 +151,9 @@ export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null 
   if (!(error instanceof SkeinError)) return null;
   const code: string = error.code;
   if (code === "children_exceeded" && max !== undefined) return childrenProblem(max, max);
-  if (code === "budget_exceeded") return { ...forbidden(code, error.message), budget: error.details };
   if (code === "children_exceeded") return forbidden(code, error.message);
+  if (code === "budget_exceeded")
+    return { status: "error", code, error: error.message, budget: { ...error.details } };
   return null;
 }
 

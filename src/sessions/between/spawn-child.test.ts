@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { agentPolicy, spawnGround, subagents, wish } from "../../../test/support/spawning.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Run } from "../../runs/contract.ts";
+import type { SessionRecord } from "../../store/contract.ts";
 import { withoutContents } from "../attachments/notes.ts";
 import { spawnChild } from "./spawn-child.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
@@ -106,6 +107,7 @@ describe("a child", () => {
     expect(child?.meta).toEqual({
       spawnedBy: "agent:main:main",
       spawnDepth: 1,
+      spawnLimit: 2,
       role: "orchestrator",
       spawnMode: "run",
       rootId: "r",
@@ -132,6 +134,33 @@ describe("a child", () => {
     expect(child?.meta.toolLayers).toMatchObject([{ of: "agent main" }, ...toolLayers, { of: "sub-agents" }]);
   });
 
+  test.each([
+    [2, 1, { spawnLimit: 2, role: "leaf" }],
+    [2, 5, { spawnLimit: 2, role: "orchestrator" }],
+    [1, 5, { spawnLimit: 1, role: "leaf" }],
+  ])(
+    "[SPN6] of an agent with depth %i under one with %i can spawn where both let it",
+    async (main, bob, meta) => {
+      const open = { ...subagents, allowAgents: ["*"] };
+      const agents = [
+        agentPolicy("main", { subagents: { ...open, maxSpawnDepth: main } }),
+        agentPolicy("bob", { subagents: { ...open, maxSpawnDepth: bob } }),
+      ];
+      const { deps, books, store, caller } = spawnGround(folder, agents);
+      const childOf = async (at: number) =>
+        (await store.sessions.get({}, books.requests[at]?.session.sessionId ?? "")) as SessionRecord;
+      await spawnChild(deps, await caller(), wish({ agentId: "bob" }));
+      const child = await childOf(0);
+      expect(child.meta).toMatchObject(meta);
+      const below = await caller({}, { session: child, agentId: "bob" });
+      const result = await spawnChild(deps, below, wish());
+      expect(result.status).toBe(meta.role === "leaf" ? "forbidden" : "ok");
+      if (meta.role === "leaf") return;
+      const last = await childOf(1);
+      expect(last.meta).toMatchObject({ spawnDepth: 2, spawnLimit: 2, role: "leaf" });
+    },
+  );
+
   test("[SPN7] whose label is taken gets the next number", async () => {
     const { deps, caller } = spawnGround(folder, [
       agentPolicy("main", { subagents: { ...subagents, maxChildren: 9 } }),
@@ -153,8 +182,9 @@ describe("a child", () => {
     const attachments = [{ name: "a", content: "x" }];
     for (const context of ["isolated", "fork"] as const) {
       expect(await spawnChild(deps, await caller(), wish({ attachments, context }))).toMatchObject({
-        status: "forbidden",
+        status: "error",
         code: "budget_exceeded",
+        budget: { rootId: "r", limit: "runs", figure: 101, allowed: 100 },
       });
       const { sessions } = await store.sessions.list({}, {});
       expect(sessions.map(({ key }) => key)).toEqual(["agent:main:main"]);
@@ -205,6 +235,40 @@ describe("context fork", () => {
       label: "mine",
     });
     expect((await ground.store.sessions.list({}, {})).sessions).toHaveLength(2);
+  });
+});
+
+describe("a child whose run is forgotten", () => {
+  test.each(["isolated", "fork"] as const)(
+    "[SPN19] (%s) is neither gone on with nor taken away when the same call comes again",
+    async (context) => {
+      const { deps, books, store, caller } = spawnGround(folder);
+      const first = await spawnChild(deps, await caller(), wish({ context }));
+      const sessionId = books.requests[0]?.session.sessionId ?? "";
+      const message = { role: "user", content: "work" } as const;
+      await store.sessions.append({}, sessionId, [{ draft: { type: "message", message } }]);
+      books.runs.clear();
+      for (const more of [{}, { thinking: "hard" }]) {
+        const again = await spawnChild(deps, await caller(), wish({ context, ...more }));
+        expect(again).toMatchObject({ status: "error", code: "conflict" });
+      }
+      expect(await store.sessions.get({}, sessionId)).not.toBeNull();
+      expect(books.requests).toHaveLength(1);
+      expect(first.status).toBe("ok");
+    },
+  );
+
+  test("[SPN19] a fork that never ran goes where its call is refused; one that has a run stays", async () => {
+    for (const isRun of [false, true]) {
+      const { deps, books, store, caller } = spawnGround(folder);
+      await spawnChild(deps, await caller(), wish({ context: "fork" }));
+      const run = [...books.runs.values()][0] as Run;
+      books.runs.clear();
+      if (isRun) books.runs.set("later", { ...run, runId: "later" });
+      const refused = await spawnChild(deps, await caller(), wish({ context: "fork", thinking: "hard" }));
+      expect(refused.code).toBe(isRun ? "conflict" : "invalid_arguments");
+      expect((await store.sessions.list({}, {})).sessions).toHaveLength(isRun ? 2 : 1);
+    }
   });
 });
 
@@ -281,6 +345,22 @@ describe("attachments", () => {
     expect(books.requests[0]?.child).not.toHaveProperty("attachments");
   });
 
+  test("[SPN19] of the same call twice at once are one child's, and stay", async () => {
+    for (const context of ["isolated", "fork"] as const) {
+      const one = agentPolicy("main", { subagents: { ...subagents, maxChildren: 1 } });
+      const { deps, books, caller } = spawnGround(folder, [one]);
+      const from = await caller({}, { callId: context });
+      const request = wish({ attachments, context });
+      const [first, second] = await Promise.all([
+        spawnChild(deps, from, request),
+        spawnChild(deps, from, request),
+      ]);
+      expect(first).toMatchObject({ status: "ok" });
+      expect(second).toEqual(first);
+      expect(existsSync(join(books.requests[0]?.child?.attachments ?? "", "a.txt"))).toBe(true);
+    }
+  });
+
   test("[SPN14] are refused where there is no place for them", async () => {
     const { deps, caller } = spawnGround(folder, undefined, { attachmentFolder: () => null });
     expect(await spawnChild(deps, await caller(), wish({ attachments }))).toMatchObject({
@@ -332,6 +412,20 @@ describe("a thread", () => {
     expect(made?.child).not.toHaveProperty("archiveAfterMs");
     const child = await store.sessions.get({}, made?.session.sessionId ?? "");
     expect(child?.meta.delivery).toEqual({ ...delivery, threadId: "t1" });
+  });
+
+  test("[SPN16] that was opened for a spawn that is refused after all is told", async () => {
+    const opener = () => async () => "t1";
+    const { deps, books, caller } = spawnGround(folder, undefined, { channels: { opener } });
+    books.onAccept = () => {
+      throw new SkeinError("children_exceeded", { active: 2, max: 2 });
+    };
+    expect(await spawnChild(deps, await caller({ delivery }), request)).toMatchObject({
+      status: "forbidden",
+      code: "children_exceeded",
+      threadId: "t1",
+      error: expect.stringContaining("The thread t1 had been opened"),
+    });
   });
 
   test("[SPN16] that cannot be opened refuses the spawn, and nothing is left", async () => {

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { KeyedMutex } from "../../core/mutex.ts";
 import { present } from "../../core/present.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { Run } from "../../runs/contract.ts";
@@ -13,6 +14,7 @@ import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
 import type { ChildFiles } from "./spawn-files.ts";
 import { placeFiles } from "./spawn-files.ts";
+import { discardFork, leftFork } from "./spawn-left.ts";
 import { forbidden, sandboxProblem } from "./spawn-limits.ts";
 import { childMeta } from "./spawn-meta.ts";
 import type { SpawnNames } from "./spawn-names.ts";
@@ -39,10 +41,22 @@ export async function spawnChild(
   if (typeof targetId !== "string") return { ...targetId };
   const spawner: Spawner = { ...caller, session: caller.session };
   const names = spawnNames(spawner.session, caller.callId, targetId);
-  const run =
-    (await deps.runs.get(names.runId, caller.userId)) ??
-    (await new Spawning(deps, spawner, request, names).make());
+  const run = await turnsOf(deps).run(
+    names.runId,
+    async () =>
+      (await deps.runs.get(names.runId, caller.userId)) ??
+      (await new Spawning(deps, spawner, request, names).make()),
+  );
   return "status" in run ? { ...run } : spawnResult(deps, caller, request, names, run);
+}
+
+/** The same call twice at once: the second finds what the first has made, and takes nothing of it away. */
+const turns = new WeakMap<BetweenDeps, KeyedMutex>();
+
+function turnsOf(deps: BetweenDeps): KeyedMutex {
+  const queue = turns.get(deps) ?? new KeyedMutex();
+  turns.set(deps, queue);
+  return queue;
 }
 
 function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
@@ -56,6 +70,8 @@ class Spawning {
   readonly #caller: Spawner;
   readonly #request: SpawnRequest;
   readonly #names: SpawnNames;
+  /** The thread that was opened for it. */
+  #opened: string | null = null;
 
   constructor(deps: BetweenDeps, caller: Spawner, request: SpawnRequest, names: SpawnNames) {
     this.#deps = deps;
@@ -65,10 +81,10 @@ class Spawning {
   }
 
   async make(): Promise<Run | SpawnRefusal> {
-    /** A fork whose run was not accepted any more, by a process that is gone. */
-    const left = await this.#found();
+    const left = await leftFork(this.#deps, this.#caller, this.#request, this.#names);
+    if (left !== null && "status" in left) return left;
     const made = await this.#tried(left);
-    if ("status" in made && left !== null) await this.#discard(left);
+    if ("status" in made && left !== null) await discardFork(this.#deps, left);
     return made;
   }
 
@@ -90,11 +106,14 @@ class Spawning {
         .catch((error: unknown) => this.#deps.report(error));
       return run;
     } catch (error) {
+      // Made meanwhile by the same call elsewhere: the files are that child's.
+      const quicker = await this.#deps.runs.get(this.#names.runId, userId);
+      if (quicker !== null) return quicker;
       await files?.undo().catch((failed: unknown) => this.#deps.report(failed));
       const refused = error instanceof ThreadFailed ? error.refusal : null;
       const limit = refused ?? limitRefusal(error, terms.own.subagents.maxChildren);
       if (limit === null) throw error;
-      return limit;
+      return this.#opened === null ? limit : withThread(limit, this.#opened);
     }
   }
 
@@ -124,6 +143,7 @@ class Spawning {
     try {
       const thread = await openThread(escapeToLine(cutText(label ?? task, longestTitle)));
       const { channel, threadId, accountId } = thread;
+      this.#opened = threadId;
       const bound = { channel, threadId, ...present({ accountId }) };
       await this.#deps.runs.bindThread(this.#caller.userId, bound, this.#names.key);
       return thread;
@@ -143,11 +163,10 @@ class Spawning {
         return await this.#created({ ...first, label: label?.text ?? null });
       } catch (error) {
         const isTaken = error instanceof SkeinError && error.code === "conflict";
-        const quicker = isTaken ? await this.#deps.runs.get(this.#names.runId, this.#caller.userId) : null;
-        if (quicker !== null) return quicker;
         // A fork that was made by then, by a process that did not come to its run.
-        const left = isTaken ? await this.#found() : null;
-        if (left !== null) return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
+        const left = isTaken ? await leftFork(this.#deps, this.#caller, this.#request, this.#names) : null;
+        if (left !== null && !("status" in left))
+          return await this.#acceptFor(left, { ...first, label: left.meta.label ?? null });
         if (!isTaken || label === null || !(await this.#isTaken(first.terms, label.text))) throw error;
         number = label.number;
       }
@@ -189,7 +208,7 @@ class Spawning {
       const request = firstRun(this.#deps, this.#caller, workOf(session), first);
       return (await this.#deps.runs.accept(request)).run;
     } catch (error) {
-      await this.#discard(session);
+      await discardFork(this.#deps, session);
       throw error;
     }
   }
@@ -220,26 +239,15 @@ class Spawning {
     return (await sessions.find(scope, { by: "label", label, agentId: target.id })).length > 0;
   }
 
-  async #found(): Promise<SessionRecord | null> {
-    const scope: Scope = present({ userId: this.#caller.userId });
-    const [found] = await this.#deps.store.sessions.find(scope, { by: "key", key: this.#names.key });
-    return found ?? null;
-  }
-
-  /** A child that never ran is no child. */
-  async #discard({ userId, sessionId }: SessionRecord): Promise<void> {
-    const { sessions } = this.#deps.store;
-    const scope: Scope = present({ userId });
-    try {
-      if (await sessions.remove(scope, sessionId)) await sessions.purge(scope, sessionId);
-    } catch (error) {
-      this.#deps.report(error);
-    }
-  }
-
   #scope({ target }: SpawnTerms): Scope & { readonly agentId: string } {
     return { agentId: target.id, ...present({ userId: this.#caller.userId }) };
   }
+}
+
+/** Nobody can close it from here: whoever asked has to know of it. */
+function withThread(refusal: SpawnRefusal, threadId: string): SpawnRefusal {
+  const error = `${refusal.error} The thread ${escapeToLine(threadId)} had been opened for it, and is left empty.`;
+  return { ...refusal, error, threadId };
 }
 
 class ThreadFailed extends Error {

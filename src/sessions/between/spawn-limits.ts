@@ -22,10 +22,16 @@ export function depthOf({ spawnDepth, spawnedBy }: SessionMeta): number {
   return typeof spawnDepth === "number" && Number.isInteger(spawnDepth) && spawnDepth > 0 ? spawnDepth : 1;
 }
 
+/** How deep a lineage may go from here: as far as whoever began it allowed, and no further than its own agent does. */
+export function depthLimit({ spawnLimit, spawnedBy }: SessionMeta, max: number): number {
+  return spawnedBy !== undefined && typeof spawnLimit === "number" ? Math.min(spawnLimit, max) : max;
+}
+
 /** Who was spawned as a leaf stays one, whatever its own agent allows. */
 export function depthProblem(meta: SessionMeta, max: number): SpawnRefusal | null {
   const depth = depthOf(meta);
-  const most = meta.spawnedBy !== undefined && meta.role !== "orchestrator" ? Math.min(depth, max) : max;
+  const limit = depthLimit(meta, max);
+  const most = meta.spawnedBy !== undefined && meta.role !== "orchestrator" ? Math.min(depth, limit) : limit;
   if (depth < most) return null;
   const figures = `(current depth: ${depth}, max: ${most})`;
   return forbidden("depth_exceeded", `sessions_spawn is not allowed at this depth ${figures}`);

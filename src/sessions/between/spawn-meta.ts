@@ -6,8 +6,13 @@ import { childToolLayers } from "./child-tools.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 
-export function roleOf({ depth, maxDepth }: Pick<SpawnTerms, "depth" | "maxDepth">): ChildRole {
-  return depth < maxDepth ? "orchestrator" : "leaf";
+/** It can spawn where its lineage may go deeper and its own agent lets it. */
+export function roleOf({
+  depth,
+  maxDepth,
+  target,
+}: Pick<SpawnTerms, "depth" | "maxDepth" | "target">): ChildRole {
+  return depth < Math.min(maxDepth, target.subagents.maxSpawnDepth) ? "orchestrator" : "leaf";
 }
 
 /** What is known of a child from its first moment on. Lineage and rules are written here, once. */
@@ -22,6 +27,7 @@ export function childMeta(
   return {
     spawnedBy: key,
     spawnDepth: terms.depth,
+    spawnLimit: terms.maxDepth,
     role: roleOf(terms),
     spawnMode: request.mode,
     rootId: given.rootId,

@@ -1,6 +1,5 @@
 import { escapeToLine } from "../../core/text.ts";
 import type { GivenAttachment } from "../attachments/contract.ts";
-import { mountPathProblem } from "../attachments/place.ts";
 
 /** A wish to spawn, with every default in it. */
 export interface SpawnRequest {
@@ -33,6 +32,8 @@ export interface SpawnRefusal {
   readonly error: string;
   /** Of `budget_exceeded`: the limit and the figures. */
   readonly budget?: Readonly<Record<string, string | number>>;
+  /** A thread that was opened for it already. */
+  readonly threadId?: string;
 }
 
 /** What arguments that are read one by one are not right with together; `null`: nothing. */
@@ -51,10 +52,8 @@ export function requestProblem(request: SpawnRequest): SpawnRefusal | null {
   if (mode === "session" && cleanup === "delete") {
     return unfit('cleanup="delete" does not go with mode="session": the session stays for further messages.');
   }
-  if (mountPath === undefined) return null;
-  if (attachments.length === 0) return unfit("attachAs says where attachments go, and there are none.");
-  const wrong = mountPathProblem(mountPath);
-  return wrong === null ? null : { status: "error", ...wrong };
+  if (mountPath === undefined || attachments.length > 0) return null;
+  return unfit("attachAs says where attachments go, and there are none.");
 }
 
 /** What somebody else's agent cannot be told. */
