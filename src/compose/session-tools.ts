@@ -8,6 +8,7 @@ import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
+import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Asker } from "../sessions/access/contract.ts";
@@ -93,7 +94,7 @@ export class SessionTools {
     const caller: Caller = {
       ...this.askerOf(session),
       run: null,
-      callId: idempotencyKey === undefined ? newId() : JSON.stringify([session.uid, name, idempotencyKey]),
+      callId: idempotencyKey === undefined ? newId() : hashedId("call", session.uid, name, idempotencyKey),
       entryId: null,
       signal: signal ?? new AbortController().signal,
       whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
