@@ -20,11 +20,10 @@ export async function sendInput(
   caller: Caller,
   target: SessionRecord,
   request: SendRequest,
-  until: number | null,
+  { until, isKin }: { readonly until: number | null; readonly isKin: boolean },
 ): Promise<AcceptRequest> {
   const isNote = request.role === "assistant";
   const asker = caller.session;
-  const isKin = asker === null || (await isRelated(deps, asker, target));
   const options = isNote ? undefined : sendOptions(deps, caller, target, request, isKin);
   const input = acceptRequest(
     {
@@ -87,7 +86,7 @@ function partyOf(session: SessionRecord): Party {
 }
 
 /** Whether one spawned the other, at any depth. */
-async function isRelated(
+export async function isRelated(
   { store }: Pick<SendDeps, "store">,
   one: SessionRecord,
   other: SessionRecord,
