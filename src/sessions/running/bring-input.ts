@@ -73,6 +73,7 @@ export async function bringArrivals(
     await writer.note(
       { type: "custom_message", customType: "skein.wake", content, display: true },
       `${runId}-wake-${fence}`,
+      { isInput: true },
     );
     return;
   }
@@ -129,7 +130,7 @@ async function saidBy(
   { message, options, provenance, entryId }: Run,
   seesImages: boolean,
 ): Promise<GuardedAppend> {
-  if (message.role !== "user") return writer.say(message, entryId);
+  if (message.role !== "user") return writer.say(message, entryId, { isInput: true });
   const said = { ...message, ...present({ provenance: message.provenance ?? provenance }) };
   if (typeof said.content !== "string") return writer.say(said, entryId);
   const origin = options.origin ?? "api";
