@@ -6,6 +6,7 @@ import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
+import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Tool } from "../runtimes/contract.ts";
@@ -109,7 +110,7 @@ export class SessionTools {
       callId:
         idempotencyKey === undefined
           ? newId()
-          : JSON.stringify([asker.session?.uid ?? "", name, idempotencyKey]),
+          : hashedId("call", asker.session?.uid ?? "", name, idempotencyKey),
       entryId: null,
       signal: signal ?? new AbortController().signal,
       whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),

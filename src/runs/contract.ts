@@ -273,11 +273,12 @@ export interface Claim {
   /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
   readonly how: "new" | "recovered" | "woken";
   /**
-   * What a woken run slept for: input that arrived, oldest first, and the runs that are open or ended without a word. Of an
-   * announcement, the others that came with it.
+   * What a woken run slept for: input that arrived, oldest first, the runs that are open, and those that ended without a
+   * word to it. Of an announcement, the others that came with it.
    */
   readonly arrivals: readonly Run[];
   readonly stillOpen: readonly string[];
+  readonly endedSilent: readonly string[];
 }
 
 /** What proves that a run is still ours. */

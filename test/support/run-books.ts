@@ -117,22 +117,24 @@ let spawned = 0;
 /** A plain sequel: the end of a child as one line for its parent; of anything else, the reply for who asked. */
 export const toldToParent: SequelOf = (run, outcome) => {
   const { sequel } = run.options;
-  if (sequel === undefined) return null;
+  if (sequel === undefined) return [];
   const isChild = sequel.type === "child";
   const { key } = isChild ? sequel.parent : sequel.asker;
   const content = `${run.session.sessionId}: ${outcome.state} ${outcome.reply ?? ""}`.trim();
-  return {
-    to: { key },
-    request: {
-      kind: isChild ? "announce" : "ping_pong",
-      message: { role: "user", content },
-      idempotencyKey: `announce:${run.runId}`,
-      arrivalOf: run.runId,
-      root: run.root,
-      ...(sequel.deliverTo === undefined ? {} : { options: { deliverTo: sequel.deliverTo } }),
+  return [
+    {
+      to: { key },
+      request: {
+        kind: isChild ? "announce" : "ping_pong",
+        message: { role: "user", content },
+        idempotencyKey: `announce:${run.runId}`,
+        arrivalOf: run.runId,
+        root: run.root,
+        ...(sequel.deliverTo === undefined ? {} : { options: { deliverTo: sequel.deliverTo } }),
+      },
+      isBetweenStrangers: !isChild,
     },
-    isBetweenStrangers: !isChild,
-  };
+  ];
 };
 
 /** `ann/s1`: the session s1 of ann. */

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { hashedId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
@@ -12,7 +13,7 @@ import { refreshQueue } from "./queue.ts";
 import { awaitReply } from "./replies.ts";
 import { countPair, pairCount, rootFigures, writeFigures } from "./roots.ts";
 import type { RunRow } from "./rows.ts";
-import { hashedId, publicRun, runIdOf } from "./rows.ts";
+import { publicRun, runIdOf } from "./rows.ts";
 
 /** Takes input in, in the transaction that it is called in. */
 export function acceptInput(books: Books, request: AcceptRequest): Accepted {

@@ -1,6 +1,7 @@
+import { hashedId } from "../../core/hashed-id.ts";
 import type { Approval, ApprovalRequest, Held } from "../contract.ts";
 import type { Books } from "./books.ts";
-import { hashedId, numberOrNull, textOrNull } from "./rows.ts";
+import { numberOrNull, textOrNull } from "./rows.ts";
 
 /** Questions to people about a tool call. Each is called in a transaction. */
 

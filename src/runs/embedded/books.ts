@@ -24,7 +24,11 @@ import { jsonOrNull, runOf, selectRun } from "./rows.ts";
  * What follows from a run that has ended; `null`: nothing does. It is called inside the transaction that ends the run: pure,
  * and told all of it. Of input that was merged, what was used and when it began are those of the turn that took it.
  */
-export type SequelOf = (run: Run, outcome: Outcome, at: { readonly endedAt: number }) => SequelStep | null;
+export type SequelOf = (
+  run: Run,
+  outcome: Outcome,
+  at: { readonly endedAt: number },
+) => readonly SequelStep[];
 
 export interface EmbeddedOptions {
   readonly ledger: Ledger;

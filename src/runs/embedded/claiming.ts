@@ -9,7 +9,7 @@ import { fenced } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
 import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
-import { endRun } from "./ending.ts";
+import { arrivalMarks, endRun } from "./ending.ts";
 import { endDurability } from "./following.ts";
 import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
@@ -157,9 +157,16 @@ function claimOf(books: Books, before: RunRow, leafId: string | null): Claim | n
   const row = books.row(before.runId);
   if (row === null) return null;
   const arrivals = books.rows("kept_for = ? AND state = 'queued' ORDER BY seq", row.runId).map(publicRun);
-  const open = books.all("SELECT to_run FROM run_waits WHERE from_run = ? AND arrived <> 1", row.runId);
-  const stillOpen = open.map(({ to_run }) => String(to_run));
-  return { run: publicRun(row), leafId, how: howOf(before), arrivals, stillOpen };
+  const awaited = {
+    stillOpen: awaitedBy(books, row.runId, arrivalMarks.open),
+    endedSilent: awaitedBy(books, row.runId, arrivalMarks.ended),
+  };
+  return { run: publicRun(row), leafId, how: howOf(before), arrivals, ...awaited };
+}
+
+function awaitedBy(books: Books, runId: string, mark: number): string[] {
+  const sql = "SELECT to_run FROM run_waits WHERE from_run = ? AND arrived = ?";
+  return books.all(sql, runId, mark).map(({ to_run }) => String(to_run));
 }
 
 /** Back into the queue, with the fence raised. `isLost`: counted, and once too often an error. */

@@ -108,15 +108,15 @@ function resolveWaitsFor(books: Books, runId: string): void {
 }
 
 /** 0: still open. 1: its announcement is there. 2: it ended without one. */
-const marks = { announced: 1, ended: 2 } as const;
+export const arrivalMarks = { open: 0, announced: 1, ended: 2 } as const;
 
 /** What sleepers wait for is there; those that wait for nothing more wake. */
-export function arrived(books: Books, runId: string, how: keyof typeof marks): void {
+export function arrived(books: Books, runId: string, how: "announced" | "ended"): void {
   const sleepers = books.rows(
     "state = 'sleeping' AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0)",
     runId,
   );
-  books.run("UPDATE run_waits SET arrived = ? WHERE to_run = ? AND arrived = 0", marks[how], runId);
+  books.run("UPDATE run_waits SET arrived = ? WHERE to_run = ? AND arrived = 0", arrivalMarks[how], runId);
   for (const sleeper of sleepers) {
     const open = "SELECT 1 FROM run_waits WHERE from_run = ? AND arrived = 0 LIMIT 1";
     if (books.get(open, sleeper.runId) === undefined) wake(books, sleeper);

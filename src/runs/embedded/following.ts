@@ -15,8 +15,8 @@ import { publicRun } from "./rows.ts";
 export function follow(books: Books, ended: RunRow, outcome: Outcome): void {
   if (!ended.isFollowed || takeReply(books, ended.runId) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
-  const step = books.options.sequelOf(run, outcome, { endedAt: ended.endedAt ?? books.now() });
-  if (step !== null) carryOut(books, run, step);
+  const steps = books.options.sequelOf(run, outcome, { endedAt: ended.endedAt ?? books.now() });
+  for (const step of steps) carryOut(books, run, step);
 }
 
 function carryOut(books: Books, run: Run, { to, request, isBetweenStrangers }: SequelStep): void {

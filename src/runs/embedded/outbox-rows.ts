@@ -1,3 +1,4 @@
+import { hashedId } from "../../core/hashed-id.ts";
 import type {
   DeliveryTarget,
   OutboxRequest,
@@ -7,7 +8,7 @@ import type {
   LedgerValue as Value,
 } from "../contract.ts";
 import type { Books } from "./books.ts";
-import { hashedId, jsonOrNull, numberOrNull, textOrNull } from "./rows.ts";
+import { jsonOrNull, numberOrNull, textOrNull } from "./rows.ts";
 
 /** Rows of the outbox, in the transaction that they are called in. */
 

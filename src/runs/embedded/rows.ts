@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hashedId } from "../../core/hashed-id.ts";
 import type { Provenance } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { noUsage } from "../budget.ts";
@@ -89,19 +89,6 @@ function sessionOf(row: Record<string, unknown>): RunSession {
 /** A run that a client names by its own key has one id, whoever asks and whenever. */
 export function runIdOf(userId: string | null, idempotencyKey: string): string {
   return hashedId("run", userId ?? "", idempotencyKey);
-}
-
-/** An id in the shape of a UUID (version 8: made as we like it) that follows from what it is for. */
-export function hashedId(...parts: readonly string[]): string {
-  const hex = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
-  const variant = ((Number.parseInt(hex.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    variant + hex.slice(18, 20),
-    hex.slice(20, 32),
-  ].join("-");
 }
 
 export function textOrNull(value: unknown): string | null {

@@ -115,7 +115,7 @@ describe("sleeping", () => {
     // The child has waited longer, so it is claimed under another lane first or second.
     const claims = [await books.claim(), await books.claim()];
     const woken = claims.find(({ how }) => how === "woken") as Claim;
-    expect(woken.stillOpen).toEqual([a.runId]);
+    expect(woken).toMatchObject({ stillOpen: [a.runId], endedSilent: [] });
     await books.runs.written(heldOf(woken));
     const late = await books.accept("parent", { kind: "announce", arrivalOf: a.runId });
     expect(late.keptFor).toBe(null);
@@ -127,7 +127,7 @@ describe("sleeping", () => {
     await books.runs.sleep(heldOf(parent), { wakeAt: books.now + hour });
     await books.runs.abort(a.runId);
     const woken = await books.claim();
-    expect(woken).toMatchObject({ how: "woken", arrivals: [], stillOpen: [a.runId] });
+    expect(woken).toMatchObject({ how: "woken", arrivals: [], stillOpen: [], endedSilent: [a.runId] });
   });
 
   test("[RUN25] what was kept for a sleeper that ends asleep becomes runs of their own", async () => {

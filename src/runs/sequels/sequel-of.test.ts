@@ -15,7 +15,12 @@ import { isSilentReply } from "./silent-reply.ts";
 
 const at = { endedAt: 5_000 };
 const following = (sequel: Sequel, outcome: Outcome, run: Partial<Run> = {}) =>
-  sequelOf(endedRun({ sequel }, run), outcome, at);
+  only(sequelOf(endedRun({ sequel }, run), outcome, at));
+/** The one step that there is at the most. */
+const only = ([step, ...more]: readonly SequelStep[]): SequelStep | null => {
+  expect(more).toEqual([]);
+  return step ?? null;
+};
 const ok = (reply: string): Outcome => ({ state: "ok", reply });
 const desk = { channel: "desk", to: "ann", accountId: "work", threadId: "42" };
 const textIn = (step: SequelStep | null) => {
@@ -24,12 +29,12 @@ const textIn = (step: SequelStep | null) => {
 };
 
 test("[SND4] a run that nothing hangs on sets nothing off", () => {
-  expect(sequelOf(endedRun({}), ok("Yes."), at)).toBeNull();
+  expect(sequelOf(endedRun({}), ok("Yes."), at)).toEqual([]);
 });
 
 test("[SND5] the end of a child is announced to whoever spawned it, under a name of its own", () => {
   const { run, sequel } = childRun({ deliverTo: desk });
-  const step = sequelOf(run, ok("It rains."), at);
+  const step = only(sequelOf(run, ok("It rains."), at));
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: "agent:main:subagent:a:c1",
@@ -53,7 +58,7 @@ test("[SND5] the end of a child is announced to whoever spawned it, under a name
     },
   });
   const nested = { key: "agent:main:subagent:top:p1", sessionId: "a" };
-  const toChild = sequelOf(endedRun({ sequel: { ...sequel, parent: nested } }), ok(""), at);
+  const toChild = only(sequelOf(endedRun({ sequel: { ...sequel, parent: nested } }), ok(""), at));
   expect(toChild?.to).toEqual({ key: nested.key, parentSessionId: "top" });
 });
 
@@ -94,6 +99,17 @@ describe("the reply to a message", () => {
     expect(textIn(step)).toContain("Yes.");
     expect(textIn(following(replySequel({ turns: 0 }), ok("REPLY_SKIP")))).toContain("(no output)");
     expect(textIn(following(replySequel({ turns: 0 }), { state: "ok" }))).toContain("(no output)");
+  });
+
+  test.each(["Yes.", "REPLY_SKIP"])("[SND9] %s without an exchange: the announce step comes too", (reply) => {
+    const sequel = replySequel({ turns: 0, announceTo: desk });
+    const [told, step, ...more] = sequelOf(endedRun({ sequel }), ok(reply), at);
+    expect(told).toMatchObject({ to: { key: askerKey }, request: { idempotencyKey: "announce:r1" } });
+    expect(step).toMatchObject({
+      to: { key: targetKey },
+      request: { kind: "announce", idempotencyKey: "announce_step:r1", options: { deliverTo: desk } },
+    });
+    expect(more).toEqual([]);
   });
 
   test.each(["error", "timeout", "aborted"] as const)("[SND7] %s is announced, exchange or not", (state) => {
@@ -190,19 +206,21 @@ describe("an exchange", () => {
         let run = endedRun({ sequel: first });
         const steps: SequelStep[] = [];
         for (const [index, [each, took]] of outcomes.entries()) {
-          const step = sequelOf(run, each, { endedAt: 2_000 + took });
-          if (step === null) break;
-          steps.push(step);
+          const next = sequelOf(run, each, { endedAt: 2_000 + took });
+          steps.push(...next);
+          const step = next.at(-1);
+          if (step === undefined) break;
           run = endedRun(step.request.options ?? {}, { runId: `r${index + 2}` });
         }
-        expect(steps.length).toBeLessThanOrEqual(turns + 1);
+        expect(steps.length).toBeLessThanOrEqual(Math.max(turns, 1) + 1);
         const exchanged = steps.filter(({ request }) => request.kind === "ping_pong");
         exchanged.forEach(({ to }, index) => {
           expect(to.key).toBe(index % 2 === 0 ? askerKey : targetKey);
         });
         const ids = steps.map(({ request }) => request.idempotencyKey);
         expect(new Set(ids).size).toBe(ids.length);
-        for (const { request } of steps.slice(0, -1)) expect(request.kind).toBe("ping_pong");
+        const between = turns === 0 ? "announce" : "ping_pong";
+        for (const { request } of steps.slice(0, -1)) expect(request.kind).toBe(between);
       }),
     );
   });

@@ -19,24 +19,24 @@ import { saidIn } from "./silent-reply.ts";
 import { mostCharacters } from "./untrusted.ts";
 
 /**
- * What the end of a run sets off in another session; `null`: nothing. It follows from the run alone, and has a name of its
- * own, so that it is set off once, whoever ends the run and however often.
+ * What the end of a run sets off in other sessions. It follows from the run alone, and each step has a name of its own, so
+ * that it is set off once, whoever ends the run and however often.
  */
 export function sequelOf(
   run: Run,
   outcome: Outcome,
   { endedAt }: { readonly endedAt: number },
-): SequelStep | null {
+): readonly SequelStep[] {
   const { sequel } = run.options;
   switch (sequel?.type) {
     case "child":
-      return afterChild(run, sequel, outcome, endedAt);
+      return [afterChild(run, sequel, outcome, endedAt)];
     case "reply":
       return afterReply(run, sequel, outcome);
     case "ping_pong":
       return afterTurn(run, sequel, outcome, endedAt);
     default:
-      return null;
+      return [];
   }
 }
 
@@ -46,28 +46,34 @@ function afterChild(run: Run, sequel: ChildSequel, outcome: Outcome, endedAt: nu
   return announcement(run, sequel.parent, from, text, sequel.deliverTo);
 }
 
-function afterReply(run: Run, sequel: ReplySequel, outcome: Outcome): SequelStep | null {
-  const { asker, target, turns, deliverTo } = sequel;
-  const said = outcome.state === "ok" ? saidIn(outcome.reply) : null;
-  if (turns > 0 && outcome.state === "ok") {
-    const { type: _, ...terms } = sequel;
-    if (said === null) return announceStep(run, { ...terms, firstReply: "", latestReply: "" });
-    return pingPongTurn(run, { ...terms, turn: 1, firstReply: quote(said), latestReply: quote(said) }, said);
-  }
+function afterReply(run: Run, sequel: ReplySequel, outcome: Outcome): readonly SequelStep[] {
+  const { type: _, ...terms } = sequel;
+  const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send" };
-  return announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
+  const told = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
+  if (outcome.state !== "ok") return [told];
+  const said = saidIn(outcome.reply);
+  const exchange = { ...terms, firstReply: quote(said ?? ""), latestReply: quote(said ?? "") };
+  // Without turns of an exchange the asker has to be told; the target's announce step comes all the same.
+  if (turns === 0) return [told, ...announceStep(run, exchange)];
+  return said === null ? announceStep(run, exchange) : [pingPongTurn(run, { ...exchange, turn: 1 }, said)];
 }
 
-function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome, endedAt: number): SequelStep | null {
+function afterTurn(
+  run: Run,
+  sequel: PingPongSequel,
+  outcome: Outcome,
+  endedAt: number,
+): readonly SequelStep[] {
   // It was written without a model turn, because the budget is used up: nobody has said anything.
-  if (run.isSilent) return null;
+  if (run.isSilent) return [];
   const { type: _, ...exchange } = sequel;
   const said = outcome.state === "ok" ? saidIn(outcome.reply) : null;
   if (said === null) return announceStep(run, exchange);
   const next = { ...exchange, latestReply: quote(said) };
   const isInTime = endedAt - (run.startedAt ?? endedAt) <= sequel.stepMs;
   if (!isInTime || sequel.turn >= sequel.turns) return announceStep(run, next);
-  return pingPongTurn(run, { ...next, turn: sequel.turn + 1 }, said);
+  return [pingPongTurn(run, { ...next, turn: sequel.turn + 1 }, said)];
 }
 
 type Exchange = ExchangeTerms & Pick<PingPongSequel, "firstReply" | "latestReply">;
@@ -93,19 +99,21 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, said: st
   };
 }
 
-/** The target may say on its own channel what came of it. */
-function announceStep(run: Run, exchange: Exchange): SequelStep | null {
+/** The target may say on its own channel what came of it, where it has one. */
+function announceStep(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, announceTo: deliverTo } = exchange;
-  if (deliverTo === undefined) return null;
+  if (deliverTo === undefined) return [];
   const from = { ...asker, tool: "sessions_send" };
   const request = requestOf(run, `announce_step:${run.runId}`, from, "Agent-to-agent announce step.");
   const extraSystemPrompt = announcePrompt(exchange);
   const options = { origin: "inter_session", extraSystemPrompt, deliverTo } as const;
-  return {
-    to: addressOf(target),
-    request: { ...request, kind: "announce", options },
-    isBetweenStrangers: false,
-  };
+  return [
+    {
+      to: addressOf(target),
+      request: { ...request, kind: "announce", options },
+      isBetweenStrangers: false,
+    },
+  ];
 }
 
 interface Sender {

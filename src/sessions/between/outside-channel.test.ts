@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SessionMeta } from "../../store/contract.ts";
-import { channelOf, outsideChannel } from "./outside-channel.ts";
+import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
 
 const delivery = { channel: "desk", to: "ann", accountId: "work" };
 const rows: [string, SessionMeta, object | null, string | null][] = [
@@ -30,3 +30,22 @@ test.each(rows)("[SND25] %s with %j is announced on %j", (key, meta, target, cha
   expect(outsideChannel({ key, meta })).toEqual(target);
   expect(channelOf({ key, meta })).toBe(channel);
 });
+
+const desk = { channel: "desk", to: "ann" };
+const shop = { channel: "shop", to: "bob", threadId: "42" };
+test.each<[string, Parameters<typeof answerTarget>[0], object | undefined]>([
+  [
+    "a run of a channel",
+    { run: { options: { deliverTo: shop } }, session: placed({ delivery: desk }) },
+    shop,
+  ],
+  ["a run of no channel", { run: { options: {} }, session: placed({ delivery: desk }) }, undefined],
+  ["no run", { run: null, session: placed({ delivery: desk }) }, desk],
+  ["no run of a child", { run: null, session: placed({ delivery: desk, spawnedBy: "x" }) }, undefined],
+])("[SND7] what %s set off is answered where its answers go", (_, by, target) => {
+  expect(answerTarget(by)).toEqual(target);
+});
+
+function placed(meta: SessionMeta) {
+  return { key: "agent:main:main", meta };
+}

@@ -1,6 +1,6 @@
 import { kindOf, readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
-import type { DeliveryTarget } from "../../runs/contract.ts";
+import type { DeliveryTarget, Run } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 
 type Placed = Pick<SessionRecord, "key" | "meta">;
@@ -18,6 +18,19 @@ export function outsideChannel({ key, meta }: Placed): DeliveryTarget | null {
   if (delivery.channel === "internal") return null;
   const threadId = delivery.threadId ?? fromKey?.threadId;
   return { ...delivery, ...present({ threadId }) };
+}
+
+/**
+ * Where a session's answer goes to what comes back to it, of a child or of a message: where the answer of the run goes that
+ * set it off, and nowhere else; outside of runs, where people spoke to it. A spawned session's goes to its parent alone.
+ */
+export function answerTarget(by: {
+  readonly run: Pick<Run, "options"> | null;
+  readonly session: Placed;
+}): DeliveryTarget | undefined {
+  if (by.run !== null) return by.run.options.deliverTo;
+  const { spawnedBy, delivery } = by.session.meta;
+  return spawnedBy === undefined ? delivery : undefined;
 }
 
 /** The channel that a session is on; `null`: none. */

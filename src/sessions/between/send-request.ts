@@ -8,7 +8,7 @@ import { withBlobs } from "../guard/guarded-append.ts";
 import { runSession, scopeOf } from "../input/accept-input.ts";
 import { acceptRequest, deliveryRunId } from "../input/deliver-to-session.ts";
 import type { Caller } from "./contract.ts";
-import { channelOf, outsideChannel } from "./outside-channel.ts";
+import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
 import type { SendDeps, SendRequest } from "./send-contract.ts";
 
 /** A step of the exchange that follows takes so long at the most, where nothing else is said. */
@@ -20,11 +20,10 @@ export async function sendInput(
   caller: Caller,
   target: SessionRecord,
   request: SendRequest,
-  until: number | null,
+  { until, isKin }: { readonly until: number | null; readonly isKin: boolean },
 ): Promise<AcceptRequest> {
   const isNote = request.role === "assistant";
   const asker = caller.session;
-  const isKin = asker === null || (await isRelated(deps, asker, target));
   const options = isNote ? undefined : sendOptions(deps, caller, target, request, isKin);
   const input = acceptRequest(
     {
@@ -65,8 +64,8 @@ function sendOptions(
     stepMs: timeoutSeconds > 0 ? timeoutSeconds * 1000 : usualStepMs,
     ...present({
       // Between parent and child there is nothing to announce.
-      announceTo: isKin ? null : outsideChannel(target),
-      deliverTo: caller.run?.options.deliverTo ?? caller.session.meta.delivery,
+      announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),
+      deliverTo: answerTarget({ run: caller.run, session: caller.session }),
     }),
   };
   return { origin, extraSystemPrompt: messageContext(sequel.asker, sequel.target), sequel };
@@ -75,6 +74,11 @@ function sendOptions(
 function rootOf({ run, callId }: Caller): RootRef {
   if (run === null) return { rootId: callId, hops: 0 };
   return { rootId: run.root.rootId, hops: run.root.hops + 1 };
+}
+
+/** A spawned session without a thread has the channel of its parent, to whom its words go. */
+function hasOnlyItsParents({ meta }: SessionRecord): boolean {
+  return meta.spawnedBy !== undefined && meta.delivery?.threadId === undefined;
 }
 
 function waiterOf({ owner }: Pick<SendDeps, "owner">, { run }: Caller) {
@@ -87,7 +91,7 @@ function partyOf(session: SessionRecord): Party {
 }
 
 /** Whether one spawned the other, at any depth. */
-async function isRelated(
+export async function isRelated(
   { store }: Pick<SendDeps, "store">,
   one: SessionRecord,
   other: SessionRecord,

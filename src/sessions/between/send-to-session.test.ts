@@ -188,6 +188,20 @@ describe("what is sent", () => {
     expect(across?.options?.sequel).toMatchObject({ turns: 5 });
   });
 
+  test.each([undefined, "42"])(
+    "[SND15] a child with thread %s announces only in a thread",
+    async (threadId) => {
+      const delivery = { channel: "desk", to: "ann", ...(threadId === undefined ? {} : { threadId }) };
+      const child = await between.session("agent:main:subagent:x:c1", {
+        spawnedBy: "agent:main:z",
+        delivery,
+      });
+      await send({ sessionKey: child.key });
+      const sequel = between.accepted[0]?.options?.sequel as { announceTo?: object };
+      expect(sequel.announceTo).toEqual(threadId === undefined ? undefined : delivery);
+    },
+  );
+
   test("[SND17] a note is written as the target's own words, and nothing is answered", async () => {
     const { run } = await between.books.running("ann/x");
     const result = await send({ sessionKey: "session:b", role: "assistant", timeoutSeconds: 5 }, { run });
@@ -229,6 +243,14 @@ describe("what is sent", () => {
     expect(
       await sendToSession(deps, between.caller(asker), { sessionKey: child.key, message: "x" }),
     ).toMatchObject({ status: "error", code: "lookup_failed", retryable: true });
+    nothingSent();
+  });
+
+  test("[SND18] a disk that takes no blob is no failed lookup", async () => {
+    const blobs = { ...between.store.blobs, put: () => Promise.reject(new Error("ENOSPC")) };
+    const deps = { ...between.deps, store: { ...between.store, blobs } };
+    const request = { sessionKey: "session:b", message: "x".repeat(500_000) };
+    await expect(sendToSession(deps, between.caller(asker), request)).rejects.toThrow("ENOSPC");
     nothingSent();
   });
 

@@ -1,13 +1,13 @@
 import { lookupFailed } from "../../access/visibility/decision.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import type { Accepted, AcceptRequest, Run } from "../../runs/contract.ts";
+import type { Accepted, Run } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { deliveryRunId } from "../input/deliver-to-session.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
 import { pendingDelivery, refusalOf, unfit } from "./send-contract.ts";
-import { sendInput } from "./send-request.ts";
+import { isRelated, sendInput } from "./send-request.ts";
 import { sendTarget } from "./send-target.ts";
 import { awaitReply } from "./send-wait.ts";
 
@@ -55,14 +55,14 @@ async function accept(
   const sessionKey = deps.access.display(caller, target.key);
   const seconds = Math.min(request.timeoutSeconds ?? 0, longestWaitSeconds);
   const until = seconds > 0 ? deps.clock.now() + seconds * 1000 : null;
-  let input: AcceptRequest;
+  let isKin: boolean;
   try {
-    input = await sendInput(deps, caller, target, request, until);
+    isKin = caller.session === null || (await isRelated(deps, caller.session, target));
   } catch (error) {
     return { ...refusalOf(lookupFailed(error)), sessionKey };
   }
   try {
-    return await deps.runs.accept(input);
+    return await deps.runs.accept(await sendInput(deps, caller, target, request, { until, isKin }));
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;
     const budget = error.code === "budget_exceeded" ? error.details : undefined;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Between } from "../../../test/support/between.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { Outcome } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { Caller } from "./contract.ts";
@@ -153,6 +154,17 @@ describe("waiting for the reply", () => {
     const result = await ask(between.caller(other, shared));
     expect(result).toMatchObject({ status: "error", code: "conflict" });
     expect(JSON.stringify(result)).not.toContain("Secret");
+  });
+
+  test.each<[string, Error, string]>([
+    ["the books fail", new Error("database is locked"), "late"],
+    ["another has the run", new SkeinError("fenced", { sessionId: "s" }), "open"],
+  ])("[SND22] where %s, the wait is left as it has to be", async (_, error, state) => {
+    const { run } = await between.books.running("ann/x");
+    const whileWaiting: Caller["whileWaiting"] = () => Promise.reject(error);
+    await expect(ask(between.caller(asker, { run, whileWaiting }))).rejects.toThrow(error);
+    const [waiting] = await between.books.runs.list({ states: ["queued"] });
+    expect(await between.deps.runs.replyWait(waiting?.runId ?? "")).toMatchObject({ state });
   });
 
   test("[SND23] a wait that would close a circle is not entered", async () => {

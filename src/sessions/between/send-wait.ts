@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import type { Run } from "../../runs/contract.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps } from "./send-contract.ts";
@@ -28,10 +29,17 @@ export async function awaitReply(deps: WaitDeps, caller: Caller, runId: string):
     const now = await deps.runs.replyWait(runId);
     return now?.state === "taken" ? { how: "ended", run: waited.value } : { how: "late" };
   } catch (error) {
-    // Of a waiter with a run the books see to it when that ends; a replayed call of it goes on waiting.
-    if (caller.run === null) await deps.runs.stopAwaiting(runId).catch(deps.report);
+    if (!isTakenUpAgain(caller, error)) await deps.runs.stopAwaiting(runId).catch(deps.report);
     throw error;
   }
+}
+
+/**
+ * Whether a wait that was broken off is to stay open: of a run that is stopped, or that another has, the books see to it
+ * when it ends, and a replayed call goes on waiting. Whatever else went wrong, the run goes on and waits no more.
+ */
+export function isTakenUpAgain({ run, signal }: Pick<Caller, "run" | "signal">, error: unknown): boolean {
+  return run !== null && (signal.aborted || (error instanceof SkeinError && error.code === "fenced"));
 }
 
 /** A run that stopped waiting before its time was over has found a circle; it says so again. */

@@ -2,6 +2,7 @@ import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { AcceptRequest, DeliveryTarget, RootRef, RunSession } from "../../runs/contract.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
+import { answerTarget } from "./outside-channel.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnNames } from "./spawn-names.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
@@ -85,10 +86,4 @@ export function provenanceOf(parentKey: string, { rootId, hops }: RootRef) {
     rootId,
     hops,
   };
-}
-
-/** Where the parent's answer to the announcement goes: where its run's does. A spawned parent's goes to its own parent. */
-function answerTarget({ run, session }: Spawner): DeliveryTarget | undefined {
-  if (run !== null) return run.options.deliverTo;
-  return session.meta.spawnedBy === undefined ? session.meta.delivery : undefined;
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { hashedId } from "../../core/hashed-id.ts";
 import { formatKey } from "../../core/keys.ts";
 import { cutText } from "../../core/text.ts";
-import { hashedId } from "../../runs/embedded/rows.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 
 /** The names of a child. They follow from the call that spawns it, so that the same call again finds the first one's. */

@@ -2,6 +2,7 @@ import { present } from "../../core/present.ts";
 import type { Run } from "../../runs/contract.ts";
 import { receiptByNotes } from "../attachments/notes.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
+import { isTakenUpAgain } from "./send-wait.ts";
 import type { SpawnNames } from "./spawn-names.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 
@@ -65,15 +66,13 @@ async function awaitChild(
 }
 
 /** `false`: the wait would have closed a circle. */
-async function untilOver(
-  deps: BetweenDeps,
-  { run, signal, whileWaiting }: Caller,
-  runId: string,
-): Promise<boolean> {
+async function untilOver(deps: BetweenDeps, caller: Caller, runId: string): Promise<boolean> {
+  const { run, signal, whileWaiting } = caller;
   try {
     return (await whileWaiting([runId], () => deps.untilEnded(runId, signal))).entered;
   } catch (error) {
-    if (run !== null || !signal.aborted) throw error;
-    return true;
+    if (run === null && signal.aborted) return true;
+    if (!isTakenUpAgain(caller, error)) await deps.runs.stopAwaiting(runId).catch(deps.report);
+    throw error;
   }
 }

@@ -7,7 +7,7 @@ import type { Store } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import { capTexts } from "../../transcript/cap-texts.ts";
 import { HookRegistry, HookStop } from "../hooks.ts";
-import { closeOpenCalls, guardedAppend } from "./guarded-append.ts";
+import { closeOpenCalls, guardedAppend, guardedNote } from "./guarded-append.ts";
 
 const scope = { userId: "alice", agentId: "main" };
 
@@ -88,6 +88,25 @@ describe("the guard", () => {
     expect((await store.sessions.get(scope, "s"))?.meta.archived).toBe(true);
     await say(user("Are you there?"));
     expect((await store.sessions.get(scope, "s"))?.meta.archived).toBeUndefined();
+  });
+
+  test("[GRD8] what was accepted brings an archived session back, whoever's words it is", async () => {
+    const { store, deps } = await guarded();
+    const isArchived = async () => (await store.sessions.get(scope, "s"))?.meta.archived === true;
+    const wake = {
+      type: "custom_message",
+      customType: "skein.wake",
+      content: "Awake.",
+      display: true,
+    } as const;
+    for (const isInput of [false, true]) {
+      await store.sessions.patch(scope, "s", { archived: true });
+      await guardedAppend(deps, scope, "s", calling(), { isInput });
+      expect(await isArchived()).toBe(!isInput);
+      await store.sessions.patch(scope, "s", { archived: true });
+      await guardedNote(deps, scope, "s", wake, { isInput });
+      expect(await isArchived()).toBe(!isInput);
+    }
   });
 
   test("[GRD2] the last of three hundred parallel calls is answered like the first", async () => {

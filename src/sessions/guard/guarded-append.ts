@@ -42,6 +42,8 @@ export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
   /** `fenced` unless this is the branch's last message now; `null`: there is none. For a run, which alone may write. */
   readonly lastMessageId?: string | null;
+  /** It was accepted as input, whoever's words it is: it brings an archived session back, as a user's do. */
+  readonly isInput?: boolean;
   /** For hooks; left out: what the guard itself knows. */
   readonly ctx?: RuntimeContext;
 }
@@ -82,8 +84,8 @@ export async function guardedAppend(
     );
     return { items: [...synthetic, itemOf(prepared.message, options.id)], notes: [...notes, ...told] };
   });
-  if (prepared.message.role === "user" && done.entries.length > 0)
-    await unarchive(deps.store, scope, sessionId);
+  const isInput = options.isInput === true || prepared.message.role === "user";
+  if (isInput && done.entries.length > 0) await unarchive(deps.store, scope, sessionId);
   return done;
 }
 
@@ -95,7 +97,7 @@ export async function guardedNote(
   draft: EntryDraft,
   options: Omit<GuardOptions, "ctx"> = {},
 ): Promise<GuardedAppend> {
-  return appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
+  const done = await appendOnLeaf(deps.store, scope, sessionId, options, (path) => {
     const { calls } = pendingCalls(path);
     const { id } = options;
     return {
@@ -103,6 +105,8 @@ export async function guardedNote(
       notes: [],
     };
   });
+  if (options.isInput === true) await unarchive(deps.store, scope, sessionId);
+  return done;
 }
 
 /** New input brings a session back that was archived. */

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { hashedId } from "../../core/hashed-id.ts";
 import { readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type {
@@ -88,8 +89,7 @@ export async function redeliver(
 
 /** The run of a delivery, which follows from it. */
 export function deliveryRunId(userId: string | null, id: string): string {
-  const text = JSON.stringify(["delivery", userId, id]);
-  return createHash("sha256").update(text).digest("hex").slice(0, 32);
+  return hashedId("delivery", userId ?? "", id);
 }
 
 /** A delivery whose target is known. `from` is `null`: somebody outside of every session says it. */

@@ -57,27 +57,28 @@ export async function takeSteered(
   return waiting.length > 0;
 }
 
-/** What a woken run slept for, or what came with an announcement, as one user turn; where nothing has come, a note that names what is still open. */
+/** What a woken run slept for, or what came with an announcement, as one user turn; where nothing has come, a note that names what is still open or has ended silently. */
 export async function bringArrivals(
   { runs, store }: Deps,
   place: RunPlace,
   writer: RunWriter,
-  { run, arrivals, stillOpen }: Claim,
+  { run, arrivals, stillOpen, endedSilent }: Claim,
 ): Promise<void> {
   const { runId, fence } = run;
-  const open = stillOpen.length === 0 ? null : stillOpenText(stillOpen);
+  const missing = missingText(stillOpen, endedSilent);
   const [first, ...more] = arrivals;
   if (first === undefined) {
     if (isWakeOf(runId, (await tailOf({ store }, place)).findLast(isSaid))) return;
-    const content = open ?? "[Skein] You are awake again; nothing that you waited for is open any more.";
+    const content = missing ?? "[Skein] You are awake again; nothing that you waited for is open any more.";
     await writer.note(
       { type: "custom_message", customType: "skein.wake", content, display: true },
       `${runId}-wake-${fence}`,
+      { isInput: true },
     );
     return;
   }
-  const isOne = more.length === 0 && open === null;
-  const message = isOne ? withProvenance(first) : joined([first, ...more], open);
+  const isOne = more.length === 0 && missing === null;
+  const message = isOne ? withProvenance(first) : joined([first, ...more], missing);
   await writer.say(message, first.entryId);
   // The one whose entry it is comes last: as long as it waits, the message is known to be there.
   for (const each of arrivals.toReversed()) await runs.steered({ runId, fence }, each.runId);
@@ -92,8 +93,13 @@ function isWakeOf(runId: string, last: Entry | undefined): boolean {
   return last?.type === "custom_message" && last.id.startsWith(`${runId}-wake-`);
 }
 
-function stillOpenText(open: readonly string[]): string {
-  return `[Skein] The time to wait is over. Still open: ${open.join(", ")}.`;
+/** What a sleeper waited for and has not heard from; `null`: there is nothing. */
+export function missingText(open: readonly string[], endedSilent: readonly string[]): string | null {
+  const sentences = [
+    ...(endedSilent.length === 0 ? [] : [`Ended without a reply: ${endedSilent.join(", ")}.`]),
+    ...(open.length === 0 ? [] : [`The time to wait is over. Still open: ${open.join(", ")}.`]),
+  ];
+  return sentences.length === 0 ? null : `[Skein] ${sentences.join(" ")}`;
 }
 
 /** As it was said, with where it came from. */
@@ -124,7 +130,7 @@ async function saidBy(
   { message, options, provenance, entryId }: Run,
   seesImages: boolean,
 ): Promise<GuardedAppend> {
-  if (message.role !== "user") return writer.say(message, entryId);
+  if (message.role !== "user") return writer.say(message, entryId, { isInput: true });
   const said = { ...message, ...present({ provenance: message.provenance ?? provenance }) };
   if (typeof said.content !== "string") return writer.say(said, entryId);
   const origin = options.origin ?? "api";

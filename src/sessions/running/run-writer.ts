@@ -3,11 +3,13 @@ import { SkeinError } from "../../core/errors.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
 import type { Claim, Held } from "../../runs/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import type { GuardedAppend } from "../guard/guarded-append.ts";
+import type { GuardedAppend, GuardOptions } from "../guard/guarded-append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "../guard/guarded-append.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
 type Deps = Pick<RunningDeps, "store" | "hooks" | "runs">;
+
+type Input = Pick<GuardOptions, "isInput">;
 
 const pageSize = 200;
 
@@ -42,9 +44,10 @@ export class RunWriter {
   }
 
   /** A message, by the guard. Under an id that stands there already, nothing is written. */
-  async say(message: MessageDraft, id?: string): Promise<GuardedAppend> {
+  async say(message: MessageDraft, id?: string, more: Input = {}): Promise<GuardedAppend> {
     const { scope, session, ctx } = this.#place;
     const done = await guardedAppend(this.#deps, scope, session.sessionId, message, {
+      ...more,
       ...(id === undefined ? {} : { id }),
       ctx,
       fence: this.fence,
@@ -55,12 +58,12 @@ export class RunWriter {
   }
 
   /** An entry that is no message of the guard's. One that the model sees is held to the last message as any message is. */
-  async note(draft: EntryDraft, id?: string): Promise<Entry | null> {
+  async note(draft: EntryDraft, id?: string, more: Input = {}): Promise<Entry | null> {
     const { scope, session } = this.#place;
     const named = id === undefined ? {} : { id };
     const { fence } = this;
     if (draft.type === "custom_message") {
-      const options = { ...named, fence, lastMessageId: this.#lastMessageId };
+      const options = { ...more, ...named, fence, lastMessageId: this.#lastMessageId };
       const done = await guardedNote(this.#deps, scope, session.sessionId, draft, options);
       if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
       return done.entries.at(-1) ?? null;

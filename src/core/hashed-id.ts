@@ -1,0 +1,14 @@
+import { createHash } from "node:crypto";
+
+/** An id in the shape of a UUID (version 8: made as we like it) that follows from what it is for. */
+export function hashedId(...parts: readonly string[]): string {
+  const hex = createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+  const variant = ((Number.parseInt(hex.slice(16, 18), 16) & 0x3f) | 0x80).toString(16);
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    variant + hex.slice(18, 20),
+    hex.slice(20, 32),
+  ].join("-");
+}
