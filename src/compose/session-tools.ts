@@ -2,6 +2,7 @@ import type { Redactor } from "../access/redaction/redactor.ts";
 import type { AccessExplanation } from "../access/visibility/decide.ts";
 import type { AccessAction } from "../access/visibility/policy.ts";
 import type { Channel } from "../channels/contract.ts";
+import { threadOpener } from "../channels/threads.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
@@ -168,10 +169,7 @@ function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
     access: createSessionAccess({ store, settings: () => agents.access, scope }),
     agents: agents.directory,
     channels: {
-      opener: (channel) => {
-        const found = parts.channels.get(channel);
-        return found?.openThread?.bind(found) ?? null;
-      },
+      opener: (channel) => threadOpener(parts.channels, channel),
     },
     clock,
     newId,

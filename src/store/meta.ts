@@ -4,7 +4,16 @@ import type { MetaPatch, SessionMeta } from "./contract.ts";
 /** The rules for a session's metadata, the same in every store. */
 
 /** Written once: who somebody's parent is does not change, nor as what and with which tools it was spawned. */
-const writtenOnce = ["spawnedBy", "spawnDepth", "spawnLimit", "spawnMode", "role", "rootId", "toolLayers"];
+const writtenOnce = [
+  "spawnedBy",
+  "spawnDepth",
+  "spawnLimit",
+  "spawnMode",
+  "ownThread",
+  "role",
+  "rootId",
+  "toolLayers",
+];
 const longestLabel = 512;
 
 /** First values of a new session. */

@@ -36,7 +36,7 @@ test("[SND26] it sends, and every refusal has a run id", async () => {
   );
   const delivery = { status: "pending", mode: "announce" };
   expect(result).toEqual({ runId: result.runId, status: "sent", sessionKey: "session:b", delivery });
-  expect(sessionsSend.refused?.(call)).toEqual({ runId: expect.stringMatching(/^[0-9a-f]{32}$/) });
+  expect(sessionsSend.refused?.(call)).toEqual({ runId: expect.stringMatching(/^[0-9a-f-]{36}$/) });
   const unfit = await sessionsSend.execute({ message: "x" }, between.caller(asker), deps);
   expect(unfit.result).toMatchObject({ status: "error", error: "Either sessionKey or label is required" });
 });

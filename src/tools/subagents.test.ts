@@ -253,10 +253,14 @@ describe("steer", () => {
   test("[OTH11] a child that has not begun takes it as a turn of its own; one that is finished is done", async () => {
     const { session } = await spawn("a", "a");
     world.known(session);
-    expect(await act({ action: "steer", target: "a", message: "Hi" })).toMatchObject({ mode: "queued" });
+    const said = await act({ action: "steer", target: "a", message: "Hi" });
+    expect(said).toMatchObject({ mode: "queued" });
     await world.books.runs.abort((await world.open(session))[0]?.runId ?? "");
     await world.books.runs.abort((await world.open(session))[0]?.runId ?? "");
-    expect(await act({ action: "steer", target: "a", message: "Hi" })).toMatchObject({
+    // The same call again has said what it said; another one comes too late.
+    expect(await act({ action: "steer", target: "a", message: "Hi" })).toEqual(said);
+    const other = { ...world.caller(parent, run), callId: "call-2" };
+    expect(await act({ action: "steer", target: "a", message: "Hi" }, other)).toMatchObject({
       status: "done",
       text: "a is already finished.",
     });

@@ -167,6 +167,33 @@ describe("tidying", () => {
     expect(await due()).toEqual([]);
   });
 
+  test("[BKS10] one that is archived later than runs are remembered is known until then", async () => {
+    const day = 24 * 3_600_000;
+    await endIt(await child("late", { archiveAfterMs: 40 * day }));
+    await endIt(await child("never"));
+    books.now += 35 * day;
+    await books.runs.sweep();
+    expect(await labels()).toEqual(["late"]);
+    expect(await due()).toEqual([]);
+    books.now += 6 * day;
+    expect(await due()).toEqual(["archive late"]);
+    for (const { child: tidied } of await books.runs.toTidy()) await books.runs.tidied(tidied.run.runId);
+    await books.runs.sweep();
+    expect(await labels()).toEqual([]);
+  });
+
+  test("[BKS10] children that cannot be tidied keep no others from their turn", async () => {
+    const archiveAfterMs = 1;
+    for (let at = 0; at < 130; at += 1) {
+      const request = spawnedBy(parent.run, { label: `c${at}`, archiveAfterMs, maxChildren: 1000 });
+      await endIt(await books.running(`c${at}`, { ...request, root: { rootId: `r${at}`, hops: 0 } }));
+    }
+    books.now += 1;
+    const seen = new Set<string>();
+    for (let look = 0; look < 50; look += 1) for (const one of await due()) seen.add(one);
+    expect(seen.size).toBe(130);
+  });
+
   test("[BKS11] forgotten with its run, and by a purge", async () => {
     await endIt(await child("old", {}, { awaitedBy: { by: { owner: "me" }, until: 0 } }));
     await child("purged");

@@ -91,13 +91,13 @@ const isHeard = `(
     WHERE run_replies.run_id = children.run_id AND run_replies.state = 'taken'
     AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))`;
 
-/** Nothing is due while anything of its session is open, whoever asked for it. */
+/** Nothing is due while anything of its session is open, whoever asked for it. In no order: what fails keeps no place. */
 const due = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)
   WHERE tidied_at IS NULL AND children.mode = 'run' AND (cleanup = 'delete' OR archive_after IS NOT NULL)
   AND first.ended_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM runs AS other WHERE other.uid = first.uid AND other.ended_at IS NULL)
   AND CASE cleanup WHEN 'delete' THEN ${isHeard} ELSE first.ended_at + archive_after <= ? END
-  LIMIT ${mostAtOnce}`;
+  ORDER BY random() LIMIT ${mostAtOnce}`;
 
 export function childrenToTidy(
   books: Books,

@@ -206,6 +206,16 @@ describe("where it goes", () => {
     expect(await told("p")).toEqual(["c: ok r"]);
   });
 
+  test("[BKS2] the session that spawned it is known by its key, and may have been reset since", async () => {
+    const parent = await books.running("p");
+    const request = spawnedBy(parent.run, { label: "gone" });
+    await books.running("gone", request);
+    books.removed.add("gone");
+    const spawnId = request.child?.spawnId ?? "";
+    await endOf(`agent:main:subagent:before-the-reset:${spawnId}`);
+    expect(await told("p")).toContain("c: ok r");
+  });
+
   test("[BKS2] where nobody is left it is a letter of the run's own session", async () => {
     const run = await endOf("agent:main:session:nobody");
     const [letter, ...more] = await books.runs.outbox.list({});

@@ -39,8 +39,18 @@ function targetOf(
   if (found !== null) return found;
   const read = readKey(key);
   const isChild = "form" in read && read.form === "subagent";
+  // By its key first: it may have been reset since.
+  const parentKey = isChild ? parentKeyOf(books, userId, read.spawnId) : null;
+  const parent = parentKey === null ? null : books.sessionAt(userId, { key: parentKey });
+  if (parent !== null) return parent;
   const sessionId = parentSessionId ?? (isChild ? read.parentSessionId : undefined);
   return sessionId === undefined ? null : books.sessionAt(userId, { sessionId });
+}
+
+function parentKeyOf(books: Books, userId: string | null, spawnId: string): string | null {
+  const sql = "SELECT parent_key FROM children WHERE user = ? AND spawn_id = ?";
+  const child = books.get(sql, userId ?? "", spawnId);
+  return child === undefined ? null : String(child.parent_key);
 }
 
 /** Nobody is there to read it: a letter of the run's own session, dead at once where that goes too. */

@@ -27,7 +27,11 @@ export async function sweepAll(books: Books): Promise<{ readonly nextAt: number 
 }
 
 function forget(books: Books, before: number): void {
-  const old = "SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
+  // A child that is still to be archived is known until it is.
+  const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
+    AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id
+      AND tidied_at IS NULL AND cleanup = 'keep' AND archive_after IS NOT NULL)
+    ORDER BY ended_at LIMIT ?`;
   const oldOut =
     "SELECT seq FROM outbox WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
   const oldRoots = "SELECT root FROM budgets WHERE touched_at < ? ORDER BY touched_at LIMIT ?";

@@ -29,7 +29,11 @@ export function childAnnouncement(run: Run, sequel: ChildSequel, outcome: Outcom
 
 /** To the asker: what became of its message. */
 export function replyAnnouncement(sequel: ReplySequel, outcome: Outcome): string {
-  const name = inLine(sequel.target.key, mostCharacters);
+  const name = displayOf(sequel.target.key);
+  const goesTo =
+    sequel.deliverTo === undefined
+      ? "stays here"
+      : `goes to the people on ${inLine(sequel.deliverTo.channel, mostCharacters)}`;
   const said = outcome.state === "ok" ? (saidIn(outcome.reply) ?? "") : (outcome.reply ?? "");
   return [
     `The session ${name}, which you sent a message to, has ended its turn.`,
@@ -37,7 +41,7 @@ export function replyAnnouncement(sequel: ReplySequel, outcome: Outcome): string
     `Status: ${statusOf(outcome)}`,
     ...resultLines(outcome, said, name),
     "",
-    "Next: go on with what you asked for. An answer to this message stays here; to say more to that session, send to it.",
+    `Next: go on with what you asked for. Your answer to this message ${goesTo}; to say more to that session, send to it.`,
   ].join("\n");
 }
 

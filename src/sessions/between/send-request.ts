@@ -78,7 +78,7 @@ function rootOf({ run, callId }: Caller): RootRef {
 
 /** A spawned session without a thread has the channel of its parent, to whom its words go. */
 function hasOnlyItsParents({ meta }: SessionRecord): boolean {
-  return meta.spawnedBy !== undefined && meta.delivery?.threadId === undefined;
+  return meta.spawnedBy !== undefined && meta.ownThread !== true;
 }
 
 function waiterOf({ owner }: Pick<SendDeps, "owner">, { run }: Caller) {

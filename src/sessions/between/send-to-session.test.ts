@@ -188,17 +188,18 @@ describe("what is sent", () => {
     expect(across?.options?.sequel).toMatchObject({ turns: 5 });
   });
 
-  test.each([undefined, "42"])(
-    "[SND15] a child with thread %s announces only in a thread",
-    async (threadId) => {
-      const delivery = { channel: "desk", to: "ann", ...(threadId === undefined ? {} : { threadId }) };
+  test.each([undefined, true])(
+    "[SND15] a child announces only in a thread of its own: %s",
+    async (ownThread) => {
+      const delivery = { channel: "desk", to: "ann", threadId: "42" };
       const child = await between.session("agent:main:subagent:x:c1", {
         spawnedBy: "agent:main:z",
         delivery,
+        ...(ownThread === undefined ? {} : { ownThread }),
       });
       await send({ sessionKey: child.key });
       const sequel = between.accepted[0]?.options?.sequel as { announceTo?: object };
-      expect(sequel.announceTo).toEqual(threadId === undefined ? undefined : delivery);
+      expect(sequel.announceTo).toEqual(ownThread === undefined ? undefined : delivery);
     },
   );
 

@@ -35,6 +35,8 @@ export function childMeta(
     ...present({
       label: given.label,
       sandboxed: terms.sandboxed ? true : undefined,
+      // What it says there is its own; the delivery of its parent it only has for announcements.
+      ownThread: given.thread === null ? undefined : true,
       channel: given.thread?.channel ?? meta.channel,
       delivery: delivery === undefined ? undefined : { ...delivery },
       model: request.model,

@@ -1,3 +1,4 @@
+import { hashedId } from "../../core/hashed-id.ts";
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
 import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
@@ -18,13 +19,20 @@ export async function steerChild(
   deps: BetweenDeps,
 ): Promise<Steered> {
   const session = deps.work.find(call.userId, { key: run.session.key });
-  if (session === null) return { gone: true };
+  if (session === null) return saidBefore(call, deps);
   const states = ["queued", "running", "waiting", "sleeping"] as const;
   const open = await deps.runs.list({ sessionUid: session.uid, states }, call.userId);
-  if (open.length === 0) return { gone: true };
+  if (open.length === 0) return saidBefore(call, deps);
   const { run: said } = await deps.runs.accept(requestFor(session, text, call));
   const hasTurn = open.some(({ state }) => state === "running" || state === "waiting");
   return { runId: said.runId, mode: hasTurn ? "steered" : "queued" };
+}
+
+/** The same call again finds what the first has said, whatever became of the child since. */
+async function saidBefore({ userId, callId }: Caller, { runs }: BetweenDeps): Promise<Steered> {
+  const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
+  if (known === null) return { gone: true };
+  return { runId: known.runId, mode: known.mergedInto === null ? "queued" : "steered" };
 }
 
 function requestFor(
