@@ -64,6 +64,13 @@ export class RunTools {
     return tools;
   }
 
+  /** Entries, as rules have them, that fit no tool that an agent could have. */
+  async unfit(agent: Agent, entries: readonly string[]): Promise<readonly string[]> {
+    const { allow: _, ...free } = { ...agent, deny: [] };
+    const all = await this.of(free, null, { meta: {} });
+    return selectTools(all, [{ of: "", allow: entries }]).unmatched.map(({ entry }) => entry);
+  }
+
   /** The rules of a session that was spawned, as the agent that spawned it changes them. */
   #ofChild(agent: Agent, { meta }: Pick<SessionRecord, "meta">): readonly ToolLayer[] {
     return childToolLayers(meta, this.#subagents(spawnerOf(meta, agent.id)));

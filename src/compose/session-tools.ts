@@ -178,6 +178,10 @@ function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
     hooks: parts.hooks,
+    unfitTools: async (agentId, entries) => {
+      const agent = agents.find(agentId);
+      return agent === null ? [] : parts.tools().unfit(agent, entries);
+    },
     attachmentFolder: (...place) =>
       "upkeep" in store ? store.upkeep.attachments(...place) : scratch.attachments(...place),
     redactor,

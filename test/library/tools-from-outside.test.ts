@@ -23,6 +23,17 @@ describe("a session tool that is called from outside", () => {
     await expect(nobody).rejects.toMatchObject({ code: "not_found" });
   });
 
+  test("[SPN21] what was asked for of tools and fits none is named in the answer", async () => {
+    const { skein } = await withScript(answering("Done."));
+    const spawned = async (tools: string[]) => {
+      const { result, rootId } = await skein.callTool("sessions_spawn", { task: "look", tools });
+      await skein.settled(rootId ?? "");
+      return String(result.note);
+    };
+    expect(await spawned(["group:sessions", "wether"])).toContain('"wether" fits no tool of agent main');
+    expect(await spawned(["sessions_*"])).not.toContain("fits no tool");
+  });
+
   test("[TLR15] a name that is no tool is refused with those that are", async () => {
     const { skein } = await withScript(answering());
     const called = skein.callTool("sessions_lisst", {});

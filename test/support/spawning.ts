@@ -156,6 +156,7 @@ export function spawnGround(
     attachmentFolder: (_: string | null, agentId: string, sessionId: string) =>
       `${folder}/store/${agentId}/attachments/${sessionId}`,
     hooks: new HookRegistry(),
+    unfitTools: async () => [],
     report: (error: unknown) => reported.push(error),
     ...more,
   } as unknown as BetweenDeps;

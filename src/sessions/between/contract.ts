@@ -40,6 +40,8 @@ export interface BetweenDeps {
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
   /** Where the attachments of a session lie; `null`: there is no place for any. */
   attachmentFolder(userId: string | null, agentId: string, sessionId: string): string | null;
+  /** Entries of a rule about tools that fit none of an agent's. */
+  unfitTools(agentId: string, entries: readonly string[]): Promise<readonly string[]>;
   /** Asked before a child is made, and told of it. */
   readonly hooks: Pick<HookRegistry, "ask" | "notify">;
   report(error: unknown): void;

@@ -1,10 +1,13 @@
 import { present } from "../../core/present.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
 import type { Run } from "../../runs/contract.ts";
 import { receiptByNotes } from "../attachments/notes.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
 import { isTakenUpAgain } from "./send-wait.ts";
 import type { SpawnNames } from "./spawn-names.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
+
+const longestEntry = 100;
 
 export type SpawnResult = Readonly<Record<string, unknown>>;
 
@@ -32,18 +35,37 @@ export async function spawnResult(
     ...present({ threadId: run.options.deliverTo?.threadId }),
     ...(request.attachments.length === 0 ? {} : { attachments: receiptByNotes(request.attachments) }),
   };
-  if (request.background) return { ...told, note: pushed };
+  const unfit = await unfitNote(deps, run, request);
+  const noted = (note: string) => ({ note: unfit === null ? note : `${note} ${unfit}` });
+  if (request.background) return { ...told, ...noted(pushed) };
   const waited = await awaitChild(deps, caller, runId);
-  if (waited === "late") return { ...told, note: late };
-  if (waited === "circle") return { ...told, code: "wait_cycle", note: circle };
+  if (waited === "late") return { ...told, ...noted(late) };
+  if (waited === "circle") return { ...told, code: "wait_cycle", ...noted(circle) };
   const { state, outcome, usage } = waited;
   return {
     ...told,
+    ...present({ note: unfit }),
     result: outcome?.reply ?? "",
     outcome: outcome?.state ?? state,
     ...present({ error: outcome?.error }),
     usage,
   };
+}
+
+/** Nothing that was asked for is passed over in silence. */
+async function unfitNote(
+  { unfitTools }: BetweenDeps,
+  { session: { agentId } }: Run,
+  { tools }: SpawnRequest,
+): Promise<string | null> {
+  if (tools === undefined || tools.length === 0) return null;
+  const unfit = await unfitTools(
+    agentId,
+    tools.map((entry) => String(entry).trim()),
+  );
+  if (unfit.length === 0) return null;
+  const shown = unfit.map((entry) => `"${escapeToLine(cutText(entry, longestEntry))}"`).join(", ");
+  return `Of tools, ${shown} fits no tool of agent ${agentId}, and allows nothing.`;
 }
 
 /**
