@@ -48,6 +48,10 @@ export class FamilyCount {
     return this.#runs.find(({ idem }) => idem === "family");
   }
 
+  get taken(): number {
+    return [...this.#replies.values()].filter(({ state }) => state === "taken").length;
+  }
+
   get told(): number {
     return this.#runs.filter(({ idem }) => /^(announce|ping_pong):/.test(String(idem))).length;
   }
