@@ -3,7 +3,6 @@ import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Entry } from "../../src/core/entries.ts";
-import { textOf } from "../../src/core/messages.ts";
 import { isRecord } from "../../src/core/shape.ts";
 
 type Row = Readonly<Record<string, unknown>>;
@@ -22,7 +21,7 @@ export class FamilyCount {
   constructor(folder: string) {
     const db = new DatabaseSync(join(folder, "skein/work.db"), { readOnly: true });
     const all = (sql: string): Row[] => db.prepare(sql).all() as Row[];
-    this.#runs = all("SELECT runs.*, options, message FROM runs JOIN run_inputs USING (seq) ORDER BY seq");
+    this.#runs = all("SELECT runs.*, options FROM runs JOIN run_inputs USING (seq) ORDER BY seq");
     this.#replies = new Map(all("SELECT * FROM run_replies").map((row) => [String(row.run_id), row]));
     this.#children = all("SELECT * FROM children");
     this.#sessions = all("SELECT * FROM sessions");
@@ -46,6 +45,10 @@ export class FamilyCount {
   /** The run that set all of it off. */
   get parent(): Row | undefined {
     return this.#runs.find(({ idem }) => idem === "family");
+  }
+
+  get taken(): number {
+    return [...this.#replies.values()].filter(({ state }) => state === "taken").length;
   }
 
   get told(): number {
@@ -121,16 +124,11 @@ export class FamilyCount {
   }
 
   /** Input stands in its session once; what ended before its turn came may never have got there. */
-  #writtenOnce({ agent, session_id, uid, entry_id, state, kind, run_id, message }: Row): void {
+  #writtenOnce({ agent, session_id, uid, entry_id, state, kind, run_id }: Row): void {
     const log = this.#logs.get(String(uid)) ?? this.#logs.get(`${agent}/${session_id}`) ?? [];
-    const text = JSON.stringify(textOf(JSON.parse(String(message)).content));
-    const isIt = (entry: Entry) =>
-      // Announcements that come together are one entry; of those, every text is another one.
-      kind === "announce" ? isSaid(entry) && JSON.stringify(entry).includes(text) : entry.id === entry_id;
-    const times = log.filter(isIt).length;
+    const times = log.filter(({ id }) => id === entry_id).length;
     const isEarly =
       times === 0 && ["aborted", "error", "timeout"].includes(String(state)) && kind === "spawn";
-    if (kind === "ping_pong" && state === "merged" && times === 0 && log.some(isSaidWith(text))) return;
     if (times !== 1 && !isEarly)
       this.#say(`the input of ${kind} ${run_id} (${state}) is there ${times} times`);
     const ids = log.map(({ id }) => id);
@@ -168,14 +166,6 @@ function nameOf(path: string): string {
   const id = basename(path, ".log.jsonl");
   const [, agent] = /agents\/([^/]+)\/sessions\//.exec(path) ?? [];
   return agent === undefined ? basename(dirname(path)) : `${agent}/${id}`;
-}
-
-function isSaid(entry: Entry): boolean {
-  return entry.type === "message" && entry.message.role === "user";
-}
-
-function isSaidWith(text: string): (entry: Entry) => boolean {
-  return (entry) => isSaid(entry) && JSON.stringify(entry).includes(text);
 }
 
 /** A torn last line is nobody's. */

@@ -1,5 +1,4 @@
 import type { Entry } from "../../core/entries.ts";
-import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
@@ -57,7 +56,10 @@ export async function takeSteered(
   return waiting.length > 0;
 }
 
-/** What a woken run slept for, or what came with an announcement, as one user turn; where nothing has come, a note that names what is still open or has ended silently. */
+/**
+ * What a woken run slept for, or what came with an announcement, each as it was said; what is still open, or has ended
+ * silently, is named in a note behind them.
+ */
 export async function bringArrivals(
   { runs, store }: Deps,
   place: RunPlace,
@@ -66,21 +68,18 @@ export async function bringArrivals(
 ): Promise<void> {
   const { runId, fence } = run;
   const missing = missingText(stillOpen, endedSilent);
-  const [first, ...more] = arrivals;
-  if (first === undefined) {
+  const noteOnce = async (content: string) => {
     if (isWakeOf(runId, (await tailOf({ store }, place)).findLast(isSaid))) return;
-    const content = missing ?? "[Skein] You are awake again; nothing that you waited for is open any more.";
-    await writer.note(
-      { type: "custom_message", customType: "skein.wake", content, display: true },
-      `${runId}-wake-${fence}`,
-      { isInput: true },
-    );
+    const entry = { type: "custom_message", customType: "skein.wake", content, display: true } as const;
+    await writer.note(entry, `${runId}-wake-${fence}`, { isInput: true });
+  };
+  if (arrivals.length === 0) {
+    await noteOnce(missing ?? "[Skein] You are awake again; nothing that you waited for is open any more.");
     return;
   }
-  const isOne = more.length === 0 && missing === null;
-  const message = isOne ? withProvenance(first) : joined([first, ...more], missing);
-  await writer.say(message, first.entryId);
-  // The one whose entry it is comes last: as long as it waits, the message is known to be there.
+  // Each under its own id: whoever goes on after a crash may find others beside them, and none is lost or said twice.
+  for (const each of arrivals) await writer.say(withProvenance(each), each.entryId);
+  if (missing !== null) await noteOnce(missing);
   for (const each of arrivals.toReversed()) await runs.steered({ runId, fence }, each.runId);
 }
 
@@ -106,21 +105,6 @@ export function missingText(open: readonly string[], endedSilent: readonly strin
 function withProvenance({ message, provenance }: Run): MessageDraft {
   if (message.role !== "user") return message;
   return { ...message, ...present({ provenance: message.provenance ?? provenance }) };
-}
-
-function joined(arrivals: readonly Run[], note: string | null): MessageDraft {
-  const content = arrivals.flatMap(({ message }) => blocksOf(contentOf(message)));
-  const provenance = arrivals[0]?.provenance ?? undefined;
-  const told = note === null ? [] : [{ type: "text" as const, text: note }];
-  return { role: "user", content: [...content, ...told], ...present({ provenance }) };
-}
-
-function contentOf(message: MessageDraft): Content {
-  return message.role === "user" ? message.content : "";
-}
-
-function blocksOf(content: Content): Exclude<Content, string> {
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 /** Only what somebody types before us may name files; which of them were not taken stands beside it, for people. */
