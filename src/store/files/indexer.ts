@@ -1,3 +1,5 @@
+import { basename } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
 import { kindOf, parseKey } from "../../core/keys.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
@@ -118,7 +120,14 @@ export class Indexer {
 
   /** A session that has been accepted and whose log is not made yet. */
   #begin(row: SessionRow): void {
-    if (row.state !== "pending") throw new Error(`${this.#logOf(row)} is gone`);
+    if (row.state !== "pending") {
+      // Whoever reads a session is told; where its files lie is not theirs to know.
+      const lost = { file: basename(this.#logOf(row)), problem: "it is gone" };
+      throw new SkeinError("unreadable_file", {
+        ...lost,
+        advice: "Restore it from a backup; skein doctor says where it lay",
+      });
+    }
     const header = headerOf(row);
     const fold: Fold = { ...emptyFold, header, meta: row.first.meta };
     this.#put(row, { logBytes: 0, identity: "", fold });

@@ -1,0 +1,260 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { Content } from "../../src/core/messages.ts";
+import { textOf } from "../../src/core/messages.ts";
+import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
+import { childDenyList } from "../../src/sessions/between/child-tools.ts";
+import { sessionsYield } from "../../src/tools/sessions-yield.ts";
+import type { Family } from "../support/family.ts";
+import { calls, desk, gate, results, withParts } from "../support/family.ts";
+import { denied, filled, lacking, seedOf, seedTools } from "../support/seeds.ts";
+import { closeAll, newFolder } from "../support/skein.ts";
+import { WatchingWorld } from "../support/watching-world.ts";
+
+afterEach(closeAll);
+
+const main = "agent:main:main";
+const asker = "agent:main:session:asker";
+const usage = { input: 900, output: 100 };
+
+/** The main session as the documents show it, and four others; who asks is one of these. */
+async function documented(agent: Partial<AgentSpec> = {}, agentToAgent: object = {}): Promise<Family> {
+  const { channel } = desk("feishu");
+  const parts = {
+    Hello: (_: unknown, index: number) => ({ text: index === 0 ? "Hi there!" : "REPLY_SKIP", usage }),
+    "分析 AAPL": [{ text: "Up." }],
+    "Look around": [{ text: "Nothing." }],
+    Plan: [calls(["sessions_spawn", { task: "Look around" }], ["sessions_yield", {}]), { text: "Good." }],
+  };
+  const price = { input: 1, output: 2 };
+  const family = await withParts(parts, {
+    dir: newFolder(),
+    channels: [channel],
+    agent: { model: "priced/script", thinking: "high", ...agent },
+    others: [{ id: "other" }],
+    settings: {
+      session: { dmScope: "main", agentToAgent: { maxPingPongTurns: 0 } },
+      channels: { feishu: { users: { ou_1: null } } },
+      models: { providers: { priced: { models: { script: { price } } } } },
+      tools: { agentToAgent },
+    },
+  });
+  const { skein } = family;
+  const { runId } = await skein.receive({ channel: "feishu", peer: "ou_1", messageId: "m1", text: "Hello" });
+  await family.settled(runId);
+  const { sessionId } = await family.at(main);
+  const meta = { label: "Main Session", displayName: "主会话", thinkingLevel: "high" };
+  await skein.store.sessions.patch({ agentId: "main" }, sessionId, meta);
+  for (const name of ["asker", "c", "d", "e"]) await family.make(`agent:main:session:${name}`);
+  return family;
+}
+
+/** What our result of a call has otherwise than the document says. */
+async function differences(family: Family, tool: string, name: string, args: object = {}): Promise<string[]> {
+  const seed = seedOf(tool, name);
+  return lacking(await family.call(tool, seed.arguments ?? args, asker), seed.result);
+}
+
+async function said(family: Family, ...contents: readonly unknown[]): Promise<void> {
+  const { sessionId } = await family.at(main);
+  const drafts = contents.map((content) => ({
+    draft: { type: "message", message: { role: "user", content } } as never,
+  }));
+  await family.skein.store.sessions.append({ agentId: "main" }, sessionId, drafts);
+}
+
+describe("what the source documents show", () => {
+  test("[FAM1] names, labels and descriptions are those of the documents", async () => {
+    const { skein } = await documented();
+    const ours = new Map((await skein.tools()).map((tool) => [tool.name, tool]));
+    for (const { names: _, ...tool } of seedTools()) expect(ours.get(tool.name)).toMatchObject(tool);
+    expect(childDenyList("leaf", { allow: [], deny: [] })).toEqual(expect.arrayContaining([...denied()]));
+  });
+
+  test("[FAM1] sessions_list gives their rows and messages", async () => {
+    const family = await documented();
+    expect(await differences(family, "sessions_list", "format", { messageLimit: 2 })).toEqual([]);
+    expect(await differences(family, "sessions_list", "example")).toEqual([]);
+  });
+
+  test("[FAM1] sessions_history gives their messages", async () => {
+    const family = await documented();
+    expect(await differences(family, "sessions_history", "format", { sessionKey: "main" })).toEqual([]);
+    expect(await differences(family, "sessions_history", "example")).toEqual([]);
+  });
+
+  test("[FAM1] sessions_history over its cap, with an image and with a message too large", async () => {
+    const family = await documented();
+    const history = { sessionKey: "main" };
+    await said(family, [
+      { type: "image", data: Buffer.alloc(300).toString("base64"), mimeType: "image/png" },
+    ]);
+    expect(await differences(family, "sessions_history", "image", history)).toEqual([]);
+    const image = await family.call("sessions_history", { ...history, limit: 1 }, asker);
+    // On purpose different: the size of the image, not of its base64.
+    expect(image.messages).toMatchObject([{ content: [{ bytes: 300 }] }]);
+    await said(family, ...Array.from({ length: 30 }, () => "word ".repeat(790)));
+    expect(await differences(family, "sessions_history", "capped", history)).toEqual([]);
+    const { messages } = await family.call("sessions_history", history, asker);
+    // On purpose different: as many as fit, where the document keeps the last alone.
+    expect((messages as unknown[]).length).toBeGreaterThan(15);
+    await said(
+      family,
+      Array.from({ length: 30 }, () => ({ type: "text", text: "word ".repeat(790) })),
+    );
+    expect(await differences(family, "sessions_history", "too large", history)).toEqual([]);
+  });
+
+  test("[FAM1] sessions_list has a limit and refuses unknown kinds, on purpose different", async () => {
+    const family = await documented();
+    const refused = await family.call("sessions_list", { kinds: ["main", "gruop"] }, asker);
+    expect(refused).toMatchObject({ status: "error", code: "invalid_arguments" });
+    expect(String(refused.error)).toContain("main, group, cron, hook, node, other");
+    const { parameters } = (await family.skein.tools()).find(({ name }) => name === "sessions_list") ?? {};
+    expect(parameters).toMatchObject({ properties: { limit: { default: 100, maximum: 200 } } });
+  });
+
+  test("[FAM1] sessions_send answers as they do", async () => {
+    const family = await documented();
+    const message = "Hello?";
+    const told = (name: string, args: object) => differences(family, "sessions_send", name, args);
+    expect(await told("example", {})).toEqual([]);
+    expect(await told("key and label", { sessionKey: "main", label: "x", message })).toEqual([]);
+    expect(await told("neither", { message })).toEqual([]);
+    const unknown = await family.call("sessions_send", { label: "nobody", message }, asker);
+    const { error, ...seed } = seedOf("sessions_send", "unknown label").result;
+    expect(lacking(unknown, { ...seed, error: filled(error, "nobody") })).toEqual([]);
+  });
+
+  test("[FAM1] sessions_send: an agent alone is its main session, on purpose different", async () => {
+    const family = await documented({ visibility: "all" }, { enabled: true });
+    await family.make("agent:other:main");
+    const sent = await family.call("sessions_send", { agentId: "other", message: "Hello" }, asker);
+    expect(sent).toMatchObject({ status: "sent", sessionKey: "agent:other:main" });
+    await family.settled(String(sent.runId));
+  });
+
+  test.each([
+    { name: "agents apart", policy: { enabled: false } },
+    { name: "pair not allowed", policy: { enabled: true, allow: ["other -> main"] } },
+  ])(
+    "[FAM1] sessions_send to another agent where only that rule refuses: $name",
+    async ({ name, policy }) => {
+      const family = await documented({ visibility: "all" }, policy);
+      const { sessionId } = await family.make("agent:other:main");
+      await family.skein.store.sessions.patch({ agentId: "other" }, sessionId, { label: "desk" });
+      const args = { label: "desk", agentId: "other", message: "Hello" };
+      expect(await differences(family, "sessions_send", name, args)).toEqual([]);
+    },
+  );
+
+  test("[FAM1] sessions_send out of a sandbox", async () => {
+    const family = await documented({ sandboxed: true });
+    const args = { label: "Main Session", message: "Hello" };
+    const told = (name: string, more: object = {}) =>
+      differences(family, "sessions_send", name, { ...args, ...more });
+    expect(await told("sandboxed, label out of sight")).toEqual([]);
+    expect(await told("sandboxed, label of another agent", { agentId: "other" })).toEqual([]);
+  });
+
+  test("[FAM1] sessions_spawn answers as they do", async () => {
+    const family = await documented();
+    const told = (name: string, args: object) =>
+      differences(family, "sessions_spawn", name, { task: "Look around", ...args });
+    expect(await told("example", {})).toEqual([]);
+    expect(await told("streamTo", { streamTo: "parent" })).toEqual([]);
+    expect(await told("resumeSessionId", { resumeSessionId: "x" })).toEqual([]);
+    const attachments = [{ name: "a.txt", content: "a" }];
+    expect(await told("attachments for acp", { runtime: "acp", attachments })).toEqual([]);
+    const text = seedOf("sessions_spawn", "parameter of a channel").result.error;
+    for (const name of [
+      "target",
+      "transport",
+      "channel",
+      "to",
+      "threadId",
+      "thread_id",
+      "replyTo",
+      "reply_to",
+    ]) {
+      const { error } = await family.call("sessions_spawn", { task: "Look around", [name]: "x" }, asker);
+      expect(error).toBe(filled(text, name));
+    }
+    // Nothing here speaks ACP: it is refused, never made a sub-agent of another kind.
+    const acp = await family.call("sessions_spawn", { task: "Look around", runtime: "acp" }, asker);
+    expect(acp).toMatchObject({ status: "error", code: "acp_unavailable" });
+    const [run] = await family.skein.runs({ states: ["ok"] });
+    await family.settled(run?.runId ?? "");
+  });
+
+  test("[FAM1] sessions_yield answers as they do", async () => {
+    const family = await documented();
+    const turn = family.skein.session({ sessionKey: asker }).send("Plan");
+    await turn.result;
+    const [, yielded] = results(family.asked("Plan")[1]);
+    expect(lacking(yielded, seedOf("sessions_yield", "yielded").result)).toEqual([]);
+    expect(await differences(family, "sessions_yield", "outside of a run")).toEqual([]);
+    // Through Skein there is always a session.
+    const world = new WatchingWorld();
+    const nobody = { ...world.caller(await world.session(main)), session: null };
+    const { result } = await sessionsYield.execute({}, nobody, world.deps);
+    expect(lacking(result, seedOf("sessions_yield", "without a session").result)).toEqual([]);
+  });
+});
+
+describe("the short forms of the source documents", () => {
+  test("[FAM2] every parameter that they name is one of ours", async () => {
+    const family = await documented();
+    for (const { name, names } of seedTools()) {
+      // An unknown name is refused with those that there are, other names of an argument too.
+      const { error } = await family.call(name, { nothingOfTheKind: 1 }, asker);
+      for (const parameter of names) expect(String(error)).toMatch(new RegExp(`\\b${parameter}\\b`));
+    }
+  });
+
+  test("[FAM2] before and after read history in pages", async () => {
+    const family = await documented();
+    await said(family, "Two", "Three");
+    const read = async (args: object) => {
+      const result = await family.call("sessions_history", { sessionKey: "main", limit: 2, ...args }, asker);
+      const messages = result.messages as { id: string; content: Content }[];
+      return { ...result, texts: messages.map(({ content }) => textOf(content)), messages };
+    };
+    const last = await read({});
+    expect(last.texts).toEqual(["Two", "Three"]);
+    const before = await read({ before: last.messages[0]?.id });
+    expect(before.texts).toEqual(["Hello", "Hi there!"]);
+    expect((await read({ after: before.messages[0]?.id })).texts).toEqual(["Hi there!", "Two"]);
+  });
+
+  test("[FAM2] a message with the role of the assistant is the session's own words", async () => {
+    const family = await documented();
+    const note = { sessionKey: "main", message: "I said so.", role: "assistant" };
+    const { runId, status } = await family.call("sessions_send", note, asker);
+    expect(status).toBe("sent");
+    await family.settled(String(runId));
+    expect((await family.linesAt(main)).at(-1)).toBe("assistant: I said so.");
+    const asked = { ...note, role: "user", message: "And?", timeoutSeconds: 30 };
+    expect(await family.call("sessions_send", asked, asker)).toMatchObject({ status: "ok" });
+  });
+
+  test("[FAM2] a spawn with prompt, tools, timeout and background", async () => {
+    const family = await documented({ tools: [gate("look").tool, gate("touch").tool] });
+    const form = { prompt: "Look around", agentId: "main", tools: ["look"], timeout: 90 };
+    const waited = await family.call("sessions_spawn", { ...form, background: false }, asker);
+    expect(waited).toMatchObject({ status: "ok", result: "Nothing.", outcome: "ok" });
+    const run = await family.skein.run(String(waited.runId));
+    expect(run?.options).toMatchObject({ runTimeoutSeconds: 90 });
+    const [request] = family.asked("Look around");
+    expect(request?.tools?.map(({ name }) => name) ?? []).toEqual(["look"]);
+  });
+
+  test("[FAM2] session_status says what they list", async () => {
+    const family = await documented();
+    const status = await family.call("session_status", {}, main);
+    expect(Object.keys(status)).toEqual(
+      expect.arrayContaining([...(seedOf("session_status", "format").names ?? [])]),
+    );
+    expect(status).toMatchObject({ sessionKey: "main", agentId: "main", channel: "feishu" });
+    expect(status.tools).toContain("sessions_list");
+  });
+});

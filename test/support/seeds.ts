@@ -1,0 +1,73 @@
+import { readFileSync } from "node:fs";
+import type { Content } from "../../src/core/messages.ts";
+import { textOf } from "../../src/core/messages.ts";
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+export interface Seed {
+  readonly case: string;
+  readonly arguments?: Readonly<Record<string, Json>>;
+  readonly result: Readonly<Record<string, Json>>;
+  readonly names?: readonly string[];
+}
+
+export interface SeedTool {
+  readonly name: string;
+  readonly label?: string;
+  readonly description?: string;
+  readonly names: readonly string[];
+}
+
+function golden(file: string): unknown {
+  return JSON.parse(readFileSync(new URL(`../golden/seeds/${file}.json`, import.meta.url), "utf8"));
+}
+
+export function seedOf(tool: string, name: string): Seed {
+  const found = (golden(tool) as readonly Seed[]).find((seed) => seed.case === name);
+  if (found === undefined) throw new Error(`${tool} has no example "${name}"`);
+  return found;
+}
+
+/** A text of an example with a name in the place of its placeholder. */
+export function filled(text: unknown, name: string): string {
+  return String(text).replace(/\$\{\w+\}/, name);
+}
+
+export function seedTools(): readonly SeedTool[] {
+  return golden("tools") as readonly SeedTool[];
+}
+
+export function denied(): readonly string[] {
+  return golden("deny-list") as readonly string[];
+}
+
+/** What differs from one installation to the next: there it is held to its type alone. */
+const examples = new Set([
+  ...["runId", "sessionId", "updatedAt", "startedAt", "runtimeMs", "timestamp", "model"],
+  ...["contextTokens", "totalTokens", "estimatedCostUsd", "totalBytes", "bytes"],
+]);
+
+/**
+ * What a result lacks of a seed's, or has otherwise, each by its path. Of a list every item has to be found in ours. An
+ * answer stays in its blocks, as the code of the documents keeps it too, where their examples show its text.
+ */
+export function lacking(ours: unknown, seed: Json, path = ""): string[] {
+  const name = path.slice(path.lastIndexOf(".") + 1);
+  const differs = () => [`${path}: ${JSON.stringify(ours)} and not ${JSON.stringify(seed)}`];
+  if (Array.isArray(seed)) {
+    if (!Array.isArray(ours)) return differs();
+    return seed.flatMap((item, at) => {
+      const tries = ours.map((own) => lacking(own, item, `${path}[${at}]`));
+      return tries.toSorted((a, b) => a.length - b.length)[0] ?? [`${path}[${at}]: there is none`];
+    });
+  }
+  if (typeof seed === "object" && seed !== null) {
+    if (typeof ours !== "object" || ours === null) return differs();
+    return Object.entries(seed).flatMap(([key, value]) =>
+      lacking((ours as Record<string, unknown>)[key], value, path === "" ? key : `${path}.${key}`),
+    );
+  }
+  if (examples.has(name)) return typeof ours === typeof seed ? [] : differs();
+  if (name === "childSessionKey") return /^subagent:[0-9a-f-]+$/.test(String(ours)) ? [] : differs();
+  return (name === "content" ? textOf(ours as Content) : ours) === seed ? [] : differs();
+}
