@@ -294,11 +294,11 @@ describe("spawn", () => {
     expect(await call(words)).toEqual({
       out: [
         "spawned subagent:c-1",
-        "  label  gardens",
-        "  run    r-1",
-        "  mode   run",
-        "  ended  ok",
-        '  usage  {"totalTokens":7}',
+        "  label   gardens",
+        "  run     r-1",
+        "  mode    run",
+        "  ended   ok",
+        "  tokens  7",
         "",
         "Moss",
         "and stones.",
