@@ -68,7 +68,12 @@ const renderers: Readonly<Record<string, Renderer>> = {
       const names = [row.label, row.displayName].map(textOf).filter((name) => name !== "");
       return `- ${[textOf(row.key), ...names.slice(0, 1), textOf(row.status)].filter(Boolean).join(" · ")}`;
     });
-    const title = language === "zh" ? `有 ${rows.length} 个会话：` : `There are ${rows.length} sessions:`;
+    const title =
+      language === "zh"
+        ? `有 ${rows.length} 个会话：`
+        : rows.length === 1
+          ? "There is one session:"
+          : `There are ${rows.length} sessions:`;
     if (rows.length === 0)
       return language === "zh" ? "没有看得到的会话。" : "There is no session that I may see.";
     return [title, ...lines].join("\n");

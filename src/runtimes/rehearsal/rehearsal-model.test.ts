@@ -164,7 +164,7 @@ describe("what it makes of results", () => {
     [
       "list the sessions",
       { count: 1, sessions: [{ key: "main", label: "desk", status: "idle" }] },
-      /1 sessions:\n- main · desk · idle/,
+      /one session:\n- main · desk · idle/,
     ],
     ["列出会话", { count: 0, sessions: [] }, /^没有看得到的会话/],
     [
@@ -236,6 +236,14 @@ describe("what it makes of results", () => {
     );
     const { text } = await told(model, asked([user(request), made as never, failed]));
     expect(text).toBe("The tool sessions_send did not succeed: Not allowed.");
+  });
+
+  test.each([
+    ["describe moss", "Done: “moss”. It comes down to moss, from 1 word."],
+    ["describe moss and stones", "Done: “moss and stones”. It comes down to moss, stones, from 3 words."],
+    ["count the words in a", "1 word, 1 character."],
+  ])("[REH1] %j is answered in good English", async (request, expected) => {
+    expect((await told(model, asked(request))).text).toBe(expected);
   });
 
   test("[REH4] helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
