@@ -261,6 +261,21 @@ describe("what it makes of results", () => {
     expect(new Set(ids).size).toBe(4);
   });
 
+  test("[REH4] helpers that were refused are told beside what the others found", async () => {
+    const request = "spawn two helpers to describe Kyoto and summarise";
+    const spawned = answered((await told(model, asked(request))).content, { status: "ok", runId: "r" });
+    const value = { status: "forbidden", code: "children_exceeded", error: "Too many (1/1)." };
+    const results = JSON.parse(JSON.stringify(spawned));
+    results[1].content[1].output = { type: "json", value };
+    const second = await told(model, asked([user(request), ...results]));
+    const yielded = answered(second.content, { status: "yielded", waitingFor: ["r"] });
+    const arrivals = user("A helper is back.\n```\nGardens.\n```");
+    const { text } = await told(model, asked([user(request), ...results, ...yielded, arrivals]));
+    expect(text).toBe(
+      "In summary, one result is in:\n1. Gardens.\nThe tool sessions_spawn did not succeed: Too many (1/1).",
+    );
+  });
+
   test("[REH4] what is asked while it sleeps is done, and a late report is still one", async () => {
     const request = "派两个助手去描述京都并总结";
     const first = await told(model, asked(request));
