@@ -175,6 +175,16 @@ describe("tool", () => {
     expect({ ...json, out: JSON.parse(json.out) }).toEqual({ out: refusal, err: "", exit });
   });
 
+  test("[CLI53] a session that may not be reached: what to type to see why", async () => {
+    const { call } = await begun();
+    answers({ status: "forbidden", code: "tree_visibility_restricted", error: "Not this one." });
+    const typed = ["tool", "sessions_send", '{"sessionKey": "session:support", "message": "hi"}'];
+    expect((await call(typed)).err).toMatch(
+      /^error: Not this one\. .*\n.*see .*access main session:support --action send/,
+    );
+    expect((await call([...typed, "--json"])).err).toBe("");
+  });
+
   test("[CLI53] what the call throws is told as ever", async () => {
     const { call } = await begun();
     does = () => Promise.reject(new SkeinError("not_found", { what: "Tool", name: "x", advice: "Look" }));
