@@ -238,6 +238,14 @@ describe("what it makes of results", () => {
     expect(text).toBe("The tool sessions_send did not succeed: Not allowed.");
   });
 
+  test.each(["tell main that the door is open", "告诉 main 门开着"])(
+    "[REH1] in %j main is a key, not a label",
+    async (request) => {
+      const [call] = (await told(model, asked(request))).calls;
+      expect(call).toMatchObject({ name: "sessions_send", arguments: { sessionKey: "main" } });
+    },
+  );
+
   test.each([
     ["describe moss", "Done: “moss”. It comes down to moss, from 1 word."],
     ["describe moss and stones", "Done: “moss and stones”. It comes down to moss, stones, from 3 words."],
