@@ -175,6 +175,16 @@ describe("tool", () => {
     expect({ ...json, out: JSON.parse(json.out) }).toEqual({ out: refusal, err: "", exit });
   });
 
+  test("[CLI53] a session that may not be reached: what to type to see why", async () => {
+    const { call } = await begun();
+    answers({ status: "forbidden", code: "tree_visibility_restricted", error: "Not this one." });
+    const typed = ["tool", "sessions_send", '{"sessionKey": "session:support", "message": "hi"}'];
+    expect((await call(typed)).err).toMatch(
+      /^error: Not this one\. .*\n.*see .*access main session:support --action send/,
+    );
+    expect((await call([...typed, "--json"])).err).toBe("");
+  });
+
   test("[CLI53] what the call throws is told as ever", async () => {
     const { call } = await begun();
     does = () => Promise.reject(new SkeinError("not_found", { what: "Tool", name: "x", advice: "Look" }));
@@ -206,13 +216,20 @@ describe("tool", () => {
       visibility: { mode: "tree", sandboxed: false },
       names: ["a", "b"],
       sessions: [
-        { channel: "cli", key: "main", label: "home\u001b[2J", updatedAt: 0, deep: { a: 1 } },
+        {
+          channel: "cli",
+          key: "main",
+          label: "home\u001b[2J",
+          updatedAt: 0,
+          totalTokens: 1200,
+          deep: { a: 1 },
+        },
         { key: "subagent:x", status: "idle" },
       ],
       messages: [{ id: "1", role: "user", content: [{ type: "text", text: "hello" }] }],
       reply: "one\ntwo\u0007",
     });
-    const { out } = await call(["tool", "sessions_list"]);
+    const { out } = await call(["tool", "sessions_list"], { now: () => 300_000 });
     expect(out).toBe(
       [
         "  count                 2",
@@ -221,13 +238,14 @@ describe("tool", () => {
         "  names                 a, b",
         "",
         "sessions: 2 rows",
-        "KEY         LABEL          STATUS  CHANNEL  UPDATEDAT         DEEP",
-        'main        home\\u001b[2J          cli      1970-01-01 00:00  {"a":1}',
-        "subagent:x                 idle",
+        "KEY         STATUS  LABEL          TOKENS  AGE",
+        "main                home\\u001b[2J    1.2k   5m",
+        "subagent:x  idle",
         "",
-        "messages: 1 row",
-        "ID  ROLE  CONTENT",
-        "1   user  hello",
+        "messages: 1",
+        "",
+        "user  1",
+        "  hello",
         "",
         "one",
         "two\\u0007",
@@ -235,6 +253,31 @@ describe("tool", () => {
       ].join("\n"),
     );
   });
+});
+
+test.each([
+  [
+    { sessions: [{ key: "main", messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }] }] },
+    ["sessions: 1 row", "KEY   LAST MESSAGE", "main  user: hi"],
+  ],
+  [
+    { sessions: [{ key: "main", messagesRefused: "tree_visibility_restricted" }] },
+    ["sessions: 1 row", "KEY   LAST MESSAGE", "main  (tree_visibility_restricted)"],
+  ],
+  [
+    { hits: [{ key: "main", sessionId: "s", entryId: "e", role: "user", time: 0, snippet: "moss" }] },
+    ["hits: 1 row", "KEY   ROLE  FOUND  AGE", "main  user  moss    5m"],
+  ],
+  [
+    { recent: [{ sessionKey: "subagent:x", runId: "r", status: "ok", task: "go", runtimeMs: 1500 }] },
+    ["recent: 1 row", "KEY         STATUS  TASK  TOOK", "subagent:x  ok      go    1.5s"],
+  ],
+  [{ others: [{ id: "a", madeAt: 0 }] }, ["others: 1 row", "ID  MADE AT", "a   1970-01-01 00:00"]],
+])("[CLI54] the lists of %j have the columns that people look for", async (result, lines) => {
+  const { call } = await begun();
+  answers(result);
+  const { out } = await call(["tool", "sessions_list"], { now: () => 300_000 });
+  expect(out.trimStart()).toBe(`${lines.join("\n")}\n`);
 });
 
 test("[CLI54] words for a model stand where there is no table", async () => {
@@ -261,11 +304,11 @@ describe("spawn", () => {
     expect(await call(words)).toEqual({
       out: [
         "spawned subagent:c-1",
-        "  label  gardens",
-        "  run    r-1",
-        "  mode   run",
-        "  ended  ok",
-        '  usage  {"totalTokens":7}',
+        "  label   gardens",
+        "  run     r-1",
+        "  mode    run",
+        "  ended   ok",
+        "  tokens  7",
         "",
         "Moss",
         "and stones.",

@@ -5,6 +5,7 @@ import { escapeToLine, thrownText } from "../../core/text.ts";
 import { RunError } from "../../sessions/skein/run-error.ts";
 import type { Turn } from "../../sessions/skein/turn-handle.ts";
 import { turnEventOf } from "../../sessions/skein/turn-handle.ts";
+import { counted } from "../output/amounts.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
 import { shownTime } from "../output/times.ts";
@@ -207,9 +208,9 @@ export class Chat {
       this.#asked = this.#asked.filter(({ approvalId }) => approvalId !== event.approvalId);
     }
     if (event.type === "run.sleeping") {
-      this.#printer.note(
-        `sleeps for ${event.waitingFor.length} runs, until ${shownTime(event.wakeAt)} UTC at the latest`,
-      );
+      const { length } = event.waitingFor;
+      const what = length === 0 ? "what has already come in" : counted(length, "run");
+      this.#printer.note(`sleeps for ${what}, until ${shownTime(event.wakeAt)} UTC at the latest`);
     }
     if (event.type === "run.sleeping" || event.type === "run.ended") {
       this.#active.delete(runId);

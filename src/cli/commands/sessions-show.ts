@@ -1,9 +1,6 @@
 import { pendingIn, readSessionFile } from "../../compose.ts";
 import type { Diagnostic } from "../../core/diagnostics.ts";
-import { stringifyJson } from "../../core/json.ts";
 import { present } from "../../core/present.ts";
-import { isRecord } from "../../core/shape.ts";
-import { escapeUnprintable } from "../../core/text.ts";
 import type { HistoryPayload } from "../../protocol/session-payloads.ts";
 import type { HistoryRange } from "../../sessions/history.ts";
 import { historyOf } from "../../sessions/history.ts";
@@ -14,6 +11,7 @@ import type { Folder } from "../folder/with-folder.ts";
 import { withFolder } from "../folder/with-folder.ts";
 import { printFindings } from "../output/findings.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
+import { printMessage } from "../output/message.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, pathFrom, printJson } from "../output/terminal.ts";
 
@@ -76,66 +74,6 @@ async function rangeOf(
     before: before === undefined ? null : await entryId(before),
     after: after === undefined ? null : await entryId(after),
   });
-}
-
-const roleColors = new Map<string, "cyan" | "green" | "magenta">([
-  ["user", "cyan"],
-  ["assistant", "green"],
-  ["toolResult", "magenta"],
-  ["bashExecution", "magenta"],
-]);
-
-interface ShownMessage {
-  id: string;
-  role: string;
-  timestamp?: unknown;
-  content?: unknown;
-  summary?: unknown;
-  command?: unknown;
-  output?: unknown;
-  toolName?: unknown;
-  isError?: unknown;
-  errorMessage?: unknown;
-}
-
-function printMessage(terminal: Terminal, message: ShownMessage): void {
-  const color = roleColors.get(message.role) ?? "yellow";
-  const time = typeof message.timestamp === "number" ? new Date(message.timestamp) : null;
-  const stamp =
-    time === null || Number.isNaN(time.getTime()) ? "" : time.toISOString().slice(0, 19).replace("T", " ");
-  const failed = message.isError === true ? " (failed)" : "";
-  const tool = typeof message.toolName === "string" ? ` ${message.toolName}${failed}` : "";
-  const head = oneLine(`${message.role}${tool}`, 60);
-  terminal.out(
-    `\n${paint(terminal, color, head)}  ${paint(terminal, "dim", oneLine(`${stamp}  ${message.id}`, 80))}\n`,
-  );
-  for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
-}
-
-function textsOf(message: ShownMessage): string[] {
-  const { summary, command, output, content, errorMessage } = message;
-  const texts = [summary, command, output, content].filter((each) => typeof each === "string");
-  const blocks = Array.isArray(content) ? content.map(blockText) : [];
-  const error = typeof errorMessage === "string" ? [`error: ${errorMessage}`] : [];
-  return texts.concat(blocks, error).filter((text) => text.trim() !== "");
-}
-
-function blockText(block: unknown): string {
-  if (!isRecord(block)) return "";
-  switch (block.type) {
-    case "text":
-      return typeof block.text === "string" ? block.text : "";
-    case "thinking":
-      return typeof block.thinking === "string" ? `(thinking) ${block.thinking}` : "";
-    case "toolCall":
-      return `→ ${typeof block.name === "string" ? block.name : "?"} ${stringifyJson(block.arguments)}`;
-    default:
-      return `[${typeof block.type === "string" ? block.type : "block"}]`;
-  }
-}
-
-function indent(text: string): string {
-  return text.replace(/^/gm, "  ");
 }
 
 function note(terminal: Terminal, text: string): string {

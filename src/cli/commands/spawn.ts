@@ -2,11 +2,13 @@ import { present } from "../../core/present.ts";
 import type { ToolResult } from "../../tools/contract.ts";
 import { callToolFor } from "../folder/call-tool.ts";
 import { withSkein } from "../folder/with-skein.ts";
+import { shownCount } from "../output/amounts.ts";
 import { answer } from "../output/answer.ts";
 import type { ExitCode } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
+import { isRow } from "../output/tool-columns.ts";
 import { exitOf, printText, printToolResult } from "../output/tool-result.ts";
 
 export interface SpawnOptions extends GlobalOptions {
@@ -67,10 +69,15 @@ function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): Ex
     ...line("mode", mode),
     ...(outcome === undefined ? line("note", note) : []),
     ...line("ended", outcome),
-    ...line("usage", usage),
+    ...line("tokens", tokensIn(usage)),
   ]);
   if (typeof said === "string" && said !== "") printText(terminal, said);
   return endOf(result);
+}
+
+function tokensIn(usage: unknown): string | undefined {
+  const count = isRow(usage) ? usage.totalTokens : undefined;
+  return typeof count === "number" ? shownCount(count) : undefined;
 }
 
 /** A child that was waited for, and did not end well, is a failure. */

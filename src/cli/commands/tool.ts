@@ -1,9 +1,11 @@
 import { text as readText } from "node:stream/consumers";
 import { callToolFor } from "../folder/call-tool.ts";
 import { readJson } from "../folder/read-json.ts";
+import { tell } from "../folder/with-folder.ts";
 import { withSkein } from "../folder/with-skein.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { isRow } from "../output/tool-columns.ts";
 import { printToolResult } from "../output/tool-result.ts";
 
 export interface ToolCommandOptions extends GlobalOptions {
@@ -15,6 +17,13 @@ export interface ToolCommandOptions extends GlobalOptions {
 
 /** Tools that set work off. The others only look, and then nothing that waits in the folder is run in passing. */
 const settingOff = new Set(["sessions_send", "sessions_spawn", "subagents"]);
+
+/** What a tool that names a session wants of it; `access` says why it may not. */
+const actions: ReadonlyMap<string, string> = new Map([
+  ["sessions_history", "history"],
+  ["sessions_send", "send"],
+  ["session_status", "status"],
+]);
 
 /** Calls a tool for a session, prints its result, and stays until everything that it set off has ended. */
 export async function toolCommand(
@@ -34,7 +43,20 @@ export async function toolCommand(
       terminal,
       open,
       { name, args, ref, key },
-      { ...options, waits, show: (result) => printToolResult(terminal, options, result) },
+      {
+        ...options,
+        waits,
+        show: (result) => {
+          const exit = printToolResult(terminal, options, result);
+          const target = isRow(args) ? args.sessionKey : undefined;
+          const action = result.status === "forbidden" ? actions.get(name) : undefined;
+          if (action !== undefined && typeof target === "string") {
+            const why = open.toType("access", ref ?? "main", target, "--action", action);
+            tell(terminal, options, `see ${why} for the rule that decided`);
+          }
+          return exit;
+        },
+      },
     ),
   );
 }

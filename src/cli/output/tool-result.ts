@@ -1,18 +1,17 @@
-import { stringifyJson } from "../../core/json.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { ToolResult } from "../../tools/contract.ts";
 import { counted } from "./amounts.ts";
 import { answer } from "./answer.ts";
 import type { ExitCode } from "./failure.ts";
 import type { GlobalOptions } from "./global-options.ts";
+import type { ShownMessage } from "./message.ts";
+import { printMessage } from "./message.ts";
 import { SafeStream } from "./safe-stream.ts";
-import type { Column } from "./table.ts";
 import { printTable } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
-import { shownTime } from "./times.ts";
-
-type Row = Readonly<Record<string, unknown>>;
+import type { Row } from "./tool-columns.ts";
+import { columnsOf, isRow, shown } from "./tool-columns.ts";
 
 /** What a tool answered: the very result with `--json`, else lines and tables. Gives how the command is to exit. */
 export function printToolResult(terminal: Terminal, options: GlobalOptions, result: ToolResult): ExitCode {
@@ -50,21 +49,31 @@ export function printFields(terminal: Terminal, result: ToolResult): void {
     lines.map(([name, value]) => [name, shown(name, value)] as const),
   );
   for (const [name, rows] of lists) {
-    terminal.out(`\n${paint(terminal, "bold", name)}: ${counted(rows.length, "row")}\n`);
-    printTable(terminal, columnsOf(rows), rows);
+    printList(terminal, name, rows);
   }
   // Beside tables, `text` says the same in words for a model.
   const shownTexts = said.filter(([name]) => name !== "text" || lists.length === 0);
   for (const [, text] of shownTexts) printText(terminal, String(text));
 }
 
+/** A table; a conversation as `sessions show` has it, since there is no reading it in cells. */
+function printList(terminal: Terminal, name: string, rows: readonly Row[]): void {
+  const messages = name === "messages" ? rows.filter(isMessage) : [];
+  const isConversation = messages.length === rows.length;
+  terminal.out(
+    `\n${paint(terminal, "bold", name)}: ${isConversation ? rows.length : counted(rows.length, "row")}\n`,
+  );
+  if (isConversation) for (const message of messages) printMessage(terminal, message);
+  else printTable(terminal, columnsOf(name, rows, terminal.now()), rows);
+}
+
+function isMessage(row: Row): row is Row & ShownMessage {
+  return typeof row.id === "string" && typeof row.role === "string";
+}
+
 /** What somebody said, made harmless, on lines of its own. */
 export function printText(terminal: Terminal, text: string): void {
   terminal.out(`\n${new SafeStream().push(text.endsWith("\n") ? text : `${text}\n`)}`);
-}
-
-function isRow(value: unknown): value is Row {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function isTable(value: unknown): boolean {
@@ -75,35 +84,4 @@ function isTable(value: unknown): boolean {
 function flat(name: string, value: unknown): (readonly [string, unknown])[] {
   if (!isRow(value)) return [[name, value]];
   return Object.entries(value).map(([inner, each]) => [`${name}.${inner}`, each]);
-}
-
-const most = 8;
-/** Those that a list is looked at for, before all others. */
-const first = ["key", "sessionKey", "id", "role", "kind", "label", "status", "content", "snippet", "summary"];
-
-function columnsOf(rows: readonly Row[]): Column<Row>[] {
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const rank = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
-  return names
-    .toSorted((a, b) => rank(a) - rank(b))
-    .slice(0, most)
-    .map((name, index) => ({
-      title: name.toUpperCase(),
-      text: (row) => shown(name, row[name]),
-      least: index === 0 ? 26 : 8,
-      ...(index < 2 ? {} : { spare: index }),
-    }));
-}
-
-function shown(name: string, value: unknown): string {
-  if (value === undefined || value === null) return "";
-  if (typeof value === "string") return value;
-  if (typeof value === "number" && /(?:At|timestamp)$/.test(name)) return shownTime(value);
-  if (Array.isArray(value)) return value.map((each) => saidIn(each) ?? shown("", each)).join(", ");
-  return typeof value === "object" ? stringifyJson(value) : String(value);
-}
-
-/** The text of a block of a message. */
-function saidIn(block: unknown): string | null {
-  return isRow(block) && typeof block.text === "string" ? block.text : null;
 }

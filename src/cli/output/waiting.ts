@@ -25,7 +25,7 @@ export function whyItWaits(
         .join(", ");
     }
     case "merged":
-      return run.mergedInto === undefined ? "" : `answered with ${shortRun(run.mergedInto)}`;
+      return run.mergedInto === undefined ? "" : `joined ${shortRun(run.mergedInto)}`;
     default:
       return run.abortRequested === true ? "being aborted" : "";
   }

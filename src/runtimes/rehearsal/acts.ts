@@ -60,9 +60,9 @@ export const read: Act = (asked) => {
     : withTool(asked, { name: "sessions_history", arguments: { sessionKey, limit: 20 } });
 };
 
-/** A key has colons, a label hardly ever. */
+/** A key has colons, a label hardly ever; `main` is the short key that everybody knows. */
 function addressOf(target: string): JSONObject {
-  return target.includes(":") ? { sessionKey: target } : { label: target };
+  return target.includes(":") || target === "main" ? { sessionKey: target } : { label: target };
 }
 
 export const tell: Act = (asked) => {

@@ -68,7 +68,12 @@ const renderers: Readonly<Record<string, Renderer>> = {
       const names = [row.label, row.displayName].map(textOf).filter((name) => name !== "");
       return `- ${[textOf(row.key), ...names.slice(0, 1), textOf(row.status)].filter(Boolean).join(" · ")}`;
     });
-    const title = language === "zh" ? `有 ${rows.length} 个会话：` : `There are ${rows.length} sessions:`;
+    const title =
+      language === "zh"
+        ? `有 ${rows.length} 个会话：`
+        : rows.length === 1
+          ? "There is one session:"
+          : `There are ${rows.length} sessions:`;
     if (rows.length === 0)
       return language === "zh" ? "没有看得到的会话。" : "There is no session that I may see.";
     return [title, ...lines].join("\n");
@@ -150,15 +155,16 @@ function saidIn(content: JSONValue | undefined): string {
   return content.map((block) => textOf(objectOf(block)?.text)).join(" ");
 }
 
-/** What came in while the turn slept, put together. */
-export function arrivalsText(text: string, language: Language): string {
+/** What came in while the turn slept, put together, and why there are not as many as were asked for. */
+export function arrivalsText(text: string, spawned: readonly Result[], language: Language): string {
   const found = resultsIn(text);
   const lines = found.slice(0, mostRows).map((result, index) => `${index + 1}. ${shortText(result, 300)}`);
   const title =
     language === "zh"
       ? `总结：收到 ${found.length} 份结果。`
       : `In summary, ${found.length === 1 ? "one result is" : `${found.length} results are`} in:`;
-  return [title, ...lines].join("\n");
+  const refusals = new Set(spawned.filter(hasFailed).map((result) => failureText(result, language)));
+  return [title, ...lines, ...refusals].join("\n");
 }
 
 /** What a session answered to a message, once that is told. */

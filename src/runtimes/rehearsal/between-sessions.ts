@@ -51,8 +51,8 @@ export function isArrival({ source, before, isWoken }: Conversation, isUnderstoo
   return isChild || /spawn|subagent|announce/.test(source.tool);
 }
 
-export function arrived({ request }: Conversation, language: Language): Reply {
-  return says(arrivalsText(request, language));
+export function arrived({ request, spawned }: Conversation, language: Language): Reply {
+  return says(arrivalsText(request, spawned, language));
 }
 
 /** Told that it is one; that there are such is said to others too. */

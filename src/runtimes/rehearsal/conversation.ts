@@ -23,6 +23,8 @@ export interface Conversation {
   readonly before: readonly Earlier[];
   /** The request came directly behind a yield: the turn was asleep. */
   readonly isWoken: boolean;
+  /** What the spawns of the turn that slept were answered. */
+  readonly spawned: readonly Result[];
   readonly tools: readonly LanguageModelV4FunctionTool[];
 }
 
@@ -60,8 +62,18 @@ export function conversationOf({ prompt, tools = [], toolChoice }: LanguageModel
     rounds: behind.filter(({ role }) => role === "tool").length,
     before: earlier.map(earlierOf),
     isWoken: resultsOf(earlier.at(-1)).some(({ name }) => name === "sessions_yield"),
+    spawned: spawnedIn(earlier),
     tools: toolChoice?.type === "none" ? [] : tools.filter((tool) => tool.type === "function"),
   };
+}
+
+/** Since somebody last said something. */
+function spawnedIn(earlier: LanguageModelV4Prompt): readonly Result[] {
+  const from = earlier.findLastIndex(({ role }) => role === "user") + 1;
+  return earlier
+    .slice(from)
+    .flatMap(resultsOf)
+    .filter(({ name }) => name === "sessions_spawn");
 }
 
 /** Those of the tool messages at the end. */

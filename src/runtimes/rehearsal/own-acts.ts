@@ -123,7 +123,11 @@ export const count: Act = (asked) => {
   }
   const [words, characters] = [wordsOf(asked.rest).length, [...asked.rest.trim()].length];
   return says(
-    inWords(asked, `${words} words, ${characters} characters.`, `${words} 个词，${characters} 个字符。`),
+    inWords(
+      asked,
+      `${words} ${words === 1 ? "word" : "words"}, ${characters} ${characters === 1 ? "character" : "characters"}.`,
+      `${words} 个词，${characters} 个字符。`,
+    ),
   );
 };
 
@@ -141,7 +145,7 @@ export const task: Act = (asked) => {
   return says(
     inWords(
       asked,
-      `Done: ${quoted(about, "en", 120)}. It comes down to ${words || "very little"}, from ${size} words.`,
+      `Done: ${quoted(about, "en", 120)}. It comes down to ${words || "very little"}, from ${size} ${size === 1 ? "word" : "words"}.`,
       `完成：${quoted(about, "zh", 120)}。要点：${words || "很少"}，共 ${size} 个词。`,
     ),
   );

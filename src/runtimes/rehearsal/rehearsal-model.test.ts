@@ -164,7 +164,7 @@ describe("what it makes of results", () => {
     [
       "list the sessions",
       { count: 1, sessions: [{ key: "main", label: "desk", status: "idle" }] },
-      /1 sessions:\n- main · desk · idle/,
+      /one session:\n- main · desk · idle/,
     ],
     ["列出会话", { count: 0, sessions: [] }, /^没有看得到的会话/],
     [
@@ -238,6 +238,22 @@ describe("what it makes of results", () => {
     expect(text).toBe("The tool sessions_send did not succeed: Not allowed.");
   });
 
+  test.each(["tell main that the door is open", "告诉 main 门开着"])(
+    "[REH1] in %j main is a key, not a label",
+    async (request) => {
+      const [call] = (await told(model, asked(request))).calls;
+      expect(call).toMatchObject({ name: "sessions_send", arguments: { sessionKey: "main" } });
+    },
+  );
+
+  test.each([
+    ["describe moss", "Done: “moss”. It comes down to moss, from 1 word."],
+    ["describe moss and stones", "Done: “moss and stones”. It comes down to moss, stones, from 3 words."],
+    ["count the words in a", "1 word, 1 character."],
+  ])("[REH1] %j is answered in good English", async (request, expected) => {
+    expect((await told(model, asked(request))).text).toBe(expected);
+  });
+
   test("[REH4] helpers start in one message, the turn sleeps, and what arrives is put together", async () => {
     const request = "spawn three helpers to describe Kyoto and summarise";
     const first = await told(model, asked(request));
@@ -251,6 +267,21 @@ describe("what it makes of results", () => {
     expect(third.text).toBe("In summary, 2 results are in:\n1. Gardens.\n2. Temples.");
     const ids = [...first.calls, ...second.calls].map(({ id }) => id);
     expect(new Set(ids).size).toBe(4);
+  });
+
+  test("[REH4] helpers that were refused are told beside what the others found", async () => {
+    const request = "spawn two helpers to describe Kyoto and summarise";
+    const spawned = answered((await told(model, asked(request))).content, { status: "ok", runId: "r" });
+    const value = { status: "forbidden", code: "children_exceeded", error: "Too many (1/1)." };
+    const results = JSON.parse(JSON.stringify(spawned));
+    results[1].content[1].output = { type: "json", value };
+    const second = await told(model, asked([user(request), ...results]));
+    const yielded = answered(second.content, { status: "yielded", waitingFor: ["r"] });
+    const arrivals = user("A helper is back.\n```\nGardens.\n```");
+    const { text } = await told(model, asked([user(request), ...results, ...yielded, arrivals]));
+    expect(text).toBe(
+      "In summary, one result is in:\n1. Gardens.\nThe tool sessions_spawn did not succeed: Too many (1/1).",
+    );
   });
 
   test("[REH4] what is asked while it sleeps is done, and a late report is still one", async () => {
