@@ -141,6 +141,8 @@ const services = [
   rule("EasyPost", "EZAK EZTK", "alnum", 54),
 ];
 
+const own = [rule("Skein", "skein_ skein_code_", "url", 43)];
+
 const carriers = [
   rule(
     "JWT",
@@ -163,4 +165,11 @@ function isUserAndPassword(text: string): boolean {
 }
 
 /** One table, in no order: the longest match at a place wins. */
-export const tokenRules: readonly TokenRule[] = [...models, ...forges, ...clouds, ...services, ...carriers];
+export const tokenRules: readonly TokenRule[] = [
+  ...own,
+  ...models,
+  ...forges,
+  ...clouds,
+  ...services,
+  ...carriers,
+];

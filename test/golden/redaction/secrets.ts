@@ -30,6 +30,8 @@ type Make = (of: (from: string, length: number) => string) => string;
 
 /** By vendor. */
 export const shapes: Readonly<Record<string, Make>> = {
+  Skein: (of) => `skein_${of(url, 43)}`,
+  "Skein link": (of) => `skein_code_${of(url, 43)}`,
   Anthropic: (of) => `sk-ant-api03-${of(url, 93)}AA`,
   OpenAI: (of) => `sk-${of(alnum, 20)}T3BlbkFJ${of(alnum, 20)}`,
   "OpenAI project": (of) => `sk-proj-${of(url, 58)}T3BlbkFJ${of(alnum, 58)}`,

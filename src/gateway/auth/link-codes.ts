@@ -1,0 +1,55 @@
+import type { Principal } from "./principal.ts";
+import type { RandomSource } from "./secrets.ts";
+import { codePrefix, hashOf, isSecret, matching, newSecret, systemRandom } from "./secrets.ts";
+import type { Row } from "./token-rows.ts";
+import type { NewToken, Tokens } from "./tokens.ts";
+
+/**
+ * Codes for the link that a start prints. A code is good for one exchange within ten minutes, in whatever process made
+ * it; what the page gets for it is a token of its own, that can be revoked alone.
+ */
+
+const codeLivesMs = 10 * 60_000;
+const consoleLivesMs = 30 * 24 * 3_600_000;
+
+/** Makes a code for tokens of `by`, which must still count when the code is exchanged. */
+export function createLinkCode(
+  tokens: Tokens,
+  by: Pick<Principal, "tokenId">,
+  random: RandomSource = systemRandom,
+): string {
+  const code = newSecret(codePrefix, random);
+  const { beginning, hash } = hashOf(code);
+  const now = tokens.clock.now();
+  tokens.ledger.exclusively(() => {
+    tokens.ledger.run("DELETE FROM gateway_codes WHERE expires_at <= ?", now);
+    tokens.ledger.run(
+      "INSERT INTO gateway_codes (beginning, hash, parent, expires_at) VALUES (?, ?, ?, ?)",
+      beginning,
+      hash,
+      by.tokenId,
+      now + codeLivesMs,
+    );
+  });
+  return code;
+}
+
+/** A console token for a code; `null`: the code is none, was used, is over, or its maker was revoked. */
+export function exchangeLinkCode(tokens: Tokens, code: unknown): NewToken | null {
+  if (!isSecret(codePrefix, code)) return null;
+  const kept = hashOf(code);
+  return tokens.ledger.exclusively(() => {
+    const rows = tokens.ledger
+      .sql("SELECT seq, hash, parent, expires_at FROM gateway_codes WHERE beginning = ?")
+      .all(kept.beginning) as (Row & { hash: string })[];
+    const row = matching(rows, kept);
+    if (row === null) return null;
+    tokens.ledger.run("DELETE FROM gateway_codes WHERE seq = ?", Number(row.seq));
+    const now = tokens.clock.now();
+    const maker = tokens.current(String(row.parent));
+    if (now >= Number(row.expires_at) || maker === null) return null;
+    const expiresAt = Math.min(now + consoleLivesMs, maker.expiresAt ?? Number.POSITIVE_INFINITY);
+    const { scopes, user } = maker;
+    return tokens.create({ name: "console", scopes, user, expiresAt }, maker);
+  });
+}

@@ -1,0 +1,119 @@
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  writeSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { codeOf, realDisk } from "../../store/files/disk.ts";
+
+/** Small files of the root folder that are this user's alone: mode 0600, whole or not there, reached by no link. */
+
+const mostBytes = 16_384;
+const ownMode = 0o600;
+const writableByOthers = 0o022;
+
+export interface PrivateFile {
+  readonly text: string;
+  /** Somebody else could have written it. */
+  readonly isExposed: boolean;
+  readonly modifiedAt: number;
+}
+
+/** `null` when there is none, or what is there is no small file: a link, a folder, something to listen at. */
+export function readPrivate(path: string): PrivateFile | null {
+  const handle = openOwn(path);
+  if (handle === null) return null;
+  try {
+    const stat = fstatSync(handle);
+    if (!stat.isFile() || stat.size > mostBytes) return null;
+    const bytes = Buffer.alloc(stat.size);
+    const count = readSync(handle, bytes, 0, stat.size, 0);
+    const isForeign = process.getuid !== undefined && stat.uid !== process.getuid() && stat.uid !== 0;
+    const isExposed = isForeign || (process.platform !== "win32" && (stat.mode & writableByOthers) !== 0);
+    return { text: bytes.toString("utf8", 0, count), isExposed, modifiedAt: stat.mtimeMs };
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Takes away what others may do with it. `false`: it is not there, or not ours. */
+export function makePrivate(path: string): boolean {
+  const handle = openOwn(path);
+  if (handle === null) return false;
+  try {
+    const { mode } = fstatSync(handle);
+    if ((mode & 0o777) !== ownMode) fchmodSync(handle, ownMode);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EPERM") return false;
+    throw error;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+/** Puts a new file in place, with its contents from its first moment. `false`: there is one; it stays as it is. */
+export function createPrivate(path: string, text: string, nonce: string): boolean {
+  const temporary = writeBeside(path, text, nonce);
+  try {
+    // Where the disk knows no second names, the file is empty for a moment, and half of it after a power cut.
+    if (!realDisk.link(temporary, path)) writeNew(path, text);
+    syncFolder(dirname(path));
+    return true;
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return false;
+    throw error;
+  } finally {
+    realDisk.unlink(temporary);
+  }
+}
+
+/** Puts a file in the place of another one. */
+export function replacePrivate(path: string, text: string, nonce: string): void {
+  realDisk.rename(writeBeside(path, text, nonce), path);
+  syncFolder(dirname(path));
+}
+
+function writeBeside(path: string, text: string, nonce: string): string {
+  const temporary = join(dirname(path), `.${basename(path)}.${nonce}.tmp`);
+  realDisk.makeFolder(dirname(path));
+  realDisk.unlink(temporary);
+  writeNew(temporary, text);
+  return temporary;
+}
+
+function writeNew(path: string, text: string): void {
+  const { O_WRONLY, O_CREAT, O_EXCL } = constants;
+  const handle = openSync(path, O_WRONLY | O_CREAT | O_EXCL, ownMode);
+  try {
+    writeSync(handle, text);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function openOwn(path: string): number | null {
+  try {
+    // Without O_NONBLOCK, opening a pipe would wait for somebody to write into it.
+    return openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
+  } catch (error) {
+    if (["ENOENT", "ENOTDIR", "ELOOP", "EMLINK", "ENXIO"].includes(codeOf(error))) return null;
+    throw error;
+  }
+}
+
+function syncFolder(folder: string): void {
+  if (process.platform === "win32") return; // folders cannot be synced there
+  const handle = openSync(folder, constants.O_RDONLY);
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

@@ -1,0 +1,48 @@
+import { SkeinError } from "../../core/errors.ts";
+import type { Ledger } from "../../runs/ledger.ts";
+
+/**
+ * The part of `work.db` that is about tokens, with a version of its own among the facts. `beginning` is the first part
+ * of a hash: rows are found by it, and compared by the rest in constant time. The secrets themselves are nowhere.
+ */
+export const tokenSteps: readonly (readonly string[])[] = [
+  [
+    `CREATE TABLE gateway_tokens (
+       seq INTEGER PRIMARY KEY AUTOINCREMENT,
+       token_id TEXT NOT NULL UNIQUE,
+       beginning TEXT NOT NULL,
+       hash TEXT NOT NULL UNIQUE,
+       name TEXT NOT NULL,
+       scopes TEXT NOT NULL,
+       user TEXT,
+       parent TEXT,
+       created_at INTEGER NOT NULL,
+       expires_at INTEGER,
+       last_used_at INTEGER,
+       revoked_at INTEGER
+     ) STRICT`,
+    "CREATE INDEX gateway_tokens_beginning ON gateway_tokens (beginning)",
+    "CREATE INDEX gateway_tokens_parent ON gateway_tokens (parent) WHERE parent IS NOT NULL",
+    "CREATE INDEX gateway_tokens_user ON gateway_tokens (user)",
+    `CREATE TABLE gateway_codes (
+       seq INTEGER PRIMARY KEY AUTOINCREMENT, beginning TEXT NOT NULL, hash TEXT NOT NULL UNIQUE, parent TEXT,
+       expires_at INTEGER NOT NULL) STRICT`,
+    "CREATE INDEX gateway_codes_beginning ON gateway_codes (beginning)",
+  ],
+];
+
+const fact = "schema.gateway";
+
+/** Brings the tables of tokens forward, all of it or nothing. Those of a newer Skein are refused. */
+export function migrateTokens(ledger: Ledger, forward: readonly (readonly string[])[] = tokenSteps): void {
+  ledger.exclusively(() => {
+    const version = Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
+    if (version > forward.length) {
+      const problem = `the version ${version} of its tokens is newer than ${forward.length}, the last that this Skein knows`;
+      throw new SkeinError("read_only", { name: "work.db", problem });
+    }
+    if (version === forward.length) return;
+    for (const step of forward.slice(version)) for (const text of step) ledger.run(text);
+    ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(forward.length));
+  });
+}

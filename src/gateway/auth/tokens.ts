@@ -1,0 +1,205 @@
+import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { Ledger } from "../../runs/ledger.ts";
+import type { Principal } from "./principal.ts";
+import { everyUser } from "./principal.ts";
+import type { AskedRights } from "./rights.ts";
+import { grant } from "./rights.ts";
+import { migrateTokens } from "./schema.ts";
+import type { RandomSource } from "./secrets.ts";
+import { hashOf, isSecret, matching, newSecret, systemRandom, tokenPrefix } from "./secrets.ts";
+import type { Row, TokenRecord } from "./token-rows.ts";
+import { isLive, principalOf, recordOf, tokenColumns } from "./token-rows.ts";
+
+/** How exactly the last use is known: more writes would tell nobody more. */
+const usedEveryMs = 60_000;
+const longestName = 100;
+
+export interface TokensOptions {
+  readonly ledger: Ledger;
+  readonly clock?: Clock;
+  readonly random?: RandomSource;
+}
+
+export interface TokenRequest extends AskedRights {
+  readonly name: string;
+}
+
+export interface NewToken {
+  /** Shown this once; only its hash is kept. */
+  readonly secret: string;
+  readonly token: TokenRecord;
+}
+
+/**
+ * The tokens of a root folder, in `work.db`, for as many processes as there are: what one of them revokes, no other lets
+ * in again. Nothing is kept in memory.
+ */
+export class Tokens {
+  readonly ledger: Ledger;
+  readonly clock: Clock;
+  readonly #random: RandomSource;
+
+  constructor({ ledger, clock = systemClock, random = systemRandom }: TokensOptions) {
+    this.ledger = ledger;
+    this.clock = clock;
+    this.#random = random;
+    migrateTokens(ledger);
+  }
+
+  /** Makes a token, `by` another one or, with `null`, by who has the folder itself. */
+  create(request: TokenRequest, by: { readonly tokenId: string } | null): NewToken {
+    const secret = newSecret(tokenPrefix, this.#random);
+    return { secret, token: this.adopt(secret, request, by) };
+  }
+
+  /** As `create`, for a secret that is there already. */
+  adopt(secret: string, request: TokenRequest, by: { readonly tokenId: string } | null): TokenRecord {
+    const name = checkName(request.name);
+    const { beginning, hash } = hashOf(secret);
+    return this.ledger.exclusively(() => {
+      const now = this.clock.now();
+      // What the maker may is read here, not taken from its principal: it may have been revoked a moment ago.
+      const own = by === null ? null : this.#maker(by.tokenId);
+      const { scopes, user, expiresAt } = grant(request, own, now);
+      const tokenId = Buffer.from(this.#random(6)).toString("hex");
+      this.ledger.run(
+        `INSERT INTO gateway_tokens (token_id, beginning, hash, name, scopes, user, parent, created_at, expires_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        tokenId,
+        beginning,
+        hash,
+        name,
+        scopes.join(" "),
+        user,
+        by?.tokenId ?? null,
+        now,
+        expiresAt,
+      );
+      return this.#there(tokenId);
+    });
+  }
+
+  /** Whose secret this is; `null`: nobody's who may still come in. */
+  verify(secret: unknown): Principal | null {
+    const token = this.find(secret);
+    const now = this.clock.now();
+    if (token === null || !isLive(token, now)) return null;
+    this.#noteUse(token, now);
+    return principalOf(token);
+  }
+
+  /** The token of a secret, whether it still counts or not; nothing is noted. */
+  find(secret: unknown): TokenRecord | null {
+    if (!isSecret(tokenPrefix, secret)) return null;
+    const kept = hashOf(secret);
+    const rows = this.ledger
+      .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
+      .all(kept.beginning) as (Row & { hash: string })[];
+    const row = matching(rows, kept);
+    return row === null ? null : recordOf(row);
+  }
+
+  /** What a token that came in before may now; `null`: it is over. For sockets that stay open. */
+  current(tokenId: string): Principal | null {
+    const token = this.get(tokenId);
+    return token !== null && isLive(token, this.clock.now()) ? principalOf(token) : null;
+  }
+
+  get(tokenId: string): TokenRecord | null {
+    const row = this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE token_id = ?`).get(tokenId);
+    return row === undefined ? null : recordOf(row);
+  }
+
+  /** All of them in the order they were made, those that are over too. */
+  list(): TokenRecord[] {
+    return this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens ORDER BY seq`).all().map(recordOf);
+  }
+
+  /**
+   * Ends a token and all that it minted, at any depth: whoever stole it may have made more. Gives the ids that this
+   * ended; none if it was revoked before.
+   */
+  revoke(tokenId: string): string[] {
+    return this.ledger.exclusively(() => {
+      this.#there(tokenId);
+      const rows = this.ledger
+        .sql(
+          `WITH RECURSIVE minted (id) AS (
+             VALUES (?) UNION SELECT token_id FROM gateway_tokens JOIN minted ON parent = id)
+           SELECT token_id FROM gateway_tokens JOIN minted ON token_id = id WHERE revoked_at IS NULL ORDER BY seq`,
+        )
+        .all(tokenId);
+      return this.#end(rows);
+    });
+  }
+
+  /** Ends every token of a user, for when its sessions are removed. */
+  revokeUser(userId: string): string[] {
+    if (userId === everyUser) return []; // tokens for every user are nobody's own
+    return this.ledger.exclusively(() =>
+      this.#end(
+        this.ledger
+          .sql("SELECT token_id FROM gateway_tokens WHERE user = ? AND revoked_at IS NULL ORDER BY seq")
+          .all(userId),
+      ),
+    );
+  }
+
+  /** Drops tokens that expired before then. Revoked ones without an end stay, so that nobody takes one for unknown. */
+  forgetExpired(before: number): number {
+    return Number(this.ledger.run("DELETE FROM gateway_tokens WHERE expires_at < ?", before).changes);
+  }
+
+  /** Undoes `create`, for a secret that nobody was ever given. */
+  drop(tokenId: string): void {
+    this.ledger.run("DELETE FROM gateway_tokens WHERE token_id = ?", tokenId);
+  }
+
+  #end(rows: readonly Row[]): string[] {
+    const now = this.clock.now();
+    const ids = rows.map((row) => String(row.token_id));
+    for (const id of ids)
+      this.ledger.run("UPDATE gateway_tokens SET revoked_at = ? WHERE token_id = ?", now, id);
+    return ids;
+  }
+
+  #maker(tokenId: string): Principal {
+    const token = this.current(tokenId);
+    if (token !== null) return token;
+    const advice = "Nothing was made; use a token that is valid";
+    throw new SkeinError("unauthorized", {
+      problem: "The token that was to make another one is over",
+      advice,
+    });
+  }
+
+  #there(tokenId: string): TokenRecord {
+    const token = this.get(tokenId);
+    if (token !== null) return token;
+    const advice = "The list of tokens has their ids";
+    throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
+  }
+
+  /** `false`: nothing was written. A disk that is full or busy keeps nobody out. */
+  #noteUse({ tokenId, lastUsedAt }: TokenRecord, now: number): boolean {
+    if (lastUsedAt !== null && now - lastUsedAt < usedEveryMs) return false;
+    try {
+      this.ledger.unsynced(() =>
+        this.ledger.run("UPDATE gateway_tokens SET last_used_at = ? WHERE token_id = ?", now, tokenId),
+      );
+      return true;
+    } catch {
+      return false; // the next use says it again
+    }
+  }
+}
+
+function checkName(name: string): string {
+  if (name !== "" && name.length <= longestName && name.isWellFormed()) return name;
+  throw new SkeinError("invalid_arguments", {
+    problem: `A token needs a name of 1 to ${longestName} characters`,
+    advice: "Say what it is for",
+  });
+}

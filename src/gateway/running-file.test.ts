@@ -1,0 +1,112 @@
+import {
+  chmodSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { openBooks } from "../../test/support/token-books.ts";
+import { claimRunning, findRunning, runningPath } from "./running-file.ts";
+
+const top = mkdtempSync(join(tmpdir(), "skein-running-"));
+afterAll(() => rmSync(top, { recursive: true, force: true }));
+const url = "http://127.0.0.1:18790";
+const start = 1_700_000_000_000;
+let root: string;
+let now: number;
+beforeEach(() => {
+  root = mkdtempSync(join(top, "root-"));
+  now = start;
+});
+const clock = { now: () => now };
+const db = openBooks();
+const claim = () => claimRunning(root, { url, clock, exclusively: (act) => db.exclusively(act) });
+const rewrite = (change: object) => {
+  const written = JSON.parse(readFileSync(runningPath(root), "utf8")) as object;
+  writeFileSync(runningPath(root), JSON.stringify({ ...written, ...change }));
+};
+
+describe("gateway.json", () => {
+  test("[GSA17] names the gateway that runs, for its owner alone, until it stops", () => {
+    expect(findRunning(root, clock)).toBe(null);
+    const first = claim();
+    const running = { pid: process.pid, url, startedAt: start, isElsewhere: false };
+    expect(findRunning(root, clock)).toEqual(running);
+    expect(statSync(runningPath(root)).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(runningPath(root), "utf8"))).toMatchObject({
+      pid: process.pid,
+      url,
+      startedAt: start,
+    });
+    expect(claim()).toEqual({ isMine: false, running });
+    if (first.isMine) first.mine.release();
+    expect(findRunning(root, clock)).toBe(null);
+    expect(readdirSync(root)).toEqual([]);
+    expect(claim().isMine).toBe(true);
+  });
+
+  test.each([
+    ["a pid that is used again", { started: "1" }],
+    ["an earlier boot", { bootId: "another" }],
+    ["a pid that nobody has", { pid: 2 ** 30 }],
+  ])("[GSA17] %s is not taken for it, and the next start wins", (_, change) => {
+    const old = claim();
+    rewrite(change);
+    expect(findRunning(root, clock)).toBe(null);
+    const next = claim();
+    expect(next.isMine).toBe(true);
+    expect(claim().isMine).toBe(false);
+    // What is not its own any more, the old one neither touches nor removes.
+    if (!old.isMine) throw new Error("the first start lost");
+    expect(old.mine.beat()).toBe(false);
+    old.mine.release();
+    expect(findRunning(root, clock)).not.toBe(null);
+  });
+
+  test("[GSA17] one of another machine counts for as long as it touches its file", () => {
+    const mine = claim();
+    rewrite({ host: "another machine" });
+    if (!mine.isMine) throw new Error("the first start lost");
+    expect(mine.mine.beat()).toBe(true);
+    expect(findRunning(root, clock)).toMatchObject({ isElsewhere: true });
+    expect(claim().isMine).toBe(false);
+    now += 90_001;
+    expect(findRunning(root, clock)).toBe(null);
+    utimesSync(runningPath(root), now / 1000, now / 1000);
+    expect(findRunning(root, clock)).not.toBe(null);
+  });
+
+  test.each(["", "{", "null", "[]", '{"pid":1}', "x".repeat(100_000)])(
+    "[GSA17] %.20j is no gateway",
+    (text) => {
+      writeFileSync(runningPath(root), text, { mode: 0o600 });
+      expect(findRunning(root, clock)).toBe(null);
+      expect(claim().isMine).toBe(true);
+    },
+  );
+
+  test.each([
+    { url: "file:///etc/passwd" },
+    { url: 7 },
+    { pid: -1 },
+    { pid: "1" },
+    { nonce: null },
+    { startedAt: "x" },
+  ])("[GSA17] with %j it is none either", (change) => {
+    claim();
+    rewrite(change);
+    expect(findRunning(root, clock)).toBe(null);
+  });
+
+  test("[GSA17] what somebody else could have written is not believed", () => {
+    claim();
+    chmodSync(runningPath(root), 0o622);
+    expect(findRunning(root, clock)).toBe(null);
+  });
+});

@@ -1,0 +1,124 @@
+import { randomUUID } from "node:crypto";
+import { join } from "node:path";
+import type { Clock } from "../core/clock.ts";
+import { systemClock } from "../core/clock.ts";
+import { isRecord } from "../core/shape.ts";
+import { codeOf, realDisk } from "../store/files/disk.ts";
+import type { ProcessIdentity } from "../store/files/process-identity.ts";
+import { isGone, thisProcess } from "../store/files/process-identity.ts";
+import { readPrivate, replacePrivate } from "./auth/private-file.ts";
+
+/** `gateway.json` in the root folder: which gateway runs on it, and where it is reached. */
+
+export interface RunningGateway {
+  readonly pid: number;
+  readonly url: string;
+  /** In milliseconds since 1970. */
+  readonly startedAt: number;
+  /** Of another machine or container: its address may mean nothing here. */
+  readonly isElsewhere: boolean;
+}
+
+export interface ClaimOptions {
+  readonly url: string;
+  readonly clock?: Clock;
+  /** Runs alone among all processes of the root folder: that of its `work.db`. */
+  exclusively<T>(act: () => T): T;
+}
+
+export type Claimed =
+  | { readonly isMine: true; readonly mine: RunningClaim }
+  | { readonly isMine: false; readonly running: RunningGateway };
+
+/** The gateway is known as this process until `release`. */
+export interface RunningClaim {
+  /** At least every half minute, so that other machines see that it lives. `false`: the file is not this process's. */
+  beat(): boolean;
+  release(): void;
+}
+
+interface Written extends ProcessIdentity {
+  readonly url: string;
+  readonly startedAt: number;
+  /** Told apart from others that this process has made. */
+  readonly nonce: string;
+}
+
+/** Of another machine nobody knows whether it lives, but it touches its file. */
+const elsewhereStaleMs = 90_000;
+
+export function runningPath(root: string): string {
+  return join(root, "gateway.json");
+}
+
+/** The gateway that runs on a folder; `null`: none does. What somebody else could have written is not believed. */
+export function findRunning(root: string, clock: Clock = systemClock): RunningGateway | null {
+  const file = readPrivate(runningPath(root));
+  const written = file === null || file.isExposed ? null : parse(file.text);
+  if (file === null || written === null) return null;
+  const { pid, url, startedAt, host } = written;
+  const isElsewhere = host !== thisProcess().host;
+  const isOver = isElsewhere ? clock.now() - file.modifiedAt > elsewhereStaleMs : isGone(written);
+  return isOver ? null : { pid, url, startedAt, isElsewhere };
+}
+
+/** Says that this process is the gateway of a folder, unless another one that lives is. Of several at once one wins. */
+export function claimRunning(root: string, { url, clock = systemClock, exclusively }: ClaimOptions): Claimed {
+  const path = runningPath(root);
+  const nonce = randomUUID();
+  return exclusively<Claimed>(() => {
+    const running = findRunning(root, clock);
+    if (running !== null) return { isMine: false, running };
+    const written: Written = { ...thisProcess(), url, startedAt: clock.now(), nonce };
+    replacePrivate(path, `${JSON.stringify(written, null, 2)}\n`, nonce);
+    return { isMine: true, mine: { beat, release } };
+  });
+
+  function isMine(): boolean {
+    return parse(readPrivate(path)?.text ?? "")?.nonce === nonce;
+  }
+
+  function beat(): boolean {
+    if (!isMine()) return false;
+    try {
+      realDisk.touch(path, clock.now());
+      return true;
+    } catch (error) {
+      if (codeOf(error) === "ENOENT") return false;
+      throw error;
+    }
+  }
+
+  function release(): void {
+    exclusively(() => {
+      if (isMine()) realDisk.unlink(path);
+    });
+  }
+}
+
+/** `null`: not what a gateway writes. */
+function parse(text: string): Written | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) && isWritten(value) ? (value as unknown as Written) : null;
+  } catch {
+    return null; // cut off, or somebody else's
+  }
+}
+
+function isWritten(value: Readonly<Record<string, unknown>>): boolean {
+  const { pid, url, startedAt, started, host, bootId, nonce } = value;
+  const isTextOrNone = (each: unknown) => each === null || typeof each === "string";
+  return (
+    Number.isSafeInteger(pid) &&
+    Number(pid) > 0 &&
+    Number.isFinite(startedAt) &&
+    typeof host === "string" &&
+    typeof nonce === "string" &&
+    isTextOrNone(started) &&
+    isTextOrNone(bootId) &&
+    typeof url === "string" &&
+    /^https?:\/\/[^\s/]/.test(url) &&
+    URL.canParse(url)
+  );
+}
