@@ -42,14 +42,14 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
   }
 }
 
-/** Without what only follows: each choice of an alternative that failed, and the `false` behind an unknown property. */
+/** Without what only follows: each choice of an alternative that failed, and that an object has some unknown property. */
 function withoutFollowing(errors: readonly TLocalizedValidationError[]): TLocalizedValidationError[] {
   const choices = errors
     .filter(({ keyword }) => keyword === "anyOf" || keyword === "oneOf")
     .map(({ keyword, schemaPath }) => `${schemaPath}/${keyword}/`);
   return errors.filter(
     ({ keyword, schemaPath }) =>
-      keyword !== "boolean" && !choices.some((path) => `${schemaPath}/`.startsWith(path)),
+      keyword !== "additionalProperties" && !choices.some((path) => `${schemaPath}/`.startsWith(path)),
   );
 }
 
@@ -65,11 +65,9 @@ function mistakesOf(
         path: [...path, name],
         expected: "is required",
       }));
-    case "additionalProperties":
-      return error.params.additionalProperties.map((name) => ({
-        path: [...path, name],
-        expected: "is not known",
-      }));
+    // The schema of what may not be there: of an unknown property, nearly always.
+    case "boolean":
+      return [{ path, expected: "is not known" }];
     case "const":
       return [{ path, expected: `must be ${JSON.stringify(error.params.allowedValue)}` }];
     case "enum":
