@@ -1,5 +1,6 @@
 import type { TSchema } from "typebox";
 import type { TLocalizedValidationError } from "typebox/error";
+import { Settings } from "typebox/system";
 import { Value } from "typebox/value";
 
 /** What is wrong with a value: where, and what was expected there. */
@@ -8,30 +9,54 @@ export interface Mistake {
   readonly expected: string;
 }
 
+/** TypeBox stops looking at so many; what only follows from another counts there too. */
+const mostErrors = 128;
+
 /** A copy of the value with the schema's defaults, or what is wrong with it. Nothing is converted. */
 export function checkValue(
   schema: object,
   value: unknown,
 ): { readonly value: unknown } | { readonly mistakes: readonly Mistake[] } {
-  const type = schema as TSchema;
-  const filled = Value.Default(type, structuredClone(value));
-  if (Value.Check(type, filled)) return { value: filled };
-  return { mistakes: mistakesIn(Value.Errors(type, filled)) };
+  const filled = Value.Default(schema as TSchema, structuredClone(value));
+  const mistakes = mistakesIn(schema, filled);
+  return mistakes.length === 0 ? { value: filled } : { mistakes };
 }
 
-/** Without what only follows: each choice of an alternative that failed, and the `false` behind an unknown property. */
-function mistakesIn(errors: readonly TLocalizedValidationError[]): Mistake[] {
-  const choices = errors.filter(({ keyword }) => keyword === "anyOf").map(({ schemaPath }) => schemaPath);
-  const isChoice = (error: TLocalizedValidationError) =>
-    choices.some((path) => error.schemaPath.startsWith(`${path}/anyOf/`));
-  return errors
-    .filter((error) => error.keyword !== "boolean" && !isChoice(error))
-    .flatMap((error) => mistakesOf(error, errors));
+/** What is wrong with a value as it is; empty: nothing. */
+export function mistakesIn(schema: object, value: unknown): readonly Mistake[] {
+  const type = schema as TSchema;
+  if (Value.Check(type, value)) return [];
+  const errors = allErrors(type, value);
+  const mistakes = withoutFollowing(errors).flatMap((error) => mistakesOf(error, errors, type));
+  return mistakes.length === 0 ? [{ path: [], expected: "does not fit" }] : mistakes;
+}
+
+/** TypeBox takes how many errors it tells as a setting of the whole process. */
+function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidationError[] {
+  const { maxErrors } = Settings.Get();
+  Settings.Set({ maxErrors: mostErrors });
+  try {
+    return Value.Errors(type, value);
+  } finally {
+    Settings.Set({ maxErrors });
+  }
+}
+
+/** Without what only follows: each choice of an alternative that failed, and that an object has some unknown property. */
+function withoutFollowing(errors: readonly TLocalizedValidationError[]): TLocalizedValidationError[] {
+  const choices = errors
+    .filter(({ keyword }) => keyword === "anyOf" || keyword === "oneOf")
+    .map(({ keyword, schemaPath }) => `${schemaPath}/${keyword}/`);
+  return errors.filter(
+    ({ keyword, schemaPath }) =>
+      keyword !== "additionalProperties" && !choices.some((path) => `${schemaPath}/`.startsWith(path)),
+  );
 }
 
 function mistakesOf(
   error: TLocalizedValidationError,
   all: readonly TLocalizedValidationError[],
+  schema: TSchema,
 ): readonly Mistake[] {
   const path = pathOf(error.instancePath);
   switch (error.keyword) {
@@ -40,26 +65,60 @@ function mistakesOf(
         path: [...path, name],
         expected: "is required",
       }));
-    case "additionalProperties":
-      return error.params.additionalProperties.map((name) => ({
-        path: [...path, name],
-        expected: "is not known",
-      }));
+    // The schema of what may not be there: of an unknown property, nearly always.
+    case "boolean":
+      return [{ path, expected: "is not known" }];
     case "const":
       return [{ path, expected: `must be ${JSON.stringify(error.params.allowedValue)}` }];
     case "enum":
       return [{ path, expected: oneOf(error.params.allowedValues) }];
-    case "anyOf": {
-      const constants = all.flatMap((each) =>
-        each.keyword === "const" && each.schemaPath.startsWith(`${error.schemaPath}/anyOf/`)
-          ? [each.params.allowedValue]
-          : [],
-      );
-      return [{ path, expected: constants.length > 0 ? oneOf(constants) : "fits none of what it may be" }];
-    }
+    case "anyOf":
+    case "oneOf":
+      return [{ path, expected: choiceText(error, all, schema) }];
     default:
       return [{ path, expected: error.message }];
   }
+}
+
+/** Of an alternative: the fields of which some are needed, or the values that it may be. */
+function choiceText(
+  { keyword, schemaPath }: TLocalizedValidationError,
+  all: readonly TLocalizedValidationError[],
+  schema: TSchema,
+): string {
+  const names = neededNames(schemaAt(schema, schemaPath)?.[keyword]);
+  if (names !== null) {
+    return keyword === "oneOf" ? `needs exactly one of ${names.join(", ")}` : `needs ${names.join(" or ")}`;
+  }
+  const inside = all.filter((each) => each.schemaPath.startsWith(`${schemaPath}/${keyword}/`));
+  const constants = inside.flatMap((each) => (each.keyword === "const" ? [each.params.allowedValue] : []));
+  const values = inside.flatMap((each) => (each.keyword === "enum" ? each.params.allowedValues : []));
+  if (constants.length + values.length > 0) return oneOf([...constants, ...values]);
+  return nullableText(inside) ?? "fits none of what it may be";
+}
+
+/** Of a choice between something and nothing, what that something must be. */
+function nullableText(inside: readonly TLocalizedValidationError[]): string | null {
+  const isNull = (each: TLocalizedValidationError) => each.keyword === "type" && each.params.type === "null";
+  const [first, ...others] = inside.filter((each) => !isNull(each));
+  const hasNull = inside.some(isNull);
+  return hasNull && first !== undefined && others.length === 0 ? `${first.message}, or null` : null;
+}
+
+function neededNames(choices: unknown): readonly string[] | null {
+  if (!Array.isArray(choices)) return null;
+  const names = choices.map((each: { readonly required?: readonly string[] }) =>
+    Object.keys(each).length === 1 ? each.required?.[0] : undefined,
+  );
+  return names.every((name) => name !== undefined) ? names : null;
+}
+
+function schemaAt(schema: TSchema, schemaPath: string): Readonly<Record<string, unknown>> | null {
+  const at = pathOf(schemaPath).reduce<unknown>(
+    (inner, part) => (inner as Readonly<Record<string, unknown>> | undefined)?.[part],
+    schema,
+  );
+  return typeof at === "object" ? (at as Readonly<Record<string, unknown>> | null) : null;
 }
 
 function oneOf(values: readonly unknown[]): string {

@@ -116,14 +116,28 @@ export type RunPayload = Static<typeof RunSchema>;
 export const AbortedSchema = Type.Object({ runId: Type.String(), state: StateSchema }, strict);
 export type AbortedPayload = Static<typeof AbortedSchema>;
 
-/** `chat.send`, `agent`, `send --no-wait`: durable, and not yet answered. */
+/** `chat.abort`: the runs that were asked to end, with the states that they have now. */
+export const ChatAbortedSchema = Type.Object(
+  { sessionKey: Type.String(), runs: Type.Array(AbortedSchema) },
+  strict,
+);
+export type ChatAbortedPayload = Static<typeof ChatAbortedSchema>;
+
+/** `approvals.list`: newest first. */
+export const ApprovalListSchema = Type.Object(
+  { count: Type.Integer(), approvals: Type.Array(ApprovalSchema) },
+  strict,
+);
+export type ApprovalListPayload = Static<typeof ApprovalListSchema>;
+
+/** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: durable, and not yet answered. */
 export const AcceptedSchema = Type.Object(
   { runId: Type.String(), status: Type.Literal("accepted"), sessionKey: Type.String() },
   strict,
 );
 export type AcceptedPayload = Static<typeof AcceptedSchema>;
 
-/** `send`: what `agent.wait` answers, and of which run. */
+/** `sessions.send`, `agent.wait`, `send`: how a run stands, and of which. */
 export const SentSchema = Type.Object(
   {
     runId: Type.String(),

@@ -25,6 +25,26 @@ export const SessionStateSchema = Type.Object(
 );
 export type SessionStatePayload = Static<typeof SessionStateSchema>;
 
+/** `sessions.patch`: the same, with everything that it can change. */
+export const PatchedSchema = Type.Object(
+  {
+    ...SessionStateSchema.properties,
+    model: Type.Optional(Type.String()),
+    thinkingLevel: Type.Optional(Type.String()),
+    verboseLevel: Type.Optional(Type.Enum(["off", "on", "full"])),
+    sendPolicy: Type.Optional(Type.Enum(["allow", "deny"])),
+  },
+  strict,
+);
+export type PatchedPayload = Static<typeof PatchedSchema>;
+
+/** `sessions.branch`: where the session stands now. `null`: before the root. */
+export const BranchedSchema = Type.Object(
+  { ...named, leafId: Type.Union([Type.String(), Type.Null()]) },
+  strict,
+);
+export type BranchedPayload = Static<typeof BranchedSchema>;
+
 /** `sessions.fork`: the new session, and what it was made from. */
 export const ForkedSchema = Type.Object(
   {

@@ -75,7 +75,7 @@ export const SessionListSchema = Type.Object(
 );
 export type SessionListPayload = Static<typeof SessionListSchema>;
 
-/** `sessions.list {trash: true}`, `sessions ls --trash`: the last removed first. */
+/** `sessions.trash`, `sessions ls --trash`: the last removed first. */
 export const TrashListSchema = Type.Object(
   {
     count: Type.Integer(),

@@ -41,6 +41,29 @@ export const MaintenanceDecisionSchema = Type.Object(
 );
 export type MaintenanceDecisionPayload = Static<typeof MaintenanceDecisionSchema>;
 
+/** `maintenance.run`: what the rules come to, and what was done: nothing where they only warn, or it was a rehearsal. */
+export const MaintenanceReportSchema = Type.Object(
+  {
+    mode: Type.Enum(["warn", "enforce"]),
+    decisions: Type.Array(MaintenanceDecisionSchema),
+    done: Type.Array(MaintenanceDecisionSchema),
+  },
+  strict,
+);
+export type MaintenanceReportPayload = Static<typeof MaintenanceReportSchema>;
+
+/** `config.get`: the configuration that holds. */
+export const ConfigurationSchema = Type.Object(
+  {
+    file: Type.Optional(Type.String()),
+    problems: Type.Array(Type.String()),
+    /** YAML, with where each value comes from behind it, and without secrets. */
+    effective: Type.String(),
+  },
+  strict,
+);
+export type ConfigurationPayload = Static<typeof ConfigurationSchema>;
+
 /** `doctor`. */
 export const DoctorSchema = Type.Object(
   {
@@ -49,15 +72,7 @@ export const DoctorSchema = Type.Object(
     node: Type.Object({ version: Type.String(), needed: Type.String(), ok: Type.Boolean() }, strict),
     folder: Type.Object({ path: Type.String(), from: Type.String(), exists: Type.Boolean() }, strict),
     findings: Type.Array(FindingSchema),
-    configuration: Type.Object(
-      {
-        file: Type.Optional(Type.String()),
-        problems: Type.Array(Type.String()),
-        /** YAML, with where each value comes from behind it, and without secrets. */
-        effective: Type.String(),
-      },
-      strict,
-    ),
+    configuration: ConfigurationSchema,
     maintenance: Type.Object(
       { mode: Type.Enum(["warn", "enforce"]), decisions: Type.Array(MaintenanceDecisionSchema) },
       strict,

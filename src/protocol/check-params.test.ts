@@ -1,0 +1,45 @@
+import { describe, expect, test } from "vitest";
+import { checkParams } from "./check-params.ts";
+import type { MethodName } from "./methods/method-table.ts";
+import { methodTable } from "./methods/method-table.ts";
+
+const problemsOf = (name: MethodName, given: unknown) => {
+  const checked = checkParams(methodTable[name].params, given);
+  return "problems" in checked ? checked.problems.map(({ path, problem }) => `${path}: ${problem}`) : [];
+};
+
+describe("checking params", () => {
+  test.each([
+    ["sessions.resolve", {}, [": needs exactly one of key, sessionId, label"]],
+    ["sessions.resolve", { key: "a", label: "b" }, [": needs exactly one of key, sessionId, label"]],
+    ["agent", { message: "x", idempotencyKey: "k" }, [": needs sessionKey or agentId"]],
+    ["sessions.list", { limit: 0.5, zz: 1 }, ["zz: is not known", "limit: must be integer"]],
+    ["sessions.patch", { key: "a", model: 3 }, ["model: must be string, or null"]],
+    ["sessions.patch", { key: "a", sendPolicy: "x" }, ['sendPolicy: must be one of "allow", "deny"']],
+    ["sessions.import", { files: [{ name: "a", content: 3 }] }, ["files[0].content: must be string"]],
+    ["runs.get", {}, ["runId: is required"]],
+    [
+      "models.list",
+      JSON.parse('{"__proto__": 1, "a/b": 2}'),
+      ["__proto__: is not known", "a/b: is not known"],
+    ],
+  ] as const)("[PRT2] %s %o", (name, given, expected) => {
+    expect(problemsOf(name, given)).toEqual(expected);
+  });
+
+  test("[PRT2] many mistakes are told up to a number, and no depth is a danger", () => {
+    const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`f${index}`, index]));
+    expect(problemsOf("sessions.list", many)).toHaveLength(20);
+    let deep: unknown = 1;
+    for (let index = 0; index < 100_000; index++) deep = [deep];
+    expect(problemsOf("tools.invoke", { sessionKey: "a", name: "x", arguments: { deep } })).toEqual([]);
+  });
+
+  test("[PRT2] defaults are filled in, and what was given stays as it is", () => {
+    const given = Object.freeze({ key: "a" });
+    expect(checkParams(methodTable["sessions.archive"].params, given)).toEqual({
+      params: { key: "a", archived: true },
+    });
+    expect(checkParams(methodTable["sessions.list"].params, undefined)).toEqual({ params: { limit: 100 } });
+  });
+});

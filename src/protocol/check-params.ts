@@ -1,0 +1,59 @@
+import type { Static, TSchema } from "typebox";
+import { Compile } from "typebox/compile";
+import { mistakesIn } from "./check-value.ts";
+import type { FieldProblem } from "./errors.ts";
+
+export type CheckedParams<P> = { readonly params: P } | { readonly problems: readonly FieldProblem[] };
+
+const mostProblems = 20;
+
+type Fits = (value: unknown) => boolean;
+
+/** Compiled with the first call of a method: a hundred times as fast as reading the schema anew. */
+const compiled = new WeakMap<TSchema, Fits>();
+
+/**
+ * Params as their method takes them, with the defaults of its schema, or each field that is wrong. Nothing is converted, what was
+ * given stays as it is, and no depth of nesting is a danger: what a schema leaves open is not walked.
+ */
+export function checkParams<P extends TSchema>(schema: P, given: unknown): CheckedParams<Static<P>> {
+  const params = withDefaults(schema, given ?? {});
+  if (fitsOf(schema)(params)) return { params: params as Static<P> };
+  const byPath = new Map<string, FieldProblem>();
+  for (const { path, expected } of mistakesIn(schema, params)) {
+    const text = pathText(path);
+    // The first says what it is not; the others follow.
+    if (byPath.size < mostProblems && !byPath.has(text)) byPath.set(text, { path: text, problem: expected });
+  }
+  return { problems: byPath.size === 0 ? [{ path: "", problem: "does not fit" }] : [...byPath.values()] };
+}
+
+function fitsOf(schema: TSchema): Fits {
+  const known = compiled.get(schema);
+  if (known !== undefined) return known;
+  const validator = Compile(schema);
+  const fits: Fits = (value) => validator.Check(value);
+  compiled.set(schema, fits);
+  return fits;
+}
+
+/** Params have defaults at the top alone. */
+function withDefaults(schema: TSchema, given: unknown): unknown {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  const { properties = {} } = schema as {
+    readonly properties?: Readonly<Record<string, { readonly default?: unknown }>>;
+  };
+  const missing = Object.entries(properties).filter(
+    ([name, field]) => field.default !== undefined && !Object.hasOwn(given, name),
+  );
+  return { ...given, ...Object.fromEntries(missing.map(([name, field]) => [name, field.default])) };
+}
+
+/** For example `files[0].name`. */
+function pathText(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, part) => {
+    const name = String(part);
+    if (/^\d+$/.test(name)) return `${text}[${name}]`;
+    return text === "" ? name : `${text}.${name}`;
+  }, "");
+}

@@ -1,0 +1,73 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import { AccessActionSchema } from "./access.ts";
+import { closed, count } from "./fields.ts";
+
+/** Which agents and models there are. */
+
+const optionalText = Type.Optional(Type.String());
+const visibility = Type.Enum(["self", "tree", "agent", "all"]);
+
+/** `agents.list`: those that are defined, and those that only have sessions. */
+export const AgentListSchema = Type.Object(
+  {
+    count,
+    agents: Type.Array(
+      Type.Object(
+        {
+          id: Type.String(),
+          /** `false`: it has sessions, and nobody defines it any more. */
+          configured: Type.Boolean(),
+          /** Who answers where nobody is named. */
+          isDefault: Type.Boolean(),
+          model: optionalText,
+          thinking: optionalText,
+          sandboxed: Type.Boolean(),
+          /** Names of what it is offered. */
+          tools: Type.Array(Type.String()),
+          visibility: Type.Object(
+            { list: visibility, history: visibility, send: visibility, status: visibility },
+            closed,
+          ),
+          /** Other agents whose sessions its own may reach, and for what; their own trees aside. */
+          reach: Type.Array(
+            Type.Object({ agentId: Type.String(), actions: Type.Array(AccessActionSchema) }, closed),
+          ),
+          /** Agents that it may spawn; `*`: any. */
+          maySpawn: Type.Array(Type.String()),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type AgentListPayload = Static<typeof AgentListSchema>;
+
+/** `models.list`: those that the configuration or an agent names. What is not known of one is absent. */
+export const ModelListSchema = Type.Object(
+  {
+    count,
+    models: Type.Array(
+      Type.Object(
+        {
+          /** `provider/model`. */
+          model: Type.String(),
+          provider: Type.String(),
+          api: optionalText,
+          contextWindow: Type.Optional(count),
+          maxOutput: Type.Optional(count),
+          vision: Type.Optional(Type.Boolean()),
+          thinking: Type.Optional(Type.Enum(["none", "budget", "levels"])),
+          /** Whether it costs something that is known. */
+          isPriced: Type.Boolean(),
+          /** Agents that have it as theirs. */
+          agents: Type.Array(Type.String()),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type ModelListPayload = Static<typeof ModelListSchema>;

@@ -1,0 +1,138 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import type { ErrorCode } from "../core/errors.ts";
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import { closed } from "./fields.ts";
+
+/** What goes wrong, as a client is told: one of these codes, with its HTTP status. */
+export const wireErrors = {
+  invalid_request: { status: 400 },
+  unauthorized: { status: 401 },
+  forbidden: { status: 403 },
+  not_found: { status: 404 },
+  ambiguous: { status: 409 },
+  conflict: { status: 409 },
+  too_large: { status: 413 },
+  budget_exceeded: { status: 429 },
+  rate_limited: { status: 429 },
+  internal: { status: 500 },
+  lookup_failed: { status: 503 },
+  unavailable: { status: 503 },
+} as const satisfies Record<string, { readonly status: number }>;
+
+export type WireErrorCode = keyof typeof wireErrors;
+
+export const wireErrorCodes = Object.keys(wireErrors) as WireErrorCode[];
+
+/** A field of the params that is wrong, as `files[0].name`; empty: the whole. */
+export const FieldProblemSchema = Type.Object({ path: Type.String(), problem: Type.String() }, closed);
+export type FieldProblem = Static<typeof FieldProblemSchema>;
+
+export const WireErrorSchema = Type.Object(
+  {
+    code: Type.Enum(wireErrorCodes),
+    message: Type.String(),
+    details: Type.Optional(
+      Type.Object(
+        {
+          /** Of `invalid_request`: each field that is wrong. */
+          problems: Type.Optional(Type.Array(FieldProblemSchema)),
+          /** The code of `docs/errors.md` behind this one, where that says more. */
+          reason: Type.Optional(Type.String()),
+          /** Of `internal`: what the log has it under. */
+          errorId: Type.Optional(Type.String()),
+        },
+        closed,
+      ),
+    ),
+    /** The same again may do better. */
+    retryable: Type.Optional(Type.Boolean()),
+    retryAfterMs: Type.Optional(Type.Integer({ minimum: 0 })),
+  },
+  closed,
+);
+export type WireError = Static<typeof WireErrorSchema>;
+
+interface Wired {
+  readonly code: WireErrorCode;
+  readonly isRetryable?: true;
+  /** Its message names files and settings of the gateway's machine, which are an admin's to know. */
+  readonly isPrivate?: true;
+}
+
+/** Every error of the catalogue on the wire. Total: a new code does not compile until it has its row. */
+export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
+  invalid_key: { code: "invalid_request" },
+  invalid_agent_id: { code: "invalid_request" },
+  invalid_session_id: { code: "invalid_request" },
+  invalid_user_id: { code: "invalid_request" },
+  invalid_path_segment: { code: "internal" },
+  invalid_entry: { code: "invalid_request" },
+  invalid_config: { code: "unavailable", isPrivate: true },
+  invalid_arguments: { code: "invalid_request" },
+  unauthorized: { code: "unauthorized" },
+  forbidden: { code: "forbidden" },
+  not_found: { code: "not_found" },
+  ambiguous: { code: "ambiguous" },
+  conflict: { code: "conflict" },
+  fenced: { code: "conflict" },
+  locked: { code: "unavailable", isRetryable: true, isPrivate: true },
+  write_failed: { code: "unavailable", isRetryable: true, isPrivate: true },
+  read_only: { code: "conflict" },
+  not_a_session: { code: "invalid_request", isPrivate: true },
+  unreadable_file: { code: "lookup_failed", isRetryable: true, isPrivate: true },
+  too_large: { code: "too_large" },
+  body_too_large: { code: "too_large" },
+  context_overflow: { code: "too_large" },
+  budget_exceeded: { code: "budget_exceeded" },
+  children_exceeded: { code: "budget_exceeded" },
+  step_limit: { code: "budget_exceeded" },
+  repeated_call: { code: "budget_exceeded" },
+  model_failed: { code: "unavailable", isRetryable: true },
+  model_auth: { code: "unavailable", isPrivate: true },
+  model_not_found: { code: "not_found" },
+  invalid_output: { code: "unavailable", isRetryable: true },
+  delivery_failed: { code: "unavailable", isRetryable: true },
+  unavailable: { code: "unavailable", isRetryable: true },
+  internal: { code: "internal" },
+};
+
+const withheld = "The gateway could not do this, for a reason on its own machine. An admin sees which.";
+
+/**
+ * Anything that was thrown, as a client may see it. What nobody foresaw is `internal`, with an id and nothing else: `newErrorId`
+ * is asked for it then, and the caller logs the error under it.
+ */
+export function wireErrorOf(
+  error: unknown,
+  reader: { readonly isAdmin: boolean; newErrorId(): string },
+): WireError {
+  const known = error instanceof SkeinError ? (error as SkeinError) : null;
+  const wired = known === null ? null : wiredErrors[known.code];
+  if (known === null || wired === null || wired.code === "internal") {
+    const errorId = reader.newErrorId();
+    const message = `Something went wrong inside the gateway. Its log has it under ${errorId}.`;
+    return { code: "internal", message, details: { errorId } };
+  }
+  const { code, isRetryable, isPrivate } = wired;
+  return present({
+    code,
+    message: isPrivate === true && !reader.isAdmin ? withheld : known.message,
+    details: known.code === code ? undefined : { reason: known.code },
+    retryable: isRetryable,
+  });
+}
+
+/** Params that do not fit. */
+export function invalidRequest(problems: readonly FieldProblem[]): WireError {
+  const [first] = problems;
+  const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
+  const what =
+    first === undefined ? "" : `: ${first.path === "" ? "" : `${first.path} `}${first.problem}${more}`;
+  return {
+    code: "invalid_request",
+    message: `The params do not fit${what}. details.problems has every field that is wrong.`,
+    details: { problems: [...problems] },
+  };
+}

@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import type { Static } from "typebox";
+import { Value } from "typebox/value";
+import { describe, expect, test } from "vitest";
+import { anyOfSchema } from "../../test/support/schemas.ts";
+import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
+import { eventNames, eventPayload, eventTable, isWanted } from "./events.ts";
+
+type Keys<T> = T extends unknown ? keyof T : never;
+type Wire<T extends SkeinEventType> = keyof Static<(typeof eventTable)[T]["payload"]>;
+type Bus<T extends SkeinEventType> = Exclude<Keys<SkeinEvent<T>>, "type">;
+/** Does not compile unless each event has the same fields on the bus and on the wire. */
+const sameFields: { [T in SkeinEventType]?: [Wire<T>, Bus<T>] extends [Bus<T>, Wire<T>] ? true : never } =
+  Object.fromEntries(eventNames.map((name) => [name, true]));
+
+const reader = (isAdmin: boolean, allUsers = false) => ({
+  isAdmin,
+  allUsers,
+  redact: () => "masked",
+  redactDelta: () => "held back",
+});
+
+describe("events on the wire", () => {
+  test.each(eventNames)("[PRT5] %s fits its form, and is redacted for all but admins", (name) => {
+    expect(sameFields[name]).toBe(true);
+    const { payload, redacted } = eventTable[name];
+    fc.assert(
+      fc.property(anyOfSchema(payload), (fields) => {
+        const event = { ...(fields as object), type: name, userId: "ann" } as unknown as SkeinEvent;
+        const shown = eventPayload(event, reader(true, true));
+        expect(shown).toEqual({ ...(fields as object), userId: "ann" });
+        expect(Value.Check(payload, shown)).toBe(true);
+        const others = eventPayload(event, reader(false));
+        expect(others.userId).toBeUndefined();
+        for (const [field, how] of Object.entries(redacted)) {
+          if (shown[field] !== undefined)
+            expect(others[field]).toBe(how === "stream" ? "held back" : "masked");
+        }
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("[PRT5] what is null on the bus is absent, and an entry is as its line", () => {
+    const about = { at: 1, userId: null, sessionKey: "agent:main:main", sessionId: "s" };
+    const ended = eventPayload(
+      { ...about, type: "run.ended", state: "ok", code: null, error: null },
+      reader(true, true),
+    );
+    expect(ended).toEqual({ at: 1, sessionKey: "agent:main:main", sessionId: "s", state: "ok" });
+    const original = { type: "odd", id: "e", parentId: null, timestamp: "t", kept: 1 };
+    const entry = {
+      type: "opaque",
+      id: "e",
+      parentId: null,
+      timestamp: "t",
+      original,
+      problem: null,
+    } as const;
+    expect(eventPayload({ ...about, type: "entry.appended", entry }, reader(true)).entry).toEqual(original);
+  });
+
+  test("[PRT5] a subscription wants an event by name, by kind, or by naming none", () => {
+    expect(isWanted("run.delta", undefined)).toBe(true);
+    expect(isWanted("run.delta", ["run.*"])).toBe(true);
+    expect(isWanted("run.delta", ["run.ended", "entry.*"])).toBe(false);
+  });
+});

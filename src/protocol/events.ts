@@ -1,0 +1,186 @@
+import Type from "typebox";
+import type { Entry } from "../core/entries.ts";
+import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
+import { present } from "../core/present.ts";
+import { closed, count, time } from "./fields.ts";
+import { WireEntrySchema } from "./session-details.ts";
+
+/**
+ * Every event of the bus as it goes over the wire: what happened is the name of the frame, and `null` is absence. Whoever may
+ * read sessions gets the events of the sessions it may read.
+ */
+
+const about = {
+  at: time,
+  /** Only for a token for all users: the others know whose they are. */
+  userId: Type.Optional(Type.String()),
+  sessionKey: Type.String(),
+  sessionId: Type.String(),
+  runId: Type.Optional(Type.String()),
+};
+
+const text = Type.String();
+const maybeText = Type.Optional(Type.String());
+const texts = Type.Array(Type.String());
+const record = Type.Record(Type.String(), Type.Unknown());
+
+/** How a field is redacted for whoever is no admin: at once, or as the stream of which it is a piece. */
+export type FieldRedaction = "whole" | "stream";
+
+export interface EventKind<P extends Type.TSchema = Type.TSchema> {
+  readonly payload: P;
+  /** May be dropped for a reader that is too slow; a `gap` tells it. */
+  readonly isLossy?: true;
+  readonly redacted: Readonly<Record<string, FieldRedaction>>;
+}
+
+interface Treatment {
+  readonly redacted?: Readonly<Record<string, FieldRedaction>>;
+  readonly isLossy?: true;
+}
+
+function kindOf<F extends Type.TProperties>(fields: F, { redacted = {}, isLossy }: Treatment = {}) {
+  const payload = Type.Object({ ...about, ...fields }, closed);
+  return { payload, redacted, ...(isLossy === undefined ? {} : { isLossy }) };
+}
+
+const ofOutbox = { outboxId: text, channel: text };
+const whole = (...fields: readonly string[]) => ({
+  redacted: Object.fromEntries(fields.map((field) => [field, "whole" as const])),
+});
+
+const runEvents = {
+  "run.queued": kindOf({ lane: text, kind: text, startedBy: maybeText }),
+  "run.started": kindOf({
+    attempt: count,
+    model: maybeText,
+    startedBy: maybeText,
+    agentId: maybeText,
+  }),
+  "run.step": kindOf(
+    {
+      phase: Type.Enum(["asked", "answered"]),
+      step: count,
+      provider: text,
+      model: text,
+      usage: Type.Optional(record),
+      finishReason: maybeText,
+      code: maybeText,
+      error: maybeText,
+    },
+    whole("error"),
+  ),
+  "run.delta": kindOf(
+    { kind: Type.Enum(["text", "thinking"]), delta: text },
+    { redacted: { delta: "stream" }, isLossy: true },
+  ),
+  "run.tool": kindOf(
+    {
+      phase: Type.Enum(["call", "result"]),
+      toolCallId: text,
+      toolName: text,
+      arguments: Type.Optional(record),
+      isError: Type.Optional(Type.Boolean()),
+      content: Type.Optional(Type.Array(Type.Unknown())),
+      durationMs: Type.Optional(Type.Number({ minimum: 0 })),
+    },
+    whole("arguments", "content"),
+  ),
+  "run.retry": kindOf(
+    { attempt: count, delayMs: Type.Number({ minimum: 0 }), code: text, error: text },
+    whole("error"),
+  ),
+  "run.compaction": kindOf(
+    {
+      phase: Type.Enum(["started", "done", "not_done"]),
+      measure: text,
+      note: maybeText,
+      entryId: maybeText,
+    },
+    whole("note"),
+  ),
+  "run.waiting": kindOf({ for: Type.Enum(["run", "approval"]), runIds: Type.Optional(texts) }),
+  "run.resumed": kindOf({}),
+  "run.steered": kindOf({ mergedInto: text }),
+  "run.sleeping": kindOf({ waitingFor: texts, wakeAt: time }),
+  "run.ended": kindOf(
+    {
+      state: Type.Enum(["ok", "error", "timeout", "aborted", "merged"]),
+      code: maybeText,
+      error: maybeText,
+      mergedInto: maybeText,
+    },
+    whole("error"),
+  ),
+  "run.recovered": kindOf({ attempt: count, action: text }),
+  "run.child": kindOf({ childSessionKey: text, childRunId: text, state: text }),
+} as const;
+
+const otherEvents = {
+  "entry.appended": kindOf({ entry: WireEntrySchema }, whole("entry")),
+  "session.created": kindOf({}),
+  "session.updated": kindOf({}),
+  "session.reset": kindOf({ freshSessionId: text }),
+  "session.archived": kindOf({}),
+  "session.deleted": kindOf({}),
+  "session.restored": kindOf({}),
+  "outbox.queued": kindOf(ofOutbox),
+  "outbox.delivered": kindOf(ofOutbox),
+  "outbox.retry": kindOf({ ...ofOutbox, nextAt: time, error: text }, whole("error")),
+  "outbox.dead": kindOf({ ...ofOutbox, error: text }, whole("error")),
+  "approval.requested": kindOf(
+    { approvalId: text, toolCallId: text, toolName: text, arguments: record, expiresAt: time },
+    whole("arguments"),
+  ),
+  "approval.resolved": kindOf({
+    approvalId: text,
+    answer: Type.Enum(["approved", "denied", "expired"]),
+    by: maybeText,
+  }),
+} as const;
+
+/** Total: a new event does not compile until it has its row. */
+export const eventTable = { ...runEvents, ...otherEvents } satisfies Record<SkeinEventType, EventKind>;
+
+export const eventNames = Object.keys(eventTable) as SkeinEventType[];
+
+/** What one may subscribe to: an event, or all of a kind. */
+export const eventPatterns = [
+  ...[...new Set(eventNames.map((name) => `${name.split(".")[0]}.*`))],
+  ...eventNames,
+] as const;
+
+export type EventPayload<T extends SkeinEventType> = Type.Static<(typeof eventTable)[T]["payload"]>;
+
+/** For whom an event is made, and how secrets are taken out for those who are no admins. */
+export interface EventReader {
+  readonly isAdmin: boolean;
+  readonly allUsers: boolean;
+  redact(value: unknown): unknown;
+  /** A piece of a stream, as far as it can be shown by now. */
+  redactDelta(event: SkeinEvent<"run.delta">): string;
+}
+
+/** The payload of an event for one reader. */
+export function eventPayload(event: SkeinEvent, reader: EventReader): Readonly<Record<string, unknown>> {
+  const { type, userId, ...fields } = event;
+  const payload: Record<string, unknown> = present({ ...fields, userId: reader.allUsers ? userId : null });
+  if (event.type === "entry.appended") payload.entry = entryLine(event.entry);
+  if (reader.isAdmin) return payload;
+  for (const field of Object.keys(eventTable[type].redacted)) {
+    if (payload[field] !== undefined) payload[field] = reader.redact(payload[field]);
+  }
+  if (event.type === "run.delta") payload.delta = reader.redactDelta(event);
+  return payload;
+}
+
+/** An entry as its line has it: what could not be used as its type says, as it was. */
+export function entryLine(entry: Entry): object {
+  return entry.type === "opaque" ? entry.original : entry;
+}
+
+/** Whether a subscription to these wants an event; none: all. */
+export function isWanted(name: SkeinEventType, patterns: readonly string[] | undefined): boolean {
+  if (patterns === undefined || patterns.length === 0) return true;
+  return patterns.includes(name) || patterns.includes(`${name.split(".")[0]}.*`);
+}

@@ -1,0 +1,158 @@
+import type { Static } from "typebox";
+import Type from "typebox";
+import { mistakesIn } from "./check-value.ts";
+import { WireErrorSchema } from "./errors.ts";
+import { closed, count } from "./fields.ts";
+import { ScopeSchema } from "./tokens.ts";
+
+/** What goes over a socket: a request and its one answer, and events. The first request is `connect`. */
+
+/** The version of all this. */
+export const protocolVersion = 1;
+
+export const wireLimits = {
+  /** A frame, and a body of `/rpc`. */
+  frameBytes: 25 * 1024 * 1024,
+  connectBytes: 64 * 1024,
+  connectMs: 10_000,
+  requestsPerSecond: 200,
+  socketsPerToken: 64,
+  /** How many of the last events can be asked for again. */
+  eventsKept: 10_000,
+} as const;
+
+export const LimitsSchema = Type.Object(
+  {
+    frameBytes: count,
+    connectBytes: count,
+    connectMs: count,
+    requestsPerSecond: count,
+    socketsPerToken: count,
+    eventsKept: count,
+  },
+  closed,
+);
+
+const frameId = Type.String({ minLength: 1, maxLength: 128 });
+const name = Type.String({ minLength: 1, maxLength: 128 });
+const version = Type.Integer({ minimum: 1, maximum: 1000 });
+
+export const RequestFrameSchema = Type.Object(
+  { type: Type.Literal("req"), id: frameId, method: name, params: Type.Optional(Type.Unknown()) },
+  closed,
+);
+export type RequestFrame = Static<typeof RequestFrameSchema>;
+
+export const ResponseFrameSchema = Type.Union([
+  Type.Object(
+    { type: Type.Literal("res"), id: frameId, ok: Type.Literal(true), payload: Type.Unknown() },
+    closed,
+  ),
+  Type.Object(
+    { type: Type.Literal("res"), id: frameId, ok: Type.Literal(false), error: WireErrorSchema },
+    closed,
+  ),
+]);
+export type ResponseFrame = Static<typeof ResponseFrameSchema>;
+
+/** `seq` goes up with every event of the gateway, so a reader sees that some were not for it; it never goes back. */
+export const EventFrameSchema = Type.Object(
+  { type: Type.Literal("event"), event: name, payload: Type.Unknown(), seq: count },
+  closed,
+);
+export type EventFrame = Static<typeof EventFrameSchema>;
+
+/** The event `gap`: events behind `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept. */
+export const GapSchema = Type.Object(
+  { after: count, upTo: count, reason: Type.Enum(["slow", "gone"]) },
+  closed,
+);
+export type GapPayload = Static<typeof GapSchema>;
+
+/** The params of `connect`. */
+export const ConnectSchema = Type.Object(
+  {
+    protocol: Type.Object({ min: version, max: version }, closed),
+    auth: Type.Object({ token: Type.String({ minLength: 1, maxLength: 1024 }) }, closed),
+    client: Type.Object(
+      {
+        name,
+        version: Type.Optional(name),
+        platform: Type.Optional(name),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+export type ConnectParams = Static<typeof ConnectSchema>;
+
+/** What `connect` is answered with. */
+export const HelloSchema = Type.Object(
+  {
+    protocol: version,
+    server: Type.Object({ name: Type.String(), version: Type.String() }, closed),
+    /** Those that this token may call. */
+    methods: Type.Array(Type.String()),
+    events: Type.Array(Type.String()),
+    limits: LimitsSchema,
+    scopes: Type.Array(ScopeSchema),
+    /** Absent: the unnamed user, or with `allUsers` everybody. */
+    userId: Type.Optional(Type.String()),
+    allUsers: Type.Boolean(),
+  },
+  closed,
+);
+export type HelloPayload = Static<typeof HelloSchema>;
+
+/** Why a socket is closed. `reconnects`: to come again, after a while, may help. */
+export const closeCodes = {
+  goingAway: { code: 1001, reason: "the gateway stops", reconnects: true },
+  tooLarge: { code: 1009, reason: "a frame was too large", reconnects: false },
+  internal: { code: 1011, reason: "something went wrong inside the gateway", reconnects: true },
+  badFrame: { code: 4400, reason: "a frame could not be read", reconnects: false },
+  unauthorized: { code: 4401, reason: "the token is not valid", reconnects: false },
+  revoked: { code: 4403, reason: "the token has ended", reconnects: false },
+  noCommonProtocol: { code: 4406, reason: "no version of the protocol in common", reconnects: false },
+  connectTooLate: { code: 4408, reason: "connect did not come in time", reconnects: true },
+  tooManySockets: { code: 4429, reason: "too many sockets for this token", reconnects: true },
+  slowReader: { code: 4430, reason: "events were not read in time", reconnects: true },
+} as const satisfies Record<
+  string,
+  { readonly code: number; readonly reason: string; readonly reconnects: boolean }
+>;
+export type CloseReason = keyof typeof closeCodes;
+
+/** The version that both sides speak, the newest; `null`: none. */
+export function commonProtocol(
+  { min, max }: ConnectParams["protocol"],
+  ours = [protocolVersion],
+): number | null {
+  const spoken = ours.filter((each) => each >= min && each <= max);
+  return spoken.length === 0 ? null : Math.max(...spoken);
+}
+
+/** A text from a client as a request, or why it is none; `id` where it could be made out, so that it can be answered. */
+export function readRequest(
+  text: string,
+): { readonly frame: RequestFrame } | { readonly id: string | null; readonly problem: string } {
+  const value = parsed(text);
+  if (value === undefined) return { id: null, problem: "The frame is no JSON" };
+  const [mistake] = mistakesIn(RequestFrameSchema, value);
+  if (mistake === undefined) return { frame: value as RequestFrame };
+  const where = mistake.path.length === 0 ? "The frame" : mistake.path.join(".");
+  return { id: idIn(value), problem: `${where} ${mistake.expected}` };
+}
+
+function idIn(value: unknown): string | null {
+  const { id } = (value ?? {}) as { readonly id?: unknown };
+  return typeof id === "string" && mistakesIn(frameId, id).length === 0 ? id : null;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,28 @@
+import type { TSchema } from "typebox";
+
+/** What a token must be allowed. */
+export type Scope = "read" | "write" | "tools" | "admin";
+
+/** One method: what it takes, what it gives, and who may call it. HTTP, WebSocket, OpenAPI and the client follow from it. */
+export interface Method<P extends TSchema = TSchema, R extends TSchema = TSchema> {
+  readonly scope: Scope;
+  /** One line. */
+  readonly about: string;
+  /** A closed object, with every limit in it. */
+  readonly params: P;
+  readonly result: R;
+  /** Only with a token for all users. */
+  readonly needsAll?: true;
+  /** Params that only a token with the scope `admin` may give. */
+  readonly adminOnly?: readonly string[];
+  /** The same call again changes nothing further. */
+  readonly isIdempotent?: true;
+  /** Takes something away that was there. */
+  readonly isDestructive?: true;
+  /** Means something on a socket alone. */
+  readonly isSocketOnly?: true;
+}
+
+export function method<P extends TSchema, R extends TSchema>(spec: Method<P, R>): Method<P, R> {
+  return spec;
+}

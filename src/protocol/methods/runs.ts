@@ -1,0 +1,114 @@
+import Type from "typebox";
+import { closed, few, id, limit, reader, reference, sentence, user } from "../fields.ts";
+import {
+  AbortedSchema,
+  ApprovalListSchema,
+  ApprovalSchema,
+  OutboxListSchema,
+  OutboxRowSchema,
+  RunListSchema,
+  RunSchema,
+} from "../runs.ts";
+import { method } from "./method.ts";
+
+const runState = Type.Enum([
+  "queued",
+  "running",
+  "waiting",
+  "sleeping",
+  "ok",
+  "error",
+  "timeout",
+  "aborted",
+  "merged",
+]);
+const outboxState = Type.Enum(["queued", "delivered", "dead", "dropped"]);
+
+/** `rootId`: one request and all that it set off, for whoever waits until that has ended. */
+export const runsList = method({
+  scope: "read",
+  about: "Lists runs, the last accepted first, and the approvals that are open.",
+  params: Type.Object(
+    {
+      states: Type.Optional(few(runState, 9)),
+      sessionKey: Type.Optional(reference),
+      rootId: Type.Optional(id),
+      startedBy: Type.Optional(id),
+      limit: limit(500, 50),
+      before: Type.Optional(Type.Integer({ minimum: 0 })),
+      ...reader,
+    },
+    closed,
+  ),
+  result: RunListSchema,
+  isIdempotent: true,
+});
+
+export const runsGet = method({
+  scope: "read",
+  about: "One run, and every approval that it asked for.",
+  params: Type.Object({ runId: id, ...user }, closed),
+  result: RunSchema,
+  isIdempotent: true,
+});
+
+export const runsAbort = method({
+  scope: "write",
+  about: "Ends a run; its owner may be yet to hear of it.",
+  params: Type.Object({ runId: id, reason: Type.Optional(sentence), ...user }, closed),
+  result: AbortedSchema,
+  isIdempotent: true,
+});
+
+/** `open: false`: those that were answered too. Newest first. */
+export const approvalsList = method({
+  scope: "read",
+  about: "Lists tool calls that wait for somebody's word.",
+  params: Type.Object(
+    {
+      runId: Type.Optional(id),
+      sessionKey: Type.Optional(reference),
+      open: Type.Optional(Type.Boolean({ default: true })),
+      limit: limit(500, 100),
+      ...reader,
+    },
+    closed,
+  ),
+  result: ApprovalListSchema,
+  isIdempotent: true,
+});
+
+export const approvalsResolve = method({
+  scope: "write",
+  about: "Lets a tool call happen, or does not. The first answer stands.",
+  params: Type.Object({ approvalId: id, answer: Type.Enum(["approved", "denied"]), ...user }, closed),
+  result: ApprovalSchema,
+  isIdempotent: true,
+});
+
+export const outboxList = method({
+  scope: "read",
+  about: "Lists messages on their way to channels, the last first.",
+  params: Type.Object(
+    { states: Type.Optional(few(outboxState, 4)), limit: limit(1000, 100), ...user },
+    closed,
+  ),
+  result: OutboxListSchema,
+  isIdempotent: true,
+});
+
+export const outboxRetry = method({
+  scope: "write",
+  about: "Sends a message that was given up once more.",
+  params: Type.Object({ outboxId: id, ...user }, closed),
+  result: OutboxRowSchema,
+});
+
+export const outboxDrop = method({
+  scope: "write",
+  about: "Gives a message up.",
+  params: Type.Object({ outboxId: id, ...user }, closed),
+  result: OutboxRowSchema,
+  isIdempotent: true,
+  isDestructive: true,
+});

@@ -1,0 +1,78 @@
+import Type from "typebox";
+import { closed, id, label, time, userId } from "../fields.ts";
+import { UserRemovedSchema } from "../session-changes.ts";
+import { ScopeSchema, TokenCreatedSchema, TokenListSchema, TokenRowSchema } from "../tokens.ts";
+import { ConfigurationSchema, MaintenanceReportSchema } from "../upkeep.ts";
+import { method } from "./method.ts";
+
+/** Methods about the gateway itself: only with a token for all users. */
+
+/** A token mints only a part of itself. For all users needs `admin`; a user may be called `*`, hence a field of its own. */
+export const tokensCreate = method({
+  scope: "admin",
+  about: "Mints a token, and shows it once.",
+  params: Type.Object(
+    {
+      label: Type.Optional(label),
+      scopes: Type.Array(ScopeSchema, { minItems: 1, maxItems: 4, uniqueItems: true }),
+      /** Left out, and not for all: the unnamed user alone. */
+      userId: Type.Optional(userId),
+      allUsers: Type.Optional(Type.Boolean({ default: false })),
+      /** Left out: until it is revoked. */
+      expiresAt: Type.Optional(time),
+    },
+    closed,
+  ),
+  result: TokenCreatedSchema,
+  needsAll: true,
+});
+
+export const tokensList = method({
+  scope: "admin",
+  about: "Lists tokens, without what they are.",
+  params: Type.Object({}, closed),
+  result: TokenListSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+export const tokensRevoke = method({
+  scope: "admin",
+  about: "Ends a token, and the sockets that were opened with it.",
+  params: Type.Object({ tokenId: id }, closed),
+  result: TokenRowSchema,
+  needsAll: true,
+  isIdempotent: true,
+  isDestructive: true,
+});
+
+/** `dryRun`: what would be done, whatever the mode. */
+export const maintenanceRun = method({
+  scope: "admin",
+  about: "Looks after old sessions now, as the configuration says.",
+  params: Type.Object({ dryRun: Type.Optional(Type.Boolean({ default: false })) }, closed),
+  result: MaintenanceReportSchema,
+  needsAll: true,
+  isIdempotent: true,
+  isDestructive: true,
+});
+
+export const configGet = method({
+  scope: "admin",
+  about: "The configuration that holds, with where each value comes from and without secrets.",
+  params: Type.Object({}, closed),
+  result: ConfigurationSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+/** Not in the table of methods that this follows: `users rm` works on a running gateway too. */
+export const usersRemove = method({
+  scope: "admin",
+  about: "Takes away everything of a user, for good.",
+  params: Type.Object({ userId }, closed),
+  result: UserRemovedSchema,
+  needsAll: true,
+  isIdempotent: true,
+  isDestructive: true,
+});

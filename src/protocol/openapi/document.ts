@@ -1,0 +1,129 @@
+import type { TSchema } from "typebox";
+import Type from "typebox";
+import { WireErrorSchema, wireErrors } from "../errors.ts";
+import { eventPatterns, eventTable } from "../events.ts";
+import { GapSchema } from "../frames.ts";
+import type { Method } from "../methods/method.ts";
+import { methodNames, methodTable } from "../methods/method-table.ts";
+import { RunRowSchema } from "../runs.ts";
+import { WireEntrySchema } from "../session-details.ts";
+import { SessionRowSchema } from "../session-list.ts";
+import { schemaRefs } from "./refs.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const { withRefs, components } = schemaRefs({
+  Error: WireErrorSchema,
+  SessionRow: SessionRowSchema,
+  Run: RunRowSchema,
+  Entry: WireEntrySchema,
+});
+
+/** All that the gateway answers over HTTP, as OpenAPI 3.1. Pure: the same for the same version. */
+export function openApiDocument({ version }: { readonly version: string }): Json {
+  const methods = methodNames.filter((name) => (methodTable[name] as Method).isSocketOnly !== true);
+  return {
+    openapi: "3.1.0",
+    info: { title: "Skein gateway", version },
+    security: [{ token: [] }],
+    paths: {
+      ...Object.fromEntries(methods.map((name) => [`/rpc/${name}`, { post: operation(name) }])),
+      "/events": { get: events() },
+      "/healthz": { get: plain("healthz", "Whether the process lives.", [200], []) },
+      "/readyz": { get: plain("readyz", "Whether it takes work.", [200, 503]) },
+      "/metrics": {
+        get: plain("metrics", "Figures for Prometheus; only with a token for all users.", [200]),
+      },
+      "/channels/{id}/inbound": { post: inbound() },
+    },
+    components: {
+      securitySchemes: { token: { type: "http", scheme: "bearer" } },
+      responses: { Error: { description: "Refused, or failed.", content: json(withRefs(WireErrorSchema)) } },
+      schemas: components(),
+    },
+  };
+}
+
+function operation(name: keyof typeof methodTable): Json {
+  const { scope, about, params, result, needsAll, adminOnly, isIdempotent, isDestructive }: Method =
+    methodTable[name];
+  return {
+    operationId: name,
+    tags: [name.split(".")[0]],
+    summary: about,
+    "x-scope": scope,
+    ...(needsAll === true ? { "x-needs-all-users": true } : {}),
+    ...(adminOnly === undefined ? {} : { "x-admin-only": adminOnly }),
+    ...(isIdempotent === true ? { "x-idempotent": true } : {}),
+    ...(isDestructive === true ? { "x-destructive": true } : {}),
+    requestBody: { required: needsBody(params), content: json(withRefs(params)) },
+    responses: { 200: { description: "Done.", content: json(withRefs(result)) }, ...refusals() },
+  };
+}
+
+function needsBody(params: TSchema): boolean {
+  const {
+    required = [],
+    oneOf,
+    anyOf,
+  } = params as {
+    readonly required?: readonly string[];
+    readonly oneOf?: unknown;
+    readonly anyOf?: unknown;
+  };
+  return required.length > 0 || oneOf !== undefined || anyOf !== undefined;
+}
+
+function refusals(): Json {
+  const statuses = [...new Set(Object.values(wireErrors).map(({ status }) => status))];
+  return Object.fromEntries(statuses.map((status) => [status, { $ref: "#/components/responses/Error" }]));
+}
+
+function events(): Json {
+  const query = (name: string, items: TSchema, most: number) => ({
+    name,
+    in: "query",
+    schema: { type: "array", items, maxItems: most },
+  });
+  const kinds = Object.entries({ ...eventTable, gap: { payload: GapSchema } });
+  return {
+    operationId: "events",
+    summary: "Events as a stream; the id of one is its seq.",
+    "x-scope": "read",
+    "x-events": Object.fromEntries(kinds.map(([name, { payload }]) => [name, withRefs(payload)])),
+    parameters: [
+      query("keys", Type.String({ minLength: 1, maxLength: 4096 }), 100),
+      query("events", Type.Enum([...eventPatterns]), 64),
+      { name: "Last-Event-ID", in: "header", schema: { type: "integer", minimum: 0 } },
+    ],
+    responses: {
+      200: { description: "Goes on.", content: { "text/event-stream": { schema: { type: "string" } } } },
+      ...refusals(),
+    },
+  };
+}
+
+function plain(operationId: string, summary: string, statuses: readonly number[], security?: []): Json {
+  return {
+    operationId,
+    summary,
+    ...(security === undefined ? {} : { security }),
+    responses: Object.fromEntries(statuses.map((status) => [status, { description: summary }])),
+  };
+}
+
+/** Signed with the secret of the channel, and not with a token. */
+function inbound(): Json {
+  return {
+    operationId: "inbound",
+    summary: "Takes in a signed message of a webhook channel.",
+    security: [],
+    parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
+    requestBody: { required: true, content: json({ type: "object" }) },
+    responses: { 200: { description: "Known already." }, 202: { description: "Accepted." } },
+  };
+}
+
+function json(schema: unknown): Json {
+  return { "application/json": { schema } };
+}
