@@ -4,7 +4,8 @@ import type { ForeignTool } from "./tools/foreign-tools.ts";
 
 /**
  * The session tools for somebody else's agent loop, on behalf of one session: what the AI SDK takes as `tools`. What a call
- * sets off is run by this Skein; replies and the results of helpers come into the session.
+ * sets off is run by this Skein; replies and the results of helpers come into the session, which is made where it is not
+ * there.
  *
  * @example
  * ```ts
@@ -21,6 +22,7 @@ export async function sessionTools(
   session: RuntimeContext,
 ): Promise<Readonly<Record<string, ForeignTool>>> {
   const { foreignTools } = await import("./tools/foreign-tools.ts");
+  await skein.session(session).open();
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
     // Ids of calls are the loop's own, and may come again: they name nothing here.
     (await skein.callTool(name, args, { ...session, ...(signal === null ? {} : { signal }) })).result;

@@ -95,7 +95,7 @@ export class SessionTools {
     }));
   }
 
-  /** On behalf of a session, which is made where it is not there, outside of any run. */
+  /** On behalf of a session, outside of any run; what sets something off makes it where it is not there. */
   async call(
     name: string,
     args: unknown,

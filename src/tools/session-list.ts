@@ -56,7 +56,7 @@ export const sessionList: SessionTool = {
 function rowOf(session: ListedSession, call: Caller, { access, redactor }: ToolDeps): ToolResult {
   const { key, sessionId, meta, name, digest, updatedAt } = session;
   const parsed = parseKey(key);
-  const summary = name ?? digest.summary;
+  const summary = name ?? meta.displayName ?? digest.summary;
   const texts = present({
     channel: channelOf(parsed, meta),
     peer: peerOf(parsed) ?? meta.delivery?.to,

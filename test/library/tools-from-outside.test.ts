@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { sessionTools } from "../../src/session-tools.ts";
 import { answering, closeAll, withScript } from "../support/skein.ts";
 
 afterEach(closeAll);
@@ -21,6 +22,15 @@ describe("a session tool that is called from outside", () => {
     expect(await skein.session({ sessionKey: "agent:main:main" }).record()).not.toBeNull();
     const nobody = skein.callTool("sessions_spawn", { task: "look" }, { agentId: "nobody" });
     await expect(nobody).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("[TLR15] a loop that is not ours speaks from its session, which is made for it", async () => {
+    const { skein } = await withScript(answering());
+    const tools = await sessionTools(skein, { userId: "ann", sessionKey: "agent:main:session:mine" });
+    const listed = await tools.sessions_list?.execute({}, { toolCallId: "call-1" });
+    expect(listed).toMatchObject({ count: 1, sessions: [{ key: "session:mine" }] });
+    const status = await tools.session_status?.execute({}, { toolCallId: "call-2" });
+    expect(status).toMatchObject({ sessionKey: "session:mine", agentId: "main" });
   });
 
   test("[SPN21] what was asked for of tools and fits none is named in the answer", async () => {

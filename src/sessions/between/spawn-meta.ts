@@ -1,10 +1,14 @@
 import { present } from "../../core/present.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
 import type { DeliveryTarget } from "../../runs/contract.ts";
 import type { Json, SessionMeta } from "../../store/contract.ts";
 import type { ChildRole, ChildToolLayer } from "./child-tools.ts";
 import { childToolLayers } from "./child-tools.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
+
+/** What lists call it, where it has no label. */
+const longestName = 100;
 
 /** It can spawn where its lineage may go deeper and its own agent lets it. */
 export function roleOf({
@@ -34,6 +38,7 @@ export function childMeta(
     toolLayers: toolLayersOf(caller, request, terms) as unknown as Json,
     ...present({
       label: given.label,
+      displayName: escapeToLine(cutText(request.task.trim(), longestName)),
       sandboxed: terms.sandboxed ? true : undefined,
       // What it says there is its own; the delivery of its parent it only has for announcements.
       ownThread: given.thread === null ? undefined : true,

@@ -4,7 +4,7 @@ import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
-import { acceptInput, findFor } from "../input/accept-input.ts";
+import { acceptInput, findFor, noSuchAgent, sessionFor } from "../input/accept-input.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
 import type { RunWatcher } from "./run-watcher.ts";
@@ -82,6 +82,14 @@ export class SessionHandle {
   /** What is known of it; `null`: nothing was said to it yet. */
   record(): Promise<SessionRecord | null> {
     return findFor(this.#deps.store, this.#resolved());
+  }
+
+  /** The session as it is; made where it is not there, as by the first thing that is said to it. */
+  async open(): Promise<SessionRecord> {
+    this.#deps.closed.throwIfAborted();
+    const context = this.#resolved();
+    if (!this.#deps.serves(context.agentId)) throw noSuchAgent(context.agentId);
+    return sessionFor(this.#deps.store, context);
   }
 
   /** Says something and goes: it is durable when this resolves, and whoever runs the runs answers it. */

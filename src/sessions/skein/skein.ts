@@ -177,7 +177,10 @@ export class Skein {
     return this.#open.tools();
   }
 
-  /** Calls a session tool on behalf of a session, which is made where it is not there. A refusal is a result. */
+  /**
+   * Calls a session tool on behalf of a session. A tool that sets something off makes the session where it is not there;
+   * one that looks does not. A refusal is a result.
+   */
   async callTool(name: string, args: unknown, options: ToolCallOptions = {}): Promise<ToolCalled> {
     return this.#open.callTool(name, args, options);
   }
