@@ -24,8 +24,8 @@ const rounds = Number(process.env.SKEIN_FAMILY_ROUNDS ?? 200);
 const seed = Number(process.env.SKEIN_FAMILY_SEED ?? Date.now() % 1_000_000);
 const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "25";
 const mostKills = 9;
-/** About as many acts as a family takes. */
-const mostActs = 400;
+/** A family takes about a thousand acts; three kills come to most of them. */
+const mostActs = 300;
 const child = fileURLToPath(new URL("../../support/family-child.ts", import.meta.url));
 const base = mkdtempSync(join(tmpdir(), "skein-family-"));
 
@@ -106,8 +106,8 @@ interface Killed {
 async function killedFamily(number: number): Promise<Killed> {
   const folder = folderFor(`family-${number}`);
   const random = randomOf(seed * 1000 + number);
-  // A run that is lost four times is given up: most families are killed less often than that, and come to everything.
-  const most = random() < 0.5 ? mostLost : mostKills;
+  // A run that is lost four times is given up: every third family is killed less often than that, and comes to everything.
+  const most = number % 3 === 0 ? mostLost : mostKills;
   for (let kills = 0; ; kills++) {
     const point = kills < most ? Math.floor(random() * mostActs) : undefined;
     const { signal, code } = await goOn(folder, "all", point);
@@ -138,8 +138,8 @@ describe("a family that is killed", () => {
     ).toEqual([]);
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(rounds);
     // What was counted has happened: turns that ended well in spite of it, and replies that somebody waited for.
-    expect(sum(({ isWell }) => (isWell ? 1 : 0))).toBeGreaterThanOrEqual(families.length / 3);
-    expect(sum(({ taken }) => taken)).toBeGreaterThanOrEqual(families.length / 3);
+    expect(sum(({ isWell }) => (isWell ? 1 : 0))).toBeGreaterThanOrEqual(families.length / 4);
+    expect(sum(({ taken }) => taken)).toBeGreaterThanOrEqual(families.length / 4);
   }, 3_600_000);
 });
 
