@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { run as runCli } from "../support/cli.ts";
 import type { Family } from "../support/family.ts";
-import { announced, begun, call, calls, gate, results, withParts } from "../support/family.ts";
+import { announced, begun, call, calls, configFile, gate, results, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 
 afterEach(closeAll);
@@ -191,5 +191,22 @@ describe("on a terminal", () => {
       expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u);
       expect(text.split("\n").filter((line) => line.startsWith("line"))).toEqual([]);
     }
+  });
+
+  test("[ATK19] a command does not wait for an agent that is not here", async () => {
+    const dir = newFolder();
+    const settings = { tools: { agentToAgent: { enabled: true }, sessions: { visibility: "all" } } };
+    const config = configFile(settings);
+    const { make, skein } = await withParts({}, { dir });
+    await make("agent:far:main");
+    await skein.close();
+    const send = JSON.stringify({ agentId: "far", message: "Are you there?" });
+    const { out, err, exit } = await runCli(["tool", "sessions_send", send, "--config", config], {
+      cwd: dir,
+      env: { SKEIN_DIR: dir },
+    });
+    expect(out).toMatch(/status +sent/);
+    expect(err).toContain("left for a process that has far: this agent is not configured here");
+    expect(exit).toBe(0);
   });
 });

@@ -10,6 +10,8 @@ import type { SendOptions } from "../../sessions/skein/session-handle.ts";
 import type { Skein } from "../../sessions/skein/skein.ts";
 import type { Turn } from "../../sessions/skein/turn-handle.ts";
 import { readImages } from "../folder/read-images.ts";
+import { leftTo, settledHere } from "../folder/settled-here.ts";
+import { tell } from "../folder/with-folder.ts";
 import type { OpenSkein } from "../folder/with-skein.ts";
 import { contextFor, withSkein } from "../folder/with-skein.ts";
 import { answer } from "../output/answer.ts";
@@ -75,10 +77,11 @@ async function sendOptions(terminal: Terminal, options: SendCommandOptions): Pro
 
 async function follow(
   terminal: Terminal,
-  { skein, toType }: OpenSkein,
+  open: OpenSkein,
   turn: Turn,
   options: GlobalOptions,
 ): Promise<void> {
+  const { skein, toType } = open;
   const json = options.json === true;
   const isShown = !json && terminal.isWatched;
   const notes = !json && (terminal.isWatched || terminal.redraws) ? "err" : null;
@@ -98,7 +101,8 @@ async function follow(
     printer.endLine();
     const run = await endOf(skein, turn);
     if (!json && run.outcome?.reply !== undefined && !(isShown && hasText)) printer.answer(run.outcome.reply);
-    await skein.settled(run.root.rootId);
+    const left = await settledHere(open, run.root.rootId);
+    if (left.length > 0) tell(terminal, options, leftTo(left));
     report(terminal, run, json, toType("runs", "show", run.runId));
   } finally {
     stopListening();

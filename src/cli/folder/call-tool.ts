@@ -5,6 +5,7 @@ import type { ExitCode } from "../output/failure.ts";
 import { CommandFailed } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { leftTo, settledHere } from "./settled-here.ts";
 import { tell } from "./with-folder.ts";
 import type { OpenSkein } from "./with-skein.ts";
 import { contextFor } from "./with-skein.ts";
@@ -47,7 +48,8 @@ export async function callToolFor(
     const exit = how.show(called.result);
     const isLeft = leaving.signal.aborted;
     if (isLeft && rootId !== null) await abortAll(skein, rootId);
-    if (how.waits && rootId !== null) await skein.settled(rootId);
+    const left = how.waits && rootId !== null ? await settledHere(open, rootId) : [];
+    if (left.length > 0) tell(terminal, how, leftTo(left));
     if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
     stopListening();
