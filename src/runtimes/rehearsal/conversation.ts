@@ -50,9 +50,14 @@ export interface Result {
 }
 
 export function conversationOf({ prompt, tools = [], toolChoice }: LanguageModelV4CallOptions): Conversation {
-  const at = prompt.findLastIndex(({ role }) => role === "user");
-  const { text: request, source } = said(prompt[at]);
-  const behind = prompt.slice(at + 1);
+  const last = prompt.findLastIndex(({ role }) => role === "user");
+  const at = firstOfArrivals(prompt, last);
+  const { source } = said(prompt[last]);
+  const request = prompt
+    .slice(at, last + 1)
+    .map((message) => said(message).text)
+    .join("\n");
+  const behind = prompt.slice(last + 1);
   const earlier = prompt.slice(0, Math.max(0, at)).filter(({ role }) => role !== "system");
   return {
     request,
@@ -65,6 +70,17 @@ export function conversationOf({ prompt, tools = [], toolChoice }: LanguageModel
     spawned: spawnedIn(earlier),
     tools: toolChoice?.type === "none" ? [] : tools.filter((tool) => tool.type === "function"),
   };
+}
+
+/** Reports of helpers that came together are one request. */
+function firstOfArrivals(prompt: LanguageModelV4Prompt, last: number): number {
+  let at = last;
+  while (isReport(prompt[at]) && isReport(prompt[at - 1])) at -= 1;
+  return Math.max(0, at);
+}
+
+function isReport(message: LanguageModelV4Message | undefined): boolean {
+  return message?.role === "user" && said(message).source?.tool === "sessions_spawn";
 }
 
 /** Since somebody last said something. */

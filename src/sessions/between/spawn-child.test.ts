@@ -105,6 +105,7 @@ describe("a child", () => {
     const child = await store.sessions.get({}, books.requests[0]?.session.sessionId ?? "");
     expect(child?.agentId).toBe("other");
     expect(child?.meta).toEqual({
+      displayName: "Count the pages",
       spawnedBy: "agent:main:main",
       spawnDepth: 1,
       spawnLimit: 2,
