@@ -137,8 +137,8 @@ describe("races", () => {
     open();
     await family.settled(turn.runId);
     const told = results(family.asked("Plan")[1]);
-    expect(told.map(({ status }) => status).toSorted()).toEqual(["forbidden", "ok"]);
-    expect(told.find(({ status }) => status === "forbidden")).toMatchObject({
+    expect(told.map(({ status }) => status).toSorted()).toEqual(["error", "ok"]);
+    expect(told.find(({ status }) => status === "error")).toMatchObject({
       code: "budget_exceeded",
       budget: { rootId: turn.runId, limit: "runs", allowed: 2, figure: 3 },
     });

@@ -75,11 +75,11 @@ export class FamilyCount {
   }
 
   /** How often a call of the parent has a result that fits. */
-  results(callId: string, fits: (details: Row) => boolean): number {
-    return this.messagesOf("main", "parent").filter(
-      ({ role, toolCallId, details }) =>
-        role === "toolResult" && toolCallId === callId && isRecord(details) && fits(details),
-    ).length;
+  results(callId: string, fits: (result: Row) => boolean): number {
+    return this.messagesOf("main", "parent").filter((message) => {
+      const result = resultIn(message);
+      return message.toolCallId === callId && result !== null && fits(result);
+    }).length;
   }
 
   #everythingEnded(): void {
@@ -112,13 +112,10 @@ export class FamilyCount {
   #resultOnce(run: Row, waiter: string): void {
     const by = this.#runs.find(({ run_id }) => run_id === waiter);
     const messages = this.messagesOf(String(by?.agent), String(by?.session_id));
-    const results = messages.filter(
-      ({ role, details }) =>
-        role === "toolResult" &&
-        isRecord(details) &&
-        details.runId === run.run_id &&
-        ("result" in details || "reply" in details),
-    ).length;
+    const results = messages.filter((message) => {
+      const result = resultIn(message);
+      return result !== null && result.runId === run.run_id && ("result" in result || "reply" in result);
+    }).length;
     if (results !== 1 && !(results === 0 && by?.state !== "ok"))
       this.#say(`${run.kind} ${run.run_id}: ${results} results of the waiter, which ended as ${by?.state}`);
   }
@@ -177,4 +174,18 @@ function entriesOf(path: string): readonly Entry[] {
     .filter((line) => line !== "")
     .map((line) => JSON.parse(line) as Entry)
     .filter(({ id }) => id !== undefined);
+}
+
+/** What a tool answered; `null`: it is no answer of a session tool. */
+function resultIn({ role, content }: Row): Row | null {
+  if (role !== "toolResult" || !Array.isArray(content)) return null;
+  const [said] = content as { readonly text?: unknown }[];
+  if (typeof said?.text !== "string" || !said.text.startsWith("{")) return null;
+  try {
+    const result: unknown = JSON.parse(said.text);
+    return isRecord(result) ? result : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null; // words of the loop
+    throw error;
+  }
 }

@@ -78,6 +78,8 @@ async function timeOf(messages: readonly ContextMessage[]): Promise<number> {
 
 test.each(Object.entries(hostile))(
   "[TR18] the time grows linearly with the messages: %s",
+  // What is not linear is so every time; what a busy machine adds is not.
+  { retry: 3 },
   async (_, make) => {
     await timeOf(make(1000));
     const [few, many] = [await timeOf(make(1000)), await timeOf(make(10_000))];

@@ -38,7 +38,8 @@ function timeOf(text: string): number {
   return Math.max(least, 500);
 }
 
-test.each(Object.entries(hostile))("[RED11] the time grows linearly: %s", (_, unit) => {
+// What is not linear is so every time; what a busy machine adds is not.
+test.each(Object.entries(hostile))("[RED11] the time grows linearly: %s", { retry: 3 }, (_, unit) => {
   const make = (length: number) => Buffer.from(unit.repeat(Math.ceil(length / unit.length))).toString();
   timeOf(make(50_000));
   const [few, many] = [timeOf(make(50_000)), timeOf(make(400_000))];

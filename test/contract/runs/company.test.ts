@@ -55,8 +55,13 @@ test("[BKS12] the model is asked once, with all that was announced before it", a
   for (const name of ["a", "b", "c"])
     expect(asked[0]?.match(new RegExp(`News of ${name}`, "g"))).toHaveLength(1);
   const messages = await messagesOf(open.skein, "s");
-  expect(messages.map(brief)).toEqual(["user: News of a", "user: News of b News of c", "assistant: Heard."]);
-  expect(messages.slice(0, 2).map((message) => "provenance" in message)).toEqual([true, true]);
+  expect(messages.map(brief)).toEqual([
+    "user: News of a",
+    "user: News of b",
+    "user: News of c",
+    "assistant: Heard.",
+  ]);
+  expect(messages.slice(0, 3).map((message) => "provenance" in message)).toEqual([true, true, true]);
   const states = await Promise.all(ids.map(async (runId) => (await open.skein.run(runId))?.state));
   expect(states).toEqual(["ok", "merged", "merged"]);
   await open.skein.close({ graceMs: 0 });
