@@ -105,6 +105,22 @@ describe("a tool that has to be approved, in a chat", () => {
   });
 });
 
+describe("helpers in a chat", () => {
+  test("[CLI36] children of a turn are shown as they go, and the answer behind them", async () => {
+    const { stream, printed, chat, until } = chatting();
+    const over = chat.run();
+    stream.write(
+      "spawn two helpers to describe the gardens of Kyoto; count the words in one two and summarise\n",
+    );
+    await until(/In summary, 2 results are in/);
+    stream.end();
+    await over;
+    for (const state of ["queued", "running", "ok"])
+      expect(printed.err.match(new RegExp(`subagent:\\S+.*${state}`, "g"))?.length).toBeGreaterThanOrEqual(2);
+    expect(printed.err).toContain("→ sessions_spawn");
+  });
+});
+
 describe("compaction in a chat", () => {
   test("[CLI43] /compact has the session's own model summarise what is old", async () => {
     const handle = skein.session();

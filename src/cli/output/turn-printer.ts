@@ -1,4 +1,5 @@
 import { stringifyJson } from "../../core/json.ts";
+import { readKey } from "../../core/keys.ts";
 import type { TurnEvent } from "../../sessions/skein/turn-handle.ts";
 import { SafeStream } from "./safe-stream.ts";
 import type { Terminal } from "./terminal.ts";
@@ -107,7 +108,7 @@ function inOneLine(event: TurnEvent): Told | null {
       return { sign: event.isError ? "✗" : "←", text: `${event.name}: ${textIn(event.content)}` };
     case "child": {
       const { childRunId, childSessionKey, state } = event;
-      return { sign: "↳", text: `${childSessionKey}: ${state}`, once: `${childRunId} ${state}` };
+      return { sign: "↳", text: `${shortKey(childSessionKey)}: ${state}`, once: `${childRunId} ${state}` };
     }
     case "retry":
       return {
@@ -130,4 +131,10 @@ function textIn(content: readonly unknown[]): string {
     return typeof text === "string" ? text : `[${String(type)}]`;
   });
   return texts.join(" ");
+}
+
+/** A sub-agent's, as its parent would write it. */
+function shortKey(key: string): string {
+  const parsed = readKey(key);
+  return "problem" in parsed || parsed.form !== "subagent" ? key : `subagent:${parsed.spawnId}`;
 }
