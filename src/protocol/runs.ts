@@ -8,7 +8,7 @@ const optionalText = Type.Optional(Type.String());
 const optionalTime = Type.Optional(Type.Integer());
 const session = { sessionKey: Type.String(), sessionId: Type.String(), userId: optionalText };
 
-const StateSchema = Type.Enum([
+export const RunStateSchema = Type.Enum([
   "queued",
   "running",
   "waiting",
@@ -45,7 +45,7 @@ export const RunRowSchema = Type.Object(
     runId: Type.String(),
     ...session,
     agentId: Type.String(),
-    state: StateSchema,
+    state: RunStateSchema,
     kind: Type.String(),
     lane: Type.Enum(["main", "subagent", "cron", "nested"]),
     queueMode: Type.Enum(["steer", "followup", "interrupt"]),
@@ -113,7 +113,7 @@ export const RunSchema = Type.Object({ run: RunRowSchema, approvals: Type.Array(
 export type RunPayload = Static<typeof RunSchema>;
 
 /** `runs.abort`: the state that it has now; its owner may be yet to hear of it. */
-export const AbortedSchema = Type.Object({ runId: Type.String(), state: StateSchema }, strict);
+export const AbortedSchema = Type.Object({ runId: Type.String(), state: RunStateSchema }, strict);
 export type AbortedPayload = Static<typeof AbortedSchema>;
 
 /** `chat.abort`: the runs that were asked to end, with the states that they have now. */
@@ -144,7 +144,7 @@ export const SentSchema = Type.Object(
     sessionKey: Type.String(),
     sessionId: Type.String(),
     finished: Type.Boolean(),
-    state: StateSchema,
+    state: RunStateSchema,
     ...outcome,
     usage: UsageSchema,
   },

@@ -8,20 +8,10 @@ import {
   OutboxRowSchema,
   RunListSchema,
   RunSchema,
+  RunStateSchema,
 } from "../runs.ts";
 import { method } from "./method.ts";
 
-const runState = Type.Enum([
-  "queued",
-  "running",
-  "waiting",
-  "sleeping",
-  "ok",
-  "error",
-  "timeout",
-  "aborted",
-  "merged",
-]);
 const outboxState = Type.Enum(["queued", "delivered", "dead", "dropped"]);
 
 /** `rootId`: one request and all that it set off, for whoever waits until that has ended. */
@@ -30,7 +20,7 @@ export const runsList = method({
   about: "Lists runs, the last accepted first, and the approvals that are open.",
   params: Type.Object(
     {
-      states: Type.Optional(few(runState, 9)),
+      states: Type.Optional(few(RunStateSchema, 9)),
       sessionKey: Type.Optional(reference),
       rootId: Type.Optional(id),
       startedBy: Type.Optional(id),
