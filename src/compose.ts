@@ -1,30 +1,21 @@
 import { existsSync, globSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { respectRuns } from "./compose/settings.ts";
-import type { ModelSettings } from "./config/model-settings.ts";
 import type { Clock } from "./core/clock.ts";
-import type { SessionContext } from "./core/context.ts";
 import type { IdSource } from "./core/ids.ts";
-import { present } from "./core/present.ts";
-import type { SessionTree } from "./core/tree.ts";
-import type { ContextPayload } from "./protocol/session-payloads.ts";
-import type { XrayOptions } from "./sessions/xray.ts";
-import type { SessionRecord, Store } from "./store/contract.ts";
-import { realDisk } from "./store/files/disk.ts";
-import { readWhole } from "./store/files/disk-files.ts";
+import type { Store } from "./store/contract.ts";
 import type { Namespace } from "./store/files/layout.ts";
 import { workDbName } from "./store/files/layout.ts";
-import { readSessionFile } from "./store/files/read-session-file.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
-import { noSuchSession } from "./store/refusals.ts";
-import type { ModelRef } from "./transcript/parse-model.ts";
-import { apiOf } from "./transcript/policy.ts";
 
 /** The composition root: the only file that knows concrete stores and runtimes. */
 
+export type { RequestOptions } from "./compose/context-for-model.ts";
+export { contextForModel } from "./compose/context-for-model.ts";
+export { logPath, readBlobs, readLog, transcriptPath } from "./compose/session-files.ts";
 export { pendingIn, workIn } from "./compose/settings.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
 export { repairSessionFile } from "./store/files/lone-file.ts";
@@ -106,69 +97,4 @@ export function holdsSessions(root: string): boolean {
   if (existsSync(join(root, workDbName))) return true;
   const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
   return globSync(homes, { cwd: root }).length > 0;
-}
-
-type Placed = Pick<SessionRecord, "userId" | "sessionId">;
-
-/** The working set of a session in a folder: what pi and others open. */
-export function transcriptPath(store: FilesStore, session: Placed): string {
-  return filesOf(store, session).working;
-}
-
-/** Everything that was ever said in a session, its damage too, read at once. */
-export function readLog(store: FilesStore, session: Placed): Promise<SessionTree> {
-  return readSessionFile(logPath(store, session));
-}
-
-export function logPath(store: FilesStore, session: Placed): string {
-  return filesOf(store, session).log;
-}
-
-/** The blobs of a session, read when they are asked for. */
-export function readBlobs(store: FilesStore, session: Placed): (sha256: string) => Uint8Array | null {
-  const folder = join(dirname(dirname(logPath(store, session))), "blobs");
-  return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
-}
-
-function filesOf({ upkeep }: FilesStore, { userId, sessionId }: Placed): { log: string; working: string } {
-  return upkeep.files(userId === null ? {} : { userId }, sessionId) ?? noSuchSession(sessionId);
-}
-
-/** What is known of a request beside the session and the model. */
-export interface RequestOptions extends Omit<XrayOptions, "contextWindow" | "vision" | "overrides"> {
-  /** What the configuration says of the model. */
-  readonly settings?: ModelSettings;
-  /** Lets the provider's package make the body that it would send, and adds what it did to it. */
-  readonly wire?: boolean;
-}
-
-/**
- * What a model would be sent from a context, as far as the request itself: what it cannot be asked for is among the
- * changes.
- */
-export async function contextForModel(
-  context: SessionContext,
-  model: ModelRef,
-  { settings, wire, ...known }: RequestOptions = {},
-): Promise<ContextPayload> {
-  const { modelInfo } = await import("./transcript/model-table.ts");
-  const { modelRequest } = await import("./runtimes/ai-sdk/model-request.ts");
-  const { shrinkImage } = await import("./runtimes/shrink-image.ts");
-  const { xray } = await import("./sessions/xray.ts");
-  const { contextWindow, maxOutput, vision } = settings ?? {};
-  const table = modelInfo(model.provider, model.model, apiOf(model.provider, model.api));
-  const info = { ...table, ...present({ contextWindow, maxOutput, vision }) };
-  const seen = await xray(context, model, {
-    ...known,
-    images: { shrink: shrinkImage, ...known.images },
-    ...present({ contextWindow, vision, overrides: settings?.overrides }),
-  });
-  const { api, system, thinkingLevel, messages } = seen.request;
-  const policy = { ...model, api };
-  const request = modelRequest({ transcript: messages, policy, system, thinkingLevel, info });
-  const changes = [...seen.changes, ...request.changes];
-  if (wire !== true) return { ...seen, changes };
-  const { captureWire } = await import("./runtimes/ai-sdk/wire.ts");
-  const { body, warnings } = await captureWire(request.options, policy, settings?.type);
-  return { ...seen, changes: [...changes, ...warnings], wire: body };
 }

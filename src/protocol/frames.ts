@@ -62,9 +62,12 @@ export const EventFrameSchema = Type.Object(
 );
 export type EventFrame = Static<typeof EventFrameSchema>;
 
-/** The event `gap`: events behind `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept. */
+/**
+ * The event `gap`: events behind `after` and up to `upTo` may be missing. `slow`: dropped; `gone`: no longer kept;
+ * `restart`: the gateway was another one then.
+ */
 export const GapSchema = Type.Object(
-  { after: count, upTo: count, reason: Type.Enum(["slow", "gone"]) },
+  { after: count, upTo: count, reason: Type.Enum(["slow", "gone", "restart"]) },
   closed,
 );
 export type GapPayload = Static<typeof GapSchema>;

@@ -62,6 +62,13 @@ function chatting(typed = false) {
     scope: {},
     asker: { agentId: "main" },
     config: defaultConfig(home),
+    loaded: {
+      config: defaultConfig(home),
+      file: null,
+      root: home,
+      sources: new Map(),
+      variable: () => undefined,
+    },
     toType: (...words: readonly string[]) => words.join(" "),
   };
   const session = new ChatSession(open, { key: "agent:main:main", newId: null }, {});

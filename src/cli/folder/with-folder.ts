@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions, openFolder } from "../../compose.ts";
+import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -22,6 +23,7 @@ export interface Folder {
   readonly scope: Scope;
   readonly asker: Asker;
   readonly config: Config;
+  readonly loaded: LoadedConfig;
   /** A command for the user to type next, about this same folder. */
   toType(...words: readonly string[]): string;
 }
@@ -41,8 +43,19 @@ export async function withFolder<T>(
   use: (folder: Folder) => Promise<T>,
   whenMissing: WhenMissing = "refuse",
 ): Promise<T> {
+  return withLoadedFolder(terminal, options, await loadSettings(terminal, options), use, whenMissing);
+}
+
+/** The same where the configuration is known already. */
+export async function withLoadedFolder<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  loaded: LoadedConfig,
+  use: (folder: Folder) => Promise<T>,
+  whenMissing: WhenMissing = "refuse",
+): Promise<T> {
   const agentId = parseAgentId(options.agent ?? defaultAgent);
-  const { config } = await loadSettings(terminal, options);
+  const { config } = loaded;
   const isThere = holdsSessions(config.store.path);
   if (!isThere && whenMissing === "refuse")
     throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
@@ -60,7 +73,14 @@ export async function withFolder<T>(
       ...(options.agent === undefined ? {} : { agentId }),
     };
     const toType = (...words: readonly string[]) => commandLine(terminal, options, words);
-    return await use({ store, scope, asker: { agentId, scope: config.session.scope }, config, toType });
+    return await use({
+      store,
+      scope,
+      asker: { agentId, scope: config.session.scope },
+      config,
+      loaded,
+      toType,
+    });
   } finally {
     await store.close();
     if (scratch !== null) rmSync(scratch, { recursive: true, force: true });

@@ -42,7 +42,8 @@ export async function withSkein<T>(
 ): Promise<T> {
   if (ref !== undefined && isFileName(ref)) throw noFileAnswers(ref);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
-  const { config } = await loadSettings(terminal, options);
+  const loaded = await loadSettings(terminal, options);
+  const { config } = loaded;
   const asker = { agentId, scope: config.session.scope };
   const begins = ref !== undefined && keyMeant(ref, asker) !== null;
   if (!begins && !holdsSessions(config.store.path)) {
@@ -67,6 +68,7 @@ export async function withSkein<T>(
       scope: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
       asker,
       config,
+      loaded,
       toType: (...words) => commandLine(terminal, options, words),
     });
   } finally {

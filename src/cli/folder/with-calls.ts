@@ -1,0 +1,69 @@
+import { folderDeps } from "../../compose/call-deps.ts";
+import type { Config } from "../../config/sections/all.ts";
+import { parseAgentId } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
+import type { Asker } from "../../core/references.ts";
+import { localCalls } from "../../gateway/calls/local-calls.ts";
+import { folderHandlers } from "../../gateway/handlers/all.ts";
+import type { FolderMethod } from "../../gateway/handlers/families.ts";
+import type { Calls } from "../../protocol/methods/calls.ts";
+import type { MethodName } from "../../protocol/methods/method-table.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { loadSettings } from "./load-settings.ts";
+import { connectRunning } from "./running-gateway.ts";
+import type { WhenMissing } from "./with-folder.ts";
+import { defaultAgent, withLoadedFolder } from "./with-folder.ts";
+
+/** Methods as a command calls them, and on whose behalf. */
+export interface OpenCalls<M extends MethodName = FolderMethod> {
+  readonly calls: Calls<M>;
+  readonly asker: Asker;
+  /** `--user` and `--agent` as params of methods about one session have them. */
+  readonly reader: { readonly userId?: string; readonly agentId?: string };
+  readonly config: Config;
+  /** Where the sessions are, for people: a folder. */
+  readonly place: string;
+  /** A command for the user to type next, about this same place. */
+  toType(...words: readonly string[]): string;
+}
+
+/**
+ * Calls methods: of the gateway that runs on the folder, else of the folder itself, with the very same handlers. A folder that
+ * holds no sessions is begun only by what creates some.
+ */
+export async function withCalls<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  use: (open: OpenCalls) => Promise<T>,
+  whenMissing: WhenMissing = "refuse",
+): Promise<T> {
+  const loaded = await loadSettings(terminal, options);
+  const { config } = loaded;
+  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const about = {
+    asker: { agentId, scope: config.session.scope },
+    reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
+    config,
+    toType: (...words: readonly string[]) => commandLine(terminal, options, words),
+  };
+  const running = await connectRunning(terminal, options, config.store.path);
+  if (running !== null) {
+    try {
+      return await use({ ...about, calls: running, place: config.store.path });
+    } finally {
+      await running.close();
+    }
+  }
+  return withLoadedFolder(
+    terminal,
+    options,
+    loaded,
+    (folder) => {
+      const calls = localCalls(folderHandlers(folderDeps(folder.store, loaded)));
+      return use({ ...about, calls, place: folder.store.root });
+    },
+    whenMissing,
+  );
+}

@@ -1,0 +1,54 @@
+import type { LoadedConfig } from "../config/load.ts";
+import { systemClock } from "../core/clock.ts";
+import { createIdSource } from "../core/ids.ts";
+import type { FolderDeps, SkeinDeps } from "../gateway/calls/contract.ts";
+import type { RunStore } from "../runs/contract.ts";
+import type { Skein } from "../sessions/skein/skein.ts";
+import type { FilesStore } from "../store/files/store.ts";
+import { contextForModel } from "./context-for-model.ts";
+import { redactorOf } from "./redaction.ts";
+import { readBlobs, readLog, transcriptPath } from "./session-files.ts";
+import { pendingIn, workIn } from "./settings.ts";
+
+const defaultAgentId = "main";
+
+/** What methods stand on, in a folder that was opened with regard to runs. */
+export function folderDeps(store: FilesStore, loaded: LoadedConfig): FolderDeps {
+  return {
+    ...ground(store, loaded),
+    runs: workIn(store) ?? null,
+    pending: (sessionUid) => pendingIn(store, sessionUid),
+  };
+}
+
+/** The same on a Skein that is open. */
+export function skeinDeps(
+  skein: Skein,
+  loaded: LoadedConfig,
+  { runs, store }: { readonly runs: Pick<RunStore, "work" | "pending">; readonly store: FilesStore },
+): SkeinDeps {
+  return {
+    ...ground(store, loaded),
+    skein,
+    runs,
+    pending: async (sessionUid) => runs.pending(sessionUid),
+  };
+}
+
+function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs" | "pending"> {
+  const { config } = loaded;
+  return {
+    store,
+    config,
+    loaded,
+    defaultAgentId,
+    clock: systemClock,
+    newId: createIdSource(),
+    root: store.root,
+    transcriptPath: (session) => transcriptPath(store, session),
+    readTree: (session) => readLog(store, session),
+    blobs: (session) => readBlobs(store, session),
+    redactor: redactorOf(config),
+    contextForModel,
+  };
+}

@@ -1,0 +1,34 @@
+import { dirname, join } from "node:path";
+import type { SessionTree } from "../core/tree.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import { realDisk } from "../store/files/disk.ts";
+import { readWhole } from "../store/files/disk-files.ts";
+import { readSessionFile } from "../store/files/read-session-file.ts";
+import type { FilesStore } from "../store/files/store.ts";
+import { noSuchSession } from "../store/refusals.ts";
+
+type Placed = Pick<SessionRecord, "userId" | "sessionId">;
+
+/** The working set of a session in a folder: what pi and others open. */
+export function transcriptPath(store: FilesStore, session: Placed): string {
+  return filesOf(store, session).working;
+}
+
+/** Everything that was ever said in a session, its damage too, read at once. */
+export function readLog(store: FilesStore, session: Placed): Promise<SessionTree> {
+  return readSessionFile(logPath(store, session));
+}
+
+export function logPath(store: FilesStore, session: Placed): string {
+  return filesOf(store, session).log;
+}
+
+/** The blobs of a session, read when they are asked for. */
+export function readBlobs(store: FilesStore, session: Placed): (sha256: string) => Uint8Array | null {
+  const folder = join(dirname(dirname(logPath(store, session))), "blobs");
+  return (sha256) => (/^[0-9a-f]{64}$/.test(sha256) ? readWhole(realDisk, join(folder, sha256)) : null);
+}
+
+function filesOf({ upkeep }: FilesStore, { userId, sessionId }: Placed): { log: string; working: string } {
+  return upkeep.files(userId === null ? {} : { userId }, sessionId) ?? noSuchSession(sessionId);
+}

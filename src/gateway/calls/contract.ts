@@ -1,0 +1,80 @@
+import type { Redactor } from "../../access/redaction/redactor.ts";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { ModelSettings } from "../../config/model-settings.ts";
+import type { Config } from "../../config/sections/all.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { SessionContext } from "../../core/context.ts";
+import type { IdSource } from "../../core/ids.ts";
+import type { SessionTree } from "../../core/tree.ts";
+import type { MethodName, Params, Result } from "../../protocol/methods/method-table.ts";
+import type { ContextPayload } from "../../protocol/session-payloads.ts";
+import type { Run, RunStore } from "../../runs/contract.ts";
+import type { Skein } from "../../sessions/skein/skein.ts";
+import type { XrayOptions } from "../../sessions/xray.ts";
+import type { SessionRecord, Store } from "../../store/contract.ts";
+import type { ModelRef } from "../../transcript/parse-model.ts";
+import type { Principal } from "../auth/principal.ts";
+import type { Tokens } from "../auth/tokens.ts";
+
+/** On whose behalf a method is called: everything that is not in its params. */
+export interface Call {
+  readonly principal: Principal;
+  /** Whose sessions it is about, as the token says; `null`: the unnamed user's. Params that name a user are checked by then. */
+  readonly userId: string | null;
+  /** Has the scope `admin`: sees secrets, and paths of this machine. */
+  readonly isAdmin: boolean;
+  /** Comes when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Params are checked, with their defaults. What is thrown is told as `wireErrorOf` says. */
+export type Handler<M extends MethodName> = (params: Params<M>, call: Call) => Promise<Result<M>>;
+
+/** Methods that mean something on a socket alone have no handler: the socket answers them. */
+export type HandledMethod = Exclude<MethodName, "sessions.subscribe" | "sessions.unsubscribe">;
+export type HandlersOf<M extends HandledMethod> = { readonly [Name in M]: Handler<Name> };
+export type Handlers = HandlersOf<HandledMethod>;
+
+/** What lies beside the store of a folder. */
+export interface FolderDeps {
+  readonly store: Store;
+  readonly config: Config;
+  /** With where each value comes from. */
+  readonly loaded: LoadedConfig;
+  /** For which agent `main`, short keys and labels are read where a call names none. */
+  readonly defaultAgentId: string;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  /** Only an admin is told of paths. */
+  readonly root: string | null;
+  transcriptPath(session: SessionRecord): string | null;
+  /** Everything that was ever said in a session, its damage too, read at once. */
+  readTree(session: SessionRecord): Promise<SessionTree>;
+  /** What goes on in sessions. */
+  readonly runs: Pick<RunStore, "work"> | null;
+  /** Accepted input that is not yet conversation. */
+  pending(sessionUid: string): Promise<readonly Run[]>;
+  /** The blobs of a session, read when they are asked for. */
+  blobs(session: SessionRecord): (sha256: string) => Uint8Array | null;
+  readonly redactor: Redactor;
+  /** What a model would be sent. */
+  contextForModel(
+    context: SessionContext,
+    model: ModelRef,
+    known: Omit<XrayOptions, "contextWindow" | "vision" | "overrides"> & {
+      readonly settings?: ModelSettings;
+      readonly wire?: boolean;
+    },
+  ): Promise<ContextPayload>;
+}
+
+/** A folder whose sessions answer. */
+export interface SkeinDeps extends FolderDeps {
+  readonly skein: Skein;
+}
+
+/** With tokens, which a store that is not on a disk of its own has none of. */
+export interface TokenDeps {
+  readonly tokens: Tokens;
+  readonly clock: Clock;
+}

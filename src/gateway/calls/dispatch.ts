@@ -1,0 +1,120 @@
+import { SkeinError } from "../../core/errors.ts";
+import { checkParams } from "../../protocol/check-params.ts";
+import type { FieldProblem, WireError } from "../../protocol/errors.ts";
+import { invalidRequest, wireErrorOf } from "../../protocol/errors.ts";
+import type { Method } from "../../protocol/methods/method.ts";
+import { findMethod } from "../../protocol/methods/method-table.ts";
+import type { Denied, Principal } from "../auth/principal.ts";
+import { mayCall, scopeFor } from "../auth/principal.ts";
+import type { Call, HandledMethod, Handler, Handlers } from "./contract.ts";
+
+/** The one way to a handler, whatever a call came by: is there such a method, may they, do the params fit, for whom is it. */
+
+export type Answer =
+  | { readonly ok: true; readonly payload: unknown }
+  | { readonly ok: false; readonly error: WireError };
+
+export interface DispatchOptions {
+  /** Asked for each call, because they are others after a reload. */
+  handlers(): Handlers;
+  newErrorId(): string;
+  /** Told of what nobody foresaw, under the id that the client has. */
+  report(errorId: string, method: string, error: unknown): void;
+}
+
+/** A call that was found in order. */
+export interface Checked {
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly call: Omit<Call, "signal">;
+}
+
+/** A refusal that is told as it is. */
+export class Refused extends Error {
+  override readonly name = "Refused";
+  readonly wire: WireError;
+
+  constructor(wire: WireError) {
+    super(wire.message);
+    this.wire = wire;
+  }
+}
+
+/** The method of this name, if this principal may call it; nothing of the params is looked at before. */
+export function methodFor(name: string, principal: Principal): Method {
+  const method = findMethod(name);
+  if (method === null) {
+    throw new SkeinError("not_found", {
+      what: "Method",
+      name,
+      advice: "hello and /openapi.json list the methods",
+    });
+  }
+  const may = mayCall(principal, method);
+  if (!may.allowed) throw forbidden(may);
+  return method;
+}
+
+/** Params as the method takes them, and whom the call is about. */
+export function checkCall(method: Method, given: unknown, principal: Principal): Checked {
+  const checked = checkParams(method.params, given);
+  if ("problems" in checked) throw new Refused(invalidRequest(checked.problems));
+  const params = checked.params as Readonly<Record<string, unknown>>;
+  const isAdmin = principal.scopes.includes("admin");
+  const reserved = isAdmin ? [] : (method.adminOnly ?? []).filter((field) => params[field] !== undefined);
+  if (reserved.length > 0) throw new Refused(onlyForAdmins(reserved));
+  const named = method.needsAll === true ? undefined : (params.userId as string | undefined);
+  const scope = scopeFor(principal, named);
+  if (!scope.allowed) throw forbidden(scope);
+  return { params, call: { principal, userId: scope.userId, isAdmin } };
+}
+
+export class Dispatch {
+  readonly #options: DispatchOptions;
+
+  constructor(options: DispatchOptions) {
+    this.#options = options;
+  }
+
+  /** Calls a method. Rejects with what the handler threw, or with a refusal. */
+  async invoke(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<unknown> {
+    const method = methodFor(name, principal);
+    if (method.isSocketOnly === true) throw new Refused(invalidRequest([onlyOnSockets(name)]));
+    const { params, call } = checkCall(method, given, principal);
+    const handler = this.#options.handlers()[name as HandledMethod] as Handler<HandledMethod>;
+    return handler(params as Parameters<typeof handler>[0], { ...call, signal });
+  }
+
+  /** The same with every outcome as a value. */
+  async answer(principal: Principal, name: string, given: unknown, signal: AbortSignal): Promise<Answer> {
+    try {
+      return { ok: true, payload: await this.invoke(principal, name, given, signal) };
+    } catch (error) {
+      return { ok: false, error: this.refusal(principal, name, error) };
+    }
+  }
+
+  /** What was thrown, as this client may see it. */
+  refusal(principal: Principal, name: string, error: unknown): WireError {
+    if (error instanceof Refused) return error.wire;
+    const isAdmin = principal.scopes.includes("admin");
+    const newErrorId = () => {
+      const errorId = this.#options.newErrorId();
+      this.#options.report(errorId, name, error);
+      return errorId;
+    };
+    return wireErrorOf(error, { isAdmin, newErrorId });
+  }
+}
+
+function onlyOnSockets(name: string): FieldProblem {
+  return { path: "", problem: `means something on a socket alone; ${name} is called at /ws` };
+}
+
+function onlyForAdmins(fields: readonly string[]): WireError {
+  const message = `Only a token with the scope "admin" may give ${fields.join(", ")}. Leave it out, or use such a token.`;
+  return { code: "forbidden", message };
+}
+
+function forbidden({ problem, advice }: Denied): SkeinError {
+  return new SkeinError("forbidden", { problem, advice });
+}
