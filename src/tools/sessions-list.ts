@@ -128,6 +128,7 @@ async function countHidden(
   reach: SessionReach,
   { store }: ToolDeps,
 ): Promise<number> {
+  if (reach.agentIds === "all") return 0; // nothing is; two counts over all rows would say the same
   const [all, reached] = await Promise.all([
     store.sessions.count(scope, query),
     store.sessions.count(scope, { ...query, reach }),
