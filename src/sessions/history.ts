@@ -24,6 +24,11 @@ export type ShownEntry = Extract<
 >;
 type HistoryMessage = HistoryPayload["messages"][number];
 
+/** A value as its reader may see it; it comes before anything is cut, for half a secret is not known as one. */
+export type Seen = <T extends object>(value: T) => T;
+
+export const whole: Seen = (value) => value;
+
 /** A page of the active branch for people: whole messages, up to sizes that a screen can bear. */
 export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryPayload {
   const path = tree.path();
@@ -70,12 +75,13 @@ export function isShown(entry: Entry): entry is ShownEntry {
 export function withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
+  seen: Seen = whole,
 ): { page: HistoryMessage[]; cut: boolean } {
   const page: HistoryMessage[] = [];
   let bytes = 0;
   let cut = false;
   for (const entry of forward ? entries : entries.toReversed()) {
-    const shown = bounded(cutTexts(messageOf(entry)));
+    const shown = bounded(cutTexts(seen(messageOf(entry))));
     bytes += shown.bytes;
     if (bytes > mostBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
     page.push(shown.value);
@@ -104,9 +110,13 @@ function withoutPlace(entry: Entry): object {
 }
 
 /** Content as a page shows it, for what is not yet an entry. */
-export function shownContent(role: string, content: unknown): unknown {
-  const { value } = bounded(cutTexts({ id: "", role, content } as HistoryMessage));
-  return (value as { readonly content?: unknown }).content;
+export function shownContent(
+  role: string,
+  content: unknown,
+  seen: Seen = whole,
+): { readonly content: unknown; readonly cut: boolean } {
+  const { value, cut } = bounded(cutTexts(seen({ id: "", role, content } as HistoryMessage)));
+  return { content: (value as { readonly content?: unknown }).content, cut };
 }
 
 /** A message that fills a page alone is told of, not shown. */
