@@ -15,7 +15,8 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-const mostBytes = 6 * 1024 * 1024;
+/** Of a page, and of the input that waits beside it. */
+export const mostBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
 export type ShownEntry = Extract<
@@ -114,21 +115,24 @@ export function shownContent(
   role: string,
   content: unknown,
   seen: Seen = whole,
-): { readonly content: unknown; readonly cut: boolean } {
-  const { value, cut } = bounded(cutTexts(seen({ id: "", role, content } as HistoryMessage)));
-  return { content: (value as { readonly content?: unknown }).content, cut };
+): { readonly content: unknown; readonly cut: boolean; readonly bytes: number } {
+  const { value, ...shown } = bounded(cutTexts(seen({ id: "", role, content } as HistoryMessage)));
+  return { content: (value as { readonly content?: unknown }).content, ...shown };
 }
 
 /** A message that fills a page alone is told of, not shown. */
 function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
   const bytes = Buffer.byteLength(stringifyJson(value));
   if (bytes <= mostBytes) return { value, cut, bytes };
-  const note = `(too large to be shown: ${bytes} bytes)`;
   return {
-    value: { id: value.id, role: value.role, content: [{ type: "text", text: note }] },
+    value: { id: value.id, role: value.role, content: tooLargeToShow(bytes) },
     cut: true,
     bytes: 100,
   };
+}
+
+export function tooLargeToShow(bytes: number): { type: "text"; text: string }[] {
+  return [{ type: "text", text: `(too large to be shown: ${bytes} bytes)` }];
 }
 
 /** Cuts the texts of a message and of its blocks; what is deeper is bounded by the page's bytes. */

@@ -9,16 +9,16 @@ export type Figures = UsageReportPayload["total"];
 export type UsageRow = UsageReportPayload["rows"][number];
 export type UsageGroup = "day" | "model" | "agent";
 
-/** What one model was asked for in a session within one slot. */
+/** What one model was asked for in a session within one quarter of an hour. */
 export interface Spent extends Figures {
-  /** When the slot began. */
-  readonly slot: number;
+  /** When it began. */
+  readonly quarter: number;
   /** `null`: the answers name none. */
   readonly model: string | null;
 }
 
 /** Every time zone is a whole number of these away from every other, so that no day begins inside one. */
-export const slotMs = 15 * 60_000;
+export const quarterMs = 15 * 60_000;
 
 export const noFigures: Figures = {
   answers: 0,
@@ -32,7 +32,7 @@ export const noFigures: Figures = {
 };
 
 /**
- * What was spent in these entries by slot and model: what a session's digest counts, so neither copies on another branch nor
+ * What was spent in these entries by quarter of an hour and model: what a session's digest counts, so neither copies on another branch nor
  * what a fork took along.
  */
 export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
@@ -40,7 +40,7 @@ export function spentIn(entries: Iterable<Entry>, createdAt: number): Spent[] {
   for (const entry of entries) {
     const spent = spentBy(entry, createdAt);
     if (spent === null) continue;
-    const place = `${spent.slot} ${spent.model ?? ""}`;
+    const place = `${spent.quarter} ${spent.model ?? ""}`;
     const known = sums.get(place);
     sums.set(place, known === undefined ? spent : { ...spent, ...added(known, spent) });
   }
@@ -55,7 +55,7 @@ function spentBy(entry: Entry, createdAt: number): Spent | null {
   const totalTokens = counted(usage.totalTokens);
   const cost = skein?.costKnown === false ? undefined : usage.cost?.total;
   return {
-    slot: Math.floor(time / slotMs) * slotMs,
+    quarter: Math.floor(time / quarterMs) * quarterMs,
     model: provider && model ? `${provider}/${model}` : null,
     answers: 1,
     input: counted(usage.input),
@@ -94,7 +94,7 @@ export class UsageSums {
     this.total = added(this.total, spent);
     if (this.#by.length === 0) return;
     const names = {
-      ...(this.#by.includes("day") ? { day: this.#dayOf(spent.slot) } : {}),
+      ...(this.#by.includes("day") ? { day: this.#dayOf(spent.quarter) } : {}),
       ...(this.#by.includes("model") && spent.model !== null ? { model: spent.model } : {}),
       ...(this.#by.includes("agent") ? { agentId } : {}),
     };

@@ -3,7 +3,7 @@ import { present } from "../core/present.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
 import type { EntryPage, ListedSession, Scope, SessionPage, SessionStore } from "../store/contract.ts";
 import type { Spent, UsageGroup } from "./usage-figures.ts";
-import { slotMs, spentIn, UsageSums } from "./usage-figures.ts";
+import { quarterMs, spentIn, UsageSums } from "./usage-figures.ts";
 
 export interface UsageQuery {
   readonly since?: number;
@@ -66,7 +66,7 @@ export class UsageReports {
         const spent = this.#remembered(session) ?? (await this.#readWithin(session, left));
         if (spent === null) behind += 1;
         for (const each of spent ?? [])
-          if (each.slot >= since && each.slot < until) sums.add(each, session.agentId);
+          if (each.quarter >= since && each.quarter < until) sums.add(each, session.agentId);
       }
     }
     return present({
@@ -162,10 +162,10 @@ function markOf({ digest }: ListedSession): string {
   return `${digest.entries} ${digest.bytes}`;
 }
 
-/** Whole slots, outwards. */
+/** Whole quarters of an hour, outwards. */
 function rangeOf({ since, until }: UsageQuery, now: number): { since: number; until: number } {
-  const to = Math.ceil((until ?? now + 1) / slotMs) * slotMs;
-  const from = Math.floor((since ?? Math.max(0, to - daysByDefault * dayMs)) / slotMs) * slotMs;
+  const to = Math.ceil((until ?? now + 1) / quarterMs) * quarterMs;
+  const from = Math.floor((since ?? Math.max(0, to - daysByDefault * dayMs)) / quarterMs) * quarterMs;
   if (from <= to) return { since: from, until: to };
   throw new SkeinError("invalid_arguments", {
     problem: "The range ends before it begins",
