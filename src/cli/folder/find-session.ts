@@ -56,10 +56,3 @@ function placeOf({ store, scope, asker }: Folder): string {
   const whose = scope.agentId === undefined ? `as agent ${asker.agentId} of` : `in agent ${asker.agentId} of`;
   return `${store.root} ${whose} ${who}`;
 }
-
-/** A session for people: what it is called, and the key as they would write it. */
-export function titleOf({ asker }: Folder, { name, meta, key }: SessionRecord): string {
-  const called = meta.displayName ?? name ?? meta.label;
-  const shown = displayKey(key, asker);
-  return called === undefined ? shown : `${called} (${shown})`;
-}

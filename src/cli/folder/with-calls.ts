@@ -8,6 +8,7 @@ import { folderHandlers } from "../../gateway/handlers/all.ts";
 import type { FolderMethod } from "../../gateway/handlers/families.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
+import { checkScope } from "../../store/scoped.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -42,6 +43,7 @@ export async function withCalls<T>(
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   const agentId = parseAgentId(options.agent ?? defaultAgent);
+  checkScope(present({ userId: options.user }));
   const about = {
     asker: { agentId, scope: config.session.scope },
     reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
@@ -61,7 +63,8 @@ export async function withCalls<T>(
     options,
     loaded,
     (folder) => {
-      const calls = localCalls(folderHandlers(folderDeps(folder.store, loaded)));
+      const deps = { ...folderDeps(folder.store, loaded), clock: { now: () => terminal.now() } };
+      const calls = localCalls(folderHandlers(deps));
       return use({ ...about, calls, place: folder.store.root });
     },
     whenMissing,
