@@ -45,6 +45,7 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     clock: systemClock,
     newId: createIdSource(),
     root: store.root,
+    users: () => store.upkeep.users(),
     transcriptPath: (session) => transcriptPath(store, session),
     readTree: (session) => readLog(store, session),
     blobs: (session) => readBlobs(store, session),
