@@ -29,6 +29,7 @@ export function skeinDeps(
 ): SkeinDeps {
   return {
     ...ground(store, loaded),
+    defaultAgentId: skein.defaultAgentId,
     skein,
     runs,
     pending: async (sessionUid) => runs.pending(sessionUid),

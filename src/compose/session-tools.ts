@@ -82,7 +82,7 @@ export class SessionTools {
 
   async #offer(): Promise<readonly Tool[]> {
     const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
-    const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
+    const isSandboxed: IsSandboxed = (_, session) => session !== null && this.isSandboxed(session);
     return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
   }
 
@@ -133,7 +133,7 @@ export class SessionTools {
     if (session !== null) return this.askerOf(session);
     const isNamed = (context.sessionKey ?? context.sessionId ?? null) !== null;
     if (isNamed) return noSuchSession(sessionKey);
-    const isSandboxed = this.#isSandboxed({ agentId, meta: {} });
+    const isSandboxed = this.isSandboxed({ agentId, meta: {} });
     return { userId, agentId, session: null, sandboxed: isSandboxed };
   }
 
@@ -143,10 +143,10 @@ export class SessionTools {
 
   askerOf(session: SessionRecord): Asker {
     const { userId, agentId } = session;
-    return { userId, agentId, session, sandboxed: this.#isSandboxed(session) };
+    return { userId, agentId, session, sandboxed: this.isSandboxed(session) };
   }
 
-  #isSandboxed(session: Pick<SessionRecord, "agentId" | "meta">): boolean {
+  isSandboxed(session: Pick<SessionRecord, "agentId" | "meta">): boolean {
     const { agents, config } = this.#parts;
     const ofAgent = (agentId: string) =>
       agents.policy(agentId)?.sandboxed ?? agentSettings(config, agentId).sandboxed;
