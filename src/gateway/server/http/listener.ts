@@ -1,4 +1,4 @@
-import type { Server as HttpServer, IncomingMessage, RequestListener } from "node:http";
+import type { Server as HttpServer, RequestListener } from "node:http";
 import { createServer, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance } from "fastify";
