@@ -7,6 +7,7 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { ListedSession, Scope, SessionQuery, SessionReach } from "../store/contract.ts";
 import { namesOf } from "../store/listing.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
 import { listRows } from "./reading/list-rows.ts";
 import type { RowMessages } from "./reading/row-messages.ts";
@@ -52,6 +53,7 @@ export const sessionsList: SessionTool = {
   label: "Sessions",
   description: "List sessions with optional filters and last messages.",
   parameters: { ...parameters },
+  output: outputs.sessionsList,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {

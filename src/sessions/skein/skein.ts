@@ -51,6 +51,8 @@ export interface ToolCallOptions extends RuntimeContext {
   /** The same one again finds what the first call has set off. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
+  /** Told of the runs that the call begins to wait for. */
+  readonly onWait?: (runIds: readonly string[]) => void;
 }
 
 /**
