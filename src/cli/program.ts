@@ -7,6 +7,7 @@ import { registerMcp } from "./register/mcp.ts";
 import { examples, globalOptions } from "./register/options.ts";
 import { registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
+import { registerStart } from "./register/start.ts";
 import { registerTalking } from "./register/talking.ts";
 import { registerTools } from "./register/tools.ts";
 import { registerUpkeep } from "./register/upkeep.ts";
@@ -21,6 +22,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     .addHelpText(
       "after",
       examples(
+        "skein start",
         "skein send main plan three days in Kyoto",
         "skein spawn describe the gardens of Kyoto",
         "skein tool sessions_list --json",
@@ -33,6 +35,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
     );
   for (const option of globalOptions()) program.addOption(option);
   registerInit(program, terminal);
+  registerStart(program, terminal, version);
   registerTalking(program, terminal);
   registerTools(program, terminal);
   registerRuns(program, terminal);

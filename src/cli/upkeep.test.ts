@@ -34,7 +34,13 @@ beforeEach(() => {
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 const skein = (args: string[], more: Partial<Terminal> = {}) =>
-  run([...args, "--dir", dir], { now: () => seedNow, cwd: home, ...more });
+  // Somebody may have a gateway at the usual port.
+  run([...args, "--dir", dir], {
+    now: () => seedNow,
+    cwd: home,
+    env: { SKEIN_GATEWAY__PORT: "0" },
+    ...more,
+  });
 const doctor = async (args: string[] = [], more: Partial<Terminal> = {}) => {
   const { out, err, exit } = await skein(["doctor", "--json", ...args], more);
   const found = JSON.parse(out);

@@ -53,6 +53,7 @@ describe("defaults and where the file is", () => {
       store: { kind: "files", path: join(home, ".skein") },
       durability: "full",
       lock: { timeoutMs: 10_000 },
+      gateway: { host: "127.0.0.1", port: 18_790, expose: false, allowedHosts: [], trustProxy: [] },
       agents: {
         main: {
           model: null,
@@ -303,7 +304,7 @@ session:
 
   test("[CFG5] unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, gateway, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
@@ -494,12 +495,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
+      "1:1: found a list, expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
+      '1:1: found "hello", expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
     [

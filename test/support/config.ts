@@ -148,6 +148,19 @@ export const anyConfig = record({
   store: some(path.map((each) => `files:${each}`)),
   durability: some(fc.constantFrom("full", "os")),
   lock: some(record({ timeoutMs: some(fc.integer({ min: 0, max: 60_000 })) })),
+  gateway: some(
+    record({
+      host: some(fc.constantFrom("127.0.0.1", "localhost", "::1", "0.0.0.0")),
+      port: some(fc.integer({ min: 0, max: 65_535 })),
+      expose: some(fc.boolean()),
+      allowedHosts: maybeNull(
+        fc.array(fc.constantFrom("skein.example.org", "localhost:5173"), { maxLength: 2 }),
+      ),
+      trustProxy: maybeNull(
+        fc.array(fc.constantFrom("10.0.0.1", "10.0.0.0/8", "fd00::/8"), { maxLength: 2 }),
+      ),
+    }),
+  ),
   agents: some(fc.dictionary(fc.stringMatching(/^[a-z][a-z0-9_-]{0,5}$/), agent, { maxKeys: 3 })),
   session: some(
     record({

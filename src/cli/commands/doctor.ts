@@ -15,6 +15,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import { withProgress } from "../output/progress.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { printJson } from "../output/terminal.ts";
+import { checkPort } from "../start/check-port.ts";
 
 export interface DoctorOptions extends GlobalOptions {
   readonly fix?: boolean;
@@ -36,7 +37,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
     ok: node.ok && problems.length === 0 && !isBroken,
     node,
     folder: { path: root, from: sourceText(source), exists },
-    findings: [...inside.findings],
+    findings: [...inside.findings, ...(await checkPort(loaded.config))],
     configuration: {
       ...(loaded.file === null ? {} : { file: loaded.file }),
       problems: problems.map(problemText),

@@ -45,6 +45,7 @@ export function configText(found: Found): string {
     "# budget: { hops: 8, runs: 100, costUsd: 5 } # what one request and all that it sets off may come to",
     '# mcpServers: { files: { command: npx, args: ["-y", "some-mcp-server"] } } # tools of other programs',
     "# store: files:~/.skein # where sessions are kept",
+    "# gateway: { host: 127.0.0.1, port: 18790 } # where `skein start` listens",
     "",
   ].join("\n");
 }

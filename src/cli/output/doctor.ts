@@ -21,7 +21,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, options: G
   for (const problem of configuration.problems) {
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
   }
-  title("Files");
+  title("Files and ports");
   if (findings.length === 0) line("  nothing to be found fault with");
   for (const finding of findings) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {

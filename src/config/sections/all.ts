@@ -3,6 +3,7 @@ import { agents, defaults } from "./agents.ts";
 import { channels } from "./channels.ts";
 import { compaction } from "./compaction.ts";
 import { contextPruning } from "./context-pruning.ts";
+import { gateway } from "./gateway.ts";
 import { mcpServers } from "./mcp-servers.ts";
 import { modelsSection } from "./models.ts";
 import { redaction } from "./redaction.ts";
@@ -21,6 +22,7 @@ export const sections = {
     store,
     durability,
     lock,
+    gateway,
     agents,
     defaults,
     models: modelsSection,

@@ -1,0 +1,41 @@
+/** What a gateway counts beside its Skein, as Prometheus reads it. Methods are of a table, so labels are few. */
+export class GatewayFigures {
+  readonly #calls = new Map<string, number>();
+  readonly #reloads = new Map<string, number>();
+
+  called(method: string, outcome: "ok" | "error"): void {
+    count(this.#calls, `method="${method}",outcome="${outcome}"`);
+  }
+
+  reloaded(outcome: "done" | "refused"): void {
+    count(this.#reloads, `outcome="${outcome}"`);
+  }
+
+  /** Behind what the Skein has counted. */
+  join(
+    metrics: { readonly contentType: string; readonly body: string } | null,
+    subscriptions: number,
+  ): { readonly contentType: string; readonly body: string } | null {
+    if (metrics === null) return null;
+    const own = [
+      ...lines(
+        "skein_gateway_subscriptions",
+        "gauge",
+        "Who is told of events",
+        new Map([["", subscriptions]]),
+      ),
+      ...lines("skein_gateway_calls_total", "counter", "Calls of methods that have ended", this.#calls),
+      ...lines("skein_gateway_reloads_total", "counter", "Changes of the configuration", this.#reloads),
+    ];
+    return { ...metrics, body: `${metrics.body.trimEnd()}\n\n${own.join("\n")}\n` };
+  }
+}
+
+function count(of: Map<string, number>, labels: string): void {
+  of.set(labels, (of.get(labels) ?? 0) + 1);
+}
+
+function lines(name: string, kind: string, help: string, values: ReadonlyMap<string, number>): string[] {
+  const each = [...values].map(([labels, value]) => `${name}${labels === "" ? "" : `{${labels}}`} ${value}`);
+  return [`# HELP ${name} ${help}`, `# TYPE ${name} ${kind}`, ...each];
+}

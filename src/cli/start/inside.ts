@@ -1,0 +1,183 @@
+import { randomUUID } from "node:crypto";
+import type { LoadedConfig } from "../../config/load.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { LoadOptions } from "../../config/root.ts";
+import type { Clock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { EventBus } from "../../core/events.ts";
+import { thrownText } from "../../core/text.ts";
+import { exchangeLinkCode } from "../../gateway/auth/link-codes.ts";
+import { Dispatch } from "../../gateway/calls/dispatch.ts";
+import type { ServerParts, ServerSettings } from "../../gateway/contract.ts";
+import type { Log } from "../../telemetry/log.ts";
+import type { Grace } from "./current.ts";
+import { Current } from "./current.ts";
+import { GatewayFigures } from "./gateway-figures.ts";
+import { openGatewayLog } from "./gateway-log.ts";
+import type { Ground } from "./ground.ts";
+import type { GatewayPieces, McpDoor, OpenHub } from "./pieces.ts";
+import { filesOf, Reloading } from "./reloading.ts";
+import type { Serving } from "./serving.ts";
+import { openServing } from "./serving.ts";
+import { FileWatch } from "./watch-files.ts";
+
+export interface InsideOptions {
+  readonly where: LoadOptions;
+  readonly version: string;
+  readonly settings: ServerSettings;
+  readonly pieces: GatewayPieces;
+  readonly ground: Ground;
+  readonly loaded: LoadedConfig;
+  readonly clock: Clock;
+}
+
+/** What is replaced by a reload gives its runs back where they next stand written, which one long tool call can hold up. */
+const replaced: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
+const nearlyDoneMs = 2000;
+
+/**
+ * Everything of a gateway but its port. Calls are `unavailable` until `begin`, so that it can listen, and know that it is the
+ * only one, before anything works on the folder.
+ */
+export class Inside {
+  readonly #options: InsideOptions;
+  readonly #bus: EventBus;
+  readonly #hub: OpenHub;
+  readonly #mcp: McpDoor;
+  readonly #figures = new GatewayFigures();
+  readonly #watch: FileWatch;
+  readonly dispatch: Dispatch;
+  #log: Log;
+  #current: Current<Serving> | null = null;
+  #reloading: Reloading<Serving> | null = null;
+
+  static async open(options: InsideOptions): Promise<Inside> {
+    return new Inside(options, await openGatewayLog(options.loaded.config));
+  }
+
+  private constructor(options: InsideOptions, log: Log) {
+    const { pieces, version, ground, clock } = options;
+    this.#options = options;
+    this.#log = log;
+    this.#bus = new EventBus(this.#report);
+    this.#watch = new FileWatch({
+      changed: () => void this.reload(),
+      failed: (folder, error) => this.log("warn", `${folder} is not watched: ${thrownText(error)}`),
+    });
+    this.dispatch = new Dispatch({
+      handlers: () => this.#serving().handlers,
+      newErrorId: randomUUID,
+      report: (errorId, method, error) =>
+        this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
+    });
+    const parts = {
+      tokens: ground.tokens,
+      clock,
+      subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
+      deps: () => this.#serving().deps,
+    };
+    this.#hub = pieces.openHub(parts);
+    const { dispatch } = this;
+    this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch, report: this.#report });
+  }
+
+  readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);
+
+  readonly #report = (error: unknown): void => this.log("error", thrownText(error));
+
+  /** What the server stands on. */
+  serverParts(): ServerParts {
+    const { version, settings, pieces, ground, clock } = this.#options;
+    return {
+      version,
+      settings,
+      dispatch: this.dispatch,
+      hub: this.#hub,
+      tokens: ground.tokens,
+      clock,
+      exchange: (code) => exchangeLinkCode(ground.tokens, code),
+      webhook: (channelId) => this.#serving().skein.webhook(channelId),
+      mcp: (request, principal) => this.#mcp.handle(request, principal),
+      wanted: async (params, principal, userId) =>
+        pieces.wanted(this.#serving().deps, params, principal, userId),
+      metrics: async () => this.#figures.join(await this.#serving().skein.metrics(), this.#hub.size),
+      notReady: () => (this.#current === null ? "it is starting" : null),
+      log: this.log,
+    };
+  }
+
+  /** Opens the first Skein, and takes in changes of the configuration from then on. */
+  async begin(): Promise<void> {
+    const { loaded, where, ground } = this.#options;
+    const current = new Current(await this.#open(loaded), this.#report);
+    this.#current = current;
+    this.#reloading = new Reloading({
+      current,
+      load: () => loadConfig(where),
+      open: (next) => this.#reopen(next),
+      log: this.log,
+      grace: replaced,
+    });
+    this.#watch.watch(filesOf(loaded, [where.cwd, ground.root]));
+  }
+
+  async reload(): Promise<void> {
+    const outcome = await this.#reloading?.reload();
+    if (outcome === undefined) return;
+    this.#figures.reloaded(outcome);
+    const loaded = this.#current?.get().loaded;
+    if (outcome === "done" && loaded !== undefined)
+      this.#watch.watch(filesOf(loaded, [this.#options.where.cwd, this.#options.ground.root]));
+  }
+
+  /** What is nearly done is waited for, and no longer. */
+  async soon(doing: Promise<unknown>): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, nearlyDoneMs);
+    await Promise.race([doing, late.promise]);
+    clearTimeout(timer);
+  }
+
+  /** `false`: something that was replaced is still under way. */
+  async close(graceMs: number): Promise<boolean> {
+    this.#watch.close();
+    await this.#reloading?.close();
+    this.#watch.close();
+    const isClean = (await this.#current?.close({ runsMs: graceMs, callsMs: 0 })) ?? true;
+    await this.#mcp.close().catch(this.#report);
+    this.#hub.close();
+    this.log("info", "gateway stopped");
+    this.#log.close();
+    return isClean;
+  }
+
+  #serving(): Serving {
+    if (this.#current !== null) return this.#current.get();
+    throw new SkeinError("unavailable", {
+      problem: "The gateway is starting",
+      advice: "Try again in a moment",
+    });
+  }
+
+  #open(loaded: LoadedConfig): Promise<Serving> {
+    const { where, pieces, ground } = this.#options;
+    const { tokens } = ground;
+    const { emit } = this.#bus;
+    const called = (method: string, outcome: "ok" | "error") => this.#figures.called(method, outcome);
+    return openServing({ where, loaded, tokens, pieces, emit, called });
+  }
+
+  /** With the log that the new configuration wants. */
+  async #reopen(loaded: LoadedConfig): Promise<Serving> {
+    const log = await openGatewayLog(loaded.config);
+    try {
+      const serving = await this.#open(loaded);
+      this.#log.close();
+      this.#log = log;
+      return serving;
+    } catch (error) {
+      log.close();
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,250 @@
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import type { Server } from "node:http";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { SmallPieces } from "../../../test/support/small-gateway.ts";
+import { smallPieces } from "../../../test/support/small-gateway.ts";
+import { runningPath } from "../../gateway/running-file.ts";
+import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import type { AlreadyRunning, OpenGateway } from "./open-gateway.ts";
+import { openGateway } from "./open-gateway.ts";
+
+let folder: TemporaryFolder;
+let dir: string;
+let file: string;
+let logFile: string;
+let pieces: SmallPieces;
+const opened: OpenGateway[] = [];
+const others: Server[] = [];
+
+const config = (agents: string, more = "") =>
+  `agents: { ${agents} }\ndefaults: { model: rehearsal/basic }\nlogging: { level: info, file: ${logFile} }\n${more}`;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  dir = join(folder.path, "root");
+  file = join(folder.path, "skein.yaml");
+  logFile = join(folder.path, "log");
+  writeFileSync(file, config("main: {}"));
+  pieces = smallPieces();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((gateway) => gateway.close(0)));
+  for (const server of others.splice(0)) await new Promise((resolve) => server.close(resolve));
+  folder.remove();
+});
+
+const where = () => ({ cwd: folder.path, root: dir, env: { HOME: folder.path } });
+
+async function open(asked: object = { port: 0 }): Promise<OpenGateway | AlreadyRunning> {
+  const gateway = await openGateway({ where: where(), asked, version: "1.2.3", pieces });
+  if (gateway.isMine) opened.push(gateway);
+  return gateway;
+}
+
+async function mine(): Promise<OpenGateway> {
+  const gateway = await open();
+  if (!gateway.isMine) throw new Error("another one runs");
+  return gateway;
+}
+
+async function call(url: string, method: string, params: unknown = {}) {
+  const secret = readFileSync(join(dir, "token"), "utf8").trim();
+  const answer = await fetch(`${url}/rpc/${method}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${secret}` },
+    body: JSON.stringify(params),
+  });
+  return (await answer.json()) as {
+    ok: boolean;
+    payload: { effective?: string };
+    error: { code: string };
+    code: string;
+  };
+}
+
+const codeIn = (link: string) => new URL(link).hash.replace("#code=", "");
+const logged = () => (existsSync(logFile) ? readFileSync(logFile, "utf8") : "");
+
+describe("a start", () => {
+  test("[GST1] makes the admin token, and gives a link whose code is good once and not sent to the server", async () => {
+    const gateway = await mine();
+    expect(gateway).toMatchObject({ isFirst: true, root: dir });
+    expect(statSync(join(dir, "token")).mode & 0o777).toBe(0o600);
+    expect(new URL(gateway.link)).toMatchObject({ origin: gateway.url, pathname: "/", search: "" });
+    const given = pieces.parts?.exchange(codeIn(gateway.link));
+    expect(given?.token).toMatchObject({ name: "console" });
+    expect(pieces.parts?.exchange(codeIn(gateway.link))).toBe(null);
+    expect(await call(gateway.url, "agents.list")).toEqual({ ok: true, payload: ["main"] });
+    expect(logged()).toContain("gateway started");
+    expect(logged()).not.toContain(readFileSync(join(dir, "token"), "utf8").trim());
+  });
+
+  test("[GST2] a second one gets the address of the first, and a link of its own", async () => {
+    const first = await mine();
+    const second = await open();
+    if (second.isMine) throw new Error("two run");
+    expect(second.running).toMatchObject({ url: first.url, pid: process.pid, isElsewhere: false });
+    expect(second.link).not.toBe(first.link);
+    expect(pieces.parts?.exchange(codeIn(second.link))).not.toBe(null);
+    await first.close(0);
+    expect((await open()).isMine).toBe(true);
+  });
+
+  test("[GST2] of several at once one wins, and the others open no Skein", async () => {
+    const all = await Promise.all(Array.from({ length: 4 }, () => open()));
+    const winners = all.filter(({ isMine }) => isMine);
+    expect(winners).toHaveLength(1);
+    const urls = all.map((each) => (each.isMine ? each.url : each.running.url));
+    expect(new Set(urls).size).toBe(1);
+    expect(pieces.opened).toHaveLength(1);
+  });
+
+  test("[GST2] until it is known to be the one, calls are unavailable and it is not ready", async () => {
+    const seen: unknown[] = [];
+    const { listen } = pieces;
+    pieces = smallPieces({
+      listen: async (parts) => {
+        const server = await listen(parts);
+        seen.push((await fetch(`${server.url}/readyz`)).status, await call(server.url, "agents.list"));
+        return server;
+      },
+    });
+    const { url } = await mine();
+    expect(seen).toMatchObject([503, { ok: false, error: { code: "unavailable" } }]);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  });
+
+  test("[GST3] a port that somebody else has is told with what to do, and nothing is left behind", async () => {
+    const other = createServer();
+    others.push(other);
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const { port } = other.address() as AddressInfo;
+    await expect(open({ port })).rejects.toThrow(
+      `Port ${port} at 127.0.0.1 is taken by another program. End that one, or listen elsewhere: --port`,
+    );
+    expect(existsSync(runningPath(dir))).toBe(false);
+    expect((await open()).isMine).toBe(true);
+  });
+
+  test("[GST3] listening where others reach it needs to be asked for", async () => {
+    await expect(open({ port: 0, host: "0.0.0.0" })).rejects.toThrow(/--expose/);
+    await expect(open({ port: 0, host: "192.0.2.1", expose: true })).rejects.toThrow(
+      "This machine has no address 192.0.2.1.",
+    );
+  });
+});
+
+describe("a stop", () => {
+  test("[GST4] refuses what is new, waits for what runs, and gives the folder back", async () => {
+    const gateway = await mine();
+    const sent = await call(gateway.url, "chat.send", {
+      sessionKey: "agent:main:main",
+      message: "hello",
+      idempotencyKey: "a",
+    });
+    expect(sent.ok).toBe(true);
+    const closing = gateway.close();
+    await expect.poll(() => logged()).toContain("gateway stops");
+    const refused = await call(gateway.url, "agents.list").catch(() => ({ code: "unavailable" }));
+    expect(refused.code).toBe("unavailable");
+    expect(await closing).toBe(true);
+    expect(await gateway.close()).toBe(true);
+    expect(existsSync(runningPath(dir))).toBe(false);
+    await expect(fetch(gateway.url)).rejects.toThrow();
+    expect(logged()).toContain("gateway stopped");
+    // What it had accepted is answered, by it or by the next one.
+    const next = await mine();
+    const { skein } = pieces.opened.at(-1) ?? {};
+    const states = async () => (await skein?.runs())?.map(({ state }) => state);
+    await expect.poll(states, { timeout: 20_000 }).toEqual(["ok"]);
+    expect(next.url).not.toBe("");
+  });
+});
+
+describe("a reload", () => {
+  const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
+
+  test("[GST7] a changed file is taken in, however it was written, and runs go on", async () => {
+    const { url } = await mine();
+    writeFileSync(file, config("main: {}, second: {}"));
+    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "second"]);
+    const sent = await call(url, "chat.send", {
+      sessionKey: "agent:second:main",
+      message: "hello",
+      idempotencyKey: "a",
+    });
+    expect(sent.ok).toBe(true);
+    writeFileSync(`${file}.new`, config("main: {}, third: {}"));
+    renameSync(`${file}.new`, file);
+    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "third"]);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    expect(pieces.opened).toHaveLength(3);
+    expect(new Set(pieces.opened.map(({ skein }) => skein)).size).toBe(3);
+  });
+
+  test("[GST7] so is the .env beside it", async () => {
+    writeFileSync(file, config("main: {}, other: {}"));
+    const { url } = await mine();
+    writeFileSync(join(folder.path, ".env"), "SKEIN_AGENTS__OTHER__SYSTEM=be brief\n");
+    const effective = async () => String((await call(url, "config.get")).payload.effective);
+    await expect.poll(effective, { timeout: 20_000 }).toContain("SKEIN_AGENTS__OTHER__SYSTEM in ");
+  });
+
+  test("[GST5] a call that is under way gets its answer from what it was put to", async () => {
+    const held = Promise.withResolvers<void>();
+    pieces.hold = held.promise;
+    const gateway = await mine();
+    const answer = call(gateway.url, "sessions.usage", {});
+    await expect.poll(() => pieces.held).toBe(1);
+    const old = pieces.opened[0];
+    writeFileSync(file, config("main: {}, second: {}"));
+    await gateway.reload();
+    expect(await call(gateway.url, "agents.list")).toMatchObject({ payload: ["main", "second"] });
+    held.resolve();
+    expect(await answer).toMatchObject({ ok: true });
+    // With nothing under way any more, the old one is closed.
+    await expect
+      .poll(() => old?.skein.runs().then(String, (error: Error) => error.message))
+      .toMatch(/was closed/);
+  });
+
+  test("[GST8] one with a mistake changes nothing, and is told with its file and line", async () => {
+    const gateway = await mine();
+    writeFileSync(file, config("main: {}, second: {}", "lanes: { fast: 1 }\n"));
+    await expect.poll(logged, { timeout: 20_000 }).toContain(`${file}:4:10`);
+    expect(await agents(gateway.url)()).toEqual(["main"]);
+    expect(pieces.opened).toHaveLength(1);
+    writeFileSync(file, config("main: {}, second: {}"));
+    await expect.poll(agents(gateway.url), { timeout: 20_000 }).toEqual(["main", "second"]);
+    renameSync(file, `${file}.away`);
+    await gateway.reload();
+    expect(logged()).toContain(`${file} is gone`);
+    expect(await agents(gateway.url)()).toEqual(["main", "second"]);
+  });
+
+  test("[GST8] what needs a restart is named, and stays; the rest is taken in", async () => {
+    const gateway = await mine();
+    writeFileSync(file, config("second: {}", "gateway: { port: 1, allowedHosts: [a.example] }\n"));
+    await gateway.reload();
+    expect(await agents(gateway.url)()).toEqual(["second"]);
+    expect(logged()).toContain("a restart is needed for gateway.port, gateway.allowedHosts");
+    expect(pieces.opened.at(-1)?.config.gateway.port).toBe(18_790);
+    expect(pieces.opened.at(-1)?.root).toBe(dir);
+  });
+
+  test("[GST13] metrics of the gateway stand behind those of its Skein, and count on over reloads", async () => {
+    const gateway = await mine();
+    await call(gateway.url, "agents.list");
+    await gateway.reload();
+    await call(gateway.url, "agents.list");
+    const body = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(body).toContain("skein_runs_open");
+    expect(body).toContain('skein_gateway_calls_total{method="agents.list",outcome="ok"} 2\n');
+    expect(body).toContain('skein_gateway_reloads_total{outcome="done"} 1\n');
+    expect(body).toContain("skein_gateway_subscriptions 0\n");
+  });
+});

@@ -1,0 +1,55 @@
+import type { Clock } from "../../core/clock.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import type { Principal } from "../../gateway/auth/principal.ts";
+import type { Tokens } from "../../gateway/auth/tokens.ts";
+import type { Handlers, SkeinDeps, TokenDeps } from "../../gateway/calls/contract.ts";
+import type { Dispatch } from "../../gateway/calls/dispatch.ts";
+import type { Server, ServerParts, SubscribeParams } from "../../gateway/contract.ts";
+import type { EventHub, Wanted } from "../../gateway/events/contract.ts";
+
+/** What a gateway is put together from, so that each can be another in a test. */
+export interface GatewayPieces {
+  /** Every method, on one Skein. */
+  handlers(deps: ServingDeps): Handlers;
+  /** The one hub of a process. */
+  openHub(parts: HubParts): OpenHub;
+  /** MCP for whoever showed a token. */
+  openMcp(parts: McpParts): McpDoor;
+  /** What was asked to be told of, as the hub wants it. */
+  wanted(
+    deps: ServingDeps,
+    params: SubscribeParams,
+    principal: Principal,
+    userId: string | null,
+  ): Promise<Wanted>;
+  /** Begins to listen. Rejects with the system's own error where it cannot. */
+  listen(parts: ServerParts): Promise<Server>;
+}
+
+export type ServingDeps = SkeinDeps & TokenDeps;
+
+export interface HubParts {
+  readonly tokens: Tokens;
+  readonly clock: Clock;
+  /** What happens in every Skein of the process, over reloads. Returns a function that ends it. */
+  subscribe(listener: (event: SkeinEvent) => void): () => void;
+  /** Asked when it is needed, because it is another after a reload. */
+  deps(): ServingDeps;
+}
+
+export interface OpenHub extends EventHub {
+  close(): void;
+}
+
+export interface McpParts extends HubParts {
+  readonly version: string;
+  readonly hub: EventHub;
+  readonly dispatch: Dispatch;
+  /** Told of what nobody asked for and went wrong. */
+  report(error: unknown): void;
+}
+
+export interface McpDoor {
+  handle(request: Request, principal: Principal): Promise<Response>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { TokenBooks } from "../../../test/support/token-books.ts";
+import type { Handlers } from "../../gateway/calls/contract.ts";
+import { Dispatch } from "../../gateway/calls/dispatch.ts";
+import { beating, lookAfter, startUpkeep } from "./upkeep.ts";
+
+const never = new AbortController().signal;
+const day = 24 * 3_600_000;
+const decision = { key: "agent:main:main", sessionId: "a", action: "trash", rule: "pruneAfter", why: "old" };
+
+/** A gateway whose maintenance comes to this. */
+function parts(report: () => unknown) {
+  const books = new TokenBooks();
+  const lines: string[] = [];
+  const dispatch = new Dispatch({
+    handlers: () => ({ "maintenance.run": async () => report() }) as unknown as Handlers,
+    newErrorId: () => "",
+    report: () => undefined,
+  });
+  const log = (level: string, text: string) => void lines.push(`${level}: ${text}`);
+  return { books, lines, tokens: books.tokens, dispatch, log, beat: () => true };
+}
+
+describe("what a gateway does by itself", () => {
+  test("[GST11] tokens that were over long ago are forgotten", async () => {
+    const all = parts(() => ({ mode: "warn", decisions: [], done: [] }));
+    const { books, tokens, lines } = all;
+    tokens.create({ name: "long", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
+    tokens.create({ name: "kept", scopes: ["read"], user: null }, null);
+    books.now += 20 * day;
+    tokens.create({ name: "lately", scopes: ["read"], user: null, expiresAt: books.now + 1000 }, null);
+    books.now += 11 * day;
+    await lookAfter(all, never);
+    expect(tokens.list().map(({ name }) => name)).toEqual(["kept", "lately"]);
+    expect(lines).toEqual([]);
+  });
+
+  test("[GST11] maintenance is done by the method that people call, and told; a warning once", async () => {
+    let given: unknown = { mode: "warn", decisions: [decision], done: [] };
+    const all = parts(() => given);
+    const said = await lookAfter(all, never);
+    expect(await lookAfter(all, never, said)).toBe(said);
+    expect(all.lines).toEqual([
+      expect.stringMatching(/^warn: maintenance would change 1 sessions; .*enforce/),
+    ]);
+    given = { mode: "enforce", decisions: [decision, decision], done: [decision] };
+    await lookAfter(all, never, said);
+    expect(all.lines.at(-1)).toBe("info: maintenance changed 1 of 2 sessions");
+  });
+
+  test("[GST11] what fails is told, and tried again", async () => {
+    const all = parts(() => {
+      throw new Error("the disk is full");
+    });
+    await lookAfter(all, never);
+    expect(all.lines).toEqual(["error: maintenance failed: the disk is full"]);
+  });
+
+  test("[GST11] it ends at once, and leaves no timer", async () => {
+    const end = startUpkeep(parts(() => null));
+    await end();
+  });
+
+  test("[GST11] a gateway.json that was taken away is written anew, unless another gateway has come", () => {
+    const made: string[] = [];
+    const claim = (name: string, ...lives: boolean[]) => ({
+      beat: () => lives.shift() ?? false,
+      release: () => void made.push(`${name} released`),
+    });
+    const next = [claim("second", true), null];
+    const known = beating(claim("first", true, false), () => {
+      made.push("claimed");
+      return next.shift() ?? null;
+    });
+    expect([known.beat(), known.beat(), known.beat(), known.beat()]).toEqual([true, true, true, false]);
+    expect(made).toEqual(["claimed", "claimed"]);
+    known.release();
+    expect(made).toHaveLength(2);
+  });
+});

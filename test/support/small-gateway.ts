@@ -1,0 +1,114 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { GatewayPieces, ServingDeps } from "../../src/cli/start/pieces.ts";
+import { effectiveConfigText } from "../../src/config/effective.ts";
+import type { Call, Handlers } from "../../src/gateway/calls/contract.ts";
+import type { Server, ServerParts } from "../../src/gateway/contract.ts";
+
+/** The least that makes a gateway: a few methods, over plain HTTP, for tests of what holds them together. */
+
+export interface SmallPieces extends GatewayPieces {
+  /** Every Skein that handlers were made for, in order. */
+  readonly opened: ServingDeps[];
+  /** Calls of `sessions.usage` wait for this. */
+  hold: Promise<void>;
+  /** How many have begun to. */
+  held: number;
+  /** What the server was given. */
+  parts: ServerParts | null;
+}
+
+export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
+  const pieces: SmallPieces = {
+    opened: [],
+    hold: Promise.resolve(),
+    held: 0,
+    parts: null,
+    handlers: (deps) => {
+      pieces.opened.push(deps);
+      return handlersOf(deps, () => {
+        pieces.held++;
+        return pieces.hold;
+      });
+    },
+    openHub: ({ subscribe }) => {
+      let seq = 0;
+      const leave = subscribe(() => void seq++);
+      return {
+        get seq() {
+          return seq;
+        },
+        size: 0,
+        subscribe: () => ({ seq, close: () => undefined }),
+        close: leave,
+      };
+    },
+    openMcp: () => ({ handle: async () => new Response("mcp"), close: async () => undefined }),
+    wanted: async () => ({ keys: null, events: [], of: "everybody", agentId: null }),
+    listen: (parts) => {
+      pieces.parts = parts;
+      return listen(parts);
+    },
+    ...more,
+  };
+  return pieces;
+}
+
+function handlersOf(deps: ServingDeps, hold: () => Promise<void>): Handlers {
+  const some = {
+    "config.get": async () => ({ problems: [], effective: effectiveConfigText(deps.loaded) }),
+    "agents.list": async () => Object.keys(deps.config.agents),
+    "chat.send": async ({ sessionKey, message }: { sessionKey: string; message: string }, { userId }: Call) =>
+      deps.skein.session({ userId, sessionKey }).accept(message),
+    "sessions.usage": async () => {
+      await hold();
+      const { sessions } = await deps.store.sessions.list({}, { limit: 1 });
+      return sessions.length;
+    },
+    "maintenance.run": async () => ({ mode: "warn", decisions: [], done: [] }),
+  };
+  return some as unknown as Handlers;
+}
+
+/** `POST /rpc/<method>` with a token, `GET /readyz`. */
+export async function listen(parts: ServerParts): Promise<Server> {
+  let isDraining = false;
+  const answer = async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url);
+    if (isDraining) return Response.json({ code: "unavailable" }, { status: 503 });
+    const notReady = parts.notReady();
+    if (pathname === "/readyz")
+      return new Response(notReady ?? "ready", { status: notReady === null ? 200 : 503 });
+    if (pathname === "/metrics") return new Response((await parts.metrics())?.body ?? "");
+    const principal = parts.tokens.verify(request.headers.get("authorization")?.slice("Bearer ".length));
+    if (principal === null) return new Response("", { status: 401 });
+    const params: unknown = JSON.parse((await request.text()) || "{}");
+    const never = new AbortController().signal;
+    return Response.json(
+      await parts.dispatch.answer(principal, pathname.slice("/rpc/".length), params, never),
+    );
+  };
+  const server = createServer((request, response) => {
+    void (async () => {
+      const body = request.method === "POST" ? await new Response(request as never).text() : undefined;
+      const headers = { authorization: request.headers.authorization ?? "" };
+      const init = { method: request.method ?? "GET", headers, ...(body === undefined ? {} : { body }) };
+      const told = await answer(new Request(`http://localhost${request.url}`, init));
+      response.writeHead(told.status, { connection: "close" }).end(await told.text());
+    })();
+  });
+  const { host, port } = parts.settings;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject).listen(port, host, resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    drain: async () => {
+      isDraining = true;
+    },
+    close: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
