@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { redactorOf } from "../../compose/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -70,15 +71,20 @@ export class Inside {
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
+    const { config } = options.loaded;
+    const first = redactorOf(config);
     const parts = {
       tokens: ground.tokens,
       clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       deps: () => this.#serving().deps,
+      redactor: () => this.#current?.get().deps.redactor ?? first,
+      report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
     const { dispatch } = this;
-    this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch, report: this.#report });
+    const { scope } = config.session;
+    this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch, scope });
   }
 
   readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);

@@ -1,3 +1,5 @@
+import type { Redactor } from "../../access/redaction/redactor.ts";
+import type { Config } from "../../config/sections/all.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
@@ -35,6 +37,10 @@ export interface HubParts {
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   /** Asked when it is needed, because it is another after a reload. */
   deps(): ServingDeps;
+  /** There before anything serves. */
+  redactor(): Redactor;
+  /** Told of what nobody asked for and went wrong. */
+  report(error: unknown): void;
 }
 
 export interface OpenHub extends EventHub {
@@ -45,8 +51,8 @@ export interface McpParts extends HubParts {
   readonly version: string;
   readonly hub: EventHub;
   readonly dispatch: Dispatch;
-  /** Told of what nobody asked for and went wrong. */
-  report(error: unknown): void;
+  /** How short keys are read. */
+  readonly scope: Config["session"]["scope"];
 }
 
 export interface McpDoor {
