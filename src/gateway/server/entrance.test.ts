@@ -74,6 +74,20 @@ describe("who is let in", () => {
     expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");
   });
 
+  test("[GSV8] whoever offers another protocol is answered in this one", async () => {
+    const gateway = await start();
+    const offer = [
+      "Host: localhost",
+      "Connection: Upgrade, HTTP2-Settings",
+      "Upgrade: h2c",
+      "HTTP2-Settings: AAMAAABk",
+    ];
+    expect(await ask(gateway, "/healthz", ...offer)).toBe("HTTP/1.1 200 OK");
+    expect(await ask(gateway, "/healthz", ...offer, "Origin: https://evil.example")).toBe(
+      "HTTP/1.1 403 Forbidden",
+    );
+  });
+
   test("[GSV9] without a token nothing but what says nothing is answered", async () => {
     const gateway = await start({ handlers });
     expect((await gateway.get("/healthz", null)).status).toBe(200);
