@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Socket } from "node:net";
+import { expect } from "vitest";
 import { WebSocket } from "ws";
 import type { TokenRequest } from "../../src/gateway/auth/tokens.ts";
 import type { Handlers } from "../../src/gateway/calls/contract.ts";
@@ -10,6 +11,11 @@ import { createServer } from "../../src/gateway/server/create-server.ts";
 import type { Timers, Tuning } from "../../src/gateway/server/door/tuning.ts";
 import type { ResponseFrame } from "../../src/protocol/frames.ts";
 import { TokenBooks } from "./token-books.ts";
+
+/** What comes by itself, on a busy machine too. */
+export function eventually<T>(act: () => T) {
+  return expect.poll(act, { timeout: 30_000, interval: 20 });
+}
 
 /** Timers that go off when a test says so. */
 export class HandTimers implements Timers {
@@ -189,7 +195,7 @@ export class TestGateway {
     this.#raw.push(socket);
     socket.connect(this.port, "127.0.0.1");
     const chunks: Buffer[] = [];
-    socket.on("data", (chunk) => chunks.push(chunk)).on("error", () => socket.destroy());
+    socket.on("data", (chunk) => void chunks.push(Buffer.from(chunk))).on("error", () => socket.destroy());
     const text = once(socket, "close").then(() => Buffer.concat(chunks).toString("utf8"));
     await once(socket, "connect");
     if (bytes !== null) socket.write(bytes);

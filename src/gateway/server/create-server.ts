@@ -28,6 +28,9 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
     await listener.app.close();
     throw error;
   }
+  listener.server.on("error", (error) =>
+    parts.log("error", "The server cannot take a connection", { error }),
+  );
   return {
     url: url(),
     drain: (graceMs) => drain(ground, sockets, graceMs),
@@ -61,9 +64,10 @@ async function close(ground: Ground, sockets: Sockets, { server, app }: Listener
 
 function listen(server: HttpServer, { host, port }: ServerSettings): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once("error", (error) => reject(notListening(error, host, port)));
+    const fail = (error: Error) => reject(notListening(error, host, port));
+    server.once("error", fail);
     server.listen({ host, port }, () => {
-      server.removeAllListeners("error");
+      server.removeListener("error", fail);
       resolve((server.address() as AddressInfo).port);
     });
   });

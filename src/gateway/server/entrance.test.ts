@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { TestGateway } from "../../../test/support/gateway-server.ts";
+import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
 import { mistakesIn } from "../../protocol/check-value.ts";
 import { LinkedSchema } from "../../protocol/link.ts";
 import { createLinkCode, exchangeLinkCode } from "../auth/link-codes.ts";
@@ -72,6 +72,20 @@ describe("who is let in", () => {
   test.each(["/other", "/healthz"])("[GSV8] nothing is upgraded at %s", async (place) => {
     const gateway = await start();
     expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");
+  });
+
+  test("[GSV8] whoever offers another protocol is answered in this one", async () => {
+    const gateway = await start();
+    const offer = [
+      "Host: localhost",
+      "Connection: Upgrade, HTTP2-Settings",
+      "Upgrade: h2c",
+      "HTTP2-Settings: AAMAAABk",
+    ];
+    expect(await ask(gateway, "/healthz", ...offer)).toBe("HTTP/1.1 200 OK");
+    expect(await ask(gateway, "/healthz", ...offer, "Origin: https://evil.example")).toBe(
+      "HTTP/1.1 403 Forbidden",
+    );
   });
 
   test("[GSV9] without a token nothing but what says nothing is answered", async () => {
@@ -169,7 +183,7 @@ describe("who is let in", () => {
     expect(await codeOf(await gateway.rpc("agents.list"))).toEqual([429, "rate_limited"]);
     gate.resolve();
     expect((await first).status).toBe(200);
-    await expect.poll(async () => (await gateway.rpc("agents.list")).status).toBe(200);
+    await eventually(async () => (await gateway.rpc("agents.list")).status).toBe(200);
   });
 
   test("[GSV12] a code of a link is good for one token; a wrong one is slowed as wrong tokens are", async () => {
@@ -193,7 +207,7 @@ describe("who is let in", () => {
     expect(await codeOf(await link({ code: "x".repeat(5000) }))).toEqual([413, "too_large"]);
     for (let index = 0; index < 4; index += 1) await link({ code });
     const held = link({ code });
-    await expect.poll(() => gateway.timers.count(50)).toBe(1);
+    await eventually(() => gateway.timers.count(50)).toBe(1);
     gateway.timers.fire(50);
     expect(await codeOf(await held)).toEqual([401, "unauthorized"]);
   });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { TestGateway } from "../../../test/support/gateway-server.ts";
+import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
 import type { Call } from "../calls/contract.ts";
 
 const open: TestGateway[] = [];
@@ -162,5 +162,24 @@ describe("HTTP", () => {
     const silent = await gateway.raw(null);
     await silent.text;
     expect((await gateway.get("/healthz", null)).status).toBe(200);
+  });
+
+  test("[GSV7] a long answer that nobody reads is given up", async () => {
+    const asked = Promise.withResolvers<void>();
+    const answer = async () => {
+      asked.resolve();
+      return { key: "x".repeat(24 * 1024 * 1024), sessionId: "s" };
+    };
+    const tuning = { stalledMs: 50, requestsPerToken: 1 };
+    const gateway = await start({ tuning, handlers: { ...(agents as object), "sessions.resolve": answer } });
+    const { socket, text } = await gateway.raw(null);
+    socket.pause();
+    const head = `POST /rpc/sessions.resolve HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${gateway.admin}\r\n`;
+    socket.write(`${head}Content-Type: application/json\r\nContent-Length: 14\r\n\r\n{"key":"main"}`);
+    const isHeld = async () => (await gateway.rpc("agents.list")).status === 429;
+    await asked.promise;
+    await eventually(isHeld).toBe(false);
+    socket.resume();
+    expect((await text).length).toBeLessThan(24 * 1024 * 1024);
   });
 });

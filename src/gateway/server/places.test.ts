@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { TestGateway } from "../../../test/support/gateway-server.ts";
+import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
 
 const open: TestGateway[] = [];
 afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
@@ -136,7 +136,50 @@ describe("what is answered by other parts", () => {
     ]);
     expect(gateway.log).toEqual([]);
   });
+
+  test("[GSV16] a long body waits for its reader, and a stream ends whole when the server stops", async () => {
+    let pulled = 0;
+    const chunk = new Uint8Array(1024 * 1024);
+    const gateway = await start({
+      parts: {
+        mcp: async () =>
+          new Response(
+            new ReadableStream<Uint8Array>({
+              pull: (controller) => {
+                pulled += 1;
+                controller.enqueue(chunk);
+              },
+            }),
+          ),
+      },
+    });
+    const head = `GET /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${gateway.admin}\r\n\r\n`;
+    const { socket, text } = await gateway.raw(null);
+    socket.pause();
+    socket.write(head);
+    await eventually(() => pulled).toBeGreaterThan(2);
+    const before = await settled(() => pulled);
+    expect(before).toBeLessThan(64);
+    const drained = gateway.server.drain(1);
+    socket.resume();
+    await drained;
+    await eventually(() => socket.bytesRead).toBeGreaterThan(2 * chunk.length);
+    socket.end();
+    expect((await text).endsWith("0\r\n\r\n")).toBe(true);
+  });
 });
+
+/** A figure once it goes up no more. */
+async function settled(figure: () => number): Promise<number> {
+  let last = -1;
+  const isSame = () => {
+    const before = last;
+    last = figure();
+    return last === before;
+  };
+  await eventually(isSame).toBe(true);
+  return last;
+}
 
 describe("events as a stream", () => {
   test("[GSV17] events go out with their seq as id, from where a reader was cut off", async () => {
@@ -157,8 +200,8 @@ describe("events as a stream", () => {
     const gateway = await start();
     const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
     await gateway.get("/events?keys=a,b&keys=c&events=run.*&agentId=main", token);
-    const [{ wanted }] = [...gateway.hub.open] as [{ wanted: unknown }];
-    expect(wanted).toEqual({
+    const [subscribed] = gateway.hub.open;
+    expect(subscribed?.wanted).toEqual({
       keys: new Set(["a,b", "c"]),
       events: ["run.*"],
       of: { userId: "ann" },
@@ -189,20 +232,20 @@ describe("events as a stream", () => {
     await gateway.get("/events", gateway.admin, { signal: client.signal });
     expect((await gateway.get("/events")).status).toBe(429);
     client.abort();
-    await expect.poll(() => gateway.hub.size).toBe(0);
+    await eventually(() => gateway.hub.size).toBe(0);
     const { secret, token } = gateway.books.tokens.create(reader, null);
     const response = await gateway.get("/events", secret);
     gateway.books.tokens.revoke(token.tokenId);
     gateway.timers.fire(1000);
     await response.text();
-    await expect.poll(() => gateway.hub.size).toBe(0);
+    await eventually(() => gateway.hub.size).toBe(0);
     await gateway.get("/events");
-    const [{ sink }] = [...gateway.hub.open] as [{ sink: { backlog(): number } }];
-    expect(sink.backlog()).toBe(0);
+    const [subscribed] = gateway.hub.open;
+    expect(subscribed?.sink.backlog()).toBe(0);
     const large = "x".repeat(8 * 1024 * 1024);
     gateway.hub.emit(large);
     gateway.hub.emit(large);
-    await expect.poll(() => gateway.hub.size).toBe(0);
+    await eventually(() => gateway.hub.size).toBe(0);
     expect(gateway.timers.count(15_000)).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { TestGateway } from "../../../test/support/gateway-server.ts";
+import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
 import { closeCodes } from "../../protocol/frames.ts";
 import type { Call } from "../calls/contract.ts";
 import { urlOf } from "./create-server.ts";
@@ -49,7 +49,7 @@ describe("a server that stops", () => {
     const overHttp = gateway.rpc("agents.list");
     const overSocket = busy.request("agents.list");
     const waiting = gateway.rpc("agent.wait", { runId: "r" });
-    await expect.poll(begun).toBe(3);
+    await eventually(begun).toBe(3);
     let isDrained = false;
     const drained = gateway.server.drain(30_000).then(() => {
       isDrained = true;
@@ -87,7 +87,7 @@ describe("a server that stops", () => {
     const gateway = await start({ handlers });
     const socket = await gateway.connected();
     const stuck = [gateway.rpc("models.list"), socket.request("models.list")];
-    await expect.poll(begun).toBe(2);
+    await eventually(begun).toBe(2);
     const drained = gateway.server.drain(77);
     expect(aborted).toEqual([]);
     gateway.timers.fire(77);
@@ -105,7 +105,7 @@ describe("a server that stops", () => {
     const { socket: raw } = await gateway.raw("GET /healthz HTTP/1.1\r\nHost: ");
     await gateway.get("/events");
     const hanging = gateway.rpc("agents.list").catch(() => null);
-    await expect.poll(begun).toBe(1);
+    await eventually(begun).toBe(1);
     const gone = once(raw, "close");
     await gateway.server.close();
     await Promise.all([socket.closed, silent.closed, gone, hanging]);

@@ -39,16 +39,28 @@ function readBody(request: IncomingMessage, most: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const end = () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
-    const fail = () => reject(new Refused(malformed("The body was cut off")));
+    const end = () => {
+      leave();
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+    };
+    const fail = () => {
+      leave();
+      reject(new Refused(malformed("The body was cut off")));
+    };
     const take = (chunk: Buffer) => {
       length += chunk.length;
       if (length <= most) return void chunks.push(chunk);
-      chunks.length = 0;
-      request.off("data", take).off("end", end).resume();
+      leave();
+      request.resume();
       reject(new Refused(tooLarge("The body", most)));
     };
-    request.on("data", take).once("end", end).once("error", fail).once("close", fail);
+    const leave = () => request.off("data", take).off("end", end).off("close", fail);
+    // An error of the connection is followed by its close.
+    request
+      .on("data", take)
+      .once("end", end)
+      .once("close", fail)
+      .on("error", () => undefined);
   });
 }
 

@@ -1,7 +1,4 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import type { ReadableStream as NodeStream } from "node:stream/web";
 import { apiHeaders } from "../../auth/headers.ts";
 import { bodyChunks, hasBody } from "./bodies.ts";
 import type { Exchange } from "./exchange.ts";
@@ -31,21 +28,35 @@ export async function sendWeb({ response, signal, rules }: Exchange, answer: Res
   response.writeHead(answer.status, [...headers].flat());
   if (answer.body === null) return void response.end();
   response.flushHeaders();
-  await streamTo(response, answer.body as NodeStream<Uint8Array>, signal);
+  await streamTo(response, answer.body, signal);
 }
 
-/** A stream ends with the client, with the server, or by itself; none of them is a mistake. */
+/** A stream ends by itself, with its client, or with the server; then it was whole as far as it went. */
 async function streamTo(
   response: ServerResponse,
-  body: NodeStream<Uint8Array>,
+  body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  try {
-    await pipeline(Readable.fromWeb(body), response, { signal });
-  } catch (error) {
-    response.destroy();
-    if (!signal.aborted) throw error;
+  const reader = body.getReader();
+  const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    if (!response.write(part.value)) await drained(response);
   }
+  response.end();
+}
+
+/** Once it takes more, or nobody is there to take it. */
+function drained(response: ServerResponse): Promise<void> {
+  if (response.closed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const go = () => {
+      response.off("drain", go).off("close", go);
+      resolve();
+    };
+    response.on("drain", go).on("close", go);
+  });
 }
 
 function headersOf({ rawHeaders }: IncomingMessage): Headers {

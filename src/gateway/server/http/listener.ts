@@ -30,6 +30,8 @@ export async function httpListener(
       keepAliveTimeout: tuning.keepAliveMs,
       connectionsCheckingInterval: tuning.checkMs,
       requireHostHeader: false,
+      // Some clients offer HTTP/2 with every request; they are answered in what they speak already.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     },
     (request, response) => {
       const problem = siteRefusal(request, parts.settings, port());

@@ -3,6 +3,7 @@ import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
 import { longMethods } from "../door/ground.ts";
+import { jsonText } from "../door/json-text.ts";
 import { rateLimited, tooLarge } from "../door/refusals.ts";
 import type { Task } from "../door/underway.ts";
 import type { SinkTarget } from "./sink.ts";
@@ -88,7 +89,7 @@ export class Requests {
 
   /** An answer that no socket would hold is told as what it is. */
   #give(id: string, payload: unknown): void {
-    const text = JSON.stringify({ type: "res", id, ok: true, payload: payload ?? null });
+    const text = jsonText({ type: "res", id, ok: true, payload: payload ?? null });
     const { heldBytes } = this.#ground.tuning;
     if (text.length > heldBytes) throw new Refused(tooLarge("The answer", heldBytes));
     this.#target.send(text);
