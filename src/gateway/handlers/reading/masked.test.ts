@@ -16,7 +16,7 @@ const scope = {};
 const key = "agent:main:session:s";
 const cwd = "/srv/nobodys-business";
 /** Longer than any text that is shown, with a secret where it is cut. */
-const straddling = (at: number) => `${"x ".repeat(at / 2 - 4)}${secret} ${"y ".repeat(at)}`;
+const straddling = (at: number) => `${"x ".repeat(at / 2 - 8)}${secret} ${"y ".repeat(at)}`;
 
 beforeAll(async () => {
   folder = await readingFolder();
@@ -89,6 +89,14 @@ describe("whoever is no admin", () => {
     expect(shown.includes(maskOfSecret)).toBe(true);
     const whole = JSON.stringify(await folder.admin(method, params as never));
     expect(whole.includes(secret)).toBe(true);
+  });
+
+  test("[GRE8] input that waits is masked too", async () => {
+    const run = { runId: "r1", state: "queued", createdAt: 7, message: { role: "user", content: secret } };
+    const waiting = await readingFolder({ store: folder.store, pending: async () => [run as never] });
+    const { pending } = await waiting.reader("chat.history", { sessionKey: key, limit: 1 });
+    await waiting.close();
+    expect(pending).toMatchObject([{ runId: "r1", content: maskOfSecret }]);
   });
 
   test("[GRE8] an admin is told of paths", async () => {
