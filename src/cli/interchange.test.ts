@@ -194,7 +194,7 @@ describe("sessions export", () => {
     }
   });
 
-  test("[GRD7] what does not fit into one answer is written all the same", async () => {
+  test("[GRE7] what does not fit into one answer is written all the same", async () => {
     const store = await openFolder({ root: dir, durability: "os" });
     const content = "z".repeat(3 * 1024 * 1024);
     const draft = { type: "message" as const, message: { role: "user" as const, content } };

@@ -91,7 +91,7 @@ describe("sessions ls", () => {
     expect(exit).toBe(2);
   });
 
-  test("[GRD12] the payload is that of the method, and what does not fit it is misuse", async () => {
+  test("[GRE12] the payload is that of the method, and what does not fit it is misuse", async () => {
     const folder = await readingFolder();
     try {
       await seedFolder(folder.dir);

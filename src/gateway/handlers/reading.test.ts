@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => folder.close());
 
 describe("lists of sessions", () => {
-  test("[GRD1] what is there, by filters, from the index", async () => {
+  test("[GRE1] what is there, by filters, from the index", async () => {
     const { sessions, path } = await folder.admin("sessions.list", {});
     expect(path).toBe(folder.dir);
     expect(sessions).toHaveLength(6);
@@ -40,7 +40,7 @@ describe("lists of sessions", () => {
     expect(removed).toMatchObject([{ sessionId: "old-trip", label: "last year" }]);
   });
 
-  test("[GRD1] what is active counts from now", async () => {
+  test("[GRE1] what is active counts from now", async () => {
     const at = { now: 0 };
     const timed = await readingFolder({ clock: { now: () => at.now } });
     try {
@@ -55,7 +55,7 @@ describe("lists of sessions", () => {
     }
   });
 
-  test("[GRD1] everything that is known of one", async () => {
+  test("[GRE1] everything that is known of one", async () => {
     const details = await folder.admin("sessions.get", { key: "holiday" });
     expect(details).toMatchObject({
       key: trip,
@@ -74,7 +74,7 @@ describe("lists of sessions", () => {
     expect(details.summary).not.toBe("");
   });
 
-  test("[GRD2] a reference is a key, an id or a label of the call's user", async () => {
+  test("[GRE2] a reference is a key, an id or a label of the call's user", async () => {
     const resolve = async (params: Params<"sessions.resolve">) =>
       (await folder.admin("sessions.resolve", params)).sessionId;
     expect(await resolve({ key: "session:trip" })).toBe("trip");
@@ -114,7 +114,7 @@ describe("lists of sessions", () => {
   ];
 
   test.each(about("x").map(([method]) => [method]))(
-    "[GRD2] to %s another user's session is as if it were not there",
+    "[GRE2] to %s another user's session is as if it were not there",
     async (method) => {
       const call = folder.as("alice", "read", "admin");
       for (const [his, none] of [
@@ -135,7 +135,7 @@ describe("lists of sessions", () => {
     },
   );
 
-  test("[GRD2] nor is it in lists, previews, searches, sums or the trash", async () => {
+  test("[GRE2] nor is it in lists, previews, searches, sums or the trash", async () => {
     const call = folder.as("alice", "read", "admin");
     const { sessions } = await call("sessions.list", { includeGlobal: true, includeUnknown: true });
     expect(sessions.map(({ userId }) => userId)).toEqual(["alice"]);
@@ -153,7 +153,7 @@ describe("lists of sessions", () => {
 });
 
 describe("what was said", () => {
-  test("[GRD3] pages reach every message, entry and row once", async () => {
+  test("[GRE3] pages reach every message, entry and row once", async () => {
     const sessionId = "long";
     const made = { key: "agent:main:session:long", sessionId, cwd: "/" };
     await folder.store.sessions.create({ userId: "carl" }, made);
@@ -200,7 +200,7 @@ describe("what was said", () => {
     expect([sessions.length, new Set(sessions).size]).toEqual([6, 6]);
   });
 
-  test("[GRD4] texts of a history end at 12,000 characters, and input that waits is beside them", async () => {
+  test("[GRE4] texts of a history end at 12,000 characters, and input that waits is beside them", async () => {
     const scope = { userId: "dora" };
     const made = { key: "agent:main:session:wide", sessionId: "wide", cwd: "/" };
     const { uid } = await folder.store.sessions.create(scope, made);
@@ -219,7 +219,7 @@ describe("what was said", () => {
     ]);
   });
 
-  test("[GRD5] previews are single lines of what was said, the last ones, and one that fails is alone", async () => {
+  test("[GRE5] previews are single lines of what was said, the last ones, and one that fails is alone", async () => {
     const call = { type: "toolCall" as const, id: "c1", name: "read", arguments: {} };
     const calling = answered("");
     if (calling.type !== "message" || calling.message.role !== "assistant") throw new Error("no answer");
@@ -266,7 +266,7 @@ describe("what was said", () => {
     ]);
   });
 
-  test("[GRD4] a page of whole entries stays well below a frame, from the end that was asked for", async () => {
+  test("[GRE4] a page of whole entries stays well below a frame, from the end that was asked for", async () => {
     const scope = { userId: "fay" };
     const made = { key: "agent:main:session:heavy", sessionId: "heavy", cwd: "/" };
     await folder.store.sessions.create(scope, made);
@@ -287,7 +287,7 @@ describe("what was said", () => {
 });
 
 describe("the X-ray and the export", () => {
-  test("[GRD6] what a model would be sent, as the configuration says", async () => {
+  test("[GRE6] what a model would be sent, as the configuration says", async () => {
     const own = await folder.reader("sessions.context", { key: "holiday" });
     expect(own.request).toMatchObject({ provider: "anthropic", model: "claude-sonnet-4-5" });
     expect(own.request.system).toBe("You plan journeys.");
@@ -305,7 +305,7 @@ describe("the X-ray and the export", () => {
     expect(there.request).toMatchObject({ provider: "local" });
   });
 
-  test("[GRD7] in every format, all branches where they are wanted", async () => {
+  test("[GRE7] in every format, all branches where they are wanted", async () => {
     const content = async (params: Partial<Params<"sessions.export">>) =>
       (await folder.admin("sessions.export", { key: "holiday", ...params })).content ?? "";
     const lines = (await content({})).trimEnd().split("\n");
