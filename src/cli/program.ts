@@ -7,6 +7,7 @@ import { examples, globalOptions } from "./register/options.ts";
 import { registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
 import { registerTalking } from "./register/talking.ts";
+import { registerToken } from "./register/token.ts";
 import { registerTools } from "./register/tools.ts";
 import { registerUpkeep } from "./register/upkeep.ts";
 import { registerUsers } from "./register/users.ts";
@@ -39,6 +40,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerSessions(program, terminal);
   registerContext(program, terminal);
   registerAccess(program, terminal);
+  registerToken(program, terminal);
   registerUsers(program, terminal);
   registerUpkeep(program, terminal);
   return program;
