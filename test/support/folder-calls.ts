@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect } from "vitest";
+import { afterAll, expect } from "vitest";
 import { folderDeps } from "../../src/compose/call-deps.ts";
 import type { FilesStore } from "../../src/compose.ts";
 import { openFolder } from "../../src/compose.ts";
@@ -31,7 +31,11 @@ export interface FolderCalls {
 
 const folders: string[] = [];
 const stores: FilesStore[] = [];
+/** Copied for every test of a file. */
 let seeded: string | null = null;
+afterAll(() => {
+  if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
+});
 
 /** A seeded folder, its configuration, and the methods that change it. */
 export async function openFolderCalls(config = ""): Promise<FolderCalls> {
@@ -60,11 +64,10 @@ export async function openFolderCalls(config = ""): Promise<FolderCalls> {
 export async function closeFolderCalls(): Promise<void> {
   for (const store of stores.splice(0)) await store.close();
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-  seeded = null;
 }
 
 async function seedOnce(): Promise<string> {
-  const root = newFolder();
+  const root = mkdtempSync(join(tmpdir(), "skein-calls-seed-"));
   await seedFolder(root);
   return root;
 }

@@ -159,7 +159,7 @@ describe("whose sessions they are", () => {
     await folder.store.sessions.remove({}, "gone");
     const before = await folder.everything(null, "alice", "bob");
     const bob = folder.as({ tokenId: "b", user: "bob" });
-    const references = ["trip", tripKey, "holiday", "main", "home", "gone", "session:trip"];
+    const references = ["trip", tripKey, "holiday", "main", "gone"];
     for (const reference of references) {
       for (const [method, params] of aboutOne(reference)) {
         const refused = await told(bob.call(method, params));
@@ -192,6 +192,7 @@ describe("what is refused", () => {
     ["sessions.create", { key: "other", model: "nonsense" }, "invalid_arguments"],
     ["sessions.fork", { key: "trip", entryId: "nope" }, "not_found"],
     ["sessions.fork", { key: "trip", sessionId: "daily" }, "conflict"],
+    ["sessions.fork", { key: "trip", label: "reports" }, "conflict"],
     ["sessions.branch", { key: "trip", entryId: "nope" }, "not_found"],
     ["sessions.rename", { key: "trip", label: "reports" }, "conflict"],
     ["sessions.rename", { key: "trip", label: " x" }, "invalid_arguments"],
