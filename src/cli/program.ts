@@ -9,6 +9,7 @@ import { registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
 import { registerStart } from "./register/start.ts";
 import { registerTalking } from "./register/talking.ts";
+import { registerToken } from "./register/token.ts";
 import { registerTools } from "./register/tools.ts";
 import { registerUpkeep } from "./register/upkeep.ts";
 import { registerUsers } from "./register/users.ts";
@@ -44,6 +45,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerContext(program, terminal);
   registerAccess(program, terminal);
   registerMcp(program, terminal, version);
+  registerToken(program, terminal);
   registerUsers(program, terminal);
   registerUpkeep(program, terminal);
   return program;

@@ -10,8 +10,7 @@ import type { Sources } from "../../sessions/importing/sources.ts";
 import type { FoundSource } from "./find-sources.ts";
 
 /** What goes into one call, as JSON: a frame has room for 25 MiB. */
-const mostBytes = 20 * 1024 * 1024;
-const mostFiles = 1000;
+const roomInACall = { bytes: 20 * 1024 * 1024, files: 1000 };
 
 type About = Omit<Params<"sessions.import">, "files" | "from">;
 
@@ -21,13 +20,14 @@ export async function importOverCalls(
   found: Sources<FoundSource>,
   { from, about }: { readonly from: Program | null; readonly about: About },
   update: (done: number, total: number) => void,
+  room = roomInACall,
 ): Promise<ImportPayload> {
   const imported: ImportPayload["imported"] = [];
   const skipped: NonNullable<ImportPayload["skipped"]> = [];
   const failed: FailedRow[] = [...found.failed];
   const program = from === null ? {} : { from };
   const lists = new Set(found.sources.map(({ list }) => list));
-  for (const { files, done } of batches(found.sources, from, failed)) {
+  for (const { files, done } of batches(found.sources, from, failed, room)) {
     const answer = await calls.call("sessions.import", { ...about, ...program, files: [...files] });
     imported.push(...answer.imported);
     skipped.push(...(answer.skipped ?? []));
@@ -45,11 +45,11 @@ interface Batch {
 }
 
 /** Each with the lists that its transcripts need. What cannot be read or is too large goes to `failed`. */
-export function* batches(
+function* batches(
   sources: readonly FoundSource[],
   from: Program | null,
   failed: FailedRow[],
-  most = { bytes: mostBytes, files: mostFiles },
+  most: typeof roomInACall,
 ): Generator<Batch> {
   const readOnce = listReader();
   let batch = new Map<string, Weighed>();

@@ -1,0 +1,14 @@
+import { openFolder } from "../../src/compose.ts";
+import { Tokens } from "../../src/gateway/auth/tokens.ts";
+
+/** A token in a folder, under the id that the examples of the help have. */
+export async function seedToken(root: string): Promise<void> {
+  const store = await openFolder({ root, durability: "os" });
+  try {
+    const random = (bytes: number) => new Uint8Array(bytes).fill(0xa7);
+    const request = { name: "seeded", scopes: ["read"], user: null } as const;
+    new Tokens({ ledger: store.work.ledger, random }).create(request, null);
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,97 @@
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect } from "vitest";
+import { folderDeps } from "../../src/compose/call-deps.ts";
+import type { FilesStore } from "../../src/compose.ts";
+import { openFolder } from "../../src/compose.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import type { Principal } from "../../src/gateway/auth/principal.ts";
+import { Tokens } from "../../src/gateway/auth/tokens.ts";
+import type { FolderDeps, TokenDeps } from "../../src/gateway/calls/contract.ts";
+import { localCalls, localPrincipal } from "../../src/gateway/calls/local-calls.ts";
+import { changingHandlers } from "../../src/gateway/handlers/changing.ts";
+import type { ChangingMethod, TokenMethod } from "../../src/gateway/handlers/families.ts";
+import { tokenHandlers } from "../../src/gateway/handlers/tokens.ts";
+import { mistakesIn } from "../../src/protocol/check-value.ts";
+import type { Calls } from "../../src/protocol/methods/calls.ts";
+import { methodTable } from "../../src/protocol/methods/method-table.ts";
+import { seedFolder } from "./cli-folder.ts";
+
+export interface FolderCalls {
+  readonly root: string;
+  readonly store: FilesStore;
+  readonly tokens: Tokens;
+  readonly deps: FolderDeps & TokenDeps;
+  /** As whoever shows such a token; left out: who has the folder. Every answer is held to the schema of its method. */
+  as(principal?: Partial<Principal>): Calls<ChangingMethod | TokenMethod>;
+  /** Everything that there is of some users, to be compared. */
+  everything(...users: readonly (string | null)[]): Promise<unknown>;
+}
+
+const folders: string[] = [];
+const stores: FilesStore[] = [];
+/** Copied for every test of a file. */
+let seeded: string | null = null;
+afterAll(() => {
+  if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
+});
+
+/** A seeded folder, its configuration, and the methods that change it. */
+export async function openFolderCalls(config = ""): Promise<FolderCalls> {
+  seeded ??= await seedOnce();
+  const root = newFolder();
+  cpSync(seeded, root, { recursive: true });
+  writeFileSync(join(root, "skein.yaml"), config);
+  const loaded = await loadConfig({ cwd: root, env: { HOME: root }, root });
+  const store = await openFolder({ root, durability: "os" });
+  stores.push(store);
+  const folder = folderDeps(store, loaded);
+  const tokens = new Tokens({ ledger: store.work.ledger, clock: folder.clock });
+  const deps = { ...folder, tokens };
+  const handlers = { ...changingHandlers(deps), ...tokenHandlers(deps) };
+  return {
+    root,
+    store,
+    tokens,
+    deps,
+    as: (principal = {}) => checked(localCalls(handlers, { ...localPrincipal, ...principal })),
+    everything: (...users) => Promise.all(users.map((user) => everythingOf(store, user))),
+  };
+}
+
+/** For afterEach. */
+export async function closeFolderCalls(): Promise<void> {
+  for (const store of stores.splice(0)) await store.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+}
+
+async function seedOnce(): Promise<string> {
+  const root = mkdtempSync(join(tmpdir(), "skein-calls-seed-"));
+  await seedFolder(root);
+  return root;
+}
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "skein-calls-"));
+  folders.push(folder);
+  return folder;
+}
+
+function checked<M extends ChangingMethod | TokenMethod>(calls: Calls<M>): Calls<M> {
+  return {
+    call: async (method, params, options) => {
+      const payload = await calls.call(method, params, options);
+      expect(mistakesIn(methodTable[method].result, payload)).toEqual([]);
+      return payload;
+    },
+  };
+}
+
+async function everythingOf({ sessions }: FilesStore, userId: string | null): Promise<unknown> {
+  const scope = userId === null ? {} : { userId };
+  const query = { includeGlobal: true, includeUnknown: true, limit: 1000 };
+  const shown = await sessions.list(scope, query);
+  const archived = await sessions.list(scope, { ...query, archived: true });
+  return { shown: shown.sessions, archived: archived.sessions, trashed: await sessions.trashed(scope) };
+}
