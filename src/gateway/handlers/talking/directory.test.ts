@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { afterEach, describe, expect, test } from "vitest";
+import { answered, said } from "../../../../test/support/compactable.ts";
 import { textOfTokens } from "../../../../test/support/conversation.ts";
 import { answering, closeAll } from "../../../../test/support/skein.ts";
 import {
@@ -163,15 +164,15 @@ describe("who there is, and who may what", () => {
 
 describe("compacting", () => {
   test("[GTK14] the older part is summarised by the session's model; where nothing can be, that is told", async () => {
-    const summary = `## Goal\n${"Plan the trip. ".repeat(20)}`;
-    const long = () => ({ text: textOfTokens(60_000) });
-    const { as } = await openTalking({ script: (_, index) => (index < 3 ? long() : { text: summary }) });
-    const send = (idempotencyKey: string) =>
-      as(annAdmin).call("sessions.send", { key: trip, message: "Go on", idempotencyKey, timeoutMs: 60_000 });
-    await send("1");
+    const { skein, as } = await openTalking({ agent: { model: "rehearsal/basic" } });
+    const { sessionId } = await skein.session({ userId: "ann", sessionKey: trip, sessionId: "trip" }).open();
     expect(await codeOf(as(annAdmin).call("sessions.compact", { key: "trip" }))).toBe("conflict");
-    await send("2");
-    await send("3");
+    const turn = (index: number) => [
+      { draft: said(`ask ${index} ${textOfTokens(10_000)}`) },
+      { draft: answered(`answer ${index} ${textOfTokens(10_000)}`) },
+    ];
+    const turns = Array.from({ length: 9 }, (_, index) => turn(index)).flat();
+    await skein.store.sessions.append({ userId: "ann" }, sessionId, turns);
     const done = await as(annAdmin).call("sessions.compact", { key: "trip", instructions: "Mind the dates" });
     expect(done).toMatchObject({ key: trip, sessionId: "trip", tokensBefore: expect.any(Number) });
     expect(await codeOf(as(annAdmin).call("sessions.compact", { key: "nothing" }))).toBe("not_found");
