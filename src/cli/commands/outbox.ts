@@ -1,11 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import type { OutboxListPayload, OutboxRowPayload } from "../../protocol/runs.ts";
+import type { OutboxRowPayload } from "../../protocol/runs.ts";
 import type { OutboxState } from "../../runs/contract.ts";
 import { outboxRowPayload } from "../../sessions/skein/run-views.ts";
 import type { OpenSkein } from "../folder/with-skein.ts";
 import { withSkein } from "../folder/with-skein.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownAge } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
@@ -27,11 +28,14 @@ const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"
 /** Lists messages on their way to channels, the last first. */
 export async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
   const wanted = options.state?.split(",").map(stateOf);
-  await withSkein(terminal, options, { workers: false }, async ({ skein, userId, asker }) => {
-    const rows = await skein.outbox({ ...present({ states: wanted, limit: options.limit }) }, userId);
-    const payload: OutboxListPayload = { count: rows.length, messages: rows.map(outboxRowPayload) };
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, asker }) => {
+    const { userId } = reader;
+    const payload = await calls.call(
+      "outbox.list",
+      present({ states: wanted, limit: options.limit, userId }),
+    );
     if (options.json === true) printJson(terminal, payload);
-    else if (rows.length === 0)
+    else if (payload.count === 0)
       terminal.out(`the outbox is empty${wanted === undefined ? "" : " of those"}\n`);
     else
       printTable(
@@ -107,13 +111,12 @@ export async function settleOutbox(
   act: "retry" | "drop",
   options: GlobalOptions,
 ): Promise<void> {
-  await withSkein(terminal, options, { workers: false }, async ({ skein, userId }) => {
-    const row = await skein.settleOutbox(outboxId, act, userId);
-    const payload = outboxRowPayload(row);
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const payload = await calls.call(`outbox.${act}`, { outboxId, ...present({ userId }) });
     const done =
-      row.state === "queued"
+      payload.state === "queued"
         ? "waits to be sent by the next process that runs this folder"
-        : `is ${row.state}`;
+        : `is ${payload.state}`;
     answer(terminal, options, payload, [`the message to ${whither(payload)} ${done}`]);
   });
 }

@@ -1,9 +1,7 @@
-import { userInfo } from "node:os";
 import { SkeinError } from "../../core/errors.ts";
-import type { AbortedPayload, RunPayload } from "../../protocol/runs.ts";
-import { approvalRow, runRow } from "../../sessions/skein/run-views.ts";
-import type { OpenSkein } from "../folder/with-skein.ts";
-import { withSkein } from "../folder/with-skein.ts";
+import { present } from "../../core/present.ts";
+import type { RunPayload } from "../../protocol/runs.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownCost } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
@@ -15,25 +13,16 @@ import { whyItWaits } from "../output/waiting.ts";
 
 /** Everything that is known of one run. */
 export async function showRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
-  await withSkein(terminal, options, { workers: false }, async (open) => {
-    const payload = await runPayload(open, runId);
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const payload = await calls.call("runs.get", { runId, ...present({ userId }) });
     answer(terminal, options, payload, linesOf(payload));
     const { reply } = payload.run;
     if (options.json !== true && reply !== undefined && reply !== "") terminal.out(`\n${safeText(reply)}\n`);
   });
 }
 
-async function runPayload({ skein, userId, toType }: OpenSkein, runId: string): Promise<RunPayload> {
-  const run = await skein.run(runId, userId);
-  if (run === null) {
-    const advice = `Ended runs are known for 30 days; see ${toType("runs", "ls")}`;
-    throw new SkeinError("not_found", { what: "Run", name: runId, advice });
-  }
-  const asked = (await skein.approvals(userId)).filter((each) => each.runId === runId);
-  return { run: runRow(run, await skein.waits(runId)), approvals: asked.map(approvalRow) };
-}
-
-function linesOf({ run, approvals }: RunPayload): AnswerLine[] {
+function linesOf({ run, approvals: asked }: RunPayload): AnswerLine[] {
+  const approvals = asked.filter((each) => each.answer === undefined);
   const { usage, error } = run;
   const told: [string, string | undefined][] = [
     ["state", run.state],
@@ -60,12 +49,11 @@ function linesOf({ run, approvals }: RunPayload): AnswerLine[] {
 }
 
 export async function abortRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
-  await withSkein(terminal, options, { workers: false }, async ({ skein, userId }) => {
-    const state = await skein.abort(runId, userId);
-    const payload: AbortedPayload = { runId, state };
-    const isOpen = state === "running" || state === "waiting";
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const payload = await calls.call("runs.abort", { runId, ...present({ userId }) });
+    const isOpen = payload.state === "running" || payload.state === "waiting";
     answer(terminal, options, payload, [
-      isOpen ? "asked to stop; whoever runs it hears of it at once" : `the run is ${state}`,
+      isOpen ? "asked to stop; whoever runs it hears of it at once" : `the run is ${payload.state}`,
     ]);
   });
 }
@@ -77,20 +65,17 @@ export async function resolveApproval(
   wanted: "approved" | "denied",
   options: GlobalOptions,
 ): Promise<void> {
-  await withSkein(terminal, options, { workers: false }, async ({ skein, userId }) => {
-    const approval = await skein.resolveApproval(approvalId, wanted, byWhom(terminal), userId);
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const params = { approvalId, answer: wanted, ...present({ userId }) };
+    const approval = await calls.call("approvals.resolve", params);
     const { toolName, answer: stands, by } = approval;
     if (stands !== wanted) {
-      const problem = `${toolName} was ${stands ?? "not answered"} before${by === null ? "" : `, by ${by}`}`;
+      const problem = `${toolName} was ${stands ?? "not answered"} before${by === undefined ? "" : `, by ${by}`}`;
       throw new SkeinError("conflict", {
         problem,
         advice: "The first answer stands; ask the session to try again",
       });
     }
-    answer(terminal, options, approvalRow(approval), [`${toolName} is ${stands}`, ["run", approval.runId]]);
+    answer(terminal, options, approval, [`${toolName} is ${stands}`, ["run", approval.runId]]);
   });
-}
-
-function byWhom({ env }: Terminal): string {
-  return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
 }

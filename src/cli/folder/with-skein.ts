@@ -1,6 +1,8 @@
+import type { SkeinInside } from "../../compose/open-skein.ts";
 import { openSkein } from "../../compose/open-skein.ts";
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions } from "../../compose.ts";
+import type { LoadedConfig } from "../../config/load.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -24,6 +26,11 @@ export interface OpenSkein extends Folder {
   readonly userId: string | null;
 }
 
+/** The same with what lies behind it, for methods that are called in this process. */
+export interface LoadedSkein extends OpenSkein {
+  readonly runs: SkeinInside["runs"];
+}
+
 export interface SkeinUse {
   /** Whether this process runs what is waiting. */
   readonly workers: boolean;
@@ -35,12 +42,22 @@ export interface SkeinUse {
 export async function withSkein<T>(
   terminal: Terminal,
   options: GlobalOptions,
-  { workers, ref }: SkeinUse,
+  how: SkeinUse,
   use: (open: OpenSkein) => Promise<T>,
+): Promise<T> {
+  return withLoadedSkein(terminal, options, await loadSettings(terminal, options), how, use);
+}
+
+/** The same where the configuration is known already. */
+export async function withLoadedSkein<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  loaded: LoadedConfig,
+  { workers, ref }: SkeinUse,
+  use: (open: LoadedSkein) => Promise<T>,
 ): Promise<T> {
   if (ref !== undefined && isFileName(ref)) throw noFileAnswers(ref);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
-  const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   const asker = { agentId, scope: config.session.scope };
   const begins = ref !== undefined && keyMeant(ref, asker) !== null;
@@ -49,17 +66,23 @@ export async function withSkein<T>(
     throw nothingThere(config.store.path, commandLine(terminal, options, toBegin));
   }
   const { cwd, env, root, file } = loadOptions(terminal, options);
-  const skein = await openSkein({
-    cwd,
-    env,
-    ...present({ dir: root, config: file }),
-    workers,
-    quiet: true,
-    report: (error) => tell(terminal, options, thrownText(error)),
-  });
+  const inside = Promise.withResolvers<SkeinInside>();
+  const skein = await openSkein(
+    {
+      cwd,
+      env,
+      ...present({ dir: root, config: file }),
+      workers,
+      quiet: true,
+      report: (error) => tell(terminal, options, thrownText(error)),
+    },
+    inside.resolve,
+  );
   try {
+    const { runs } = await inside.promise;
     return await use({
       skein,
+      runs,
       userId: options.user ?? null,
       // Opened on a folder, never in memory.
       store: skein.store as FilesStore,

@@ -1,0 +1,70 @@
+import { userInfo } from "node:os";
+import { skeinDeps } from "../../compose/call-deps.ts";
+import { parseAgentId } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
+import { localPrincipal } from "../../gateway/calls/local-calls.ts";
+import { localWatchedCalls } from "../../gateway/calls/local-watched.ts";
+import type { TalkingMethod } from "../../gateway/handlers/families.ts";
+import { talkingHandlers } from "../../gateway/handlers/talking.ts";
+import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { commandLine } from "../output/global-options.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { loadSettings } from "./load-settings.ts";
+import { connectRunning } from "./running-gateway.ts";
+import type { OpenCalls } from "./with-calls.ts";
+import { defaultAgent } from "./with-folder.ts";
+import type { SkeinUse } from "./with-skein.ts";
+import { withLoadedSkein } from "./with-skein.ts";
+
+/** Methods that set agents to work, and what happens meanwhile. */
+export interface OpenSkeinCalls extends OpenCalls<TalkingMethod> {
+  readonly calls: OpenCalls<TalkingMethod>["calls"] & { events(filter?: EventFilter): EventStream };
+}
+
+/**
+ * Calls methods that need agents or runs: of the gateway that runs on the folder, else of a Skein that is opened for the command, with
+ * the very same handlers. What such a Skein is to run, `how` says; a gateway runs what waits in any case.
+ */
+export async function withSkeinCalls<T>(
+  terminal: Terminal,
+  options: GlobalOptions,
+  how: SkeinUse,
+  use: (open: OpenSkeinCalls) => Promise<T>,
+): Promise<T> {
+  const loaded = await loadSettings(terminal, options);
+  const { config } = loaded;
+  const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const about = {
+    asker: { agentId, scope: config.session.scope },
+    reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
+    config,
+    place: config.store.path,
+    toType: (...words: readonly string[]) => commandLine(terminal, options, words),
+  };
+  const running = await connectRunning(terminal, options, config.store.path);
+  if (running !== null) {
+    try {
+      return await use({ ...about, calls: running });
+    } finally {
+      await running.close();
+    }
+  }
+  return withLoadedSkein(terminal, options, loaded, how, async ({ skein, runs, store }) => {
+    const deps = skeinDeps(skein, loaded, { runs, store });
+    const calls = localWatchedCalls(talkingHandlers(deps), deps, {
+      ...localPrincipal,
+      name: byWhom(terminal),
+    });
+    try {
+      return await use({ ...about, calls });
+    } finally {
+      await calls.close();
+    }
+  });
+}
+
+/** Who answers a question at this terminal. */
+function byWhom({ env }: Terminal): string {
+  return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
+}

@@ -1,0 +1,77 @@
+import { skeinDeps } from "../../src/compose/call-deps.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import type { Principal } from "../../src/gateway/auth/principal.ts";
+import type { SkeinDeps } from "../../src/gateway/calls/contract.ts";
+import { localCalls, localPrincipal } from "../../src/gateway/calls/local-calls.ts";
+import type { TalkingMethod } from "../../src/gateway/handlers/families.ts";
+import { talkingHandlers } from "../../src/gateway/handlers/talking.ts";
+import { mistakesIn } from "../../src/protocol/check-value.ts";
+import type { Calls } from "../../src/protocol/methods/calls.ts";
+import { methodTable } from "../../src/protocol/methods/method-table.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { FilesStore } from "../../src/store/files/store.ts";
+import type { RunSkeinOptions } from "./run-skein.ts";
+import { openRuns } from "./run-skein.ts";
+import { newFolder } from "./skein.ts";
+
+/** A secret that every redactor knows the shape of; it was never real. */
+export const secret = `ghp_${"a1B2c3D4e5".repeat(4).slice(0, 36)}`;
+
+const person = (user: string): Principal => ({
+  tokenId: `token-${user}`,
+  name: `${user}'s phone`,
+  scopes: ["read", "write", "tools"],
+  user,
+  expiresAt: null,
+});
+export const ann = person("ann");
+export const bob = person("bob");
+/** Sees secrets, and is nobody else for it. */
+export const annAdmin: Principal = { ...ann, scopes: ["read", "write", "tools", "admin"] };
+
+export interface Talking {
+  readonly skein: Skein;
+  readonly deps: SkeinDeps;
+  readonly dir: string;
+  /** Calls on behalf of somebody; every payload is held against the schema of its method. */
+  as(principal?: Principal): Calls<TalkingMethod>;
+}
+
+const opened: Skein[] = [];
+
+/** A Skein on a real folder, with a scripted model, and its methods. */
+export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptions): Promise<Talking> {
+  const { skein, inside } = await openRuns({ dir, ...given });
+  opened.push(skein);
+  const loaded = await loadConfig({ cwd: dir, root: dir, env: {} });
+  const deps = skeinDeps(skein, loaded, { runs: inside.runs, store: inside.store as FilesStore });
+  const handlers = talkingHandlers(deps);
+  return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };
+}
+
+/** For afterEach, before the folders go. */
+export async function closeTalking(): Promise<void> {
+  await Promise.all(opened.splice(0).map((skein) => skein.close({ graceMs: 0 })));
+}
+
+function checked(calls: Calls<TalkingMethod>): Calls<TalkingMethod> {
+  return {
+    call: async (method, params, options) => {
+      const payload = await calls.call(method, params, options);
+      const mistakes = mistakesIn(methodTable[method].result, JSON.parse(JSON.stringify(payload)));
+      if (mistakes.length > 0) throw new Error(`${method}: ${JSON.stringify(mistakes)}`);
+      return payload;
+    },
+  };
+}
+
+/** What a call is refused with. */
+export async function codeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+  } catch (error) {
+    const { code, wire } = error as { readonly code?: string; readonly wire?: { readonly code: string } };
+    return code ?? wire?.code ?? String(error);
+  }
+  return "none";
+}
