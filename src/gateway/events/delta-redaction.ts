@@ -77,8 +77,10 @@ export class DeltaRedaction {
 
   /** Runs whose end nobody told of: the one that has been silent for longest goes first. */
   #makeRoom(at: number): readonly Delta[] {
+    // Looked for only when it is wanted: a map passes over all that was taken out at its beginning.
+    if (this.#runs.size <= this.#most) return [];
     const [oldest] = this.#runs.keys();
-    return oldest === undefined || this.#runs.size <= this.#most ? [] : this.#end(oldest, at);
+    return oldest === undefined ? [] : this.#end(oldest, at);
   }
 
   #end(run: string, at?: number): Delta[] {

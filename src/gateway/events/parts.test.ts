@@ -95,7 +95,7 @@ describe("feeding", () => {
     for (let count = 0; count < 2; count += 1) next();
     expect(next()).toEqual([9, "then 20"]);
     isFull.clear();
-    next();
+    expect(next()).toEqual([9, "then 0"]);
     expect(next()).toEqual([9, "then undefined"]);
   });
 });
