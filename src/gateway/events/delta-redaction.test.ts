@@ -108,14 +108,16 @@ describe("texts that come in pieces", () => {
 
   test("[GEV14] streams end with their answers, and are bounded where nobody tells of an end", () => {
     const deltas = new DeltaRedaction(redactor, 2);
-    for (const runId of ["a", "b", "a"]) deltas.take(delta("sk-", { runId }));
-    const { tails } = deltas.take(delta("sk-", { runId: "c" }));
-    expect(tails).toMatchObject([{ runId: "b", delta: "sk-" }]);
-    expect(deltas.size).toBe(2);
+    const speak = (runId: string, sessionKey = `agent:main:session:${runId}`) =>
+      deltas.take(delta("sk-", { runId, sessionKey }));
+    for (const runId of ["a", "b", "a"]) speak(runId);
+    expect(speak("c").tails).toMatchObject([{ runId: "b", delta: "sk-" }]);
+    speak("c", "agent:main:session:moved");
+    expect(deltas.size).toEqual({ runs: 2, sessions: 2 });
     deltas.take(ended({ runId: "a" }));
     deltas.take(retry);
-    expect(deltas.endAll()).toMatchObject([{ runId: "c", delta: "sk-" }]);
-    expect(deltas.size).toBe(0);
+    expect(deltas.endAll()).toMatchObject([{ runId: "c", delta: "sk-sk-" }]);
+    expect(deltas.size).toEqual({ runs: 0, sessions: 0 });
     expect(deltas.take(ended({ runId: "c" }))).toEqual({ tails: [], text: null });
   });
 });

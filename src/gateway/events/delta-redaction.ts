@@ -10,7 +10,10 @@ interface Open {
   readonly last: Delta;
 }
 
-type Kinds = Map<Delta["kind"], Open>;
+interface Speaker {
+  readonly place: string;
+  readonly open: Map<Delta["kind"], Open>;
+}
 
 /** What readers who are no admins get of an event. */
 export interface Masked {
@@ -28,7 +31,7 @@ export class DeltaRedaction {
   readonly #redactor: Redactor;
   readonly #most: number;
   /** By run, the one that spoke last at the end. */
-  readonly #runs = new Map<string, Kinds>();
+  readonly #runs = new Map<string, Speaker>();
   /** The run that speaks in a session. */
   readonly #speaking = new Map<string, string>();
 
@@ -37,9 +40,9 @@ export class DeltaRedaction {
     this.#most = most;
   }
 
-  /** How many runs have a text under way. */
-  get size(): number {
-    return this.#runs.size;
+  /** How many runs have a text under way, and in how many sessions. */
+  get size(): { readonly runs: number; readonly sessions: number } {
+    return { runs: this.#runs.size, sessions: this.#speaking.size };
   }
 
   take(event: SkeinEvent): Masked {
@@ -62,20 +65,22 @@ export class DeltaRedaction {
   }
 
   #push(event: Delta): Masked {
-    const run = runOf(event);
-    const kinds: Kinds = this.#runs.get(run) ?? new Map();
-    const stream = kinds.get(event.kind)?.stream ?? this.#redactor.stream();
-    kinds.set(event.kind, { stream, last: event });
-    this.#runs.delete(run);
-    this.#runs.set(run, kinds);
-    this.#speaking.set(placeOf(event), run);
+    const [run, place] = [runOf(event), placeOf(event)];
+    const open: Speaker["open"] = this.#runs.get(run)?.open ?? new Map();
+    const stream = open.get(event.kind)?.stream ?? this.#redactor.stream();
+    // To the end, and out of the session where it spoke before, should that be another one now.
+    this.#close(run);
+    this.#runs.set(run, { place, open: open.set(event.kind, { stream, last: event }) });
+    this.#speaking.set(place, run);
     return { tails: this.#makeRoom(event.at), text: stream.push(event.delta) };
   }
 
   /** Runs whose end nobody told of: the one that has been silent for longest goes first. */
   #makeRoom(at: number): readonly Delta[] {
+    // Looked for only when it is wanted: a map passes over all that was taken out at its beginning.
+    if (this.#runs.size <= this.#most) return [];
     const [oldest] = this.#runs.keys();
-    return oldest === undefined || this.#runs.size <= this.#most ? [] : this.#end(oldest, at);
+    return oldest === undefined ? [] : this.#end(oldest, at);
   }
 
   #end(run: string, at?: number): Delta[] {
@@ -86,12 +91,11 @@ export class DeltaRedaction {
   }
 
   #close(run: string): readonly Open[] {
-    const open = [...(this.#runs.get(run)?.values() ?? [])];
+    const speaker = this.#runs.get(run);
+    if (speaker === undefined) return [];
     this.#runs.delete(run);
-    for (const { last } of open) {
-      if (this.#speaking.get(placeOf(last)) === run) this.#speaking.delete(placeOf(last));
-    }
-    return open;
+    if (this.#speaking.get(speaker.place) === run) this.#speaking.delete(speaker.place);
+    return [...speaker.open.values()];
   }
 }
 

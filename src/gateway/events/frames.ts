@@ -15,7 +15,7 @@ export interface FramesOptions {
 export class Frames {
   readonly #options: FramesOptions;
   /** The ones made last at the end. */
-  readonly #made = new Map<string, string | null>();
+  readonly #made = new Map<number, string | null>();
   #size = 0;
 
   constructor(options: FramesOptions) {
@@ -35,11 +35,7 @@ export class Frames {
     const frame = this.#make(kept, kind);
     this.#made.set(name, frame);
     this.#size += costOf(frame);
-    for (const oldest of this.#made.keys()) {
-      // The last one stays, however large: others want it at this moment.
-      if (this.#size <= this.#options.size || this.#made.size === 1) break;
-      this.#drop(oldest);
-    }
+    if (this.#size > this.#options.size) this.#makeRoom();
     return frame;
   }
 
@@ -58,7 +54,16 @@ export class Frames {
     }
   }
 
-  #drop(name: string): void {
+  /** A quarter at once: to look for the oldest is dear where others were taken out before it. */
+  #makeRoom(): void {
+    for (const oldest of this.#made.keys()) {
+      // The last one stays, however large: others want it at this moment.
+      if (this.#size <= this.#options.size * 0.75 || this.#made.size === 1) return;
+      this.#drop(oldest);
+    }
+  }
+
+  #drop(name: number): void {
     const frame = this.#made.get(name);
     if (frame === undefined) return;
     this.#made.delete(name);
@@ -66,8 +71,9 @@ export class Frames {
   }
 }
 
-function nameOf({ seq }: KeptEvent, { index }: ReaderKind): string {
-  return `${seq}.${index}`;
+/** Of all kinds of an event different numbers, and no other event's. */
+function nameOf({ seq }: KeptEvent, { index }: ReaderKind): number {
+  return seq * readerKinds.length + index;
 }
 
 function costOf(frame: string | null): number {

@@ -15,6 +15,8 @@ import {
 } from "../../../test/support/event-hub.ts";
 import { createRedactor } from "../../access/redaction/redactor.ts";
 import { EventBus } from "../../core/events.ts";
+import { storeEvents } from "../../sessions/skein/store-events.ts";
+import { createMemoryStore } from "../../store/memory/store.ts";
 
 describe("numbers and what is kept", () => {
   test("[GEV1] every event has the next number, heard or not", () => {
@@ -90,6 +92,50 @@ describe("numbers and what is kept", () => {
       [1, 2],
       [1, 2],
     ]);
+  });
+
+  test("[GEV4] who comes while an event is sent begins behind all that has come by then", () => {
+    const { hub, emit } = hubWorld();
+    const late = new TestSink();
+    const welcoming = {
+      send: (_: string, seq: number) => {
+        if (seq !== 1) return;
+        emit(ended());
+        hub.subscribe(adminOfAll, want(), late);
+      },
+      backlog: () => 0,
+      drop: () => undefined,
+    };
+    hub.subscribe(adminOfAll, want(), welcoming);
+    emit(updated());
+    emit(updated());
+    expect(late.seqs).toEqual([3]);
+  });
+
+  test("[GEV5] what a store redacts is kept no longer", async () => {
+    const { hub, emit, settle } = hubWorld();
+    const store = createMemoryStore();
+    store.watch.subscribe(
+      {},
+      storeEvents(emit, () => 5),
+    );
+    const { sessionId } = await store.sessions.create(
+      {},
+      { key: "agent:main:main", sessionId: "s", cwd: "/" },
+    );
+    const message = { role: "user" as const, content: "nobody is to know", timestamp: 1 };
+    const { entries } = await store.sessions.append({}, sessionId, [{ draft: { type: "message", message } }]);
+    const live = new TestSink();
+    hub.subscribe(adminOfAll, want(), live, hub.seq - 1);
+    settle();
+    expect(live.texts.join()).toContain("nobody is to know");
+    await store.sessions.redact({}, sessionId, [entries[0]?.id as string]);
+    const sink = new TestSink();
+    hub.subscribe(adminOfAll, want(), sink, 0);
+    settle();
+    expect(sink.texts.join()).not.toContain("nobody");
+    expect(sink.frames.at(-1)).toMatchObject({ event: "session.updated", payload: { isRedacted: true } });
+    await store.close();
   });
 
   test("[GEV5] what was said in a session is not kept when it is deleted or redacted; a gap stands for it", () => {

@@ -51,10 +51,12 @@ export class KeptEvent {
 
   /** As JSON. Throws where what a tool said is none. */
   frame({ isAdmin, allUsers }: ReaderKind): string {
+    // A delta was redacted with those before it; by itself it says less, and costs as much again.
+    const isDelta = this.#event.type === "run.delta";
     const payload = eventPayload(this.#event, {
       isAdmin,
       allUsers,
-      redact: (value) => this.#redactor.redactJson(value).value,
+      redact: (value) => (isDelta ? "" : this.#redactor.redactJson(value).value),
       redactDelta: () => this.#masked,
     });
     return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
