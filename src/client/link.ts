@@ -121,7 +121,7 @@ export class Link {
     this.#requests.lost();
     const error =
       refusal ?? closeError(code) ?? unavailable(`The gateway at ${url} cannot be reached, or went away.`);
-    const comesBack = refusal === null ? reconnectsAfter(code) : isPassing(refusal);
+    const comesBack = refusal === null ? reconnectsAfter(code) : mayComeAgain(refusal);
     const delay = this.#delay(refusal?.retryAfterMs ?? 0);
     if (!comesBack || !this.#persists || reconnect === null || now + delay - this.#lostAt > reconnect.forMs) {
       this.#end(error);
@@ -146,6 +146,11 @@ export class Link {
     this.#requests.end(error);
     this.#listener.ended(error);
   }
+}
+
+/** A gateway that is out of order for a token that is good may be in order later. */
+function mayComeAgain(refusal: CallError): boolean {
+  return ["unavailable", "internal"].includes(refusal.code) || isPassing(refusal);
 }
 
 function closedHere(): CallError {
