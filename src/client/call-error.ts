@@ -38,10 +38,9 @@ export class CallError extends Error {
   }
 }
 
-/** The same later may do better, whoever asks: the gateway is starting, stopping or has too much to do. */
+/** The same later may do better: the gateway is starting, stopping or has too much to do. */
 export function isPassing(error: unknown): error is CallError {
-  if (!(error instanceof CallError)) return false;
-  return error.retryable || ["rate_limited", "unavailable", "internal"].includes(error.code);
+  return error instanceof CallError && (error.retryable || error.code === "rate_limited");
 }
 
 export function unavailable(message: string, retryable = true): CallError {

@@ -4,13 +4,13 @@ import { idempotentMethods } from "../protocol/methods/idempotent.ts";
 import type { MethodName, Params, Result } from "../protocol/methods/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import { CallError } from "./call-error.ts";
+import type { ConnectionListener, ConnectionSettings } from "./connection.ts";
+import { Connection } from "./connection.ts";
 import type { ClientState, FollowOptions, SkeinClient } from "./contract.ts";
 import { closedByUser, follow } from "./follow.ts";
-import type { LinkListener, LinkSettings } from "./link.ts";
-import { Link } from "./link.ts";
 import { LiveStream } from "./live-stream.ts";
 
-export interface ClientSettings extends LinkSettings {
+export interface ClientSettings extends ConnectionSettings {
   readonly eventsHeld: number;
 }
 
@@ -19,7 +19,7 @@ type StateListener = (state: ClientState, error: CallError | null) => void;
 /** Calls over one socket, and a socket for each stream of events. */
 export class Client implements SkeinClient {
   readonly #settings: ClientSettings;
-  readonly #link: Link;
+  readonly #connection: Connection;
   readonly #streams = new Set<LiveStream>();
   readonly #listeners = new Set<StateListener>();
   readonly #over = new AbortController();
@@ -28,7 +28,7 @@ export class Client implements SkeinClient {
 
   constructor(settings: ClientSettings) {
     this.#settings = settings;
-    this.#link = this.#linkTo(
+    this.#connection = this.#connectTo(
       {
         opened: (hello) => {
           this.#hello = hello;
@@ -59,7 +59,7 @@ export class Client implements SkeinClient {
   }
 
   get state(): ClientState {
-    return this.#link.state;
+    return this.#connection.state;
   }
 
   onState(listener: StateListener): () => void {
@@ -75,7 +75,7 @@ export class Client implements SkeinClient {
   ): Promise<Result<M>> {
     if (method === "sessions.subscribe" || method === "sessions.unsubscribe") throw useEvents(method);
     const isIdempotent = idempotentMethods.has(method);
-    return (await this.#link.request(method, params, { signal, isIdempotent })) as Result<M>;
+    return (await this.#connection.request(method, params, { signal, isIdempotent })) as Result<M>;
   }
 
   events(filter: EventFilter = {}): EventStream {
@@ -104,7 +104,7 @@ export class Client implements SkeinClient {
     if (this.state === "closed") return;
     for (const stream of this.#streams) stream.close();
     this.#over.abort(closedByUser);
-    const closed = this.#link.close();
+    const closed = this.#connection.close();
     this.#tell("closed", null);
     await closed;
   }
@@ -113,7 +113,7 @@ export class Client implements SkeinClient {
     const stream: LiveStream = new LiveStream({
       filter,
       most: this.#settings.eventsHeld,
-      open: (listener) => this.#linkTo(listener, true),
+      open: (listener) => this.#connectTo(listener, true),
       subscribed,
       ended: () => void this.#streams.delete(stream),
     });
@@ -122,8 +122,8 @@ export class Client implements SkeinClient {
     return stream;
   }
 
-  #linkTo(listener: LinkListener, persists: boolean): Link {
-    return new Link(this.#settings, listener, persists);
+  #connectTo(listener: ConnectionListener, persists: boolean): Connection {
+    return new Connection(this.#settings, listener, persists);
   }
 
   #tell(state: ClientState, error: CallError | null): void {

@@ -13,7 +13,7 @@ import type { LiveStream } from "./live-stream.ts";
  */
 
 export interface FollowDeps {
-  readonly calls: Calls<"sessions.entries" | "sessions.tree">;
+  readonly calls: Calls<"sessions.resolve" | "sessions.entries" | "sessions.tree">;
   readonly timing: Timing;
   /** Comes when the client is closed, or there is no gateway any more: with the error, or `null`. */
   readonly over: AbortSignal;
@@ -32,10 +32,11 @@ export async function* follow(
 ): AsyncGenerator<WireEntry, void> {
   const signal = AbortSignal.any([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
   const bell = new Bell(signal);
-  const stream = deps.watch(key, () => bell.ring());
-  void listen(stream, bell);
-  const reader = new PageReader(deps, key, options, signal);
+  const reader = new PageReader(deps, options, signal);
+  let stream: LiveStream | null = null;
   try {
+    stream = deps.watch(await reader.find(key), () => bell.ring());
+    void listen(stream, bell);
     // From here on no entry is written without a sign.
     await bell.rung();
     while (true) {
@@ -48,7 +49,7 @@ export async function* follow(
     if (deps.over.aborted && deps.over.reason === closedByUser) return;
     throw error;
   } finally {
-    stream.close();
+    stream?.close();
   }
 }
 
@@ -94,16 +95,14 @@ class PageReader {
   readonly #deps: FollowDeps;
   readonly #signal: AbortSignal;
   readonly #who: { readonly agentId?: string; readonly userId?: string };
-  /** The key at first, then the session that it meant. */
-  #session: string;
+  #sessionId = "";
   #after: string | null;
   #limit = pageSize;
 
-  constructor(deps: FollowDeps, key: string, options: FollowOptions, signal: AbortSignal) {
+  constructor(deps: FollowDeps, options: FollowOptions, signal: AbortSignal) {
     const { agentId, userId, after } = options;
     this.#deps = deps;
     this.#signal = signal;
-    this.#session = key;
     this.#after = after ?? null;
     this.#who = {
       ...(agentId === undefined ? {} : { agentId }),
@@ -111,9 +110,19 @@ class PageReader {
     };
   }
 
+  /** The session that is meant, which pages are then of, whatever becomes of the key. Returns its canonical key. */
+  async find(name: string): Promise<string> {
+    const { calls } = this.#deps;
+    const params = { key: name, ...this.#who };
+    const found = await this.#patiently(() =>
+      calls.call("sessions.resolve", params, { signal: this.#signal }),
+    );
+    this.#sessionId = found.sessionId;
+    return found.key;
+  }
+
   async next(): Promise<Pick<Page, "entries" | "hasLater">> {
     const page = this.#after === null ? await this.#first() : await this.#page({ after: this.#after });
-    this.#session = page.sessionId;
     this.#after = page.entries.at(-1)?.id ?? this.#after;
     return page;
   }
@@ -125,7 +134,7 @@ class PageReader {
     const { entries } = await this.#patiently(() =>
       this.#deps.calls.call(
         "sessions.tree",
-        { key: page.sessionId, ...this.#who, limit: 2 },
+        { key: this.#sessionId, ...this.#who, limit: 2 },
         { signal: this.#signal },
       ),
     );
@@ -136,7 +145,7 @@ class PageReader {
   #page(range: { readonly after?: string; readonly before?: string }): Promise<Page> {
     return this.#patiently(() => {
       const params: Params<"sessions.entries"> = {
-        key: this.#session,
+        key: this.#sessionId,
         ...this.#who,
         along: "all",
         limit: this.#limit,

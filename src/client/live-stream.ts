@@ -2,8 +2,8 @@ import type { EventFrame } from "../protocol/frames.ts";
 import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
 import type { Result } from "../protocol/methods/method-table.ts";
 import { isPassing, unavailable } from "./call-error.ts";
+import type { Connection, ConnectionListener } from "./connection.ts";
 import { EventQueue } from "./event-queue.ts";
-import type { Link, LinkListener } from "./link.ts";
 
 /**
  * Events over a socket of their own: frames do not say which subscription they are for, and a reader that is slow is cut off
@@ -14,7 +14,7 @@ export interface StreamOptions {
   readonly filter: EventFilter;
   /** How many events are held. */
   readonly most: number;
-  open(listener: LinkListener): Link;
+  open(listener: ConnectionListener): Connection;
   /** Told of each subscription, the first too. */
   subscribed?(): void;
   /** Told once, however it ends. */
@@ -26,7 +26,7 @@ export class LiveStream implements EventStream {
   readonly #ready = Promise.withResolvers<void>();
   readonly #options: StreamOptions;
   readonly #queue: EventQueue;
-  readonly #link: Link;
+  readonly #connection: Connection;
   #wake: () => void = () => undefined;
   /** The last event that came; `null`: not subscribed yet. */
   #last: number | null = null;
@@ -40,7 +40,7 @@ export class LiveStream implements EventStream {
     this.ready = this.#ready.promise;
     // Whoever does not wait for it hears of it when reading.
     this.ready.catch(() => undefined);
-    this.#link = options.open({
+    this.#connection = options.open({
       opened: () => void this.#subscribe(),
       event: (frame) => this.#take(frame),
       lost: () => undefined,
@@ -69,16 +69,16 @@ export class LiveStream implements EventStream {
   }
 
   async #subscribe(): Promise<void> {
-    const { socket } = this.#link;
+    const { socket } = this.#connection;
     const after = this.#last;
     this.#toldOfGap = false;
     const params = { ...this.#options.filter, ...(after === null ? {} : { after }) };
     try {
-      const answer = await this.#link.request("sessions.subscribe", params, { isIdempotent: false });
+      const answer = await this.#connection.request("sessions.subscribe", params, { isIdempotent: false });
       this.#subscribed(after, (answer as Result<"sessions.subscribe">).seq);
     } catch (error) {
       // With the socket gone, the next one subscribes.
-      if (isPassing(error) && this.#link.state !== "closed") this.#link.drop(socket);
+      if (isPassing(error) && this.#connection.state !== "closed") this.#connection.drop(socket);
       else this.#end(error);
     }
   }
@@ -119,7 +119,7 @@ export class LiveStream implements EventStream {
     this.#isOver = true;
     this.#error = error;
     this.#ready.reject(error ?? unavailable("The stream was closed before it was subscribed.", false));
-    void this.#link.close();
+    void this.#connection.close();
     this.#wake();
     this.#options.ended?.();
   }

@@ -55,6 +55,14 @@ describe("the house", () => {
     }
     expect(schemaProblems(files)).toEqual([]);
   });
+
+  test("[CLT10] the client loads no package and nothing of Node's, so that a browser can", () => {
+    expect(packagesLoadedBy(files, "src/entry-client.ts")).toEqual([]);
+    const rooms = files
+      .filter(({ path }) => path.startsWith("src/client/"))
+      .flatMap(({ imports }) => imports.map(({ target }) => target.split("/").slice(0, 2).join("/")));
+    expect([...new Set(rooms)].toSorted()).toEqual(["src/client", "src/protocol"]);
+  });
 });
 
 /** Each rule seen to fail on a house that breaks it. */

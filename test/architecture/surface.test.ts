@@ -211,6 +211,22 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "TwinRequest",
     ],
   },
+  "./client": {
+    file: "src/entry-client.ts",
+    values: ["CallError", "connect"],
+    types: [
+      "ClientState",
+      "ConnectOptions",
+      "EventFilter",
+      "EventStream",
+      "FollowOptions",
+      "MethodName",
+      "Params",
+      "ReceivedEvent",
+      "Result",
+      "SkeinClient",
+    ],
+  },
 };
 const publicNames = Object.values(surfaces).flatMap(({ file, values, types }) =>
   [...values, ...types].map((name) => ({ file, name })),
@@ -324,6 +340,7 @@ function compile(name: string, snippets: readonly Snippet[]): string {
         "skein/store": [join(root, "src/entry-store.ts")],
         "skein/conformance": [join(root, "src/entry-conformance.ts")],
         "skein/testing": [join(root, "src/entry-testing.ts")],
+        "skein/client": [join(root, "src/entry-client.ts")],
       },
       typeRoots: [join(root, "node_modules/@types")],
     },

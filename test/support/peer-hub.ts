@@ -16,6 +16,8 @@ export class PeerHub {
   /** Whether the answer goes out before what was missed, or behind it. */
   answersFirst = false;
   tellsOfRestart = true;
+  /** Sends nothing of what was missed, and says nothing of it either. */
+  hidesLosses = false;
   #events: Kept[] = [];
   #sockets = new Set<WebSocket>();
 
@@ -49,6 +51,10 @@ export class PeerHub {
 
   #replay(socket: WebSocket, after: number | undefined): void {
     if (after === undefined) return;
+    if (this.hidesLosses) {
+      this.seq = Math.max(this.seq, after);
+      return;
+    }
     if (after > this.seq) {
       if (this.tellsOfRestart) this.#gap(socket, { after, upTo: this.seq, reason: "restart" });
       return;

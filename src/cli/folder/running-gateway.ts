@@ -1,16 +1,65 @@
+import { CallError } from "../../client/call-error.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { readTokenFile, tokenPath } from "../../gateway/auth/first-token.ts";
+import type { RunningGateway } from "../../gateway/running-file.ts";
+import { findRunning } from "../../gateway/running-file.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { tell } from "./with-folder.ts";
 
 export interface RunningCalls extends WatchedCalls {
   close(): Promise<void>;
 }
 
-/** The gateway that runs on a folder; `null`: none does, or it cannot be reached. */
+/** How long a gateway on this machine may take to answer, and how long a command waits for one that went away. */
+const patience = { timeoutMs: 2000, reconnect: { forMs: 10_000 } };
+
+/** The variable with the token of commands. */
+const tokenVariable = "SKEIN_TOKEN";
+
+/**
+ * The gateway that runs on a folder; `null`: none does, or it cannot be reached, which is told. To work on the folder beside a
+ * gateway is safe. A token that it does not take is an error: somebody meant it.
+ */
 export async function connectRunning(
-  _terminal: Terminal,
-  _options: GlobalOptions,
-  _root: string,
+  terminal: Terminal,
+  options: GlobalOptions,
+  root: string,
 ): Promise<RunningCalls | null> {
-  return null;
+  const running = findRunning(root);
+  if (running === null || isMeaningless(running)) return null;
+  const { url } = running;
+  const given = terminal.env[tokenVariable] || null;
+  const token = given ?? readTokenFile(root);
+  const notReached = (why: string) =>
+    tell(terminal, options, `The gateway at ${url} was not asked: ${why} The folder is worked on directly.`);
+  if (token === null) {
+    notReached(`there is no token in ${tokenPath(root)} or ${tokenVariable}.`);
+    return null;
+  }
+  const { connect } = await import("../../client/connect.ts");
+  try {
+    return await connect(url, { token, client: { name: "skein-cli" }, ...patience });
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error;
+    if (error.code === "unauthorized") throw refusedToken(url, given === null ? tokenPath(root) : null);
+    notReached(error.message);
+    return null;
+  }
+}
+
+/** The loopback of another machine or container leads somewhere else from here. */
+function isMeaningless({ url, isElsewhere }: RunningGateway): boolean {
+  return isElsewhere && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
+}
+
+function refusedToken(url: string, file: string | null): SkeinError {
+  return new SkeinError("unauthorized", {
+    problem: `The gateway at ${url} does not take the token in ${file ?? tokenVariable}`,
+    advice:
+      file === null
+        ? `Set ${tokenVariable} to one that counts, or unset it to use that of the folder`
+        : "Remove that file and start the gateway again: a new token is made",
+  });
 }

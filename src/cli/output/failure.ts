@@ -1,6 +1,8 @@
 import { CommanderError } from "commander";
+import { CallError } from "../../client/call-error.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine } from "../../core/text.ts";
+import type { WireError } from "../../protocol/errors.ts";
 import type { RefusalPayload } from "../../protocol/session-payloads.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
@@ -24,7 +26,11 @@ export function reportFailure(error: unknown, terminal: Terminal, json: boolean)
   const { code, text, exit } = describe(error, terminal.command);
   const refusal: RefusalPayload = { status: "error", code, error: text };
   if (json) printJson(terminal, refusal);
-  else terminal.err(`${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
+  else if (refusedBy(error) !== null) {
+    terminal.err(
+      `${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)} (${escapeToLine(code)})\n`,
+    );
+  } else terminal.err(`${paint(terminal, "red", "error:", "err")} ${escapeToLine(text)}\n`);
   return exit;
 }
 
@@ -35,6 +41,12 @@ function describe(error: unknown, command: string): { code: string; text: string
   }
   const refused = refusedBy(error);
   if (refused !== null) return refused;
+  const wire = refusedBy(error);
+  if (wire !== null) {
+    // As it would be called without a gateway.
+    const code = wire.details?.reason ?? wire.code;
+    return { code, text: wire.message, exit: misuses.has(code) ? 2 : 1 };
+  }
   if (error instanceof RangeError && /string length/.test(error.message)) {
     return describe(new SkeinError("too_large", { what: "The output" }), command);
   }
@@ -47,6 +59,16 @@ function refusedBy(error: unknown): { code: string; text: string; exit: ExitCode
   const { wire } = (error ?? {}) as { readonly wire?: { readonly code: string; readonly message: string } };
   if (wire === undefined) return null;
   return { code: wire.code, text: wire.message, exit: wire.code === "invalid_request" ? 2 : 1 };
+const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
+
+/** What a gateway refused, or the same checks in this process, which are not loaded for this alone. */
+function refusedBy(error: unknown): WireError | null {
+  if (error instanceof CallError) {
+    const { code, message, details } = error;
+    return { code, message, details };
+  }
+  const isRefused = error instanceof Error && error.name === "Refused" && "wire" in error;
+  return isRefused ? (error.wire as WireError) : null;
 }
 
 function misuse(error: CommanderError, command: string): SkeinError {

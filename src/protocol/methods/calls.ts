@@ -19,6 +19,15 @@ export interface WatchedCalls extends Calls {
   events(filter?: EventFilter): EventStream;
 }
 
+/**
+ * Which events are wanted: those that fit all that is said; of everything that the token sees, if nothing is.
+ *
+ * @example
+ * ```ts
+ * import type { EventFilter } from "skein/client";
+ * const filter: EventFilter = { keys: ["main"], events: ["run.*", "entry.appended"] };
+ * ```
+ */
 export interface EventFilter {
   /** Of these sessions alone, by any reference. */
   readonly keys?: readonly string[];
@@ -28,6 +37,15 @@ export interface EventFilter {
   readonly userId?: string;
 }
 
+/**
+ * An event as it came, with its number, which only goes up. `gap`: some may be missing.
+ *
+ * @example
+ * ```ts
+ * import type { ReceivedEvent } from "skein/client";
+ * const isOver = (each: ReceivedEvent) => each.event === "run.ended" && each.payload.state === "ok";
+ * ```
+ */
 export type ReceivedEvent =
   | {
       readonly [T in SkeinEventType]: {
@@ -39,7 +57,20 @@ export type ReceivedEvent =
   /** Some may be missing: what is shown has to be read anew. */
   | { readonly event: "gap"; readonly payload: GapPayload; readonly seq: number };
 
-/** Leaving the loop closes it. */
+/**
+ * Events as they come. Leaving the loop closes it.
+ *
+ * @example
+ * ```ts
+ * import type { EventStream, SkeinClient } from "skein/client";
+ * async function firstEnd(client: SkeinClient): Promise<string | null> {
+ *   const stream: EventStream = client.events({ events: ["run.ended"] });
+ *   await stream.ready;
+ *   for await (const each of stream) if (each.event === "run.ended") return each.payload.state;
+ *   return null;
+ * }
+ * ```
+ */
 export interface EventStream extends AsyncIterable<ReceivedEvent> {
   readonly ready: Promise<void>;
   close(): void;

@@ -67,12 +67,37 @@ export const methodTable = {
   "users.remove": upkeep.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 
+/**
+ * The name of a method.
+ *
+ * @example
+ * ```ts
+ * import type { MethodName, SkeinClient } from "skein/client";
+ * const may = (client: SkeinClient, method: MethodName) => client.hello.methods.includes(method);
+ * ```
+ */
 export type MethodName = keyof typeof methodTable;
 
-/** What a method takes. */
+/**
+ * What a method takes.
+ *
+ * @example
+ * ```ts
+ * import type { Params } from "skein/client";
+ * const params: Params<"sessions.list"> = { kinds: ["main", "group"], limit: 20 };
+ * ```
+ */
 export type Params<M extends MethodName> = Static<(typeof methodTable)[M]["params"]>;
 
-/** What it gives. */
+/**
+ * What a method gives.
+ *
+ * @example
+ * ```ts
+ * import type { Result } from "skein/client";
+ * const keysOf = ({ sessions }: Result<"sessions.list">) => sessions.map(({ key }) => key);
+ * ```
+ */
 export type Result<M extends MethodName> = Static<(typeof methodTable)[M]["result"]>;
 
 export const methodNames = Object.keys(methodTable) as MethodName[];

@@ -12,12 +12,12 @@ import { closeError, openSocket, reconnectsAfter } from "./socket.ts";
 
 /** A way to a gateway that outlives its sockets. */
 
-export interface LinkSettings extends SocketSettings {
+export interface ConnectionSettings extends SocketSettings {
   /** `null`: the first socket is the only one. */
   readonly reconnect: (Backoff & { readonly forMs: number }) | null;
 }
 
-export interface LinkListener {
+export interface ConnectionListener {
   opened(hello: HelloPayload): void;
   event(frame: EventFrame): void;
   /** The socket broke, and another one is tried. */
@@ -29,9 +29,9 @@ export interface LinkListener {
 /** A socket that held so long was a good one: the next wait is a short one again. */
 const steadyMs = 5000;
 
-export class Link {
-  readonly #settings: LinkSettings;
-  readonly #listener: LinkListener;
+export class Connection {
+  readonly #settings: ConnectionSettings;
+  readonly #listener: ConnectionListener;
   readonly #requests = new Requests();
   #state: ClientState = "connecting";
   #socket: LiveSocket | null = null;
@@ -45,7 +45,7 @@ export class Link {
   /** Whether it is tried again before any socket was open. */
   #persists: boolean;
 
-  constructor(settings: LinkSettings, listener: LinkListener, persists: boolean) {
+  constructor(settings: ConnectionSettings, listener: ConnectionListener, persists: boolean) {
     this.#settings = settings;
     this.#listener = listener;
     this.#persists = persists;
@@ -121,7 +121,7 @@ export class Link {
     this.#requests.lost();
     const error =
       refusal ?? closeError(code) ?? unavailable(`The gateway at ${url} cannot be reached, or went away.`);
-    const comesBack = refusal === null ? reconnectsAfter(code) : isPassing(refusal);
+    const comesBack = refusal === null ? reconnectsAfter(code) : mayComeAgain(refusal);
     const delay = this.#delay(refusal?.retryAfterMs ?? 0);
     if (!comesBack || !this.#persists || reconnect === null || now + delay - this.#lostAt > reconnect.forMs) {
       this.#end(error);
@@ -146,6 +146,11 @@ export class Link {
     this.#requests.end(error);
     this.#listener.ended(error);
   }
+}
+
+/** A gateway that is out of order for a token that is good may be in order later. */
+function mayComeAgain(refusal: CallError): boolean {
+  return ["unavailable", "internal"].includes(refusal.code) || isPassing(refusal);
 }
 
 function closedHere(): CallError {

@@ -1,0 +1,185 @@
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { PeerRequest } from "../../test/support/gateway-peer.ts";
+import { GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
+import { PeerHub } from "../../test/support/peer-hub.ts";
+import type { Entry } from "../core/entries.ts";
+import { pageOf } from "../store/entry-page.ts";
+import { connect } from "./connect.ts";
+import type { FollowOptions, SkeinClient } from "./contract.ts";
+
+let peer: GatewayPeer;
+let hub: PeerHub;
+let log: Entry[];
+/** What the next reads are refused with. */
+let refusals: object[];
+/** More entries than this do not fit into a frame. */
+let mostAPage: number;
+const clients: SkeinClient[] = [];
+
+beforeEach(async () => {
+  peer = new GatewayPeer();
+  peer.answer = answer;
+  await peer.listen();
+  renew();
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await peer.close();
+});
+
+function renew(): void {
+  [hub, log, refusals, mostAPage] = [new PeerHub(), [], [], 1000];
+}
+
+function answer(request: PeerRequest): void {
+  const { method, params, ok, fail } = request;
+  const isKnown = ["main", "agent:main:main", "s1"].includes(params.key as string);
+  if (method === "sessions.tree") {
+    ok({ entries: log.slice(0, params.limit as number).map(({ id }) => ({ id })) });
+  } else if (method === "sessions.resolve") {
+    if (isKnown) ok({ key: "agent:main:main", sessionId: "s1" });
+    else fail({ code: "not_found", message: "Session not found." });
+  } else if (method === "sessions.entries") {
+    const refusal = refusals.shift();
+    if (refusal !== undefined) fail(refusal as Record<string, unknown>);
+    else if ((params.limit as number) > mostAPage) fail({ code: "too_large", message: "Too large." });
+    else ok({ key: "agent:main:main", sessionId: "s1", ...pageOf(log, null, params as never) });
+  } else hub.answer(request);
+}
+
+/** Writes entries, and tells of them. */
+function write(count: number): void {
+  for (let each = 0; each < count; each++) {
+    log.push({ type: "message", id: `e${log.length + 1}` } as unknown as Entry);
+    hub.emit(1, "entry.appended");
+  }
+}
+
+async function open(): Promise<SkeinClient> {
+  const client = await connect(peer.url, { token: goodToken, reconnect: { minMs: 1, maxMs: 3 } });
+  clients.push(client);
+  return client;
+}
+
+function following(client: SkeinClient, key = "main", options: FollowOptions = {}) {
+  const ids: string[] = [];
+  const done = (async () => {
+    for await (const { id } of client.follow(key, options)) ids.push(id);
+  })();
+  done.catch(() => undefined);
+  return { ids, done };
+}
+const all = () => log.map(({ id }) => id);
+
+describe("following a session", () => {
+  test("[CLT11] gives what is there from the first entry on, and then what is written", async () => {
+    write(1234);
+    const { ids } = following(await open(), "main", { agentId: "main", userId: "ann" });
+    await expect.poll(() => ids.length).toBe(1234);
+    write(3);
+    await expect.poll(() => ids.length).toBe(1237);
+    expect(ids).toEqual(all());
+    expect(peer.asked("sessions.entries").at(-1)?.params).toMatchObject({
+      key: "s1",
+      along: "all",
+      agentId: "main",
+      userId: "ann",
+    });
+    expect(peer.asked("sessions.subscribe")[0]?.params).toMatchObject({
+      keys: ["agent:main:main"],
+      events: ["entry.appended"],
+      userId: "ann",
+    });
+  });
+
+  test("[CLT11] begins behind an entry, or with one that is yet to come", async () => {
+    const client = await open();
+    const empty = following(client);
+    await expect.poll(() => peer.asked("sessions.entries").length).toBe(1);
+    write(5);
+    await expect.poll(() => empty.ids).toEqual(all());
+    const { ids } = following(client, "main", { after: "e3" });
+    await expect.poll(() => ids).toEqual(["e4", "e5"]);
+  });
+
+  test("[CLT11] reads on when it is refused for now, and takes smaller pages where they must be", async () => {
+    write(400);
+    mostAPage = 40;
+    refusals = [{ code: "unavailable", message: "Starting.", retryable: true }];
+    const { ids } = following(await open());
+    await expect.poll(() => ids.length, { timeout: 5000 }).toBe(400);
+    expect(ids).toEqual(all());
+  });
+
+  test("[CLT11] what was written while nobody listened needs no event to be found", async () => {
+    write(1);
+    const { ids } = following(await open());
+    await expect.poll(() => ids).toEqual(["e1"]);
+    hub.hidesLosses = true;
+    peer.drop();
+    hub.cut();
+    write(2);
+    await expect.poll(() => ids).toEqual(["e1", "e2", "e3"]);
+  });
+
+  test("[CLT11] what cannot be read ends it with the error, and a signal with its reason", async () => {
+    const client = await open();
+    await expect(following(client, "nobody").done).rejects.toMatchObject({ code: "not_found" });
+    const stop = new AbortController();
+    const { done } = following(client, "main", { signal: stop.signal });
+    await expect.poll(() => peer.sockets.size).toBe(2);
+    stop.abort(new Error("enough"));
+    await expect(done).rejects.toThrow("enough");
+    await expect(following(client, "main", { signal: stop.signal }).done).rejects.toThrow("enough");
+    await expect.poll(() => peer.sockets.size).toBe(1);
+  });
+
+  test("[CLT11] ends without an error when the client is closed, and with one when the token ends", async () => {
+    write(2);
+    const [one, other] = [await open(), await open()];
+    const [quiet, cut] = [following(one), following(other)];
+    await expect.poll(() => [quiet.ids.length, cut.ids.length]).toEqual([2, 2]);
+    await one.close();
+    await quiet.done;
+    peer.closeAll(4403);
+    await expect(cut.done).rejects.toMatchObject({ code: "unauthorized" });
+  });
+});
+
+describe("whatever happens to the connection", () => {
+  const act = fc.oneof(
+    { weight: 5, arbitrary: fc.integer({ min: 1, max: 3 }).map((count) => ({ write: count })) },
+    { weight: 3, arbitrary: fc.constant("drop" as const) },
+    { weight: 1, arbitrary: fc.constant("restart" as const) },
+    { weight: 1, arbitrary: fc.constant("forget" as const) },
+    { weight: 2, arbitrary: fc.constant("settle" as const) },
+  );
+
+  test("[CLT11] every entry once, in the order of the log", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.nat(5), fc.array(act, { maxLength: 12 }), async (before, acts) => {
+        renew();
+        write(before);
+        const client = await open();
+        const { ids } = following(client);
+        if (before > 1) await expect.poll(() => ids.length, { interval: 2 }).toBe(before);
+        for (const each of acts) {
+          if (each === "drop") peer.drop();
+          else if (each === "settle") await client.call("agents.list", {});
+          else if (each === "forget") hub.kept = 1;
+          else if (each === "restart") {
+            // Counts on where the reader was, and says nothing of what is lost: the worst that a gateway can do.
+            hub = new PeerHub();
+            hub.hidesLosses = true;
+            peer.drop();
+          } else write(each.write);
+        }
+        await expect.poll(() => ids.length, { interval: 2 }).toBe(log.length);
+        expect(ids).toEqual(all());
+        await client.close();
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
