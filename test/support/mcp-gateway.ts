@@ -36,6 +36,7 @@ export function partsOf(skein: Skein, reported: unknown[] = []): McpParts {
       skein.subscribe((event) => {
         if (event.userId === userId) listener(event);
       }),
+    isCurrent: () => true,
     report: (error) => reported.push(error),
   };
 }

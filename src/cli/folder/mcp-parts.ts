@@ -11,6 +11,7 @@ type Known = Pick<McpParts, "version" | "defaultAgentId" | "scope" | "report">;
 export function partsHere(skein: Skein, known: Known): McpParts {
   return {
     ...known,
+    isCurrent: () => true,
     callTool: (name, args, call) => skein.callTool(name, args, call),
     subscribe: (userId, listener) =>
       skein.subscribe((event) => {
@@ -23,6 +24,8 @@ export function partsHere(skein: Skein, known: Known): McpParts {
 export function partsOver(calls: WatchedCalls, known: Known): McpParts {
   return {
     ...known,
+    // The gateway sees to it, call by call.
+    isCurrent: () => true,
     callTool: (name, args, call) => invoke(calls, name, args, call),
     subscribe: (userId, listener) => {
       const stream = calls.events(present({ userId }));

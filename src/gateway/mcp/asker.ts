@@ -23,5 +23,5 @@ export function askerOf(principal: Principal, agent: string): McpAsker {
   }
   const { tokenId, scopes } = principal;
   const sessionKey = formatKey({ form: "node", agentId, id: `mcp-${tokenId}` });
-  return { userId: scope.userId, agentId, sessionKey, scopes };
+  return { tokenId, userId: scope.userId, agentId, sessionKey, scopes };
 }

@@ -24,12 +24,15 @@ export interface McpParts {
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
   /** What happens in the sessions of one user. Returns a function that ends it. */
   subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
+  /** Whether a token is still good: connections outlast the moment in which it was shown. */
+  isCurrent(tokenId: string): boolean;
   /** Told of what nobody asked for and went wrong. */
   report(error: unknown): void;
 }
 
 /** On whose behalf somebody speaks MCP: fixed by the token, whatever is called. */
 export interface McpAsker {
+  readonly tokenId: string;
   readonly userId: string | null;
   readonly agentId: string;
   /** `agent:<agentId>:node:mcp-<tokenId>` */

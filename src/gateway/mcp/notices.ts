@@ -56,6 +56,10 @@ export class Notices {
   }
 
   #hear(event: SkeinEvent): void {
+    if (!this.#parts.isCurrent(this.#asker.tokenId)) {
+      this.close();
+      return;
+    }
     if (event.type === "entry.appended" || event.type === "session.reset") this.#changed(event);
     switch (event.type) {
       case "session.created":

@@ -1,0 +1,211 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { SkeinEvent, SkeinEventType } from "../../core/events.ts";
+import { sessionToolTable } from "../../tools/all.ts";
+import type { Principal } from "../auth/principal.ts";
+import { askerOf } from "./asker.ts";
+import { callTool } from "./call-tool.ts";
+import type { McpAsker, McpParts } from "./contract.ts";
+import { Notices } from "./notices.ts";
+import { Follower } from "./progress.ts";
+import { referenceIn, uriOf, urisOf } from "./resources.ts";
+
+const principal: Principal = {
+  tokenId: "a1b2",
+  name: "test",
+  scopes: ["read", "write"],
+  user: "ann",
+  expiresAt: null,
+};
+const asker: McpAsker = askerOf(principal, "main");
+const at = { at: 0, userId: "ann", sessionKey: "agent:main:session:trip", sessionId: "trip" };
+
+function event<T extends SkeinEventType>(type: T, fields: object = {}): SkeinEvent {
+  return { type, ...at, ...fields } as SkeinEvent;
+}
+
+/** Parts with tools that answer as they are told, and events that are told by hand. */
+function world(answer: (name: string, args: unknown) => object | Promise<object>) {
+  const listeners = new Set<(event: SkeinEvent) => void>();
+  const reported: unknown[] = [];
+  let isCurrent = true;
+  const parts: McpParts = {
+    version: "0",
+    defaultAgentId: "main",
+    scope: "per-sender",
+    callTool: async (name, args) => ({ result: { ...(await answer(name, args)) }, rootId: null }),
+    subscribe: (_, listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    isCurrent: () => isCurrent,
+    report: (error) => reported.push(error),
+  };
+  const emit = (each: SkeinEvent) => {
+    for (const listener of listeners) listener(each);
+  };
+  const revoke = () => {
+    isCurrent = false;
+  };
+  return { parts, emit, reported, listeners, revoke };
+}
+
+describe("the asker", () => {
+  test("[GMC2] is a node of the agent, named by the token, of the token's user", () => {
+    expect(asker).toEqual({
+      tokenId: "a1b2",
+      userId: "ann",
+      agentId: "main",
+      sessionKey: "agent:main:node:mcp-a1b2",
+      scopes: ["read", "write"],
+    });
+    expect(askerOf({ ...principal, user: "*" }, "Research")).toMatchObject({
+      userId: null,
+      sessionKey: "agent:research:node:mcp-a1b2",
+    });
+    expect(() => askerOf(principal, "a:b")).toThrow(/no id of an agent/);
+  });
+});
+
+describe("URIs of sessions", () => {
+  test("[GMC7] lead back to what they were made of", () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1, unit: "grapheme" }), (name) => {
+        expect(referenceIn(uriOf(name))).toBe(name);
+      }),
+    );
+    const none = ["", "skein://sessions/", "skein://sessions/%", "skein://runs/1", "file:///etc/passwd"];
+    for (const uri of none) expect(referenceIn(uri)).toBeNull();
+  });
+
+  test("[GMC8] a session has one for every way to name it, the short one first", () => {
+    const { parts } = world(() => ({}));
+    const keyed = { sessionKey: "agent:main:cron:daily", sessionId: "d1" };
+    expect(urisOf(parts, asker, keyed)).toEqual([
+      "skein://sessions/cron%3Adaily",
+      "skein://sessions/agent%3Amain%3Acron%3Adaily",
+      "skein://sessions/d1",
+    ]);
+  });
+});
+
+describe("progress", () => {
+  test("[GMC5] follows the runs that are waited for and those that they set off, and no others", () => {
+    const told: [number, string][] = [];
+    const follower = new Follower((...each) => told.push(each));
+    follower.hear(event("run.started", { runId: "r1", attempt: 1 }));
+    follower.follow(["r1"]);
+    follower.hear(event("run.step", { runId: "r1", phase: "asked", step: 1 }));
+    follower.hear(event("run.step", { runId: "r2", phase: "asked", step: 1 }));
+    follower.hear(event("run.queued", { runId: "r3", startedBy: "r1" }));
+    follower.hear(event("run.tool", { runId: "r3", phase: "call", toolName: "weather\n" }));
+    follower.hear(event("run.delta", { runId: "r1", kind: "text", delta: "secret" }));
+    follower.hear(event("session.created"));
+    expect(told).toEqual([
+      [1, "Waiting for the reply."],
+      [2, "Step 1: the model is asked."],
+      [3, "A run is queued."],
+      [4, "The tool weather\\u000a is called."],
+    ]);
+  });
+});
+
+describe("calls", () => {
+  const request = { name: "sessions_list", args: {}, signal: new AbortController().signal };
+
+  test("[GMC3] what nobody foresaw is reported, and told without its insides", async () => {
+    const { parts, reported } = world(() => {
+      throw new Error("disk of /home/ann is full");
+    });
+    const answer = await callTool(parts, sessionToolTable, asker, request);
+    expect(answer).toMatchObject({ isError: true, structuredContent: { status: "error", code: "internal" } });
+    expect(JSON.stringify(answer)).not.toContain("/home/ann");
+    expect(reported).toHaveLength(1);
+  });
+
+  test("[GMC5] nobody listens to events any more once a call is over", async () => {
+    const { parts, listeners } = world(() => ({ count: 0, sessions: [] }));
+    await callTool(parts, sessionToolTable, asker, { ...request, tell: () => undefined });
+    expect(listeners.size).toBe(0);
+  });
+});
+
+describe("notices", () => {
+  const rows = (...ids: readonly string[]) => ({ sessions: ids.map((sessionId) => ({ sessionId })) });
+
+  /** What an asker hears where it may read and list these. */
+  function listening(seen: { reads: readonly string[]; lists: string[] }) {
+    const asked: string[] = [];
+    const made = world(async (name, args) => {
+      asked.push(name);
+      if (name === "sessions_list") return rows(...seen.lists);
+      const { sessionKey } = args as { sessionKey: string };
+      return seen.reads.includes(sessionKey) ? { messages: [] } : { status: "forbidden" };
+    });
+    const heard: string[] = [];
+    const listener = {
+      updated: ([uri = ""]: readonly string[]) => heard.push(uri),
+      listChanged: () => heard.push("list"),
+    };
+    const notices = new Notices(made.parts, asker, listener);
+    const settled = () => new Promise((resolve) => setImmediate(resolve));
+    return { ...made, notices, heard, asked, settled, seen };
+  }
+
+  test("[GMC8] a session that the asker may not read is not told of", async () => {
+    const { emit, heard, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
+    emit(event("entry.appended"));
+    emit(event("entry.appended", { sessionKey: "agent:main:session:hidden" }));
+    await settled();
+    expect(heard).toEqual(["skein://sessions/session%3Atrip"]);
+  });
+
+  test("[GMC8] many changes at once are few notices, and the last one is behind the last change", async () => {
+    const { emit, heard, asked, settled } = listening({ reads: ["agent:main:session:trip"], lists: [] });
+    for (let count = 0; count < 100; count++) emit(event("entry.appended"));
+    await settled();
+    expect(heard).toHaveLength(2);
+    expect(asked.filter((name) => name === "sessions_history")).toHaveLength(2);
+    emit(event("entry.appended"));
+    await settled();
+    expect(heard).toHaveLength(3);
+  });
+
+  test("[GMC8] the list has changed where a session that may be listed came or went", async () => {
+    const { emit, heard, settled, seen } = listening({ reads: [], lists: ["a"] });
+    await settled();
+    emit(event("session.created", { sessionId: "hidden" }));
+    emit(event("session.updated", { sessionId: "a" }));
+    await settled();
+    expect(heard).toEqual([]);
+    seen.lists.push("b");
+    emit(event("session.created", { sessionId: "b" }));
+    await settled();
+    expect(heard).toEqual(["list"]);
+    seen.lists.shift();
+    emit(event("session.deleted", { sessionId: "a" }));
+    await settled();
+    expect(heard).toEqual(["list", "list"]);
+    seen.lists.push("a");
+    emit(event("session.updated", { sessionId: "a" }));
+    await settled();
+    expect(heard).toHaveLength(3);
+  });
+
+  test("[GMC19] a token that is revoked or over hears nothing more", async () => {
+    const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
+    revoke();
+    emit(event("entry.appended"));
+    emit(event("session.deleted"));
+    await settled();
+    expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
+  });
+
+  test("[GMC8] once it is closed nothing is heard or asked", async () => {
+    const { notices, emit, heard, listeners, settled } = listening({ reads: [at.sessionKey], lists: [] });
+    emit(event("entry.appended"));
+    notices.close();
+    await settled();
+    expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
+  });
+});
