@@ -151,7 +151,7 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     url: server.url,
     link: ground.link(server.url),
     root: ground.root,
-    startedAt: clock.now(),
+    startedAt: findRunning(ground.root, clock)?.startedAt ?? clock.now(),
     isFirst: ground.isFirst,
     reload: () => inside.reload(),
     close: (graceMs = usualGraceMs) => {
