@@ -6,12 +6,11 @@ import sharp from "sharp";
 import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { anyEntry, damagedEntry } from "../../test/support/arbitraries.ts";
-import { run, silentTerminal, withoutFigures } from "../../test/support/cli.ts";
+import { run, withoutFigures } from "../../test/support/cli.ts";
 import { assistantMessage, sessionText, userLine } from "../../test/support/session-text.ts";
 import { png } from "../../test/transcript/conversation.ts";
 import { createStore } from "../compose.ts";
 import { ContextPayloadSchema, RefusalSchema } from "../protocol/session-payloads.ts";
-import { withContext } from "./folder/with-context.ts";
 
 let folder = "";
 
@@ -320,21 +319,6 @@ channels: { irc: { historyLimit: 1 } }
     const { out, exit } = await seen(silent);
     expect([JSON.parse(out).code, exit]).toEqual(["invalid_arguments", 2]);
     expect(out).toContain("models.providers.local.baseUrl");
-  });
-
-  test("[CLI28] images that live as blobs are found in a folder; those of a lone file are not known", async () => {
-    const dir = join(folder, "store");
-    const store = await createStore({ dir });
-    const scope = { agentId: "main" };
-    const sha256 = await store.blobs.put(scope, Buffer.from("bytes"));
-    await store.sessions.create(scope, { key: "agent:main:main", cwd: "/w" });
-    await store.close();
-    const blobs = (name: string) =>
-      withContext(silentTerminal(folder), name, { dir }, async ({ known }) => known.images?.blob);
-    const blob = await blobs("main");
-    expect(Buffer.from((await blob?.(sha256)) ?? []).toString()).toBe("bytes");
-    expect(await blob?.("0".repeat(64))).toBeNull();
-    expect(await blobs("nobody.jsonl")).toBeUndefined();
   });
 
   test("[CLI29] an image that lives as a blob is in the body, and a lone file's is a text", async () => {

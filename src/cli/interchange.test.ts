@@ -194,6 +194,22 @@ describe("sessions export", () => {
     }
   });
 
+  test("[GRD7] what does not fit into one answer is written all the same", async () => {
+    const store = await openFolder({ root: dir, durability: "os" });
+    const content = "z".repeat(3 * 1024 * 1024);
+    const draft = { type: "message" as const, message: { role: "user" as const, content } };
+    await store.sessions.append(
+      {},
+      "home",
+      Array.from({ length: 9 }, () => ({ draft })),
+    );
+    await store.close();
+    const file = join(home, "large.jsonl");
+    const { exit, out } = await skein(["sessions", "export", "home", "-o", file]);
+    expect([exit, out.startsWith("wrote 27")]).toEqual([0, true]);
+    expect(statSync(file).size).toBeGreaterThan(9 * content.length);
+  });
+
   test.each([
     ["md", "# Three days in Kyoto"],
     ["html", "<!doctype html>"],

@@ -5,6 +5,7 @@ import { Check } from "typebox/value";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { run } from "../../test/support/cli.ts";
 import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
+import { readingFolder } from "../../test/support/reading-folder.ts";
 import { openFolder } from "../compose.ts";
 import { SearchSchema, SessionListSchema, TrashListSchema } from "../protocol/session-list.ts";
 import type { Terminal } from "./output/terminal.ts";
@@ -82,11 +83,41 @@ describe("sessions ls", () => {
     [["--cursor", "nonsense"], "nextCursor"],
     [["--limit", "0"], "whole number"],
     [["--trash", "--label", "x"], "--label"],
+    [["--limit", "1001"], "limit must be <= 1000"],
   ])("[CLI2] [CLI3] %j is misuse, told with what can be typed", async (args, text) => {
     const { err, exit } = await skein(["sessions", "ls", ...args]);
     expect(err).toContain(text);
     expect(err.trimEnd()).not.toContain("\n");
     expect(exit).toBe(2);
+  });
+
+  test("[GRD12] the payload is that of the method, and what does not fit it is misuse", async () => {
+    const folder = await readingFolder();
+    try {
+      await seedFolder(folder.dir);
+      const look = async (...args: string[]) =>
+        JSON.parse((await run([...args, "--json", "--dir", folder.dir])).out);
+      const key = "agent:main:session:trip";
+      expect(await look("sessions", "ls")).toEqual(await folder.admin("sessions.list", {}));
+      expect(await look("sessions", "ls", "--trash")).toEqual(await folder.admin("sessions.trash", {}));
+      expect(await look("sessions", "show", "holiday")).toEqual(
+        await folder.admin("chat.history", { sessionKey: key }),
+      );
+      expect(await look("sessions", "tree", "holiday")).toEqual(await folder.admin("sessions.tree", { key }));
+      expect(await look("sessions", "search", "gardens")).toEqual(
+        await folder.admin("sessions.search", { query: "gardens" }),
+      );
+      expect(await look("sessions", "export", "holiday", "--format", "md")).toEqual(
+        await folder.admin("sessions.export", { key, format: "md" }),
+      );
+      const model = "openai/gpt-5";
+      expect(await look("context", "holiday", "--model", model)).toMatchObject({
+        request: { messages: (await folder.admin("sessions.context", { key, model })).request.messages },
+      });
+      expect(await look("sessions", "ls", "--limit", "1001")).toMatchObject({ code: "invalid_request" });
+    } finally {
+      await folder.close();
+    }
   });
 
   test("[CLI19] an empty list says so", async () => {

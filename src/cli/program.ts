@@ -3,6 +3,7 @@ import type { Terminal } from "./output/terminal.ts";
 import { registerAccess } from "./register/access.ts";
 import { registerContext } from "./register/context.ts";
 import { registerInit } from "./register/init.ts";
+import { registerMcp } from "./register/mcp.ts";
 import { examples, globalOptions } from "./register/options.ts";
 import { registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
@@ -42,6 +43,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerSessions(program, terminal);
   registerContext(program, terminal);
   registerAccess(program, terminal);
+  registerMcp(program, terminal, version);
   registerUsers(program, terminal);
   registerUpkeep(program, terminal);
   return program;

@@ -29,6 +29,7 @@ export function skeinDeps(
 ): SkeinDeps {
   return {
     ...ground(store, loaded),
+    defaultAgentId: skein.defaultAgentId,
     skein,
     runs,
     pending: async (sessionUid) => runs.pending(sessionUid),
@@ -45,6 +46,7 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     clock: systemClock,
     newId: createIdSource(),
     root: store.root,
+    users: () => store.upkeep.users(),
     transcriptPath: (session) => transcriptPath(store, session),
     readTree: (session) => readLog(store, session),
     blobs: (session) => readBlobs(store, session),

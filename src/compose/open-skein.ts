@@ -27,11 +27,15 @@ import type { FilesStore } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
+import { agentList } from "./agent-list.ts";
 import { Agents } from "./agents.ts";
 import { isWebhook, openChannels } from "./channels.ts";
 import { tellOfChildEnds } from "./child-ends.ts";
 import { createEngine } from "./engine.ts";
+import type { InvokeParts } from "./invoke-tool.ts";
+import { invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
+import { modelList } from "./model-list.ts";
 import { createModels } from "./models.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
@@ -183,6 +187,14 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker });
   if (options.workers !== false) engine.start();
+  const invoking: InvokeParts = {
+    ...here,
+    defaults,
+    hooks,
+    tools,
+    sessionTools: () => session.source.tools(),
+    callSessionTool: (name, args, how) => session.call(name, args, how),
+  };
   let closing: Promise<void> | null = null;
   const close = async (graceMs: number) => {
     await engine.close(graceMs);
@@ -210,7 +222,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       serves: receiving.serves,
       closed: gone.signal,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
-      abort: (runId) => runs.abort(runId),
+      abort: (runId, reason) => runs.abort(runId, reason),
       jsonSchema: async (schema) => {
         const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
         return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
@@ -220,6 +232,10 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     tools: () => session.list(),
     callTool: (name, args, how) => session.call(name, args, how),
+    invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
+    isSandboxed: (record) => session.isSandboxed(record),
+    agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
+    models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
     explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,

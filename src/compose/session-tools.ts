@@ -9,6 +9,7 @@ import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
+import { parseKey } from "../core/keys.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
@@ -82,7 +83,7 @@ export class SessionTools {
 
   async #offer(): Promise<readonly Tool[]> {
     const { toRuntimeTool } = await import("../tools/to-runtime-tool.ts");
-    const isSandboxed: IsSandboxed = (_, session) => session !== null && this.#isSandboxed(session);
+    const isSandboxed: IsSandboxed = (_, session) => session !== null && this.isSandboxed(session);
     return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
   }
 
@@ -99,7 +100,7 @@ export class SessionTools {
   async call(
     name: string,
     args: unknown,
-    { idempotencyKey, signal, ...context }: ToolCallOptions,
+    { idempotencyKey, signal, onWait, ...context }: ToolCallOptions,
   ): Promise<ToolCalled> {
     const tool = (await everyTool()).find((each) => each.name === name);
     if (tool === undefined) throw noSuchTool(name, await everyTool());
@@ -114,7 +115,10 @@ export class SessionTools {
           : hashedId("call", asker.session?.uid ?? "", name, idempotencyKey),
       entryId: null,
       signal: signal ?? new AbortController().signal,
-      whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+      whileWaiting: async (runIds, wait) => {
+        onWait?.(runIds);
+        return { entered: true, value: await wait() };
+      },
     };
     const { runSessionTool } = await import("../tools/run-session-tool.ts");
     const { result } = await runSessionTool(tool, args, caller, this.deps);
@@ -123,7 +127,10 @@ export class SessionTools {
     return { result, rootId: run?.root.rootId ?? null };
   }
 
-  /** Who looks makes nothing: it speaks from its session if that is there. */
+  /**
+   * Who looks makes nothing: it speaks from its session if that is there. A node is a program outside, whose session begins
+   * with the first thing that it sets off: until then it speaks from none.
+   */
   async #askerFor(context: RuntimeContext, isReadOnly: boolean): Promise<Asker> {
     const { store, defaults, agents } = this.#parts;
     const resolved = resolveRuntimeContext(context, defaults);
@@ -131,9 +138,10 @@ export class SessionTools {
     if (!isReadOnly && !agents.ids.includes(agentId)) throw noSuchAgent(agentId);
     const session = isReadOnly ? await findFor(store, resolved) : await sessionFor(store, resolved);
     if (session !== null) return this.askerOf(session);
-    const isNamed = (context.sessionKey ?? context.sessionId ?? null) !== null;
+    const isNode = parseKey(sessionKey).form === "node";
+    const isNamed = !isNode && (context.sessionKey ?? context.sessionId ?? null) !== null;
     if (isNamed) return noSuchSession(sessionKey);
-    const isSandboxed = this.#isSandboxed({ agentId, meta: {} });
+    const isSandboxed = this.isSandboxed({ agentId, meta: {} });
     return { userId, agentId, session: null, sandboxed: isSandboxed };
   }
 
@@ -143,10 +151,10 @@ export class SessionTools {
 
   askerOf(session: SessionRecord): Asker {
     const { userId, agentId } = session;
-    return { userId, agentId, session, sandboxed: this.#isSandboxed(session) };
+    return { userId, agentId, session, sandboxed: this.isSandboxed(session) };
   }
 
-  #isSandboxed(session: Pick<SessionRecord, "agentId" | "meta">): boolean {
+  isSandboxed(session: Pick<SessionRecord, "agentId" | "meta">): boolean {
     const { agents, config } = this.#parts;
     const ofAgent = (agentId: string) =>
       agents.policy(agentId)?.sandboxed ?? agentSettings(config, agentId).sandboxed;

@@ -85,7 +85,8 @@ interface Kinds {
   "run.child": { readonly childSessionKey: string; readonly childRunId: string; readonly state: string };
   "entry.appended": { readonly entry: Entry };
   "session.created": object;
-  "session.updated": object;
+  /** `isRedacted`: some of its entries are tombstones now. */
+  "session.updated": { readonly isRedacted?: true };
   "session.reset": { readonly freshSessionId: string };
   "session.archived": object;
   "session.deleted": object;

@@ -119,7 +119,7 @@ const runEvents = {
 const otherEvents = {
   "entry.appended": kindOf({ entry: WireEntrySchema }, whole("entry")),
   "session.created": kindOf({}),
-  "session.updated": kindOf({}),
+  "session.updated": kindOf({ isRedacted: Type.Optional(Type.Literal(true)) }),
   "session.reset": kindOf({ freshSessionId: text }),
   "session.archived": kindOf({}),
   "session.deleted": kindOf({}),

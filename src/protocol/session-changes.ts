@@ -17,7 +17,8 @@ export const SessionStateSchema = Type.Object(
     label: Type.Optional(Type.String()),
     displayName: Type.Optional(Type.String()),
     archived: Type.Optional(Type.Boolean()),
-    cwd: Type.String(),
+    /** For admins alone. */
+    cwd: Type.Optional(Type.String()),
     createdAt: Type.Integer(),
     updatedAt: Type.Integer(),
   },

@@ -16,7 +16,8 @@ export const SessionDetailsSchema = Type.Object(
     agentId: Type.String(),
     /** For `ifVersion`. */
     version: Type.Integer(),
-    cwd: Type.String(),
+    /** For admins: a path of the gateway's machine. */
+    cwd: optionalText,
     createdAt: time,
     archived: Type.Optional(Type.Boolean()),
     sandboxed: Type.Optional(Type.Boolean()),

@@ -51,6 +51,8 @@ export const SessionRowSchema = Type.Object(
     lastTo: Type.Optional(Type.String()),
     lastAccountId: Type.Optional(Type.String()),
     userId: Type.Optional(Type.String()),
+    /** Of its lines. */
+    bytes: Type.Optional(Type.Integer()),
     /** The working set. */
     transcriptPath: Type.Optional(Type.String()),
   },

@@ -15,7 +15,8 @@ export interface HistoryRange {
 
 export const defaultLimit = 200;
 const longestText = 12_000;
-const mostBytes = 6 * 1024 * 1024;
+/** Of a page, and of the input that waits beside it. */
+export const mostBytes = 6 * 1024 * 1024;
 const cutMark = "\n…(truncated)…";
 
 export type ShownEntry = Extract<
@@ -23,6 +24,11 @@ export type ShownEntry = Extract<
   { type: "message" | "custom_message" | "compaction" | "branch_summary" }
 >;
 type HistoryMessage = HistoryPayload["messages"][number];
+
+/** A value as its reader may see it; it comes before anything is cut, for half a secret is not known as one. */
+export type Seen = <T extends object>(value: T) => T;
+
+export const whole: Seen = (value) => value;
 
 /** A page of the active branch for people: whole messages, up to sizes that a screen can bear. */
 export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryPayload {
@@ -70,12 +76,13 @@ export function isShown(entry: Entry): entry is ShownEntry {
 export function withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
+  seen: Seen = whole,
 ): { page: HistoryMessage[]; cut: boolean } {
   const page: HistoryMessage[] = [];
   let bytes = 0;
   let cut = false;
   for (const entry of forward ? entries : entries.toReversed()) {
-    const shown = bounded(cutTexts(messageOf(entry)));
+    const shown = bounded(cutTexts(seen(messageOf(entry))));
     bytes += shown.bytes;
     if (bytes > mostBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
     page.push(shown.value);
@@ -104,21 +111,28 @@ function withoutPlace(entry: Entry): object {
 }
 
 /** Content as a page shows it, for what is not yet an entry. */
-export function shownContent(role: string, content: unknown): unknown {
-  const { value } = bounded(cutTexts({ id: "", role, content } as HistoryMessage));
-  return (value as { readonly content?: unknown }).content;
+export function shownContent(
+  role: string,
+  content: unknown,
+  seen: Seen = whole,
+): { readonly content: unknown; readonly cut: boolean; readonly bytes: number } {
+  const { value, ...shown } = bounded(cutTexts(seen({ id: "", role, content } as HistoryMessage)));
+  return { content: (value as { readonly content?: unknown }).content, ...shown };
 }
 
 /** A message that fills a page alone is told of, not shown. */
 function bounded({ value, cut }: { value: HistoryMessage; cut: boolean }) {
   const bytes = Buffer.byteLength(stringifyJson(value));
   if (bytes <= mostBytes) return { value, cut, bytes };
-  const note = `(too large to be shown: ${bytes} bytes)`;
   return {
-    value: { id: value.id, role: value.role, content: [{ type: "text", text: note }] },
+    value: { id: value.id, role: value.role, content: tooLargeToShow(bytes) },
     cut: true,
     bytes: 100,
   };
+}
+
+export function tooLargeToShow(bytes: number): { type: "text"; text: string }[] {
+  return [{ type: "text", text: `(too large to be shown: ${bytes} bytes)` }];
 }
 
 /** Cuts the texts of a message and of its blocks; what is deeper is bounded by the page's bytes. */

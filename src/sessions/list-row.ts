@@ -9,6 +9,7 @@ import type { ListedSession, SessionMeta, TrashedSession } from "../store/contra
 export interface RowExtras {
   readonly transcriptPath?: string;
   readonly childSessions?: readonly string[];
+  readonly bytes?: number;
   /** Left out: not known. */
   readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt">;
 }
@@ -46,6 +47,7 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
     lastTo: delivery?.to ?? text(meta.lastTo),
     lastAccountId: delivery?.accountId ?? text(meta.lastAccountId),
     userId,
+    bytes: extras.bytes,
     transcriptPath: extras.transcriptPath,
   });
 }

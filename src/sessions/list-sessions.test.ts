@@ -8,8 +8,8 @@ test("[RDT3] a list says what runs did where it is given their store", async () 
   await sessions.create({}, { key: "agent:main:main", cwd: "/w" });
   const work: SessionWork = { status: "aborted", startedAt: 5, endedAt: 8, runId: null, queued: 0 };
   const runs = { work: async (uids: readonly string[]) => new Map(uids.map((uid) => [uid, work])) };
-  const { payload } = await listSessions(sessions, {}, {}, { runs });
+  const payload = await listSessions(sessions, {}, {}, { runs });
   expect(payload.sessions).toMatchObject([{ status: "aborted", startedAt: 5, endedAt: 8, runtimeMs: 3 }]);
-  const { payload: without } = await listSessions(sessions, {}, {});
+  const without = await listSessions(sessions, {}, {});
   expect(without.sessions[0]).not.toHaveProperty("status");
 });

@@ -8,6 +8,7 @@ import type {
   SessionPage,
   SessionQuery,
   SessionReach,
+  SessionRecord,
   SessionStore,
   Store,
 } from "../store/contract.ts";
@@ -16,7 +17,7 @@ import { listRow, trashRow } from "./list-row.ts";
 /** What a list can say that only its store's home knows. */
 export interface ListPlace {
   readonly path?: string;
-  transcriptPath?(session: ListedSession): string;
+  transcriptPath?(session: ListedSession): string | null;
   /** What goes on in the sessions; left out: rows do not say. */
   readonly runs?: Pick<RunStore, "work">;
 }
@@ -30,7 +31,7 @@ export async function listSessions(
   scope: Scope,
   query: SessionQuery,
   place: ListPlace = {},
-): Promise<{ payload: SessionListPayload; page: SessionPage }> {
+): Promise<SessionListPayload> {
   const page = await sessions.list(scope, query);
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const rows = [];
@@ -41,16 +42,39 @@ export async function listSessions(
     const childSessions = children.get(session.key) ?? [];
     const transcriptPath = place.transcriptPath?.(session);
     const work = works?.get(session.uid);
-    rows.push(listRow(session, { childSessions, ...present({ transcriptPath, work }) }));
+    const { bytes } = session.digest;
+    rows.push(listRow(session, { childSessions, bytes, ...present({ transcriptPath, work }) }));
   }
-  const payload = present({
+  return present({
     count: rows.length,
     sessions: rows,
     nextCursor: page.nextCursor,
     indexing: page.behind === 0 ? null : { behind: page.behind },
     path: place.path,
   });
-  return { payload, page };
+}
+
+/** A session with what its entries come to; `null`: the index does not have it. The record may be older than its last archiving. */
+export async function listedSession(
+  sessions: SessionStore,
+  { userId, agentId, key, uid, meta }: SessionRecord,
+): Promise<ListedSession | null> {
+  const wasArchived = meta.archived === true;
+  for (const archived of [wasArchived, !wasArchived]) {
+    const page = await sessions.list(
+      { ...present({ userId }), agentId },
+      {
+        reach: { treeOf: key, descendants: false, agentIds: [] },
+        archived,
+        includeGlobal: true,
+        includeUnknown: true,
+        limit: mostAtATime,
+      },
+    );
+    const found = page.sessions.find((each) => each.uid === uid);
+    if (found !== undefined) return found;
+  }
+  return null;
 }
 
 /**

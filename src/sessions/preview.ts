@@ -6,26 +6,26 @@ import { cutText } from "../core/text.ts";
 const longest = 200;
 
 /** An entry in one line for lists and trees. */
-export function previewOf(entry: Entry): string {
-  return inOneLine(textOfEntry(entry));
+export function previewOf(entry: Entry, most = longest): string {
+  return inOneLine(textOfEntry(entry, most), most);
 }
 
 /** The same for a message alone. */
 export function previewOfMessage(message: { role: string }): string {
-  return inOneLine(messageText(message as Message));
+  return inOneLine(messageText(message as Message, longest), longest);
 }
 
-function inOneLine(text: string): string {
+function inOneLine(text: string, most: number): string {
   const line = text.replace(/\s+/g, " ").trim();
-  return line.length > longest ? `${cutText(line, longest - 1)}…` : line;
+  return line.length > most ? `${cutText(line, most - 1)}…` : line;
 }
 
-function textOfEntry(entry: Entry): string {
+function textOfEntry(entry: Entry, most: number): string {
   switch (entry.type) {
     case "message":
-      return messageText(entry.message);
+      return messageText(entry.message, most);
     case "custom_message":
-      return contentText(entry.content);
+      return contentText(entry.content, most);
     case "model_change":
       return `${entry.provider}/${entry.modelId}`;
     case "thinking_level_change":
@@ -51,28 +51,28 @@ function textOfEntry(entry: Entry): string {
   }
 }
 
-function messageText(message: Message): string {
+function messageText(message: Message, most: number): string {
   switch (message.role) {
     case "bashExecution":
       return `$ ${message.command}`;
     case "toolResult":
-      return `${message.toolName ?? "tool"}${message.isError === true ? " failed" : ""}: ${contentText(message.content)}`;
+      return `${message.toolName ?? "tool"}${message.isError === true ? " failed" : ""}: ${contentText(message.content, most)}`;
     case "user":
     case "assistant":
     case "custom":
     case "system":
-      return contentText(message.content);
+      return contentText(message.content, most);
     default:
       return "";
   }
 }
 
 /** Blocks joined, each cut before it is joined: a tool result may hold megabytes. */
-function contentText(content: Content | readonly AssistantBlock[]): string {
-  if (typeof content === "string") return cutText(content, 4 * longest);
+function contentText(content: Content | readonly AssistantBlock[], most: number): string {
+  if (typeof content === "string") return cutText(content, 4 * most);
   return content
     .slice(0, 20)
-    .map((block) => cutText(blockText(block), 4 * longest))
+    .map((block) => cutText(blockText(block), 4 * most))
     .filter((text) => text !== "")
     .join(" ");
 }

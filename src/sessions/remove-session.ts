@@ -3,7 +3,7 @@ import { parseKey } from "../core/keys.ts";
 import type { Asker } from "../core/references.ts";
 import { displayKey } from "../core/references.ts";
 import type { DeletedPayload } from "../protocol/session-changes.ts";
-import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
+import type { Scope, SessionRecord, SessionStore, TrashedSession } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
 
 /** `sessions.delete`: into the trash. A main session is where everything arrives that has no other place. */
@@ -21,4 +21,17 @@ export async function removeSession(
   }
   if (!(await sessions.remove(scope, sessionId))) noSuchSession(sessionId);
   return { key, sessionId, state: "trashed" };
+}
+
+/** `sessions.delete` with `purge`: out of the trash, for good. */
+export async function purgeSession(
+  sessions: SessionStore,
+  scope: Scope,
+  { key, sessionId }: Pick<TrashedSession, "key" | "sessionId">,
+): Promise<DeletedPayload> {
+  if (await sessions.purge(scope, sessionId)) return { key, sessionId, state: "purged" };
+  throw new SkeinError("conflict", {
+    problem: `${sessionId} is no longer in the trash`,
+    advice: "The list of sessions shows whether somebody restored it",
+  });
 }

@@ -29,11 +29,19 @@ const pageSize = 1000;
 
 /** Decides what is to become of old sessions and, where the rules say `enforce`, does it. */
 export async function runMaintenance(work: MaintenanceWork): Promise<MaintenanceReport> {
-  const input = await maintenanceInput(work);
-  const { mode } = work.rules;
+  return maintain(work, await maintenanceInput(work));
+}
+
+/** The same by what was looked at already. `dryRun`: nothing is done, whatever the mode. */
+export async function maintain(
+  work: Pick<MaintenanceWork, "store">,
+  input: MaintenanceInput,
+  { dryRun = false }: { readonly dryRun?: boolean } = {},
+): Promise<MaintenanceReport> {
+  const { mode } = input.rules;
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
-  if (mode === "warn") return { mode, decisions, done };
+  if (mode === "warn" || dryRun) return { mode, decisions, done };
   for (const decision of decisions) {
     if (await carryOut(work, decision, input).catch(unlessChanged)) done.push(decision);
   }
@@ -62,7 +70,7 @@ export async function maintenanceInput({
 
 /** `false`: it has changed since, and is decided anew the next time. */
 async function carryOut(
-  { store }: MaintenanceWork,
+  { store }: Pick<MaintenanceWork, "store">,
   { uid, userId, sessionId, action }: MaintenanceDecision,
   { sessions, trashed }: Pick<MaintenanceInput, "sessions" | "trashed">,
 ): Promise<boolean> {

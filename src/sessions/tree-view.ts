@@ -1,25 +1,50 @@
 import type { Entry } from "../core/entries.ts";
 import { isBookkeeping } from "../core/entries.ts";
+import { SkeinError } from "../core/errors.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { TreePayload, TreeRow } from "../protocol/session-payloads.ts";
 import { previewOf } from "./preview.ts";
 import { sessionKeyOf } from "./session-key.ts";
 
-/** Every entry of a session, with its place in the tree. A store knows the key better than the file: it may change. */
-export function treeView(tree: SessionTree, key = sessionKeyOf(tree)): TreePayload {
+/** Which rows of a tree, in the order of the file; everything left out: all. */
+export interface TreeRange {
+  readonly after?: string;
+  readonly limit?: number;
+  /** An entry as its reader may see it. */
+  seen?(entry: Entry): Entry;
+}
+
+/** Entries of a session, with their place in the tree. A store knows the key better than the file: it may change. */
+export function treeView(
+  tree: SessionTree,
+  key = sessionKeyOf(tree),
+  { after, limit = Number.POSITIVE_INFINITY, seen = (entry) => entry }: TreeRange = {},
+): TreePayload {
   const active = new Set(tree.path().map((entry) => entry.id));
+  const all = [...tree.entries()];
+  const from = after === undefined ? 0 : placeOf(all, after) + 1;
+  const page = all.slice(from, from + limit);
+  const last = from + page.length < all.length ? page.at(-1) : undefined;
   return {
     ...(key === null ? {} : { sessionKey: key }),
     sessionId: tree.header.id,
     ...(tree.name === null ? {} : { name: tree.name }),
     leafId: tree.leafId,
     tipId: tree.tipId,
-    entries: Array.from(tree.entries(), (entry) => rowOf(tree, entry, active.has(entry.id))),
+    entries: page.map((entry) => rowOf(tree, entry, active.has(entry.id), previewOf(seen(entry)))),
+    ...(last === undefined ? {} : { nextAfter: last.id }),
     ...(tree.diagnostics.length === 0 ? {} : { diagnostics: [...tree.diagnostics] }),
   };
 }
 
-function rowOf(tree: SessionTree, entry: Entry, active: boolean): TreeRow {
+function placeOf(entries: readonly Entry[], id: string): number {
+  const place = entries.findIndex((entry) => entry.id === id);
+  if (place !== -1) return place;
+  const advice = "Take `nextAfter` of the page before, or leave it out to begin anew";
+  throw new SkeinError("not_found", { what: "Entry", name: id, advice });
+}
+
+function rowOf(tree: SessionTree, entry: Entry, active: boolean, preview: string): TreeRow {
   const label = tree.labels.get(entry.id);
   return {
     id: entry.id,
@@ -30,6 +55,6 @@ function rowOf(tree: SessionTree, entry: Entry, active: boolean): TreeRow {
     active,
     bookkeeping: isBookkeeping(entry),
     ...(label === undefined ? {} : { label }),
-    preview: previewOf(entry),
+    preview,
   };
 }

@@ -5,6 +5,7 @@ import { present } from "../core/present.ts";
 import type { AgentPolicy } from "../sessions/between/contract.ts";
 import { depthProblem } from "../sessions/between/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 
 const parameters = Type.Object({}, { additionalProperties: false });
 
@@ -24,6 +25,7 @@ export const agentsList: SessionTool = {
   label: "Agents",
   description: "List the agents that you may spawn sub-agents under or send messages to.",
   parameters: { ...parameters },
+  output: outputs.agentsList,
   isReadOnly: true,
   execute: async (_, call, deps) => {
     const { agentId: id, sandboxed } = call;

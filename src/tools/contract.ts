@@ -19,6 +19,8 @@ export interface SessionTool {
   readonly description: string;
   /** A JSON Schema of an object, made with TypeBox; arguments are read by it (`arguments.ts`). */
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** A JSON Schema of its result, a refusal among what it may be. */
+  readonly output?: Readonly<Record<string, unknown>>;
   /** Called after all other calls of its message: what those set off is there then. */
   readonly isLast?: boolean;
   /** Other names of arguments, folded before the arguments are read: alias → name. First come, first taken. */
@@ -31,6 +33,8 @@ export interface SessionTool {
   persisted?(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** It looks, and sets nothing off. */
   readonly isReadOnly?: boolean;
+  /** It may end work, or remove something. */
+  readonly isDestructive?: boolean;
   /** Every text that it gives is redacted already; left out: the rim does it. */
   readonly isRedacted?: boolean;
   /** What a refusal has beside `status`, `code` and `error`, an unfit argument's too. */

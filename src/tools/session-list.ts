@@ -8,6 +8,7 @@ import { channelOf } from "../sessions/list-row.ts";
 import type { ListedSession } from "../store/contract.ts";
 import { compareInList } from "../store/listing.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { cutSummary } from "./reading/cut-summary.ts";
 import { indexingFor, scopeOf } from "./reading/scope.ts";
 
@@ -27,6 +28,7 @@ export const sessionList: SessionTool = {
   label: "Session List",
   description: "List whom this agent ever talked with, newest first, with a summary of each session.",
   parameters: { ...parameters },
+  output: outputs.sessionList,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {

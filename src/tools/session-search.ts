@@ -5,6 +5,7 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SearchHit } from "../store/contract.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { inTurns } from "./reading/in-turns.ts";
 import { readTime } from "./reading/read-time.ts";
 import { safeSnippet } from "./reading/safe-snippet.ts";
@@ -40,6 +41,7 @@ export const sessionSearch: SessionTool = {
   label: "Session Search",
   description: "Search the full text of sessions, tool results too.",
   parameters: { ...parameters },
+  output: outputs.sessionSearch,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {

@@ -4,6 +4,7 @@ import type { Denied } from "../sessions/access/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { ListedSession, SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { refusalResult } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 import {
@@ -31,6 +32,7 @@ export const sessionStatus: SessionTool = {
   label: "Session Status",
   description: "Show the status of a session: model, tools, policy, context, usage, runs and children.",
   parameters: { ...parameters },
+  output: outputs.sessionStatus,
   isReadOnly: true,
   execute: async (args, call, deps) => {
     const found = await target(args.sessionKey, call, deps);

@@ -4,6 +4,7 @@ import { present } from "../core/present.ts";
 import type { Run } from "../runs/contract.ts";
 import { readHistoryRange } from "../sessions/history-range.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { capMessages } from "./reading/cap-messages.ts";
 import { cleanMessage } from "./reading/clean-message.ts";
 import { refusalResult, scopeOf } from "./reading/scope.ts";
@@ -40,6 +41,7 @@ export const sessionsHistory: SessionTool = {
   label: "Session History",
   description: "Fetch message history for a session.",
   parameters: { ...parameters },
+  output: outputs.sessionsHistory,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {

@@ -177,10 +177,10 @@ describe("sessions_list", () => {
   test("[RDT4] it is counted to a thousand, and never for a sandboxed asker", async () => {
     const count = async (_scope: object, query: { reach?: unknown }) =>
       query.reach === undefined ? 5000 : 1;
-    expect(await readingWorld({ sessions: () => ({ count }) }).ask(sessionsList)).toHaveProperty(
-      "hidden",
-      1000,
-    );
+    const hidden = async (reach?: typeof ofMain) =>
+      (await readingWorld({ sessions: () => ({ count }), ...(reach && { reach }) }).ask(sessionsList)).hidden;
+    expect(await hidden(ofMain)).toBe(1000);
+    expect(await hidden(), "where everything is within reach nothing is counted").toBe(0);
     const boxed = await readingWorld({ sandboxed: true, reach: ofMain }).ask(sessionsList);
     expect(boxed).toEqual({ count: 0, sessions: [], visibility: { mode: "tree", sandboxed: true } });
   });

@@ -7,6 +7,7 @@ import { cutText, escapeToLine } from "../core/text.ts";
 import type { ListedSession, Scope, SessionQuery, SessionReach } from "../store/contract.ts";
 import { namesOf } from "../store/listing.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
 import { listRows } from "./reading/list-rows.ts";
 import type { RowMessages } from "./reading/row-messages.ts";
@@ -52,6 +53,7 @@ export const sessionsList: SessionTool = {
   label: "Sessions",
   description: "List sessions with optional filters and last messages.",
   parameters: { ...parameters },
+  output: outputs.sessionsList,
   isReadOnly: true,
   isRedacted: true,
   async execute(args, call, deps) {
@@ -128,6 +130,7 @@ async function countHidden(
   reach: SessionReach,
   { store }: ToolDeps,
 ): Promise<number> {
+  if (reach.agentIds === "all") return 0; // nothing is; two counts over all rows would say the same
   const [all, reached] = await Promise.all([
     store.sessions.count(scope, query),
     store.sessions.count(scope, { ...query, reach }),

@@ -4,6 +4,7 @@ import type { SendRequest } from "../sessions/between/send-contract.ts";
 import { sendToSession } from "../sessions/between/send-to-session.ts";
 import { deliveryRunId } from "../sessions/input/deliver-to-session.ts";
 import type { SessionTool } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 
 const schema = Type.Object(
   {
@@ -46,6 +47,7 @@ export const sessionsSend: SessionTool = {
   label: "Session Send",
   description: "Send a message into another session. Use sessionKey or label to identify the target.",
   parameters: { ...schema },
+  output: outputs.sessionsSend,
   refused: ({ userId, callId }) => ({ runId: deliveryRunId(userId, callId) }),
   execute: async (args, call, deps) => ({ result: await sendToSession(deps, call, requestOf(args)) }),
 };

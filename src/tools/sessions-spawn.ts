@@ -7,6 +7,7 @@ import { spawnChild } from "../sessions/between/spawn-child.ts";
 import type { SpawnRequest } from "../sessions/between/spawn-request.ts";
 import { unfit } from "../sessions/between/spawn-request.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 
 const text = (description?: string, more: { maxLength?: number } = {}) =>
   Type.Optional(Type.String({ ...present({ description }), ...more }));
@@ -67,6 +68,7 @@ export const sessionsSpawn: SessionTool = {
   description:
     'Spawn an isolated session (runtime="subagent" or runtime="acp"). mode="run" is one-shot and mode="session" is persistent/thread-bound. Subagents inherit the parent workspace directory automatically.',
   parameters: parameters as unknown as SessionTool["parameters"],
+  output: outputs.sessionsSpawn,
   aliases: { prompt: "task", timeoutSeconds: "runTimeoutSeconds", timeout: "runTimeoutSeconds" },
   exclusiveAliases: ["prompt"],
   refusedNames: Object.fromEntries(

@@ -2,6 +2,7 @@ import Type from "typebox";
 import { escapeToLine } from "../core/text.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
 import { waitCircle } from "./watching/wait-circle.ts";
 
@@ -27,6 +28,7 @@ export const sessionsYield: SessionTool = {
   description:
     "End your current turn. Use after spawning subagents to receive their results as the next message.",
   parameters: { ...parameters },
+  output: outputs.sessionsYield,
   isLast: true,
   execute: async (args, call, deps) => {
     if (call.session === null) return refused("no_session", "No session context");

@@ -4,6 +4,7 @@ import type { Child } from "../runs/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
+import { outputs } from "./outputs.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 import { childRow, childrenText } from "./watching/child-row.ts";
 import { targetedChild } from "./watching/child-target.ts";
@@ -36,6 +37,8 @@ export const subagents: SessionTool = {
   label: "Subagents",
   description: "List the sub-agents of this session, steer one in the middle of its turn, or kill one.",
   parameters: { ...parameters },
+  output: outputs.subagents,
+  isDestructive: true,
   execute: async (args, call, deps) => {
     const { session } = call;
     if (session === null)

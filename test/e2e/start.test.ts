@@ -65,6 +65,33 @@ describe("skein start, as a process", () => {
     expect(existsSync(runningPath(dir))).toBe(false);
   });
 
+  test("[GST1] with all its parts it answers, and its link is good for a page", async () => {
+    const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+    const one = start([bin, "start", "--dir", dir, "--port", "0"]);
+    await one.until(/Ctrl-C stops it/);
+    const { url } = await running();
+    const token = readFileSync(join(dir, "token"), "utf8").trim();
+    const call = async (method: string, params: object) => {
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const answer = await fetch(`${url}/rpc/${method}`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(params),
+      });
+      return (await answer.json()) as Record<string, unknown>;
+    };
+    const params = { sessionKey: "main", message: "hello", idempotencyKey: "a" };
+    const { runId } = await call("chat.send", params);
+    expect(await call("agent.wait", { runId, timeoutMs: 30_000 })).toMatchObject({
+      finished: true,
+      state: "ok",
+    });
+    expect(await call("maintenance.run", {})).toMatchObject({ mode: "warn" });
+    one.child.kill("SIGTERM");
+    expect(await one.end()).toBe(0);
+    expect(one.err).toBe("");
+  });
+
   test("[GST2] started again it prints the address of the one that runs, and exits with 0", async () => {
     const one = start([gateway, dir]);
     await one.until(/Ctrl-C stops it/);

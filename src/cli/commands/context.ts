@@ -1,21 +1,18 @@
-import { contextForModel } from "../../compose.ts";
-import { modelSettings, providerType } from "../../config/model-settings.ts";
-import type { Config } from "../../config/sections/all.ts";
+import { contextForModel, readSessionFile } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
+import { noModel, pruningBy, seeContext } from "../../gateway/handlers/reading/see-context.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
-import { noBaseUrl } from "../../runtimes/models/open-model.ts";
-import { contextView } from "../../sessions/context-view.ts";
-import { ownModel } from "../../sessions/xray.ts";
-import type { ModelRef } from "../../transcript/parse-model.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
-import { apiOf } from "../../transcript/policy.ts";
-import type { Looked } from "../folder/with-context.ts";
-import { withContext } from "../folder/with-context.ts";
+import { isFileName } from "../folder/find-session.ts";
+import { loadSettings } from "../folder/load-settings.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { printContext, printWire } from "../output/context-report.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, paint, printJson } from "../output/terminal.ts";
+import { oneLine, paint, pathFrom, printJson } from "../output/terminal.ts";
 
 export interface ContextCommandOptions extends GlobalOptions {
   readonly model?: string;
@@ -30,14 +27,15 @@ export async function showContext(
   name: string,
   options: ContextCommandOptions,
 ): Promise<void> {
-  const named = options.model === undefined ? null : parseModel(options.model);
+  if (options.model !== undefined) parseModel(options.model);
   checkAddress(options.baseUrl);
-  const view = await withContext(terminal, name, options, (looked) => viewOf(looked, named, options));
+  const { explain = false, wire = false } = options;
+  const view = await (isFileName(name) ? contextOfFile : contextOfSession)(terminal, name, options);
+  if (explain && view.request.api === undefined) throw noModel();
   if (options.json === true) {
     printJson(terminal, view);
     return;
   }
-  const { explain = false, wire = false } = options;
   if (explain || !wire) printContext(terminal, view, explain);
   if (wire) printWire(terminal, view.wire, explain);
   if (view.request.api === undefined) hint(terminal, name, options);
@@ -55,33 +53,28 @@ function checkAddress(url: string | undefined): void {
   });
 }
 
-async function viewOf(
-  { context, config, known, agentModel }: Looked,
-  named: ModelRef | null,
-  { explain = false, wire = false, baseUrl }: ContextCommandOptions,
+function contextOfSession(
+  terminal: Terminal,
+  name: string,
+  options: ContextCommandOptions,
 ): Promise<ContextPayload> {
-  const own = named === null ? ownModel(context) : null;
-  const typed = named ?? (own === null && agentModel !== null ? parseModel(agentModel) : null);
-  if (typed !== null) checkReachable(typed, config, baseUrl);
-  const model = own ?? typed;
-  if (model !== null) {
-    const settings = modelSettings(config.models, model.provider, model.model);
-    const isOther = settings.type === "openai-compatible" && providerType(model.provider) === settings.type;
-    const api = model.api ?? settings.api ?? apiOf(isOther ? model.provider : settings.type);
-    return contextForModel(context, { ...model, api }, { ...known, settings, wire });
-  }
-  if (!explain && !wire) return contextView(context);
-  throw new SkeinError("invalid_arguments", {
-    problem: "The session names no model",
-    advice: "Say for which one with --model <provider/model>",
+  const { model, baseUrl, wire } = options;
+  return withCalls(terminal, options, async (open) => {
+    const { key } = await resolveRef(open, name);
+    return open.calls.call("sessions.context", { key, ...present({ model, baseUrl, wire }), ...open.reader });
   });
 }
 
-/** A model that is typed, here or in the configuration, must be one that could be asked: a slip of the pen would be taken for a server. */
-function checkReachable({ provider, model }: ModelRef, config: Config, given: string | undefined): void {
-  const { type, baseUrl } = modelSettings(config.models, provider, model);
-  if (type !== "openai-compatible" || baseUrl !== null || given !== undefined) return;
-  throw noBaseUrl(provider, `: --base-url <url>, or models.providers.${provider}.baseUrl`);
+/** Blobs and an agent belong to a session in a folder; of a lone file they are not known. */
+async function contextOfFile(
+  terminal: Terminal,
+  name: string,
+  options: ContextCommandOptions,
+): Promise<ContextPayload> {
+  const context = (await readSessionFile(pathFrom(terminal, name))).context();
+  const { config } = await loadSettings(terminal, options);
+  const known = { pruning: pruningBy(config, terminal.now()) };
+  return seeContext({ context, config, known, agentModel: null }, options, contextForModel);
 }
 
 function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {

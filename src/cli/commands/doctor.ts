@@ -5,8 +5,8 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { present } from "../../core/present.ts";
 import type { DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
+import { decisionPayload } from "../../sessions/decision-payload.ts";
 import { planMaintenance } from "../../sessions/maintenance.ts";
 import { maintenanceInput } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
@@ -78,17 +78,6 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   } finally {
     await store.close();
   }
-}
-
-function decisionPayload({
-  userId,
-  key,
-  sessionId,
-  action,
-  rule,
-  why,
-}: ReturnType<typeof planMaintenance>[number]): MaintenanceDecisionPayload {
-  return present({ userId, key, sessionId, action, rule, why });
 }
 
 /** What opening a folder does by itself, whoever opens it, and what it cannot do. */

@@ -1,10 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { displayKey } from "../../core/references.ts";
-import { sessionState } from "../../sessions/session-state.ts";
-import type { SessionRecord } from "../../store/contract.ts";
-import { findSession } from "../folder/find-session.ts";
-import type { Folder } from "../folder/with-folder.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -28,35 +25,21 @@ export async function renameCommand(
       advice: "Give exactly one of them",
     });
   }
-  await withFolder(terminal, options, async (folder) => {
-    const found = await findSession(folder, ref);
-    const record =
-      name === undefined
-        ? await folder.store.sessions.patch(folder.scope, found.sessionId, { label: label ?? null })
-        : await setName(folder, found, name);
-    const shown = displayKey(record.key, folder.asker);
+  await withCalls(terminal, options, async (open) => {
+    const { sessionId } = await resolveRef(open, ref);
+    const called = name?.trim() ?? "";
+    const wish = name === undefined ? { label: label ?? null } : { name: called === "" ? null : called };
+    const done = await open.calls.call("sessions.rename", { key: sessionId, ...wish, ...open.reader });
     const what =
       name === undefined
         ? label === undefined
           ? "has no label now"
           : `has the label ${label}`
-        : name.trim() === ""
+        : called === ""
           ? "has no name now"
           : `is called ${name}`;
-    answer(terminal, options, sessionState(record), [`${shown} ${what}`]);
+    answer(terminal, options, done, [`${displayKey(done.key, open.asker)} ${what}`]);
   });
-}
-
-/** The name is an entry, so that other programs show it too. */
-async function setName(
-  { store, scope }: Folder,
-  record: SessionRecord,
-  text: string,
-): Promise<SessionRecord> {
-  const name = text.trim();
-  const draft = { type: "session_info", ...(name === "" ? {} : { name }) } as const;
-  await store.sessions.append(scope, record.sessionId, [{ draft }]);
-  return (await store.sessions.get(scope, record.sessionId)) ?? record;
 }
 
 export async function archiveCommand(
@@ -64,15 +47,14 @@ export async function archiveCommand(
   name: string,
   options: GlobalOptions & { readonly undo?: boolean },
 ): Promise<void> {
-  await withFolder(terminal, options, async (folder) => {
-    const { sessionId } = await findSession(folder, name);
-    const archived = options.undo === true ? null : true;
-    const record = await folder.store.sessions.patch(folder.scope, sessionId, { archived });
-    const shown = displayKey(record.key, folder.asker);
-    const lines: AnswerLine[] =
-      archived === null
-        ? [`${shown} is in lists again`]
-        : [`${shown} is archived`, ["undo", folder.toType("sessions", "archive", name, "--undo")]];
-    answer(terminal, options, sessionState(record), lines);
+  await withCalls(terminal, options, async (open) => {
+    const { sessionId } = await resolveRef(open, name);
+    const archived = options.undo !== true;
+    const done = await open.calls.call("sessions.archive", { key: sessionId, archived, ...open.reader });
+    const shown = displayKey(done.key, open.asker);
+    const lines: AnswerLine[] = archived
+      ? [`${shown} is archived`, ["undo", open.toType("sessions", "archive", name, "--undo")]]
+      : [`${shown} is in lists again`];
+    answer(terminal, options, done, lines);
   });
 }

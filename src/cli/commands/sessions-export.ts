@@ -2,15 +2,14 @@ import { readBlobs, readLog, readSessionFile } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { escapeUnprintable } from "../../core/text.ts";
-import type { SessionTree } from "../../core/tree.ts";
-import { exportHtml } from "../../interchange/export-html.ts";
-import { exportJsonl } from "../../interchange/export-jsonl.ts";
-import { exportMarkdown } from "../../interchange/export-markdown.ts";
-import type { BlobOf } from "../../interchange/inline-blobs.ts";
 import { noBlobs } from "../../interchange/inline-blobs.ts";
 import type { ExportPayload } from "../../protocol/interchange.ts";
+import type { ExportFormat } from "../../sessions/export-session.ts";
+import { exportFormats, exportPieces } from "../../sessions/export-session.ts";
 import { sessionKeyOf } from "../../sessions/session-key.ts";
 import { findSession, isFileName } from "../folder/find-session.ts";
+import { codeIn, resolveRef } from "../folder/resolve-ref.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { withFolder } from "../folder/with-folder.ts";
 import { shownBytes } from "../output/amounts.ts";
 import { answer } from "../output/answer.ts";
@@ -26,36 +25,50 @@ export interface ExportOptions extends GlobalOptions {
   readonly force?: boolean;
 }
 
-const formats = ["jsonl", "md", "html"] as const;
-type Format = (typeof formats)[number];
-
 /** Writes a session out, to a file or to where the command prints. */
 export async function exportCommand(terminal: Terminal, name: string, options: ExportOptions): Promise<void> {
-  const format = formatOf(options);
+  const as = { format: formatOf(options), all: options.all === true };
   if (isFileName(name)) {
     const tree = await readSessionFile(pathFrom(terminal, name));
-    write(terminal, { tree, key: sessionKeyOf(tree), blobOf: noBlobs, format }, options);
+    const about = { ...present({ key: sessionKeyOf(tree) }), sessionId: tree.header.id, format: as.format };
+    write(terminal, about, exportPieces(tree, noBlobs, as), options);
+    return;
+  }
+  const exported = await exportByCall(terminal, name, as, options);
+  if (exported !== null) {
+    const { content = "", ...about } = exported;
+    write(terminal, about, [content], options);
     return;
   }
   await withFolder(terminal, options, async (folder) => {
-    const { store } = folder;
     const record = await findSession(folder, name);
-    const tree = await readLog(store, record);
-    write(terminal, { tree, key: record.key, blobOf: readBlobs(store, record), format }, options);
+    const { key, sessionId } = record;
+    const pieces = exportPieces(await readLog(folder.store, record), readBlobs(folder.store, record), as);
+    write(terminal, { key, sessionId, format: as.format }, pieces, options);
   });
 }
 
-interface Exported {
-  readonly tree: SessionTree;
-  readonly key: string | null;
-  readonly blobOf: BlobOf;
-  readonly format: Format;
+/** `null`: it does not fit into one answer, and is read from the folder piece by piece. */
+async function exportByCall(
+  terminal: Terminal,
+  name: string,
+  as: { readonly format: ExportFormat; readonly all: boolean },
+  options: ExportOptions,
+): Promise<ExportPayload | null> {
+  return withCalls(terminal, options, async (open) => {
+    const { key } = await resolveRef(open, name);
+    try {
+      return await open.calls.call("sessions.export", { key, ...as, ...open.reader });
+    } catch (error) {
+      if (codeIn(error) === "too_large") return null;
+      throw error;
+    }
+  });
 }
 
-function write(terminal: Terminal, exported: Exported, options: ExportOptions): void {
-  const { tree, key, format } = exported;
-  const about = { ...present({ key }), sessionId: tree.header.id, format };
-  const pieces = piecesOf(exported, options.all === true);
+type About = Pick<ExportPayload, "key" | "sessionId" | "format">;
+
+function write(terminal: Terminal, about: About, pieces: Iterable<string>, options: ExportOptions): void {
   if (options.output !== undefined) {
     const file = pathFrom(terminal, options.output);
     const bytes = writePieces(file, pieces, { replace: options.force === true });
@@ -70,25 +83,14 @@ function write(terminal: Terminal, exported: Exported, options: ExportOptions): 
   }
 }
 
-function piecesOf({ tree, blobOf, format }: Exported, all: boolean): Iterable<string> {
-  switch (format) {
-    case "jsonl":
-      return exportJsonl(tree, blobOf);
-    case "md":
-      return exportMarkdown(tree, blobOf, { branches: all ? "all" : "active" });
-    case "html":
-      return exportHtml(tree, blobOf);
-  }
-}
-
 /** As `--format` says, else as the file's name does. */
-function formatOf({ format, output }: ExportOptions): Format {
+function formatOf({ format, output }: ExportOptions): ExportFormat {
   const text = format ?? /\.(\w+)$/.exec(output ?? "")?.[1] ?? "jsonl";
-  const known = formats.find((each) => each === text.toLowerCase());
+  const known = exportFormats.find((each) => each === text.toLowerCase());
   if (known !== undefined) return known;
   const problem = `There is no format "${text}"`;
   throw new SkeinError("invalid_arguments", {
     problem,
-    advice: `Use --format ${formats.join(", --format ")}`,
+    advice: `Use --format ${exportFormats.join(", --format ")}`,
   });
 }

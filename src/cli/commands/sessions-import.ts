@@ -1,14 +1,18 @@
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
-import type { FailedRow, ImportedRow, ImportPayload, SkippedRow } from "../../protocol/interchange.ts";
+import type { ImportPayload } from "../../protocol/interchange.ts";
 import { SessionImporter } from "../../sessions/import-session.ts";
-import { defaultAgent, withFolder } from "../folder/with-folder.ts";
-import { failedRow } from "../import/failed-row.ts";
-import type { FoundSources } from "../import/find-sources.ts";
+import type { Program } from "../../sessions/importing/read-source.ts";
+import { programs } from "../../sessions/importing/read-source.ts";
+import type { Sources } from "../../sessions/importing/sources.ts";
+import { importAll } from "../../sessions/importing/sources.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
+import { defaultAgent } from "../folder/with-folder.ts";
+import type { FoundSource } from "../import/find-sources.ts";
 import { findSources } from "../import/find-sources.ts";
-import type { Program } from "../import/read-source.ts";
-import { programs, readSource } from "../import/read-source.ts";
+import { importOverCalls } from "../import/over-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { printImport } from "../output/import-report.ts";
 import { withProgress } from "../output/progress.ts";
@@ -30,15 +34,11 @@ export async function importCommand(
   const isDry = options.dryRun === true;
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   const found = together(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
-  const done = await withFolder(
+  const done = await withCalls(
     terminal,
     options,
-    ({ store }) => {
-      // The agent is that of sessions whose own nobody knows; others keep theirs.
-      const scope = present({ userId: options.user });
-      const importer = new SessionImporter(store.sessions, scope, { agentId, dryRun: isDry });
-      return withProgress(terminal, "Importing", (update) => importAll(importer, found, from, update));
-    },
+    (open) =>
+      withProgress(terminal, "Importing", (update) => importFound(open, found, { from, isDry }, update)),
     isDry ? "scratch" : "create",
   );
   if (options.json === true) printJson(terminal, done);
@@ -54,35 +54,27 @@ function programOf(text: string | undefined): Program | null {
   throw new SkeinError("invalid_arguments", { problem, advice: `Use one of ${programs.join(", ")}` });
 }
 
-function together(found: readonly FoundSources[]): FoundSources {
+function together(found: readonly Sources<FoundSource>[]): Sources<FoundSource> {
   return {
     sources: found.flatMap((each) => each.sources),
     failed: found.flatMap((each) => each.failed),
   };
 }
 
-async function importAll(
-  importer: SessionImporter,
-  { sources, failed: before }: FoundSources,
-  from: Program | null,
+/** Into the folder itself files of any size go, byte for byte; to a gateway, what fits into its frames. */
+async function importFound(
+  { store, calls, asker, reader }: OpenCalls,
+  found: Sources<FoundSource>,
+  { from, isDry }: { readonly from: Program | null; readonly isDry: boolean },
   update: (done: number, total: number) => void,
 ): Promise<ImportPayload> {
-  const imported: ImportedRow[] = [];
-  const skipped: SkippedRow[] = [];
-  const failed: FailedRow[] = [...before];
-  for (const [index, source] of sources.entries()) {
-    update(index, sources.length);
-    const { file } = source;
-    try {
-      const session = readSource(source, from);
-      if (session === null) continue;
-      const outcome = await importer.import(session, source.wish);
-      if ("imported" in outcome) imported.push({ file, ...outcome.imported });
-      else skipped.push({ file, ...outcome.skipped });
-    } catch (error) {
-      failed.push(failedRow(file, error));
-    }
+  // The agent is that of sessions whose own nobody knows; others keep theirs.
+  const { agentId } = asker;
+  if (store === null) {
+    const about = { ...reader, agentId, dryRun: isDry };
+    return importOverCalls(calls, found, { from, about }, update);
   }
-  update(sources.length, sources.length);
-  return { imported, failed, ...(skipped.length === 0 ? {} : { skipped }) };
+  const scope = present({ userId: reader.userId });
+  const importer = new SessionImporter(store.sessions, scope, { agentId, dryRun: isDry });
+  return importAll(importer, found, from, update);
 }

@@ -1,15 +1,12 @@
-import { transcriptPath, workIn } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionKind } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import type { SessionListPayload, TrashRow } from "../../protocol/session-list.ts";
-import { modelOf } from "../../sessions/list-row.ts";
-import { listSessions, listTrash } from "../../sessions/list-sessions.ts";
-import type { ListedSession, SessionQuery } from "../../store/contract.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type { SessionRow, TrashRow } from "../../protocol/session-list.ts";
 import { bringUpIndex } from "../folder/bring-up-index.ts";
-import type { Folder } from "../folder/with-folder.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { counted, shownAge, shownBytes, shownCost, shownCount } from "../output/amounts.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
@@ -29,18 +26,19 @@ export interface ListOptions extends GlobalOptions {
 }
 
 export async function listCommand(terminal: Terminal, options: ListOptions): Promise<void> {
-  const query = queryOf(options, terminal.now());
-  await withFolder(terminal, options, (folder) =>
+  const query = queryOf(options);
+  await withCalls(terminal, options, (open) =>
     options.trash === true
-      ? printTrash(terminal, folder, options)
-      : printSessions(terminal, folder, query, options),
+      ? printTrash(terminal, open, options)
+      : printSessions(terminal, open, query, options),
   );
 }
 
-const kinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
-const minute = 60_000;
+type ListQuery = Omit<Params<"sessions.list">, "userId" | "agentId">;
 
-function queryOf(options: ListOptions, now: number): SessionQuery {
+const kinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
+
+function queryOf(options: ListOptions): ListQuery {
   const { kinds: wanted, label, search, active, archived, limit, cursor } = options;
   const filters = { kinds: wanted, label, search, active, archived, limit, cursor };
   const [filter] = Object.entries(filters).find(([, value]) => value !== undefined) ?? [];
@@ -51,8 +49,8 @@ function queryOf(options: ListOptions, now: number): SessionQuery {
   return present({
     kinds: wanted === undefined ? null : kindsOf(wanted),
     label,
-    text: search,
-    activeSince: active === undefined ? null : now - active * minute,
+    search,
+    activeMinutes: active,
     archived,
     limit,
     cursor,
@@ -73,78 +71,62 @@ function kindsOf(text: string): SessionKind[] {
 
 async function printSessions(
   terminal: Terminal,
-  folder: Folder,
-  query: SessionQuery,
+  open: OpenCalls,
+  query: ListQuery,
   options: ListOptions,
 ): Promise<void> {
-  const { store, scope, asker } = folder;
-  const place = {
-    path: store.root,
-    transcriptPath: (session: ListedSession) => transcriptPath(store, session),
-    ...present({ runs: workIn(store) }),
-  };
-  await bringUpIndex(terminal, folder);
-  const { payload, page } = await listSessions(store.sessions, scope, query, place);
+  await bringUpIndex(terminal, open);
+  const payload = await open.calls.call("sessions.list", { ...query, ...open.reader });
   if (options.json === true) {
     printJson(terminal, payload);
     return;
   }
-  if (page.sessions.length === 0) terminal.out(`no sessions${isFiltered(query) ? " like that" : ""}\n`);
-  else
-    printTable(
-      terminal,
-      columnsFor((key) => displayKey(key, asker), statusesIn(payload), terminal.now()),
-      page.sessions,
-    );
-  if (page.nextCursor !== null) note(terminal, `more: --cursor ${page.nextCursor}`);
-  if (page.behind > 0) note(terminal, `the index is behind for ${counted(page.behind, "session")}`);
+  const { sessions, nextCursor, indexing } = payload;
+  const isBusy = sessions.some((row) => statusOf(row) !== "");
+  const columns = columnsFor((key) => displayKey(key, open.asker), isBusy, terminal.now());
+  if (sessions.length === 0) terminal.out(`no sessions${isFiltered(query) ? " like that" : ""}\n`);
+  else printTable(terminal, columns, sessions);
+  if (nextCursor !== undefined) note(terminal, `more: --cursor ${nextCursor}`);
+  if (indexing !== undefined)
+    note(terminal, `the index is behind for ${counted(indexing.behind, "session")}`);
 }
 
-function isFiltered({ limit: _limit, ...filters }: SessionQuery): boolean {
+function isFiltered({ limit: _limit, ...filters }: ListQuery): boolean {
   return Object.keys(filters).length > 0;
 }
 
-/** What goes on, by session id; a session where nothing does is not in it. */
-function statusesIn({ sessions }: SessionListPayload): ReadonlyMap<string, string> {
-  const busy = sessions.flatMap(({ sessionId, status = "idle" }): [string, string][] =>
-    status === "idle" ? [] : [[sessionId, status]],
-  );
-  return new Map(busy);
+/** What goes on; nothing where nothing does. */
+function statusOf({ status = "idle" }: SessionRow): string {
+  return status === "idle" ? "" : status;
 }
 
-function columnsFor(
-  shown: (key: string) => string,
-  statuses: ReadonlyMap<string, string>,
-  now: number,
-): Column<ListedSession>[] {
-  const status: Column<ListedSession> = {
-    title: "STATUS",
-    text: ({ sessionId }) => statuses.get(sessionId) ?? "",
-  };
+function columnsFor(shown: (key: string) => string, isBusy: boolean, now: number): Column<SessionRow>[] {
+  const status: Column<SessionRow> = { title: "STATUS", text: statusOf };
   return [
     { title: "KEY", text: ({ key }) => shown(key), least: 16 },
     { title: "KIND", text: ({ kind }) => kind, spare: 2 },
-    ...(statuses.size === 0 ? [] : [status]),
-    { title: "LABEL OR NAME", text: calledOf, least: 13 },
-    { title: "MODEL", text: (session) => modelOf(session) ?? "", least: 8, spare: 5 },
-    { title: "TOKENS", text: ({ digest }) => tokensOf(digest.totalTokens), align: "right", spare: 4 },
-    { title: "COST", text: ({ digest }) => shownCost(digest.costUsd), align: "right", spare: 3 },
-    { title: "SIZE", text: ({ digest }) => shownBytes(digest.bytes), align: "right", spare: 1 },
+    ...(isBusy ? [status] : []),
+    { title: "LABEL OR NAME", text: ({ label, displayName }) => label ?? displayName ?? "", least: 13 },
+    { title: "MODEL", text: ({ model }) => model ?? "", least: 8, spare: 5 },
+    { title: "TOKENS", text: ({ totalTokens }) => tokensOf(totalTokens ?? 0), align: "right", spare: 4 },
+    {
+      title: "COST",
+      text: ({ estimatedCostUsd }) => shownCost(estimatedCostUsd ?? null),
+      align: "right",
+      spare: 3,
+    },
+    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes ?? 0), align: "right", spare: 1 },
     { title: "AGE", text: ({ updatedAt }) => shownAge(now - updatedAt), align: "right" },
   ];
-}
-
-function calledOf({ meta, name }: ListedSession): string {
-  return meta.label ?? meta.displayName ?? name ?? "";
 }
 
 function tokensOf(tokens: number): string {
   return tokens === 0 ? "" : shownCount(tokens);
 }
 
-async function printTrash(terminal: Terminal, folder: Folder, options: ListOptions): Promise<void> {
-  const { store, scope, asker } = folder;
-  const payload = await listTrash(store.sessions, scope, { path: store.root });
+async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOptions): Promise<void> {
+  const { calls, reader, asker } = open;
+  const payload = await calls.call("sessions.trash", reader);
   if (options.json === true) {
     printJson(terminal, payload);
     return;

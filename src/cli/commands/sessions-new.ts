@@ -1,14 +1,13 @@
-import { transcriptPath } from "../../compose.ts";
-import { createIdSource } from "../../core/ids.ts";
-import { parseKey } from "../../core/keys.ts";
+import { readKey } from "../../core/keys.ts";
+import { parseSessionId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import type { ForkedPayload, ResetPayload } from "../../protocol/session-changes.ts";
 import { nameNew } from "../../sessions/name-new.ts";
-import { sessionState } from "../../sessions/session-state.ts";
-import { findEntryId } from "../folder/find-entry.ts";
-import { findSession } from "../folder/find-session.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { resolveEntry } from "../folder/resolve-entry.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
+import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -25,30 +24,37 @@ export async function newCommand(
   name: string | undefined,
   options: NewOptions,
 ): Promise<void> {
-  await withFolder(
+  const sessionId = options.id === undefined ? undefined : parseSessionId(options.id);
+  await withCalls(
     terminal,
     options,
-    async ({ store, scope, asker, config }) => {
-      const names = nameNew(name, asker, { sessionId: options.id, newId: createIdSource() });
-      const placeOf = (key: string) => config.agents[agentOf(key)]?.cwd ?? terminal.cwd;
-      const record = await store.sessions.create(scope, {
-        ...names,
-        cwd: options.cwd === undefined ? placeOf(names.key) : pathFrom(terminal, options.cwd),
-        meta: present({ label: options.label }),
+    async (open) => {
+      const { calls, reader, asker } = open;
+      const cwd =
+        options.cwd === undefined ? placeFor(open, name, terminal) : pathFrom(terminal, options.cwd);
+      const made = await calls.call("sessions.create", {
+        ...present({ key: name, sessionId, label: options.label }),
+        cwd,
+        ...reader,
       });
-      answer(terminal, options, sessionState(record), [
-        `made ${displayKey(record.key, asker)}`,
-        ["id", record.sessionId],
-        ["file", transcriptPath(store, record)],
-      ]);
+      const lines = options.json === true ? [] : await linesFor(open, made.sessionId);
+      answer(terminal, options, made, [`made ${displayKey(made.key, asker)}`, ...lines]);
     },
     "create",
   );
 }
 
-function agentOf(key: string): string {
-  const parsed = parseKey(key);
-  return parsed.form === "special" ? "main" : parsed.agentId;
+/** Where the new session's agent works, else here. */
+function placeFor({ asker, config }: OpenCalls, name: string | undefined, terminal: Terminal): string {
+  const parsed = readKey(nameNew(name, asker, { newId: () => "new" }).key);
+  const agentId = "problem" in parsed || parsed.form === "special" ? asker.agentId : parsed.agentId;
+  return config.agents[agentId]?.cwd ?? terminal.cwd;
+}
+
+async function linesFor({ calls, reader }: OpenCalls, sessionId: string): Promise<AnswerLine[]> {
+  const { transcriptPath } = await calls.call("sessions.get", { key: sessionId, ...reader });
+  const file: AnswerLine[] = transcriptPath === undefined ? [] : [["file", transcriptPath]];
+  return [["id", sessionId], ...file];
 }
 
 export interface ForkOptions extends GlobalOptions {
@@ -57,42 +63,30 @@ export interface ForkOptions extends GlobalOptions {
 }
 
 export async function forkCommand(terminal: Terminal, name: string, options: ForkOptions): Promise<void> {
-  await withFolder(terminal, options, async (folder) => {
-    const { store, scope, asker } = folder;
-    const from = await findSession(folder, name);
-    const entryId = options.at === undefined ? from.leafId : await findEntryId(folder, from, options.at);
-    const names = nameNew(
-      undefined,
-      { agentId: from.agentId },
-      { sessionId: options.id, newId: createIdSource() },
-    );
-    const record = await store.sessions.fork(scope, from.sessionId, entryId, { ...names, cwd: from.cwd });
-    const payload: ForkedPayload = {
-      ...sessionState(record),
-      forkedFrom: { key: from.key, sessionId: from.sessionId, entryId },
-    };
-    answer(terminal, options, payload, [
-      `made ${displayKey(record.key, asker)} from ${displayKey(from.key, asker)}`,
-      ["id", record.sessionId],
-      ["file", transcriptPath(store, record)],
-    ]);
+  const sessionId = options.id === undefined ? undefined : parseSessionId(options.id);
+  await withCalls(terminal, options, async (open) => {
+    const { calls, reader, asker } = open;
+    const from = await resolveRef(open, name);
+    const entryId = options.at === undefined ? null : await resolveEntry(open, from.sessionId, options.at);
+    const made = await calls.call("sessions.fork", {
+      key: from.sessionId,
+      ...present({ entryId, sessionId }),
+      ...reader,
+    });
+    const lines = options.json === true ? [] : await linesFor(open, made.sessionId);
+    const what = `made ${displayKey(made.key, asker)} from ${displayKey(from.key, asker)}`;
+    answer(terminal, options, made, [what, ...lines]);
   });
 }
 
 export async function resetCommand(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
-  await withFolder(terminal, options, async (folder) => {
-    const { store, scope, asker } = folder;
-    const { sessionId } = await findSession(folder, name);
-    const { old, fresh } = await store.sessions.reset(scope, sessionId);
-    const payload: ResetPayload = {
-      key: fresh.key,
-      sessionId: fresh.sessionId,
-      previous: { key: old.key, sessionId: old.sessionId },
-    };
-    answer(terminal, options, payload, [
-      `${displayKey(fresh.key, asker)} begins anew`,
-      ["id", fresh.sessionId],
-      ["before", old.key],
+  await withCalls(terminal, options, async (open) => {
+    const { sessionId } = await resolveRef(open, name);
+    const done = await open.calls.call("sessions.reset", { key: sessionId, ...open.reader });
+    answer(terminal, options, done, [
+      `${displayKey(done.key, open.asker)} begins anew`,
+      ["id", done.sessionId],
+      ["before", done.previous.key],
     ]);
   });
 }

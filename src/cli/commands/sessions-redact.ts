@@ -1,9 +1,8 @@
 import { displayKey } from "../../core/references.ts";
 import type { RedactedPayload } from "../../protocol/session-changes.ts";
-import type { Redaction } from "../../store/contract.ts";
-import { findEntryId } from "../folder/find-entry.ts";
-import { findSession } from "../folder/find-session.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { resolveEntry } from "../folder/resolve-entry.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
@@ -17,26 +16,20 @@ export async function redactCommand(
   entryIds: readonly string[],
   options: GlobalOptions & { readonly yes?: boolean },
 ): Promise<void> {
-  await withFolder(terminal, options, async (folder) => {
-    const { store, scope, asker } = folder;
-    const record = await findSession(folder, name);
+  await withCalls(terminal, options, async (open) => {
+    const { key, sessionId } = await resolveRef(open, name);
     const ids: string[] = [];
-    for (const each of entryIds) ids.push(await findEntryId(folder, record, each));
-    const shown = displayKey(record.key, asker);
+    for (const each of entryIds) ids.push(await resolveEntry(open, sessionId, each));
+    const shown = displayKey(key, open.asker);
     const what = `what ${counted(ids.length, "entry says", "entries say")} in ${shown}`;
     await confirm(terminal, `Take ${what} out for good, in every copy?`, options);
-    const { sessions, mayRepeat } = await store.sessions.redact(scope, record.sessionId, ids);
-    const payload: RedactedPayload = {
-      key: record.key,
-      sessionId: record.sessionId,
-      sessions: sessions.map(({ sessionId, entryIds: gone }) => ({ sessionId, entryIds: [...gone] })),
-      mayRepeat: mayRepeat.map(({ sessionId, entryId }) => ({ sessionId, entryId })),
-    };
-    answer(terminal, options, payload, linesFor({ sessions, mayRepeat }));
+    const params = { key: sessionId, entryIds: ids, ...open.reader };
+    const done = await open.calls.call("sessions.redact", params);
+    answer(terminal, options, done, linesFor(done));
   });
 }
 
-function linesFor({ sessions, mayRepeat }: Redaction): AnswerLine[] {
+function linesFor({ sessions, mayRepeat }: RedactedPayload): AnswerLine[] {
   if (sessions.length === 0) return ["nothing was left to take out"];
   const gone = sessions.map(
     ({ sessionId, entryIds }): AnswerLine => [sessionId, counted(entryIds.length, "entry", "entries")],

@@ -1,11 +1,8 @@
-import { SkeinError } from "../../core/errors.ts";
 import { displayKey } from "../../core/references.ts";
-import type { DeletedPayload } from "../../protocol/session-changes.ts";
-import { removeSession } from "../../sessions/remove-session.ts";
-import { sessionState } from "../../sessions/session-state.ts";
-import { findSession, findTrashed } from "../folder/find-session.ts";
-import type { Folder } from "../folder/with-folder.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import { resolveTrashed } from "../folder/resolve-trashed.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { answer } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -17,46 +14,37 @@ export interface RemoveOptions extends GlobalOptions {
 }
 
 export async function removeCommand(terminal: Terminal, name: string, options: RemoveOptions): Promise<void> {
-  await withFolder(terminal, options, (folder) =>
-    options.purge === true
-      ? purge(terminal, folder, name, options)
-      : toTrash(terminal, folder, name, options),
+  await withCalls(terminal, options, (open) =>
+    options.purge === true ? purge(terminal, open, name, options) : toTrash(terminal, open, name, options),
   );
 }
 
 async function toTrash(
   terminal: Terminal,
-  folder: Folder,
+  open: OpenCalls,
   name: string,
   options: RemoveOptions,
 ): Promise<void> {
-  const record = await findSession(folder, name);
-  const payload = await removeSession(folder.store.sessions, folder.scope, record, folder.asker);
-  answer(terminal, options, payload, [
-    `${displayKey(record.key, folder.asker)} is in the trash`,
-    ["undo", folder.toType("sessions", "restore", record.sessionId)],
+  const { sessionId } = await resolveRef(open, name);
+  const done = await open.calls.call("sessions.delete", { key: sessionId, ...open.reader });
+  answer(terminal, options, done, [
+    `${displayKey(done.key, open.asker)} is in the trash`,
+    ["undo", open.toType("sessions", "restore", sessionId)],
   ]);
 }
 
 async function purge(
   terminal: Terminal,
-  folder: Folder,
+  open: OpenCalls,
   name: string,
   options: RemoveOptions,
 ): Promise<void> {
-  const { store, scope, asker } = folder;
-  const { key, sessionId } = await findTrashed(folder, name);
-  const shown = displayKey(key, asker);
+  const { key, sessionId } = await resolveTrashed(open, name);
+  const shown = displayKey(key, open.asker);
   await confirm(terminal, `Delete ${shown} (${sessionId}) for good?`, options);
-  if (!(await store.sessions.purge(scope, sessionId))) {
-    const problem = `${sessionId} is no longer in the trash`;
-    throw new SkeinError("conflict", {
-      problem,
-      advice: "`skein sessions ls` shows whether somebody restored it",
-    });
-  }
-  const payload: DeletedPayload = { key, sessionId, state: "purged" };
-  answer(terminal, options, payload, [`${shown} is gone for good`]);
+  const params = { key: sessionId, purge: true, ...open.reader };
+  const done = await open.calls.call("sessions.delete", params);
+  answer(terminal, options, done, [`${shown} is gone for good`]);
 }
 
 export async function restoreCommand(
@@ -64,10 +52,9 @@ export async function restoreCommand(
   name: string,
   options: GlobalOptions,
 ): Promise<void> {
-  await withFolder(terminal, options, async (folder) => {
-    const { sessionId } = await findTrashed(folder, name);
-    const record = await folder.store.sessions.restore(folder.scope, sessionId);
-    const shown = displayKey(record.key, folder.asker);
-    answer(terminal, options, sessionState(record), [`${shown} is back`, ["id", record.sessionId]]);
+  await withCalls(terminal, options, async (open) => {
+    const { sessionId } = await resolveTrashed(open, name);
+    const done = await open.calls.call("sessions.restore", { key: sessionId, ...open.reader });
+    answer(terminal, options, done, [`${displayKey(done.key, open.asker)} is back`, ["id", done.sessionId]]);
   });
 }

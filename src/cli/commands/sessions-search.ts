@@ -2,11 +2,10 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { SearchPayload } from "../../protocol/session-list.ts";
-import { searchSessions } from "../../sessions/list-sessions.ts";
 import { bringUpIndex } from "../folder/bring-up-index.ts";
-import { findSession } from "../folder/find-session.ts";
-import type { Folder } from "../folder/with-folder.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -34,17 +33,17 @@ export async function searchCommand(terminal: Terminal, text: string, options: S
     since: since === undefined ? null : timeOf(since, now),
     until: until === undefined ? null : timeOf(until, now),
   };
-  await withFolder(terminal, options, async (folder) => {
-    const sessionId = session === undefined ? null : (await findSession(folder, session)).sessionId;
-    await bringUpIndex(terminal, folder);
-    const query = present({ text, sessionId, role, ...times, limit });
-    const found = await searchSessions(folder.store, folder.scope, query);
+  await withCalls(terminal, options, async (open) => {
+    const key = session === undefined ? null : (await resolveRef(open, session)).key;
+    await bringUpIndex(terminal, open);
+    const asked = { query: text, ...present({ key, role, ...times, limit }), ...open.reader };
+    const found = await open.calls.call("sessions.search", asked);
     if (options.json === true) printJson(terminal, found);
-    else printHits(terminal, folder, found);
+    else printHits(terminal, open, found);
   });
 }
 
-function printHits(terminal: Terminal, { asker }: Folder, { hits, indexing }: SearchPayload): void {
+function printHits(terminal: Terminal, { asker }: OpenCalls, { hits, indexing }: SearchPayload): void {
   if (hits.length === 0) terminal.out("nothing found\n");
   for (const [index, { key, entryId, role, time, snippet }] of hits.entries()) {
     const parts = [displayKey(key, asker), role, shownTime(time), `…${entryId.slice(-8)}`];

@@ -1,14 +1,15 @@
-import { pendingIn, readSessionFile } from "../../compose.ts";
+import { readSessionFile } from "../../compose.ts";
 import type { Diagnostic } from "../../core/diagnostics.ts";
 import { present } from "../../core/present.ts";
+import { displayKey } from "../../core/references.ts";
 import type { HistoryPayload } from "../../protocol/session-payloads.ts";
 import type { HistoryRange } from "../../sessions/history.ts";
 import { historyOf } from "../../sessions/history.ts";
-import { readHistory } from "../../sessions/history-pages.ts";
-import { entryIdAmong, findEntryId } from "../folder/find-entry.ts";
-import { findSession, isFileName, titleOf } from "../folder/find-session.ts";
-import type { Folder } from "../folder/with-folder.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { entryIdAmong, findEntry } from "../folder/find-entry.ts";
+import { isFileName } from "../folder/find-session.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { printFindings } from "../output/findings.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { printMessage } from "../output/message.ts";
@@ -31,7 +32,7 @@ interface Shown {
 export async function showSession(terminal: Terminal, name: string, options: ShowOptions): Promise<void> {
   const { history, title, findings } = isFileName(name)
     ? await pageOfFile(terminal, name, options)
-    : await withFolder(terminal, options, (folder) => pageOfSession(folder, name, options));
+    : await withCalls(terminal, options, (open) => pageOfSession(open, name, options));
   if (options.json === true) {
     printJson(terminal, history);
     return;
@@ -56,13 +57,21 @@ async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions
   return { history, title, findings: tree.diagnostics };
 }
 
-/** Page by page, so that a long session is not read whole. */
-async function pageOfSession(folder: Folder, name: string, options: ShowOptions): Promise<Shown> {
-  const record = await findSession(folder, name);
-  const range = await rangeOf(options, (text) => findEntryId(folder, record, text));
-  const pending = await pendingIn(folder.store, record.uid);
-  const history = await readHistory(folder.store.sessions, folder.scope, record, range, pending);
-  return { history, title: titleOf(folder, record), findings: [] };
+async function pageOfSession(open: OpenCalls, name: string, options: ShowOptions): Promise<Shown> {
+  const { calls, reader } = open;
+  const { key } = await resolveRef(open, name);
+  const range = await rangeOf(options, (text) => findEntry(open, key, text));
+  const history = await calls.call("chat.history", { sessionKey: key, ...range, ...reader });
+  const title = options.json === true ? key : await titleOf(open, key);
+  return { history, title, findings: [] };
+}
+
+/** A session for people: what it is called, and the key as they would write it. */
+async function titleOf({ calls, reader, asker }: OpenCalls, key: string): Promise<string> {
+  const { displayName, label } = await calls.call("sessions.get", { key, ...reader });
+  const called = displayName ?? label;
+  const shown = displayKey(key, asker);
+  return called === undefined ? shown : `${called} (${shown})`;
 }
 
 async function rangeOf(

@@ -1,7 +1,10 @@
-import { readLog, readSessionFile } from "../../compose.ts";
+import { readSessionFile } from "../../compose.ts";
+import type { TreePayload } from "../../protocol/session-payloads.ts";
 import { treeView } from "../../sessions/tree-view.ts";
-import { findSession, isFileName } from "../folder/find-session.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { isFileName } from "../folder/find-session.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import type { OpenCalls } from "../folder/with-calls.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { printTree } from "../output/print-tree.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -15,13 +18,23 @@ export async function showTree(
 ): Promise<void> {
   const view = isFileName(name)
     ? treeView(await readSessionFile(pathFrom(terminal, name)))
-    : await withFolder(terminal, options, async (folder) => {
-        const record = await findSession(folder, name);
-        return treeView(await readLog(folder.store, record), record.key);
-      });
+    : await withCalls(terminal, options, (open) => wholeTree(open, name));
   if (options.json === true) {
     printJson(terminal, view);
     return;
   }
   printTree(terminal, view, options.all);
+}
+
+/** Every page of it as one: a command answers once. */
+async function wholeTree(open: OpenCalls, name: string): Promise<TreePayload> {
+  const { key } = await resolveRef(open, name);
+  const asked = { key, limit: 10_000, ...open.reader };
+  let { nextAfter, ...view } = await open.calls.call("sessions.tree", asked);
+  const entries = [...view.entries];
+  while (nextAfter !== undefined) {
+    ({ nextAfter, ...view } = await open.calls.call("sessions.tree", { ...asked, after: nextAfter }));
+    for (const entry of view.entries) entries.push(entry);
+  }
+  return { ...view, entries };
 }

@@ -1,7 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
-import type { UserRemovedPayload } from "../../protocol/session-changes.ts";
-import { withFolder } from "../folder/with-folder.ts";
+import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
 import { answer } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
@@ -21,12 +20,11 @@ export async function removeUserCommand(
       advice: "Leave --user and --agent out",
     });
   }
-  await withFolder(terminal, { ...options, user: userId }, async ({ store }) => {
+  await withCalls(terminal, { ...options, user: userId }, async ({ calls }) => {
     await confirm(terminal, `Delete everything of user ${userId} for good?`, options);
-    const { sessions } = await store.purgeUser(userId);
-    const payload: UserRemovedPayload = { userId, sessions };
-    answer(terminal, options, payload, [
-      `user ${userId} is gone for good, with ${counted(sessions, "session")}`,
+    const done = await calls.call("users.remove", { userId });
+    answer(terminal, options, done, [
+      `user ${userId} is gone for good, with ${counted(done.sessions, "session")}`,
     ]);
   });
 }

@@ -1,5 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import type { SessionRecord } from "../../store/contract.ts";
+import { codeIn } from "./resolve-ref.ts";
+import type { OpenCalls } from "./with-calls.ts";
 import type { Folder } from "./with-folder.ts";
 
 const shortestEnding = 4;
@@ -26,8 +29,27 @@ export async function findEntryId(folder: Folder, record: SessionRecord, text: s
   if ((await folder.store.sessions.entry(folder.scope, record.sessionId, text)) !== null) return text;
   const ids: string[] = [];
   for await (const id of entryIds(folder, record)) ids.push(id);
-  const found = entryIdAmong(ids, text);
-  if (found !== null) return found;
+  return entryIdAmong(ids, text) ?? noSuchEntry(text);
+}
+
+/** The same by methods. */
+export async function findEntry({ calls, reader }: OpenCalls, key: string, text: string): Promise<string> {
+  try {
+    await calls.call("sessions.entries", { key, along: "all", after: text, limit: 1, ...reader });
+    return text;
+  } catch (error) {
+    if (codeIn(error) !== "not_found") throw error;
+  }
+  const ids: string[] = [];
+  for (let after: string | undefined, isMore = true; isMore; isMore = after !== undefined) {
+    const page = await calls.call("sessions.tree", { key, ...reader, ...present({ after }) });
+    ids.push(...page.entries.map(({ id }) => id));
+    after = page.nextAfter;
+  }
+  return entryIdAmong(ids, text) ?? noSuchEntry(text);
+}
+
+function noSuchEntry(text: string): never {
   const advice = "Take an id that `sessions tree` or `sessions show` prints, or a unique ending of it";
   throw new SkeinError("not_found", { what: "Entry", name: text, advice });
 }

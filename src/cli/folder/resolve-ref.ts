@@ -1,5 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
+import { displayKey } from "../../core/references.ts";
 import type { Result } from "../../protocol/methods/method-table.ts";
+import type { TrashRow } from "../../protocol/session-list.ts";
 import type { OpenCalls } from "./with-calls.ts";
 
 type Resolved = Result<"sessions.resolve">;
@@ -12,12 +14,17 @@ export async function resolveRef(open: OpenCalls, name: string): Promise<Resolve
   } catch (error) {
     if (codeIn(error) !== "not_found") throw error;
     const { sessions } = await calls.call("sessions.trash", reader);
-    const isTrashed = sessions.some((each) => [each.key, each.sessionId, each.label].includes(name));
+    const isTrashed = sessions.some((each) => isNamed(each, name, open));
     const advice = isTrashed
       ? `It is in the trash: ${toType("sessions", "restore", name)}`
       : `Looked in ${placeOf(open)}; see ${toType("sessions", "ls")}`;
     throw new SkeinError("not_found", { what: "Session", name, advice });
   }
+}
+
+function isNamed({ key, sessionId, label }: TrashRow, name: string, { asker }: OpenCalls): boolean {
+  if ([key, displayKey(key, asker), label].includes(name)) return true;
+  return sessionId.toLowerCase().startsWith(name.toLowerCase());
 }
 
 /** Where a command looked, for people. */

@@ -1,13 +1,21 @@
 import { folderDeps } from "../../compose/call-deps.ts";
+import type { FilesStore } from "../../compose.ts";
+import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
+import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
+import { userSegment } from "../../core/path-segment.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
+import { Tokens } from "../../gateway/auth/tokens.ts";
+import { Refused } from "../../gateway/calls/dispatch.ts";
 import { localCalls } from "../../gateway/calls/local-calls.ts";
 import { folderHandlers } from "../../gateway/handlers/all.ts";
-import type { FolderMethod } from "../../gateway/handlers/families.ts";
+import type { FolderMethod, TokenMethod } from "../../gateway/handlers/families.ts";
+import { tokenHandlers } from "../../gateway/handlers/tokens.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
+import { checkScope } from "../../store/scoped.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -17,8 +25,10 @@ import type { WhenMissing } from "./with-folder.ts";
 import { defaultAgent, withLoadedFolder } from "./with-folder.ts";
 
 /** Methods as a command calls them, and on whose behalf. */
-export interface OpenCalls<M extends MethodName = FolderMethod> {
+export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> {
   readonly calls: Calls<M>;
+  /** The folder itself, for what is too large for a call; `null`: a gateway is in between. */
+  readonly store: FilesStore | null;
   readonly asker: Asker;
   /** `--user` and `--agent` as params of methods about one session have them. */
   readonly reader: { readonly userId?: string; readonly agentId?: string };
@@ -41,7 +51,9 @@ export async function withCalls<T>(
 ): Promise<T> {
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
+  if (options.user !== undefined) userSegment(options.user);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
+  checkScope(present({ userId: options.user }));
   const about = {
     asker: { agentId, scope: config.session.scope },
     reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
@@ -51,7 +63,7 @@ export async function withCalls<T>(
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {
-      return await use({ ...about, calls: running, place: config.store.path });
+      return await use({ ...about, calls: running, store: null, place: config.store.path });
     } finally {
       await running.close();
     }
@@ -61,9 +73,39 @@ export async function withCalls<T>(
     options,
     loaded,
     (folder) => {
-      const calls = localCalls(folderHandlers(folderDeps(folder.store, loaded)));
+      const deps = { ...folderDeps(folder.store, loaded), clock: { now: () => terminal.now() } };
+      const calls = localCalls(folderHandlers(deps));
       return use({ ...about, calls, place: folder.store.root });
     },
+    ({ store }) => use({ ...about, calls: callsHere(store, loaded), store, place: store.root }),
     whenMissing,
+  );
+}
+
+/** The methods of a folder in this process. Nothing of tokens is opened before a method asks for them. */
+function callsHere(store: FilesStore, loaded: LoadedConfig): Calls<FolderMethod | TokenMethod> {
+  let opened: Tokens | null = null;
+  const folder = folderDeps(store, loaded);
+  const { clock } = folder;
+  const deps = {
+    ...folder,
+    get tokens() {
+      opened ??= new Tokens({ ledger: store.work.ledger, clock });
+      return opened;
+    },
+  };
+  const calls = localCalls({ ...folderHandlers(deps), ...tokenHandlers(deps) });
+  return { call: (method, params, options) => calls.call(method, params, options).catch(asMisuse) };
+}
+
+/** Params that do not fit are what the user typed. */
+function asMisuse(error: unknown): never {
+  if (!(error instanceof Refused)) throw error;
+  const [first] = error.wire.details?.problems ?? [];
+  const problem = first === undefined ? error.wire.message : `"${first.path}" ${first.problem}`;
+  throw new SkeinError(
+    "invalid_arguments",
+    { problem, advice: "The --help of the command shows what can be typed" },
+    { cause: error },
   );
 }

@@ -3,14 +3,12 @@ import type { FilesStore } from "../../compose.ts";
 import { holdsSessions } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { createIdSource } from "../../core/ids.ts";
-import { formatKey, readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
-import { referenceLookups, resolveReference } from "../../core/references.ts";
 import { thrownText } from "../../core/text.ts";
-import { nameNew } from "../../sessions/name-new.ts";
 import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { Skein } from "../../sessions/skein/skein.ts";
+import { contextMeant, keyMeant } from "../../sessions/skein/speak-to.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -79,25 +77,15 @@ export async function withSkein<T>(
 /** The session that is spoken to. What reads as a key need not be there yet; everything else must be. */
 export async function contextFor(open: OpenSkein, ref: string): Promise<RuntimeContext> {
   const { store, scope, asker, userId } = open;
-  const known = await resolveReference(ref, asker, (lookup) => store.sessions.find(scope, lookup), {
-    prefix: true,
-  });
-  if (known !== null) return { userId, sessionKey: known.key, sessionId: known.sessionId };
-  const meant = keyMeant(ref, asker);
-  if (meant === null) return findSession(open, ref).then(({ key }) => ({ userId, sessionKey: key }));
-  const { key, sessionId } = nameNew(meant, asker, { newId: createIdSource() });
-  return present({ userId, sessionKey: key, sessionId });
+  const speaker = { userId, asker, scope, prefix: true, newId: createIdSource() };
+  // What is not there is told with where was looked.
+  return (
+    (await contextMeant(store, speaker, ref)) ??
+    findSession(open, ref).then(({ key }) => ({ userId, sessionKey: key }))
+  );
 }
 
 function noFileAnswers(ref: string): SkeinError {
   const advice = "Import it with `sessions import`, and name the session";
   return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
-}
-
-/** The key that a reference is, as it is or in short; `null`: it is an id or a label. */
-function keyMeant(ref: string, asker: Folder["asker"]): string | null {
-  const whole = readKey(ref);
-  if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
-  const [lookup] = referenceLookups(ref, asker);
-  return lookup?.by === "key" && (ref === "main" || ref.includes(":")) ? lookup.key : null;
 }

@@ -2,34 +2,25 @@ import type { Dirent } from "node:fs";
 import { existsSync, globSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
-import { readAgentId } from "../../core/names.ts";
-import { planOpenclawFolder } from "../../interchange/openclaw-folder.ts";
-import type { FailedRow } from "../../protocol/interchange.ts";
 import type { ImportWish } from "../../sessions/import-session.ts";
-import { failedRow } from "./failed-row.ts";
+import { failedRow } from "../../sessions/importing/failed-row.ts";
+import { listName, readList } from "../../sessions/importing/openclaw-list.ts";
+import type { Source, Sources } from "../../sessions/importing/sources.ts";
 
-/** A transcript to be read, and what is known of it from beside. */
-export interface FoundSource {
-  readonly file: string;
-  readonly wish: ImportWish;
-  /** Named by the user, not found in a folder. */
-  readonly isNamed: boolean;
+/** A transcript on this machine. */
+export interface FoundSource extends Source {
+  /** The list beside it that says something of it. */
+  readonly list: string | null;
 }
 
-export interface FoundSources {
-  readonly sources: readonly FoundSource[];
-  readonly failed: readonly FailedRow[];
-}
-
-const listName = "sessions.json";
 /** Folders that hold no transcripts, however deep they are. */
 const passedOver = new Set(["node_modules", ".git"]);
 
 /** What a path holds: a transcript, a folder of transcripts, or a folder of OpenClaw with its list of sessions. */
-export function findSources(path: string, agentId: string): FoundSources {
+export function findSources(path: string, agentId: string): Sources<FoundSource> {
   if (!statOf(path).isDirectory()) {
     if (basename(path) === listName) return openclawFolder(dirname(path), agentId);
-    return { sources: [{ file: path, wish: {}, isNamed: true }], failed: [] };
+    return { sources: [{ ...onDisk(path), isNamed: true }], failed: [] };
   }
   if (existsSync(join(path, listName))) return openclawFolder(path, agentId);
   const lists = globSync(`agents/*/sessions/${listName}`, { cwd: path }).toSorted();
@@ -40,38 +31,26 @@ export function findSources(path: string, agentId: string): FoundSources {
       failed: folders.flatMap((each) => each.failed),
     };
   }
-  return {
-    sources: [...transcriptsIn(path)].map((file) => ({ file, wish: {}, isNamed: false })),
-    failed: [],
-  };
+  return { sources: [...transcriptsIn(path)].map((file) => onDisk(file)), failed: [] };
+}
+
+function onDisk(file: string, wish: ImportWish = {}, list: string | null = null): FoundSource {
+  return { file, wish, isNamed: false, list, read: () => readFileSync(file) };
 }
 
 /** The rows of a list, then the transcripts that no row names. */
-function openclawFolder(folder: string, defaultAgent: string): FoundSources {
+function openclawFolder(folder: string, defaultAgent: string): Sources<FoundSource> {
   const list = join(folder, listName);
-  const inPath = /[\\/]agents[\\/]([^\\/]+)[\\/]sessions$/.exec(folder)?.[1] ?? "";
-  const agentId = readAgentId(inPath) ?? defaultAgent;
   try {
-    const { sessions, refused } = planOpenclawFolder(readFileSync(list), { agentId });
-    const rows = sessions.map(({ key, keyNote, sessionId, file, meta, notKept }) => {
-      const notes = keyNote === null ? [] : [{ what: keyNote, count: 1 }];
-      return {
-        file: join(folder, file),
-        wish: { key, sessionId, meta, notKept: [...notes, ...notKept] },
-        isNamed: true,
-      };
-    });
-    const named = new Set(rows.map(({ file }) => file));
-    const others = [...transcriptsIn(folder)].filter((file) => !named.has(file));
-    return {
-      // A transcript in an agent's folder is that agent's, whether the list names it or not.
-      sources: [...rows, ...others.map((file) => ({ file, wish: { agentId }, isNamed: false }))],
-      failed: refused.map(({ sourceKey, problem }) => ({
-        file: list,
-        code: "invalid_entry",
-        error: `The row "${sourceKey}" was left out: ${problem}.`,
-      })),
-    };
+    const { agentId, rows, failed } = readList({ file: list, folder }, readFileSync(list), defaultAgent);
+    const named = rows.map(({ name, wish }) => ({
+      ...onDisk(join(folder, name), wish, list),
+      isNamed: true,
+    }));
+    const files = new Set(named.map(({ file }) => file));
+    const others = [...transcriptsIn(folder)].filter((file) => !files.has(file));
+    // A transcript in an agent's folder is that agent's, whether the list names it or not.
+    return { sources: [...named, ...others.map((file) => onDisk(file, { agentId }, list))], failed };
   } catch (error) {
     return { sources: [], failed: [failedRow(list, error)] };
   }

@@ -33,11 +33,20 @@ function describe(error: unknown, command: string): { code: string; text: string
   if (error instanceof SkeinError) {
     return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
   }
+  const refused = refusedBy(error);
+  if (refused !== null) return refused;
   if (error instanceof RangeError && /string length/.test(error.message)) {
     return describe(new SkeinError("too_large", { what: "The output" }), command);
   }
   const problem = error instanceof Error ? error.message : String(error);
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
+}
+
+/** What a method refused before it was tried, in the words of the protocol; `null`: it is something else. */
+function refusedBy(error: unknown): { code: string; text: string; exit: ExitCode } | null {
+  const { wire } = (error ?? {}) as { readonly wire?: { readonly code: string; readonly message: string } };
+  if (wire === undefined) return null;
+  return { code: wire.code, text: wire.message, exit: wire.code === "invalid_request" ? 2 : 1 };
 }
 
 function misuse(error: CommanderError, command: string): SkeinError {

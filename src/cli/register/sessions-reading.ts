@@ -10,7 +10,7 @@ export function registerReading(sessions: Command, terminal: Terminal): void {
     .command("show")
     .description("Print the messages of the active branch, by default the newest 200.")
     .argument("<ref>", refHelp)
-    .option("--limit <n>", "messages at the most (default: 200)", wholeNumber)
+    .option("--limit <n>", "messages at the most, up to 1000 (default: 200)", wholeNumber)
     .option("--before <entryId>", "the page that ends before this entry (its id, or a unique ending of it)")
     .option("--after <entryId>", "the page that begins behind this entry")
     .addHelpText(

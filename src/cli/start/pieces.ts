@@ -1,3 +1,4 @@
+import type { Redactor } from "../../access/redaction/redactor.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
@@ -33,8 +34,11 @@ export interface HubParts {
   readonly clock: Clock;
   /** What happens in every Skein of the process, over reloads. Returns a function that ends it. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Asked when it is needed, because it is another after a reload. */
+  /** Asked when it is needed, because it is another after a reload. `unavailable` before the start is done. */
   deps(): ServingDeps;
+  readonly redactor: Redactor;
+  /** Told of what nobody asked for and went wrong. */
+  report(error: unknown): void;
 }
 
 export interface OpenHub extends EventHub {
@@ -45,8 +49,6 @@ export interface McpParts extends HubParts {
   readonly version: string;
   readonly hub: EventHub;
   readonly dispatch: Dispatch;
-  /** Told of what nobody asked for and went wrong. */
-  report(error: unknown): void;
 }
 
 export interface McpDoor {

@@ -47,6 +47,8 @@ export interface FolderDeps {
   readonly newId: IdSource;
   /** Only an admin is told of paths. */
   readonly root: string | null;
+  /** Whose sessions there are; `null` is the unnamed user. */
+  users(): readonly (string | null)[];
   transcriptPath(session: SessionRecord): string | null;
   /** Everything that was ever said in a session, its damage too, read at once. */
   readTree(session: SessionRecord): Promise<SessionTree>;

@@ -89,21 +89,27 @@ export class Dispatch {
     try {
       return { ok: true, payload: await this.invoke(principal, name, given, signal) };
     } catch (error) {
-      return { ok: false, error: this.refusal(principal, name, error) };
+      return { ok: false, error: this.refusal(principal, name, error, signal) };
     }
   }
 
-  /** What was thrown, as this client may see it. */
-  refusal(principal: Principal, name: string, error: unknown): WireError {
+  /** What was thrown, as this client may see it; `null`: nobody knows who it is. What a signal ended is told as it says. */
+  refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof Refused) return error.wire;
-    const isAdmin = principal.scopes.includes("admin");
-    const newErrorId = () => {
-      const errorId = this.#options.newErrorId();
-      this.#options.report(errorId, name, error);
-      return errorId;
-    };
-    return wireErrorOf(error, { isAdmin, newErrorId });
+    const told = signal?.aborted === true && isAbort(error) ? signal.reason : error;
+    const isAdmin = principal?.scopes.includes("admin") ?? false;
+    return wireErrorOf(told, { isAdmin, newErrorId: () => this.#report(name, told) });
   }
+
+  #report(name: string, error: unknown): string {
+    const errorId = this.#options.newErrorId();
+    this.#options.report(errorId, name, error);
+    return errorId;
+  }
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === "AbortError";
 }
 
 function onlyOnSockets(name: string): FieldProblem {

@@ -5,8 +5,8 @@ import { readingHandlers } from "./reading.ts";
 import { talkingHandlers } from "./talking.ts";
 import { tokenHandlers } from "./tokens.ts";
 
-/** What a command does that needs no more than a folder. */
-export function folderHandlers(deps: FolderDeps): HandlersOf<FolderMethod> {
+/** What a command does that needs no more than a folder, with its tokens, which may be opened when they are wanted. */
+export function folderHandlers(deps: FolderDeps & Pick<TokenDeps, "tokens">): HandlersOf<FolderMethod> {
   return { ...readingHandlers(deps), ...changingHandlers(deps) };
 }
 

@@ -177,7 +177,16 @@ export const sessionsSearch = method({
 export const sessionsContext = method({
   scope: "read",
   about: "What a model would be sent from where a session stands, and every change on the way.",
-  params: Type.Object({ ...oneSession, model: Type.Optional(model), wire: flag }, closed),
+  params: Type.Object(
+    {
+      ...oneSession,
+      model: Type.Optional(model),
+      /** Of a server that the configuration does not know. Nothing is sent there. */
+      baseUrl: Type.Optional(Type.String({ maxLength: 2048, pattern: "^https?://[^\\s/]\\S*$" })),
+      wire: flag,
+    },
+    closed,
+  ),
   result: ContextPayloadSchema,
   isIdempotent: true,
 });

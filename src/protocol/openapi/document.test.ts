@@ -19,7 +19,7 @@ const refs = [...JSON.stringify(document).matchAll(/"\$ref":"#\/components\/(\w+
 describe("the OpenAPI document", () => {
   test("[PRT7] has every method but those of a socket, and the other paths", () => {
     const overHttp = methodNames.filter((name) => (methodTable[name] as Method).isSocketOnly !== true);
-    const others = ["/events", "/healthz", "/readyz", "/metrics", "/channels/{id}/inbound"];
+    const others = ["/events", "/healthz", "/readyz", "/metrics", "/channels/{id}/inbound", "/link"];
     expect(Object.keys(document.paths)).toEqual([...overHttp.map((name) => `/rpc/${name}`), ...others]);
   });
 

@@ -3,8 +3,10 @@ import Type from "typebox";
 import { WireErrorSchema, wireErrors } from "../errors.ts";
 import { eventPatterns, eventTable } from "../events.ts";
 import { GapSchema } from "../frames.ts";
+import { LinkedSchema, LinkSchema } from "../link.ts";
 import type { Method } from "../methods/method.ts";
 import { methodNames, methodTable } from "../methods/method-table.ts";
+import { eventFilter } from "../methods/subscriptions.ts";
 import { RunRowSchema } from "../runs.ts";
 import { WireEntrySchema } from "../session-details.ts";
 import { SessionRowSchema } from "../session-list.ts";
@@ -35,6 +37,7 @@ export function openApiDocument({ version }: { readonly version: string }): Json
         get: plain("metrics", "Figures for Prometheus; only with a token for all users.", [200]),
       },
       "/channels/{id}/inbound": { post: inbound() },
+      "/link": { post: link() },
     },
     components: {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
@@ -88,12 +91,14 @@ function events(): Json {
   const kinds = Object.entries({ ...eventTable, gap: { payload: GapSchema } });
   return {
     operationId: "events",
-    summary: "Events as a stream; the id of one is its seq.",
+    summary: "Events as a stream: the data of each is its frame, the id its seq.",
     "x-scope": "read",
     "x-events": Object.fromEntries(kinds.map(([name, { payload }]) => [name, withRefs(payload)])),
     parameters: [
       query("keys", Type.String({ minLength: 1, maxLength: 4096 }), 100),
       query("events", Type.Enum([...eventPatterns]), 64),
+      { name: "agentId", in: "query", schema: eventFilter.agentId },
+      { name: "userId", in: "query", schema: eventFilter.userId },
       { name: "Last-Event-ID", in: "header", schema: { type: "integer", minimum: 0 } },
     ],
     responses: {
@@ -121,6 +126,17 @@ function inbound(): Json {
     parameters: [{ name: "id", in: "path", required: true, schema: { type: "string" } }],
     requestBody: { required: true, content: json({ type: "object" }) },
     responses: { 200: { description: "Known already." }, 202: { description: "Accepted." } },
+  };
+}
+
+/** Shown by a page that was opened with a link, which has no token yet. */
+function link(): Json {
+  return {
+    operationId: "link",
+    summary: "Gives a token for the code of a link, once.",
+    security: [],
+    requestBody: { required: true, content: json(LinkSchema) },
+    responses: { 200: { description: "Done.", content: json(LinkedSchema) }, ...refusals() },
   };
 }
 

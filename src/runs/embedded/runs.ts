@@ -102,7 +102,7 @@ export class EmbeddedRuns implements RunStore {
     this.#inbox = new Inbox(this.#books);
     this.outbox = new EmbeddedOutbox(this.#books);
     this.attendant = new RunAttendant(this.#books);
-    this.#dataVersion = this.#version();
+    this.#dataVersion = this.version();
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
@@ -344,13 +344,14 @@ export class EmbeddedRuns implements RunStore {
   }
 
   changedByOthers(): boolean {
-    const version = this.#version();
+    const version = this.version();
     const isChanged = version !== this.#dataVersion;
     this.#dataVersion = version;
     return isChanged || isCompanyDue(this.#books);
   }
 
-  #version(): number {
+  /** Another number once another process has written. */
+  version(): number {
     return Number(this.#books.get("PRAGMA data_version")?.data_version);
   }
 }

@@ -122,7 +122,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
 }
 
 /** Words that are put into a session's own mouth. */
-function noteOf(text: string): AcceptRequest["message"] {
+export function noteOf(text: string): AcceptRequest["message"] {
   return {
     role: "assistant",
     content: [{ type: "text", text }],

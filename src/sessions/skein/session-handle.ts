@@ -4,7 +4,9 @@ import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
-import { acceptInput, findFor, noSuchAgent, sessionFor } from "../input/accept-input.ts";
+import { noSuchSession } from "../../store/refusals.ts";
+import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
+import { noteOf } from "../input/deliver-to-session.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
 import type { RunWatcher } from "./run-watcher.ts";
@@ -39,6 +41,8 @@ export interface SendOptions
   /** TypeBox, any Standard Schema, or a JSON Schema of an object: the answer has to fit it, and is `output` of the result. */
   readonly schema?: object;
   readonly images?: readonly { readonly data: string; readonly mimeType: string }[];
+  /** Who says it; left out: somebody outside, on the session's channel. */
+  readonly provenance?: Provenance;
 }
 
 export interface HandleDeps {
@@ -52,7 +56,7 @@ export interface HandleDeps {
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
-  abort(runId: string): Promise<unknown>;
+  abort(runId: string, reason?: string): Promise<unknown>;
   /** A schema as JSON Schema. */
   jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
 }
@@ -113,10 +117,29 @@ export class SessionHandle {
     });
   }
 
+  /** Puts words into the agent's mouth, where a turn ends; no model is asked. The session has to be there. */
+  async note(text: string, { idempotencyKey }: Pick<SendOptions, "idempotencyKey"> = {}): Promise<Run> {
+    const { closed, serves, runs, newRunId } = this.#deps;
+    closed.throwIfAborted();
+    const session = (await this.record()) ?? noSuchSession(this.key);
+    if (!serves(session.agentId)) throw noSuchAgent(session.agentId);
+    const { run } = await runs.accept({
+      session: runSession(session),
+      kind: "note",
+      message: noteOf(text),
+      runId: newRunId(session.userId, idempotencyKey),
+      queueMode: "followup",
+      isDelivery: true,
+      ...present({ idempotencyKey }),
+    });
+    return run;
+  }
+
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
     this.#deps.closed.throwIfAborted();
     checkWords(options);
-    const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...rest } = options;
+    const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...given } = options;
+    const { provenance, ...rest } = given;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
     const context = this.#resolved();
     const { run } = await acceptInput(this.#deps, context, {
@@ -126,7 +149,7 @@ export class SessionHandle {
       queueMode,
       ...present({ idempotencyKey }),
       options: { ...rest, ...present({ outputSchema }) },
-      provenance: provenanceOf(context.channel),
+      provenance: provenance ?? provenanceOf(context.channel),
     });
     return run;
   }

@@ -3,6 +3,8 @@ import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
+import { present } from "../../core/present.ts";
+import type { AgentListPayload, ModelListPayload } from "../../protocol/directory.ts";
 import type {
   Approval,
   BudgetFigures,
@@ -25,6 +27,8 @@ import { noSuchRun } from "./run-error.ts";
 import type { RunWatcher } from "./run-watcher.ts";
 import type { HandleDeps } from "./session-handle.ts";
 import { SessionHandle } from "./session-handle.ts";
+import type { WaitOptions } from "./wait-for-run.ts";
+import { endedWithin } from "./wait-for-run.ts";
 
 /** Input of a channel that is accepted. */
 export interface Received {
@@ -47,6 +51,8 @@ export interface ToolCallOptions extends RuntimeContext {
   /** The same one again finds what the first call has set off. */
   readonly idempotencyKey?: string;
   readonly signal?: AbortSignal;
+  /** Told of the runs that the call begins to wait for. */
+  readonly onWait?: (runIds: readonly string[]) => void;
 }
 
 /**
@@ -63,6 +69,12 @@ export interface ToolCalled {
   readonly result: Readonly<Record<string, unknown>>;
   /** Of what the call has set off, for `settled`; `null`: nothing. */
   readonly rootId: string | null;
+}
+
+/** What a tool answered that was called as an agent would. */
+export interface ToolInvoked extends ToolCalled {
+  /** It was refused, or failed. */
+  readonly isError: boolean;
 }
 
 /**
@@ -89,11 +101,19 @@ export interface SkeinParts {
   readonly bus: EventBus;
   readonly hooks: HookRegistry;
   readonly handles: HandleDeps;
-  readonly watcher: Pick<RunWatcher, "untilSettled">;
+  readonly watcher: Pick<RunWatcher, "untilSettled" | "untilEnded">;
   compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   tools(): Promise<readonly ToolListing[]>;
   callTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
+  invokeTool(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    options: ToolCallOptions,
+  ): Promise<ToolInvoked>;
   explainAccess(asker: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation>;
+  isSandboxed(session: SessionRecord): boolean;
+  agents(userId: string | null): Promise<AgentListPayload["agents"]>;
+  models(): ModelListPayload["models"];
   /** There may be something to send. */
   wakeOutbox(): void;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
@@ -136,6 +156,11 @@ export class Skein {
     return this.#parts.hooks;
   }
 
+  /** Who answers where nobody is named. */
+  get defaultAgentId(): string {
+    return this.#parts.handles.defaults.agentId;
+  }
+
   /** A session by its user, agent, key or id. Nothing is made until something is said to it. */
   session(context: RuntimeContext = {}): SessionHandle {
     return new SessionHandle(this.#parts.handles, context);
@@ -149,6 +174,24 @@ export class Skein {
   /** `null`: there is no such run, or it is another user's. */
   async run(runId: string, userId?: string | null): Promise<Run | null> {
     return this.#open.runs.get(runId, userId);
+  }
+
+  /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
+  async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
+    const { runs, handles } = this.#open;
+    return runs.get(handles.newRunId(userId, idempotencyKey), userId);
+  }
+
+  /**
+   * The run once it has ended, whoever runs it; without an outcome where it had not when the time was over or the signal came.
+   * `not_found` where there is none, or it is another user's.
+   */
+  async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
+    const now = await this.run(runId, userId);
+    if (now === null) throw noSuchRun(runId);
+    if (now.outcome !== null) return now;
+    const ended = await endedWithin(this.#open.watcher, runId, options);
+    return ended ?? (await this.run(runId, userId)) ?? now;
   }
 
   /** Newest first. */
@@ -185,6 +228,33 @@ export class Skein {
     return this.#open.callTool(name, args, options);
   }
 
+  /**
+   * Calls a tool as an agent in that session would: a session tool, one of the agent's own, or of a server; `not_found` where it
+   * is not offered there. A refusal, and a call that failed, is a result.
+   */
+  async invokeTool(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    options: ToolCallOptions = {},
+  ): Promise<ToolInvoked> {
+    return this.#open.invokeTool(name, args, options);
+  }
+
+  /** The agents, with what each may reach: those that are defined, and those that only have sessions of this user. */
+  async agents(userId: string | null = null): Promise<AgentListPayload["agents"]> {
+    return this.#open.agents(userId);
+  }
+
+  /** The models that the configuration, the code or an agent names. */
+  async models(): Promise<ModelListPayload["models"]> {
+    return this.#open.models();
+  }
+
+  /** Whether a session is kept from everything outside its own tree. */
+  isSandboxed(session: SessionRecord): boolean {
+    return this.#parts.isSandboxed(session);
+  }
+
   /** Whether a session may do this with another, and every rule on the way. The reference is as the asker would write it. */
   async explainAccess(
     asker: RuntimeContext,
@@ -200,9 +270,9 @@ export class Skein {
   }
 
   /** The state that it has then. */
-  async abort(runId: string, userId?: string | null): Promise<RunState> {
+  async abort(runId: string, userId?: string | null, reason?: string): Promise<RunState> {
     if ((await this.run(runId, userId)) === null) throw noSuchRun(runId);
-    return (await this.#parts.handles.abort(runId)) as RunState;
+    return (await this.#parts.handles.abort(runId, reason)) as RunState;
   }
 
   /** What one request and all that it set off has come to. */
@@ -210,9 +280,12 @@ export class Skein {
     return this.#open.runs.budget(rootId);
   }
 
-  /** Tool calls that wait for somebody's word. */
-  async approvals(userId?: string | null): Promise<readonly Approval[]> {
-    return this.#open.runs.approvals({ open: true }, userId);
+  /** Tool calls that wait for somebody's word, oldest first; with `open: false` those that were answered too. */
+  async approvals(
+    userId?: string | null,
+    { open = true, runId }: { readonly open?: boolean; readonly runId?: string } = {},
+  ): Promise<readonly Approval[]> {
+    return this.#open.runs.approvals(present({ open: open ? true : null, runId }), userId);
   }
 
   /** The first answer stands. */

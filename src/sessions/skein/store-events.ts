@@ -20,7 +20,7 @@ export function storeEvents(emit: Emit, now: () => number): (change: StoreChange
         return emit({ type: "session.reset", ...about, sessionKey, freshSessionId });
       }
       case "redacted":
-        return emit({ type: "session.updated", ...about });
+        return emit({ type: "session.updated", ...about, isRedacted: true });
       case "removed":
       case "purged":
         return emit({ type: "session.deleted", ...about });

@@ -2,30 +2,14 @@ import { present } from "../../core/present.ts";
 import type { Asker } from "../../sessions/access/contract.ts";
 import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import { listRow, modelOf } from "../../sessions/list-row.ts";
-import type { ListedSession, Scope, SessionRecord } from "../../store/contract.ts";
+import { listedSession } from "../../sessions/list-sessions.ts";
+import type { ListedSession, SessionRecord } from "../../store/contract.ts";
 
 /** What is read of a session for its status. Nothing is written, and no entry is opened. */
 
-export function scopeOf({ userId, agentId }: Pick<SessionRecord, "userId" | "agentId">): Scope {
-  return { ...(userId === null ? {} : { userId }), agentId };
-}
-
-/** With what its entries come to; `null`: it is gone meanwhile. The record may be older than its last archiving. */
-export async function listed(session: SessionRecord, deps: BetweenDeps): Promise<ListedSession | null> {
-  const { key, uid, meta } = session;
-  const wasArchived = meta.archived === true;
-  for (const archived of [wasArchived, !wasArchived]) {
-    const { sessions } = await deps.store.sessions.list(scopeOf(session), {
-      reach: { treeOf: key, descendants: false, agentIds: [] },
-      archived,
-      includeGlobal: true,
-      includeUnknown: true,
-      limit: 1000,
-    });
-    const found = sessions.find((each) => each.uid === uid);
-    if (found !== undefined) return found;
-  }
-  return null;
+/** With what its entries come to; `null`: it is gone meanwhile. */
+export function listed(session: SessionRecord, deps: BetweenDeps): Promise<ListedSession | null> {
+  return listedSession(deps.store.sessions, session);
 }
 
 /** A session as an asker of its own: what holds for it, and what it would be offered. */

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { basename } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { importClaudeCode } from "../../interchange/import-claude-code.ts";
 import { importCodex } from "../../interchange/import-codex.ts";
@@ -7,7 +5,7 @@ import { importPi } from "../../interchange/import-pi.ts";
 import { importSession } from "../../interchange/import-session.ts";
 import type { ImportedSession } from "../../interchange/imported.ts";
 import { recognise } from "../../interchange/recognise.ts";
-import type { FoundSource } from "./find-sources.ts";
+import { splitPath } from "./paths.ts";
 
 /** Programs that sessions can be imported from, as `--from` names them. */
 export const programs = ["pi", "openclaw", "claude-code", "codex"] as const;
@@ -20,15 +18,22 @@ const readers = {
   codex: importCodex,
 } as const satisfies Record<Program, unknown>;
 
-/**
- * Reads one transcript. `null`: it was found in a folder, and is of another program than the one that is wanted. A file
- * that the user names is read as the user says it is.
- */
-export function readSource({ file, isNamed }: FoundSource, from: Program | null): ImportedSession | null {
-  const bytes = readFileSync(file);
-  const options = { file: basename(file) };
+interface Named {
+  readonly file: string;
+  readonly isNamed: boolean;
+}
+
+/** Whether it is to be imported at all: of what was found in a folder, only sessions of the program that is wanted. */
+export function isWanted({ isNamed }: Named, bytes: Uint8Array, from: Program | null): boolean {
+  return from === null || isNamed || isOf(from, recognise(bytes));
+}
+
+/** Reads one transcript; `null`: it is not wanted. What the user names is read as the user says it is. */
+export function readSource(source: Named, bytes: Uint8Array, from: Program | null): ImportedSession | null {
+  const { file, isNamed } = source;
+  if (!isWanted(source, bytes, from)) return null;
+  const options = { file: splitPath(file).name };
   if (from !== null && isNamed) return orNothing(file, readers[from](bytes, options));
-  if (from !== null && !isOf(from, recognise(bytes))) return null;
   const imported = importSession(bytes, options);
   if (imported === null) throw noSession(file, "it is of no program that is known");
   return orNothing(file, imported);

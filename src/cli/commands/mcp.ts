@@ -1,0 +1,73 @@
+import type { Readable } from "node:stream";
+import { Writable } from "node:stream";
+import { parseAgentId } from "../../core/names.ts";
+import { thrownText } from "../../core/text.ts";
+import { localPrincipal } from "../../gateway/calls/local-calls.ts";
+import { askerOf } from "../../gateway/mcp/asker.ts";
+import type { McpParts } from "../../gateway/mcp/contract.ts";
+import { serveMcpStdio } from "../../gateway/mcp/serve-stdio.ts";
+import { loadSettings } from "../folder/load-settings.ts";
+import { partsHere, partsOver } from "../folder/mcp-parts.ts";
+import { connectRunning } from "../folder/running-gateway.ts";
+import { defaultAgent, tell } from "../folder/with-folder.ts";
+import { withSkein } from "../folder/with-skein.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { StdoutGuard } from "../output/stdout-guard.ts";
+import type { Terminal } from "../output/terminal.ts";
+
+/**
+ * Speaks MCP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
+ * itself, whose runs this process does then. The output carries MCP alone.
+ */
+export async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
+  const guard = new StdoutGuard();
+  try {
+    await serve({ ...terminal, out: (text) => guard.ours(() => terminal.out(text)) }, version, options);
+  } finally {
+    guard.release();
+  }
+}
+
+async function serve(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
+  const { config } = await loadSettings(terminal, options);
+  const known = {
+    version,
+    defaultAgentId: parseAgentId(options.agent ?? defaultAgent),
+    scope: config.session.scope,
+    report: (error: unknown) => tell(terminal, options, thrownText(error)),
+  };
+  const running = await connectRunning(terminal, options, config.store.path);
+  if (running === null) {
+    // Named, so that a folder is begun where there is none.
+    return withSkein(terminal, options, { workers: true, ref: "main" }, ({ skein }) =>
+      speak(terminal, options, partsHere(skein, known)),
+    );
+  }
+  try {
+    await speak(terminal, options, partsOver(running, known));
+  } finally {
+    await running.close();
+  }
+}
+
+async function speak(terminal: Terminal, { user = null }: { user?: string | null }, parts: McpParts) {
+  const asker = askerOf({ ...localPrincipal, user }, parts.defaultAgentId);
+  const leaving = new AbortController();
+  const stopListening = terminal.onInterrupt(() => leaving.abort());
+  try {
+    const input = terminal.input().stream as Readable;
+    await serveMcpStdio(parts, asker, { input, output: outputOf(terminal), signal: leaving.signal });
+  } finally {
+    stopListening();
+  }
+}
+
+function outputOf(terminal: Terminal): Writable {
+  return new Writable({
+    decodeStrings: false,
+    write: (chunk: string | Buffer, _, done) => {
+      terminal.out(chunk.toString());
+      done();
+    },
+  });
+}

@@ -1,0 +1,62 @@
+import type { SkeinEvent } from "../../core/events.ts";
+import { present } from "../../core/present.ts";
+import type { McpCall, McpParts } from "../../gateway/mcp/contract.ts";
+import type { WatchedCalls } from "../../protocol/methods/calls.ts";
+import type { Skein, ToolCalled } from "../../sessions/skein/skein.ts";
+
+/** What MCP stands on: a Skein of this process, or a gateway that runs. */
+
+type Known = Pick<McpParts, "version" | "defaultAgentId" | "scope" | "report">;
+
+export function partsHere(skein: Skein, known: Known): McpParts {
+  return {
+    ...known,
+    callTool: (name, args, call) => skein.callTool(name, args, call),
+    subscribe: (userId, listener) =>
+      skein.subscribe((event) => {
+        if (event.userId === userId) listener(event);
+      }),
+  };
+}
+
+/** Every call is one of `tools.invoke`. Which run a call waits for is not told there, so that no progress is. */
+export function partsOver(calls: WatchedCalls, known: Known): McpParts {
+  return {
+    ...known,
+    callTool: (name, args, call) => invoke(calls, name, args, call),
+    subscribe: (userId, listener) => {
+      const stream = calls.events(present({ userId }));
+      const hear = async () => {
+        // On the wire absence is no `null`; nothing that is read here can be one.
+        for await (const { event, payload } of stream)
+          if (event !== "gap") listener({ type: event, userId, ...payload } as unknown as SkeinEvent);
+      };
+      hear().catch(known.report);
+      return () => stream.close();
+    },
+  };
+}
+
+async function invoke(
+  calls: WatchedCalls,
+  name: string,
+  args: unknown,
+  { sessionKey, userId, idempotencyKey, signal }: McpCall,
+): Promise<ToolCalled> {
+  const params = {
+    sessionKey,
+    name,
+    arguments: args as Record<string, unknown>,
+    ...present({ userId, idempotencyKey }),
+  };
+  try {
+    const { result, rootId = null } = await calls.call("tools.invoke", params, { signal });
+    return { result: result as ToolCalled["result"], rootId };
+  } catch (error) {
+    signal.throwIfAborted();
+    const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+    if (typeof code !== "string") throw error;
+    const status = code === "forbidden" || code === "unauthorized" ? "forbidden" : "error";
+    return { result: { status, code, error: String(message) }, rootId: null };
+  }
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from "node:fs";
+import type { FailedRow, ImportPayload } from "../../protocol/interchange.ts";
+import type { Calls } from "../../protocol/methods/calls.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import { failedRow } from "../../sessions/importing/failed-row.ts";
+import type { GivenFile } from "../../sessions/importing/given-files.ts";
+import type { Program } from "../../sessions/importing/read-source.ts";
+import { isWanted } from "../../sessions/importing/read-source.ts";
+import type { Sources } from "../../sessions/importing/sources.ts";
+import type { FoundSource } from "./find-sources.ts";
+
+/** What goes into one call, as JSON: a frame has room for 25 MiB. */
+const mostBytes = 20 * 1024 * 1024;
+const mostFiles = 1000;
+
+type About = Omit<Params<"sessions.import">, "files" | "from">;
+
+/** Has a gateway import what lies on this machine: the contents go over, in as many calls as it takes. */
+export async function importOverCalls(
+  calls: Calls<"sessions.import">,
+  found: Sources<FoundSource>,
+  { from, about }: { readonly from: Program | null; readonly about: About },
+  update: (done: number, total: number) => void,
+): Promise<ImportPayload> {
+  const imported: ImportPayload["imported"] = [];
+  const skipped: NonNullable<ImportPayload["skipped"]> = [];
+  const failed: FailedRow[] = [...found.failed];
+  const program = from === null ? {} : { from };
+  const lists = new Set(found.sources.map(({ list }) => list));
+  for (const { files, done } of batches(found.sources, from, failed)) {
+    const answer = await calls.call("sessions.import", { ...about, ...program, files: [...files] });
+    imported.push(...answer.imported);
+    skipped.push(...(answer.skipped ?? []));
+    // What is amiss in a list was found here already, and is said again with each call that has the list.
+    failed.push(...answer.failed.filter(({ file }) => !lists.has(file)));
+    update(done, found.sources.length);
+  }
+  return { imported, failed, ...(skipped.length === 0 ? {} : { skipped }) };
+}
+
+interface Batch {
+  readonly files: readonly GivenFile[];
+  /** How many sources are behind it. */
+  readonly done: number;
+}
+
+/** Each with the lists that its transcripts need. What cannot be read or is too large goes to `failed`. */
+export function* batches(
+  sources: readonly FoundSource[],
+  from: Program | null,
+  failed: FailedRow[],
+  most = { bytes: mostBytes, files: mostFiles },
+): Generator<Batch> {
+  const readOnce = listReader();
+  let batch = new Map<string, Weighed>();
+  for (const [index, source] of sources.entries()) {
+    const needed = weighed(source, from, readOnce, failed);
+    if (needed.length === 0) continue;
+    if (sizeOf(needed) > most.bytes) {
+      failed.push(tooLarge(source.file));
+      continue;
+    }
+    const together = new Map([...batch, ...needed.map((each) => [each.name, each] as const)]);
+    if (together.size <= most.files && sizeOf(together.values()) <= most.bytes) batch = together;
+    else {
+      yield { files: contents(batch), done: index };
+      batch = new Map(needed.map((each) => [each.name, each]));
+    }
+  }
+  if (batch.size > 0) yield { files: contents(batch), done: sources.length };
+}
+
+interface Weighed extends GivenFile {
+  readonly bytes: number;
+}
+
+/** A transcript and its list; nothing where it is not wanted or cannot be read. */
+function weighed(
+  source: FoundSource,
+  from: Program | null,
+  readOnce: (list: string) => Weighed,
+  failed: FailedRow[],
+): readonly Weighed[] {
+  try {
+    const content = source.read();
+    if (!isWanted(source, content, from)) return [];
+    const list = source.list === null ? [] : [readOnce(source.list)];
+    return [...list, weigh(source.file, content)];
+  } catch (error) {
+    failed.push(failedRow(source.file, error));
+    return [];
+  }
+}
+
+function listReader(): (list: string) => Weighed {
+  const known = new Map<string, Weighed>();
+  return (list) => {
+    const read = known.get(list) ?? weigh(list, readFileSync(list));
+    known.set(list, read);
+    return read;
+  };
+}
+
+function weigh(name: string, bytes: Uint8Array): Weighed {
+  const file = { name, content: new TextDecoder().decode(bytes) };
+  return { ...file, bytes: Buffer.byteLength(JSON.stringify(file)) };
+}
+
+function sizeOf(files: Iterable<Weighed>): number {
+  let sum = 0;
+  for (const { bytes } of files) sum += bytes;
+  return sum;
+}
+
+function contents(batch: ReadonlyMap<string, Weighed>): GivenFile[] {
+  return [...batch.values()].map(({ name, content }) => ({ name, content }));
+}
+
+function tooLarge(file: string): FailedRow {
+  const error = "It is larger than a gateway takes at once. Stop the gateway, and import it then.";
+  return { file, code: "too_large", error };
+}

@@ -1,0 +1,44 @@
+/** How long to wait between tries. */
+export interface Backoff {
+  readonly minMs: number;
+  readonly maxMs: number;
+}
+
+/** Before the try behind `failed` others: twice as long each time, within a bound, the second half of it by chance. */
+export function delayBefore(failed: number, { minMs, maxMs }: Backoff, random: () => number): number {
+  const whole = Math.min(maxMs, minMs * 2 ** Math.min(failed, 30));
+  return whole / 2 + (whole / 2) * random();
+}
+
+/** Time and chance, given so that tests own them. */
+export interface Timing {
+  now(): number;
+  random(): number;
+  /** Returns a function that takes it back. */
+  setTimer(ms: number, ring: () => void): () => void;
+}
+
+export const realTiming: Timing = {
+  now: () => Date.now(),
+  random: () => Math.random(),
+  setTimer: (ms, ring) => {
+    const timer = setTimeout(ring, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Rejects with the signal's reason when it is aborted. */
+export function sleep(timing: Timing, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const onAbort = () => {
+      takeBack();
+      reject(signal.reason);
+    };
+    const takeBack = timing.setTimer(ms, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}

@@ -1,0 +1,289 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
+import { closeCodes } from "../protocol/wire.ts";
+import { testClock } from "../testing/support/test-clock.ts";
+import { CallError } from "./call-error.ts";
+import { connect, connectWith, socketUrl } from "./connect.ts";
+import type { ClientState, ConnectOptions, SkeinClient } from "./contract.ts";
+
+let peer: GatewayPeer;
+const clients: SkeinClient[] = [];
+
+beforeEach(async () => {
+  peer = new GatewayPeer();
+  await peer.listen();
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await peer.close();
+});
+
+const quick = { minMs: 1, maxMs: 4 };
+
+async function open(options: Partial<ConnectOptions> = {}): Promise<SkeinClient> {
+  const client = await connect(peer.url, { token: goodToken, reconnect: quick, ...options });
+  clients.push(client);
+  return client;
+}
+
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => expect.fail("it did not fail"),
+    (error: unknown) => error,
+  );
+const unanswered = async (method: string, count = 1) =>
+  expect.poll(() => peer.asked(method).length).toBe(count);
+
+describe("connecting", () => {
+  test.each([
+    ["http://127.0.0.1:18790", "ws://127.0.0.1:18790/ws"],
+    ["https://example.org/skein/", "wss://example.org/skein/ws"],
+    ["ws://[::1]:80/ws", "ws://[::1]/ws"],
+  ])("[CLT1] %s has its sockets at %s", (url, expected) => {
+    expect(socketUrl(url)).toBe(expected);
+  });
+
+  test("[CLT1] it says who it is, and has what the gateway said", async () => {
+    const client = await open({ client: { name: "test", version: "2" } });
+    expect(client.hello).toMatchObject({ server: { name: "peer" }, scopes: ["read"] });
+    expect(client.state).toBe("open");
+    await expect(connect("ftp://127.0.0.1", { token: "x" })).rejects.toMatchObject({
+      code: "invalid_request",
+    });
+  });
+
+  test("[CLT1] works over a WebSocket that it is given", async () => {
+    const client = await open({ WebSocket });
+    expect(await client.call("agents.list", {})).toEqual({});
+  });
+
+  test("[CLT2] a token that does not count is unauthorized, said by an answer or by closing alone", async () => {
+    const bad = { token: "skein_bad" };
+    expect(await failure(connect(peer.url, bad))).toBeInstanceOf(CallError);
+    await expect(connect(peer.url, bad)).rejects.toMatchObject({ code: "unauthorized", retryable: false });
+    peer.greet = ({ socket }) => socket.close(closeCodes.unauthorized.code);
+    await expect(connect(peer.url, bad)).rejects.toMatchObject({ code: "unauthorized" });
+    expect(peer.connects).toBe(3);
+  });
+
+  test("[CLT2] nobody there, nobody who answers, and nonsense are unavailable", async () => {
+    peer.greet = () => undefined;
+    await expect(open({ timeoutMs: 20 })).rejects.toMatchObject({ code: "unavailable", retryable: true });
+    peer.greet = ({ socket }) => socket.send("<html>");
+    await expect(open()).rejects.toMatchObject({ code: "unavailable" });
+    const { url } = peer;
+    await peer.close();
+    await expect(connect(url, { token: goodToken })).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
+
+describe("a connection that breaks", () => {
+  test("[CLT3] is made anew, and listeners hear of it", async () => {
+    const client = await open();
+    const states: ClientState[] = [];
+    client.onState((state) => states.push(state));
+    peer.drop();
+    await expect.poll(() => states).toEqual(["connecting", "open"]);
+    peer.closeAll(closeCodes.goingAway.code);
+    await expect.poll(() => states).toEqual(["connecting", "open", "connecting", "open"]);
+    expect(await client.call("agents.list", {})).toEqual({});
+    await client.close();
+    expect(states.at(-1)).toBe("closed");
+  });
+
+  test.each(
+    Object.values(closeCodes).map(({ code, reconnects }) => [code, reconnects ? "open" : "closed"] as const),
+  )("[CLT3] closed with %i, it is %s in the end", async (code, state) => {
+    const client = await open();
+    const ends: (string | null)[] = [];
+    client.onState((now, error) => void (now === "connecting" || ends.push(now, error?.code ?? null)));
+    peer.closeAll(code);
+    await expect.poll(() => ends.length).toBe(2);
+    expect([client.state, peer.connects]).toEqual([state, state === "open" ? 2 : 1]);
+    const isToken = code === 4401 || code === 4403;
+    if (isToken) expect(ends).toEqual(["closed", "unauthorized"]);
+    if (state === "closed") await expect(client.call("agents.list", {})).rejects.toBeInstanceOf(CallError);
+  });
+
+  test("[CLT3] a token that is refused when it comes again ends it", async () => {
+    const client = await open();
+    peer.greet = ({ fail }) => fail({ code: "unauthorized", message: "Over." });
+    peer.drop();
+    await expect.poll(() => client.state).toBe("closed");
+    await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unauthorized" });
+  });
+
+  test("[CLT3] a gateway that is too busy for it is asked again after as long as it said", async () => {
+    const clock = testClock();
+    const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
+    const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
+    clients.push(client);
+    peer.greet = ({ fail }) =>
+      fail({ code: "rate_limited", message: "Slowly.", retryable: true, retryAfterMs: 700 });
+    peer.drop();
+    await expect.poll(() => client.state).toBe("connecting");
+    await clock.advance(10);
+    await expect.poll(() => peer.connects).toBe(2);
+    await expect.poll(() => clock.timers).toBe(1);
+    peer.greet = (request) => peer.hello(request);
+    await clock.advance(600);
+    expect(peer.connects).toBe(2);
+    await clock.advance(100);
+    await expect.poll(() => client.state).toBe("open");
+  });
+
+  test("[CLT3] it is given up after as long as was said", async () => {
+    const client = await open({ reconnect: { ...quick, forMs: 30 } });
+    const once = await open({ reconnect: false });
+    peer.greet = ({ socket }) => socket.terminate();
+    peer.answer = () => undefined;
+    const waiting = [client, once].map((each) => failure(each.call("agents.list", {})));
+    await unanswered("agents.list", 2);
+    peer.drop();
+    for (const error of await Promise.all(waiting)) expect(error).toMatchObject({ code: "unavailable" });
+    expect([client.state, once.state]).toEqual(["closed", "closed"]);
+  });
+
+  test("[CLT3] nonsense in the middle breaks the socket, and what a later gateway says is passed by", async () => {
+    const client = await open();
+    const [socket] = peer.sockets;
+    socket?.send(JSON.stringify({ type: "weather", is: "fine" }));
+    expect(await client.call("agents.list", {})).toEqual({});
+    socket?.send('{"type":"res"');
+    await expect.poll(() => peer.connects).toBe(2);
+    expect(await client.call("agents.list", {})).toEqual({});
+  });
+
+  test("[CLT4] a socket that says nothing when it is asked is given up", async () => {
+    const clock = testClock();
+    const timing = { now: clock.now, random: () => 0, setTimer: clock.setTimer };
+    const client = await connectWith(peer.url, { token: goodToken, reconnect: quick }, timing);
+    clients.push(client);
+    await clock.advance(30_000);
+    await unanswered("sessions.unsubscribe");
+    // The answer is on its way here when this one is.
+    await client.call("agents.list", {});
+    await clock.advance(30_000);
+    peer.answer = () => undefined;
+    await clock.advance(30_000);
+    await unanswered("sessions.unsubscribe", 2);
+    expect(client.state).toBe("open");
+    await clock.advance(30_000);
+    await clock.advance(10);
+    await expect.poll(() => peer.connects).toBe(2);
+  });
+});
+
+describe("calls", () => {
+  test("[CLT5] answers find their calls in any order, and refusals are CallErrors", async () => {
+    peer.answer = () => undefined;
+    const client = await open();
+    const [first, second] = [client.call("agents.list", {}), client.call("models.list", {})];
+    const third = failure(client.call("sessions.get", { key: "x" }));
+    await unanswered("sessions.get");
+    peer.asked("sessions.get")[0]?.fail({
+      code: "invalid_request",
+      message: "No.",
+      details: { reason: "invalid_key", problems: [{ path: "key", problem: "is short" }] },
+      retryAfterMs: 5,
+    });
+    peer.asked("models.list")[0]?.ok({ models: 1 });
+    peer.asked("agents.list")[0]?.ok({ agents: 1 });
+    expect(await Promise.all([first, second])).toEqual([{ agents: 1 }, { models: 1 }]);
+    const { code, message, reason, retryable, retryAfterMs, details } = (await third) as CallError;
+    expect({ code, message, reason, retryable, retryAfterMs }).toEqual({
+      code: "invalid_request",
+      message: "No.",
+      reason: "invalid_key",
+      retryable: false,
+      retryAfterMs: 5,
+    });
+    expect(details.problems).toHaveLength(1);
+  });
+
+  test("[CLT6] in flight when the socket breaks: what is idempotent is sent again, the rest may have happened", async () => {
+    const client = await open();
+    peer.answer = () => undefined;
+    const again = client.call("sessions.list", {});
+    const lost = failure(client.call("sessions.fork", { key: "main" }));
+    await unanswered("sessions.fork");
+    peer.answer = ({ ok }) => ok({ count: 0 });
+    peer.drop();
+    expect(await again).toEqual({ count: 0 });
+    expect(await lost).toMatchObject({
+      code: "unavailable",
+      retryable: true,
+      message: expect.stringContaining("may or may not have happened"),
+    });
+    expect(peer.asked("sessions.list")).toHaveLength(2);
+    expect(peer.asked("sessions.fork")).toHaveLength(1);
+  });
+
+  test("[CLT6] a call that breaks one socket after the other is given up", async () => {
+    const client = await open();
+    peer.answer = ({ socket }) => socket.terminate();
+    await expect(client.call("sessions.list", {})).rejects.toMatchObject({ code: "unavailable" });
+    expect(peer.asked("sessions.list")).toHaveLength(3);
+  });
+
+  test("[CLT6] a call made while there is no socket waits for the next one", async () => {
+    const client = await open();
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    client.onState((state) => {
+      if (state === "connecting") resolve(client.call("sessions.fork", { key: "main" }));
+    });
+    peer.drop();
+    expect(await promise).toEqual({});
+  });
+
+  test("[CLT6] closing tells calls that were sent from those that can be made again", async () => {
+    const client = await open();
+    peer.answer = () => undefined;
+    const [read, change] = [client.call("agents.list", {}), client.call("sessions.fork", { key: "x" })];
+    const ends = Promise.all([failure(read), failure(change)]);
+    await client.close();
+    const [one, other] = (await ends) as CallError[];
+    expect(one?.message).toContain("is closed");
+    expect(other?.message).toContain("may or may not have happened");
+    await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  test("[CLT7] a signal ends the wait, and an answer that comes later is nobody's", async () => {
+    const client = await open();
+    peer.answer = () => undefined;
+    const stop = new AbortController();
+    const stopped = failure(client.call("agents.list", {}, { signal: stop.signal }));
+    await unanswered("agents.list");
+    stop.abort(new Error("enough"));
+    expect(await stopped).toMatchObject({ message: "enough" });
+    peer.asked("agents.list")[0]?.ok({});
+    const late = client.call("agents.list", {}, { signal: AbortSignal.timeout(5) });
+    await expect(late).rejects.toMatchObject({ name: "TimeoutError" });
+    await expect(client.call("agents.list", {}, { signal: stop.signal })).rejects.toThrow("enough");
+    expect(client.state).toBe("open");
+  });
+
+  test("[CLT7] what does not fit into a frame is too_large, and is not sent", async () => {
+    peer.frameBytes = 2000;
+    const client = await open();
+    const call = (key: string) => client.call("sessions.get", { key });
+    await expect(call("ü".repeat(1000))).rejects.toMatchObject({ code: "too_large" });
+    await expect(call("x".repeat(3000))).rejects.toMatchObject({ code: "too_large" });
+    expect(await call("ü".repeat(900))).toEqual({});
+    expect(peer.asked("sessions.get")).toHaveLength(1);
+  });
+
+  test("[CLT7] a call that is refused for now is told, and not made again", async () => {
+    const client = await open();
+    peer.answer = ({ fail }) =>
+      fail({ code: "rate_limited", message: "Slowly.", retryable: true, retryAfterMs: 9 });
+    await expect(client.call("agents.list", {})).rejects.toMatchObject({ retryable: true, retryAfterMs: 9 });
+    expect(peer.asked("agents.list")).toHaveLength(1);
+  });
+
+  test("[CLT7] subscriptions are not for calling", async () => {
+    const client = await open();
+    await expect(client.call("sessions.subscribe", {})).rejects.toMatchObject({ code: "invalid_request" });
+  });
+});

@@ -1,0 +1,105 @@
+import type { HelloPayload } from "../protocol/frames.ts";
+import type { WatchedCalls } from "../protocol/methods/calls.ts";
+import type { WireEntry } from "../protocol/session-details.ts";
+import type { CallError } from "./call-error.ts";
+
+/**
+ * Where a client stands: a socket is being opened, for the first time or again; it is open; there will be no other.
+ *
+ * @example
+ * ```ts
+ * import type { ClientState } from "skein/client";
+ * const dot: Record<ClientState, string> = { connecting: "◌", open: "●", closed: "○" };
+ * ```
+ */
+export type ClientState = "connecting" | "open" | "closed";
+
+/** As browsers and Node have it, and the package `ws`. */
+export interface SocketLike {
+  send(text: string): void;
+  close(): void;
+  addEventListener(
+    type: "open" | "error" | "message" | "close",
+    listener: (event: { readonly type: string; readonly data?: unknown; readonly code?: number }) => void,
+  ): void;
+}
+/** It is given the address as a text. */
+export type SocketClass = new (url: never) => SocketLike;
+
+/**
+ * How a client connects. `reconnect` says how long to wait between tries, and for how long to try at all (`forMs`; without
+ * end if left out); `false`: the first socket is the only one.
+ *
+ * @example
+ * ```ts
+ * import { type ConnectOptions, connect } from "skein/client";
+ * const options: ConnectOptions = {
+ *   token: process.env.SKEIN_TOKEN ?? "",
+ *   client: { name: "nightly-report", version: "1.0.0" },
+ *   reconnect: { forMs: 60_000 },
+ * };
+ * const client = await connect("http://127.0.0.1:18790", options);
+ * await client.close();
+ * ```
+ */
+export interface ConnectOptions {
+  readonly token: string;
+  /** Who connects, for the gateway's log. */
+  readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
+  /** How long a handshake may take. 10 s if left out. */
+  readonly timeoutMs?: number;
+  readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
+  /** Left out: the one of the browser or of Node. */
+  readonly WebSocket?: SocketClass;
+  /** How many events a stream holds for a reader that is busy. 1000 if left out. */
+  readonly eventsHeld?: number;
+}
+
+/**
+ * What of a session is followed.
+ *
+ * @example
+ * ```ts
+ * import type { FollowOptions } from "skein/client";
+ * const options: FollowOptions = { after: "a1b2c3d4", signal: AbortSignal.timeout(60_000) };
+ * ```
+ */
+export interface FollowOptions {
+  /** Only what comes behind this entry. Left out: from the first one on. */
+  readonly after?: string;
+  readonly agentId?: string;
+  /** Only with a token for all users. */
+  readonly userId?: string;
+  /** Ends it, with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * A connection to a gateway that is made anew when it breaks.
+ *
+ * @example
+ * ```ts
+ * import { connect, type SkeinClient } from "skein/client";
+ * const client: SkeinClient = await connect("http://127.0.0.1:18790", { token: "skein_…" });
+ * const { sessions } = await client.call("sessions.list", { limit: 10 });
+ * for (const { key } of sessions) console.log(key);
+ * const forget = client.onState((state) => console.log(state));
+ * for await (const entry of client.follow("main")) console.log(entry.type, entry.id);
+ * forget();
+ * await client.close();
+ * ```
+ */
+export interface SkeinClient extends WatchedCalls {
+  /** What the gateway said, the last time. */
+  readonly hello: HelloPayload;
+  readonly state: ClientState;
+  /** Told of every change; of `closed` with the error that ended it, unless `close` did. Returns a function that ends this. */
+  onState(listener: (state: ClientState, error: CallError | null) => void): () => void;
+  /**
+   * A session's entries in the order of its log, each once, and then each new one as it is written, whatever happens to the
+   * connection meanwhile. It stays with the session that `key` means now, also when the key moves on to a new one.
+   */
+  follow(key: string, options?: FollowOptions): AsyncIterable<WireEntry>;
+  /** Ends every stream, without an error; calls that are not answered reject. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,225 @@
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventFrame, GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
+import { PeerHub } from "../../test/support/peer-hub.ts";
+import type { EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
+import { closeCodes } from "../protocol/wire.ts";
+import { connect } from "./connect.ts";
+import type { ConnectOptions, SkeinClient } from "./contract.ts";
+
+let peer: GatewayPeer;
+let hub: PeerHub;
+const clients: SkeinClient[] = [];
+
+beforeEach(async () => {
+  peer = new GatewayPeer();
+  hub = new PeerHub();
+  peer.answer = (request) => hub.answer(request);
+  await peer.listen();
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close()));
+  await peer.close();
+});
+
+async function open(options: Partial<ConnectOptions> = {}): Promise<SkeinClient> {
+  const client = await connect(peer.url, {
+    token: goodToken,
+    reconnect: { minMs: 1, maxMs: 3 },
+    ...options,
+  });
+  clients.push(client);
+  return client;
+}
+
+/** Reads on in the background. */
+function reading(stream: EventStream): { readonly events: ReceivedEvent[]; readonly done: Promise<void> } {
+  const events: ReceivedEvent[] = [];
+  const done = (async () => {
+    for await (const event of stream) events.push(event);
+  })();
+  done.catch(() => undefined);
+  return { events, done };
+}
+const told = (events: readonly ReceivedEvent[]) =>
+  events.map(({ event, seq, payload }) =>
+    event === "gap" ? `${payload.reason} ${payload.after}-${payload.upTo}` : seq,
+  );
+
+describe("events", () => {
+  test("[CLT8] come from now on, with what was asked for, over a socket of their own", async () => {
+    hub.emit(3);
+    const client = await open();
+    const stream = client.events({ keys: ["main"], events: ["run.*"], agentId: "main" });
+    const { events } = reading(stream);
+    await stream.ready;
+    hub.emit(2);
+    await expect.poll(() => told(events)).toEqual([4, 5]);
+    expect(events[0]).toEqual({ event: "run.ended", seq: 4, payload: { n: 4 } });
+    expect(peer.asked("sessions.subscribe")[0]?.params).toEqual({
+      keys: ["main"],
+      events: ["run.*"],
+      agentId: "main",
+    });
+    expect(peer.sockets.size).toBe(2);
+    stream.close();
+    await expect.poll(() => peer.sockets.size).toBe(1);
+  });
+
+  test("[CLT8] leaving the loop closes the stream, and so does closing the client, without an error", async () => {
+    const client = await open();
+    const stream = client.events();
+    await stream.ready;
+    hub.emit(1);
+    for await (const { seq } of stream) {
+      expect(seq).toBe(1);
+      break;
+    }
+    await expect.poll(() => peer.sockets.size).toBe(1);
+    const { done } = reading(client.events());
+    await expect.poll(() => peer.sockets.size).toBe(2);
+    await client.close();
+    await done;
+  });
+
+  test("[CLT8] go on behind the last one after a break; what comes twice is given once", async () => {
+    const client = await open();
+    const stream = client.events();
+    const { events } = reading(stream);
+    await stream.ready;
+    hub.emit(2);
+    await expect.poll(() => events.length).toBe(2);
+    hub.repeats = 1;
+    peer.drop();
+    hub.emit(2);
+    await expect.poll(() => told(events)).toEqual([1, 2, 3, 4]);
+    expect(peer.asked("sessions.subscribe").at(-1)?.params).toEqual({ after: 2 });
+    peer.closeAll(closeCodes.slowReader.code);
+    hub.emit(1);
+    await expect.poll(() => told(events)).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  test("[CLT8] a gap is given as an event; a gateway that counts anew is one too", async () => {
+    const client = await open();
+    const stream = client.events();
+    const { events } = reading(stream);
+    await stream.ready;
+    hub.emit(10);
+    await expect.poll(() => events.length).toBe(10);
+    hub.kept = 2;
+    hub.cut();
+    hub.emit(5);
+    peer.drop();
+    await expect.poll(() => told(events).slice(10)).toEqual(["gone 10-13", 14, 15]);
+    for (const says of [true, false]) {
+      events.length = 0;
+      hub = new PeerHub();
+      hub.tellsOfRestart = says;
+      peer.answer = (request) => hub.answer(request);
+      peer.drop();
+      await expect.poll(() => told(events)).toEqual([`restart ${says ? 15 : 3}-0`]);
+      hub.emit(3);
+      await expect.poll(() => told(events).slice(1)).toEqual([1, 2, 3]);
+    }
+  });
+
+  test("[CLT8] a subscription that is refused ends the stream; one that is refused for now is tried again", async () => {
+    const client = await open();
+    const refusals = [
+      { code: "unavailable", message: "Starting.", retryable: true },
+      { code: "forbidden", message: "No." },
+    ];
+    peer.answer = ({ fail }) => fail(refusals.shift() ?? {});
+    const stream = client.events();
+    await expect(stream.ready).rejects.toMatchObject({ code: "forbidden" });
+    await expect(reading(stream).done).rejects.toMatchObject({ code: "forbidden" });
+    expect(peer.asked("sessions.subscribe")).toHaveLength(2);
+    expect(client.state).toBe("open");
+  });
+
+  test("[CLT8] a token that ends, ends the stream", async () => {
+    const client = await open();
+    const stream = client.events();
+    await stream.ready;
+    peer.closeAll(closeCodes.revoked.code);
+    await expect(reading(stream).done).rejects.toMatchObject({ code: "unauthorized" });
+  });
+
+  test("[CLT9] a reader that is busy loses deltas first, and is told", async () => {
+    const client = await open({ eventsHeld: 4 });
+    const stream = client.events();
+    await stream.ready;
+    hub.emit(1);
+    hub.emit(20, "run.delta");
+    hub.emit(1);
+    await client.call("agents.list", {});
+    // Another socket: by then the events may be on their way still.
+    const last = hub.seq;
+    const events: ReceivedEvent[] = [];
+    for await (const event of stream) {
+      events.push(event);
+      if (event.seq === last && event.event !== "gap") break;
+    }
+    const ended = events.filter(({ event }) => event === "run.ended").map(({ seq }) => seq);
+    expect(ended).toEqual([1, last]);
+    expect(events.some(({ event }) => event === "gap") || events.length === 22).toBe(true);
+  });
+});
+
+describe("drops at any point", () => {
+  const act = fc.oneof(
+    { weight: 5, arbitrary: fc.integer({ min: 1, max: 4 }).map((count) => ({ emit: count })) },
+    { weight: 3, arbitrary: fc.constant("drop" as const) },
+    { weight: 1, arbitrary: fc.constant("forget" as const) },
+    { weight: 1, arbitrary: fc.constant("cut" as const) },
+    { weight: 2, arbitrary: fc.constant("settle" as const) },
+  );
+
+  test("[CLT8] every event once and in order, or under a gap that covers it", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(act, { minLength: 1, maxLength: 14 }),
+        fc.boolean(),
+        async (acts, answersFirst) => {
+          hub = new PeerHub();
+          hub.answersFirst = answersFirst;
+          hub.repeats = 2;
+          const client = await open();
+          const stream = client.events();
+          const { events } = reading(stream);
+          await stream.ready;
+          for (const each of acts) {
+            if (each === "drop") peer.drop();
+            else if (each === "forget") hub.kept = 1;
+            else if (each === "cut") hub.cut();
+            else if (each === "settle") await client.call("agents.list", {});
+            else hub.emit(each.emit);
+          }
+          hub.emit(1);
+          const last = hub.seq;
+          await expect.poll(() => events.at(-1)?.seq, { interval: 2 }).toBe(last);
+          const seqs = events.filter(({ event }) => event !== "gap").map(({ seq }) => seq);
+          expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b));
+          const covered = (seq: number) =>
+            events.some(
+              ({ event, payload }) => event === "gap" && payload.after < seq && seq <= payload.upTo,
+            );
+          for (let seq = 1; seq <= last; seq++) expect(seqs.includes(seq) || covered(seq)).toBe(true);
+          await client.close();
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+test("[CLT8] frames of events that are broken break the socket, and nothing is missed", async () => {
+  const client = await open();
+  const stream = client.events();
+  const { events } = reading(stream);
+  await stream.ready;
+  hub.emit(1);
+  for (const socket of peer.sockets) socket.send(eventFrame("run.ended", -1));
+  hub.emit(2);
+  await expect.poll(() => told(events)).toEqual([1, 2, 3]);
+});

@@ -1,0 +1,166 @@
+import type { Calls } from "../protocol/methods/calls.ts";
+import type { Params, Result } from "../protocol/methods/method-table.ts";
+import type { WireEntry } from "../protocol/session-details.ts";
+import type { Timing } from "./backoff.ts";
+import { delayBefore, sleep } from "./backoff.ts";
+import { CallError, isPassing } from "./call-error.ts";
+import type { FollowOptions } from "./contract.ts";
+import type { LiveStream } from "./live-stream.ts";
+
+/**
+ * A session's entries, each once: pages are read behind the last entry that was given, and events are no more than signs that
+ * there may be another page. Whatever of them is lost, late or doubled changes nothing.
+ */
+
+export interface FollowDeps {
+  readonly calls: Calls<"sessions.entries" | "sessions.tree">;
+  readonly timing: Timing;
+  /** Comes when the client is closed, or there is no gateway any more: with the error, or `null`. */
+  readonly over: AbortSignal;
+  watch(key: string, ring: () => void): LiveStream;
+}
+
+type Page = Result<"sessions.entries">;
+
+const pageSize = 500;
+const patience = { minMs: 250, maxMs: 10_000 };
+
+export async function* follow(
+  deps: FollowDeps,
+  key: string,
+  options: FollowOptions,
+): AsyncGenerator<WireEntry, void> {
+  const signal = AbortSignal.any([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
+  const bell = new Bell(signal);
+  const stream = deps.watch(key, () => bell.ring());
+  void listen(stream, bell);
+  const reader = new PageReader(deps, key, options, signal);
+  try {
+    // From here on no entry is written without a sign.
+    await bell.rung();
+    while (true) {
+      const { entries, hasLater } = await reader.next();
+      yield* entries;
+      if (!hasLater) await bell.rung();
+    }
+  } catch (error) {
+    // The client was closed by whoever reads here.
+    if (deps.over.aborted && deps.over.reason === closedByUser) return;
+    throw error;
+  } finally {
+    stream.close();
+  }
+}
+
+/** The reason of a client that was closed on purpose. */
+export const closedByUser = Symbol("closed");
+
+async function listen(stream: LiveStream, bell: Bell): Promise<void> {
+  try {
+    for await (const _ of stream) bell.ring();
+  } catch (error) {
+    bell.fail(error);
+  }
+}
+
+/** Rung any number of times, it is heard once. Whoever waits for it hears of a failure instead. */
+class Bell {
+  #rings = Promise.withResolvers<void>();
+  #failure: { readonly reason: unknown } | null = null;
+
+  constructor(signal: AbortSignal) {
+    if (signal.aborted) this.fail(signal.reason);
+    else signal.addEventListener("abort", () => this.fail(signal.reason), { once: true });
+  }
+
+  ring(): void {
+    this.#rings.resolve();
+  }
+
+  fail(reason: unknown): void {
+    this.#failure = { reason };
+    this.#rings.resolve();
+  }
+
+  async rung(): Promise<void> {
+    await this.#rings.promise;
+    if (this.#failure !== null) throw this.#failure.reason;
+    this.#rings = Promise.withResolvers();
+  }
+}
+
+/** Pages of a session from where it stands, tried again for as long as that may help. */
+class PageReader {
+  readonly #deps: FollowDeps;
+  readonly #signal: AbortSignal;
+  readonly #who: { readonly agentId?: string; readonly userId?: string };
+  /** The key at first, then the session that it meant. */
+  #session: string;
+  #after: string | null;
+  #limit = pageSize;
+
+  constructor(deps: FollowDeps, key: string, options: FollowOptions, signal: AbortSignal) {
+    const { agentId, userId, after } = options;
+    this.#deps = deps;
+    this.#signal = signal;
+    this.#session = key;
+    this.#after = after ?? null;
+    this.#who = {
+      ...(agentId === undefined ? {} : { agentId }),
+      ...(userId === undefined ? {} : { userId }),
+    };
+  }
+
+  async next(): Promise<Pick<Page, "entries" | "hasLater">> {
+    const page = this.#after === null ? await this.#first() : await this.#page({ after: this.#after });
+    this.#session = page.sessionId;
+    this.#after = page.entries.at(-1)?.id ?? this.#after;
+    return page;
+  }
+
+  /** Without a place a page is the last one: what a long session began with is asked for by the entry behind it. */
+  async #first(): Promise<Page> {
+    const page = await this.#page({});
+    if (!page.hasEarlier) return page;
+    const { entries } = await this.#patiently(() =>
+      this.#deps.calls.call(
+        "sessions.tree",
+        { key: page.sessionId, ...this.#who, limit: 2 },
+        { signal: this.#signal },
+      ),
+    );
+    const second = entries[1]?.id;
+    return second === undefined ? page : { ...(await this.#page({ before: second })), hasLater: true };
+  }
+
+  #page(range: { readonly after?: string; readonly before?: string }): Promise<Page> {
+    return this.#patiently(() => {
+      const params: Params<"sessions.entries"> = {
+        key: this.#session,
+        ...this.#who,
+        along: "all",
+        limit: this.#limit,
+        ...range,
+      };
+      return this.#deps.calls.call("sessions.entries", params, { signal: this.#signal });
+    });
+  }
+
+  async #patiently<T>(read: () => Promise<T>): Promise<T> {
+    for (let failed = 0; ; failed++) {
+      try {
+        return await read();
+      } catch (error) {
+        this.#signal.throwIfAborted();
+        if (error instanceof CallError && error.code === "too_large" && this.#limit > 1) {
+          this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are whole, and pages must fit into a frame
+          continue;
+        }
+        if (!isPassing(error)) throw error;
+        const { timing } = this.#deps;
+        const delay = delayBefore(failed, patience, () => timing.random());
+        await sleep(timing, Math.max(delay, error.retryAfterMs ?? 0), this.#signal);
+      }
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import type { WireError } from "../protocol/errors.ts";
+import type { EventFrame } from "../protocol/frames.ts";
+
+export type Answered =
+  | { readonly type: "res"; readonly id: string; readonly ok: true; readonly payload: unknown }
+  | { readonly type: "res"; readonly id: string; readonly ok: false; readonly error: WireError };
+
+/** What a later gateway may send that nobody here knows. */
+export interface OtherFrame {
+  readonly type: "other";
+}
+
+/** What came over a socket; `null`: it cannot be read. Payloads are the gateway's own, and are not checked again. */
+export function readFrame(data: unknown): Answered | EventFrame | OtherFrame | null {
+  const value = typeof data === "string" ? parsed(data) : null;
+  if (!isObject(value) || typeof value.type !== "string") return null;
+  if (value.type === "res") return isAnswer(value) ? (value as unknown as Answered) : null;
+  if (value.type === "event") return isEvent(value) ? (value as unknown as EventFrame) : null;
+  return { type: "other" };
+}
+
+function isAnswer({ id, ok, error }: Readonly<Record<string, unknown>>): boolean {
+  if (typeof id !== "string") return false;
+  return ok === true || (ok === false && isError(error));
+}
+
+function isError(error: unknown): boolean {
+  return isObject(error) && typeof error.code === "string" && typeof error.message === "string";
+}
+
+function isEvent({ event, seq, payload }: Readonly<Record<string, unknown>>): boolean {
+  if (typeof event !== "string" || !isSeq(seq) || !isObject(payload)) return false;
+  return event !== "gap" || (isSeq(payload.after) && isSeq(payload.upTo));
+}
+
+function isSeq(value: unknown): boolean {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // no JSON
+  }
+}

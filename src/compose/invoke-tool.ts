@@ -1,0 +1,145 @@
+import type { Clock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
+import { hashedId } from "../core/hashed-id.ts";
+import type { IdSource } from "../core/ids.ts";
+import { stringifyJson } from "../core/json.ts";
+import type { ToolResultMessage } from "../core/messages.ts";
+import { cutText, thrownText } from "../core/text.ts";
+import type { Tool, ToolCallContext, ToolOutput } from "../runtimes/contract.ts";
+import { unlessAborted } from "../runtimes/loop/waits.ts";
+import type { HookRegistry } from "../sessions/hooks.ts";
+import { findFor, noSuchAgent } from "../sessions/input/accept-input.ts";
+import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
+import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
+import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein/skein.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
+import { noSuchSession } from "../store/refusals.ts";
+import type { Agents } from "./agents.ts";
+import type { RunTools } from "./run-tools.ts";
+
+export interface InvokeParts {
+  readonly store: Store;
+  readonly agents: Agents;
+  readonly defaults: ContextDefaults;
+  readonly tools: Pick<RunTools, "of">;
+  readonly hooks: Pick<HookRegistry, "ask" | "notify">;
+  readonly clock: Clock;
+  readonly newId: IdSource;
+  /** The session tools among those that runs are offered. */
+  sessionTools(): Promise<readonly Tool[]>;
+  callSessionTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
+}
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+interface Call {
+  readonly id: string;
+  readonly tool: Tool;
+  readonly session: SessionRecord;
+  readonly context: RuntimeContext;
+  readonly options: Pick<ToolCallOptions, "idempotencyKey" | "signal">;
+}
+
+const longestError = 8000;
+
+/**
+ * Calls a tool as an agent in that session would: of those that it is offered there, past the same hooks. Outside of a run nobody
+ * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result.
+ */
+export async function invokeTool(
+  parts: InvokeParts,
+  name: string,
+  args: Arguments,
+  { idempotencyKey, signal, ...given }: ToolCallOptions,
+): Promise<ToolInvoked> {
+  const { store, agents, defaults, tools, newId } = parts;
+  const resolved = resolveRuntimeContext(given, defaults);
+  const session = (await findFor(store, resolved)) ?? noSuchSession(resolved.sessionKey);
+  const { uid, userId, agentId, key: sessionKey, sessionId } = session;
+  const agent = agents.find(agentId);
+  if (agent === null) throw noSuchAgent(agentId);
+  const offered = await tools.of(agent, null, session);
+  const tool = offered.find((each) => each.name === name);
+  if (tool === undefined) throw noSuchTool(name, offered);
+  const id = idempotencyKey === undefined ? newId() : hashedId("call", uid, name, idempotencyKey);
+  const context = { userId, agentId, sessionKey, sessionId };
+  const options = {
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+  return hooked(parts, { id, tool, session, context, options }, args);
+}
+
+async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
+  const { hooks, clock } = parts;
+  const { id: toolCallId, context: ctx, tool } = call;
+  const about = { toolCallId, toolName: tool.name, ctx };
+  const began = clock.now();
+  let made = args;
+  const attempt = async () => {
+    const asked = await hooks.ask("before_tool_call", { ...about, arguments: args });
+    made = asked.arguments;
+    if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
+    const isOurs = (await parts.sessionTools()).includes(tool);
+    return isOurs ? ofSession(parts, call, made) : ofAgent(call, made);
+  };
+  const invoked = await attempt().catch((error: unknown) => {
+    call.options.signal?.throwIfAborted();
+    if (error instanceof SkeinError && error.code === "fenced") throw error;
+    return shown({
+      content: [{ type: "text", text: cutText(thrownText(error), longestError) }],
+      isError: true,
+    });
+  });
+  const { isError, result } = invoked;
+  const content = "content" in result ? result.content : [{ type: "text", text: stringifyJson(result) }];
+  const told = { role: "toolResult", toolCallId, toolName: tool.name, content, isError } as ToolResultMessage;
+  const durationMs = clock.now() - began;
+  await hooks.notify("after_tool_call", { ...about, arguments: made, result: told, durationMs });
+  return invoked;
+}
+
+async function ofSession(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
+  const { tool, context, options } = call;
+  const called = await parts.callSessionTool(tool.name, args, { ...context, ...options });
+  const { isRefusal } = await import("../tools/refusal.ts");
+  return { ...called, isError: isRefusal(called.result) };
+}
+
+async function ofAgent({ id, tool, session, options }: Call, args: Arguments): Promise<ToolInvoked> {
+  const checked = await tool.check(args);
+  if ("problem" in checked)
+    return refused("invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
+  if (await tool.needsApproval(args)) {
+    const why = `A call of ${tool.name} needs a person's approval, and only a run can ask for it.`;
+    return refused("forbidden", `${why} Have the agent call it in a turn.`);
+  }
+  const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
+  // There is no run: what a tool would know of one is the call itself.
+  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
+  const { signal = new AbortController().signal } = options;
+  const around: ToolCallContext = {
+    about,
+    toolCallId: id,
+    entryId: id,
+    signal,
+    whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
+  };
+  // One that never returns is left behind when nobody waits for it any more.
+  return shown(await unlessAborted(tool.execute(checked.args, around), signal));
+}
+
+function shown({ content, isError = false }: ToolOutput): ToolInvoked {
+  return { result: { content }, isError, rootId: null };
+}
+
+function refused(code: "forbidden" | "invalid_arguments", error: string): ToolInvoked {
+  const status = code === "forbidden" ? "forbidden" : "error";
+  return { result: { status, code, error }, isError: true, rootId: null };
+}
+
+function noSuchTool(name: string, offered: readonly Tool[]): SkeinError {
+  const names = offered.map((tool) => tool.name).join(", ");
+  const advice = names === "" ? "In this session there are none" : `In this session there are ${names}`;
+  return new SkeinError("not_found", { what: "Tool", name, advice });
+}

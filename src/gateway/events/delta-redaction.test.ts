@@ -1,0 +1,127 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  adminOf,
+  appended,
+  delta,
+  ended,
+  hubWorld,
+  ofUser,
+  readerOf,
+  TestSink,
+  toolCall,
+  updated,
+  want,
+} from "../../../test/support/event-hub.ts";
+import { createRedactor } from "../../access/redaction/redactor.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import { DeltaRedaction } from "./delta-redaction.ts";
+
+const secret = `sk-ant-api03-${"a1B2".repeat(20)}`;
+const redactor = createRedactor();
+
+function readers() {
+  const world = hubWorld();
+  const [plain, admin] = [new TestSink(), new TestSink()];
+  world.hub.subscribe(readerOf(null), want(ofUser(null)), plain);
+  world.hub.subscribe(adminOf(null), want(ofUser(null)), admin);
+  return { ...world, plain, admin };
+}
+
+function textOf({ frames }: TestSink, kind = "text", runId = "r1"): string {
+  const payloads = frames.filter(({ event }) => event === "run.delta").map(({ payload }) => payload);
+  return (payloads as SkeinEvent<"run.delta">[])
+    .filter((each) => each.kind === kind && each.runId === runId)
+    .map((each) => each.delta)
+    .join("");
+}
+
+const retry = { ...ended(), type: "run.retry" as const, attempt: 1, delayMs: 0, code: "x", error: "y" };
+
+describe("texts that come in pieces", () => {
+  test("[GEV12] whoever is no admin gets the redacted whole, however it was cut, and all of it before it counts", () => {
+    const words = fc.array(
+      fc.constantFrom("Here ", "it is: ", secret, "\n", "password=hunter2hunter2 ", "sk-"),
+      {
+        maxLength: 6,
+      },
+    );
+    const pieces = fc.tuple(words, fc.array(fc.nat(400), { maxLength: 8 }));
+    const ends = fc.constantFrom(ended(), toolCall({}), appended("assistant", "all of it"));
+    fc.assert(
+      fc.property(pieces, pieces, ends, (text, thinking, end) => {
+        const { emit, plain, admin } = readers();
+        const queue = [...cut(text, "text"), ...cut(thinking, "thinking")];
+        for (const event of queue) emit(event);
+        emit(end);
+        expect(textOf(admin)).toBe(text[0].join(""));
+        expect(textOf(plain)).toBe(redactor.redact(text[0].join("")).text);
+        expect(textOf(plain, "thinking")).toBe(redactor.redact(thinking[0].join("")).text);
+        expect(plain.frames.at(-1)?.event).toBe(end.type);
+        expect(plain.seqs).toEqual(plain.seqs.toSorted((a, b) => a - b));
+        expect(admin.frames).toHaveLength(queue.length + 1);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("[GEV12] what happens in the middle of a secret does not show its second half", () => {
+    const middles: SkeinEvent[] = [
+      updated(),
+      appended("user", "and one more thing"),
+      appended("assistant", "elsewhere", { sessionKey: "agent:main:session:b" }),
+      delta("other", { runId: "r2", sessionKey: "agent:main:session:b" }),
+      delta("thought", { kind: "thinking" }),
+      { ...ended(), type: "run.child", childSessionKey: "k", childRunId: "c", state: "ok" },
+      ended({ runId: "r2" }),
+    ];
+    const { emit, plain } = readers();
+    for (const [index, middle] of middles.entries()) {
+      emit(delta(secret.slice(index * 10, index * 10 + 10)));
+      emit(middle);
+    }
+    emit(delta(`${secret.slice(70)} done`));
+    emit(ended());
+    expect(textOf(plain)).toBe(`${redactor.redact(secret).text} done`);
+  });
+
+  test("[GEV13] what was held back of an answer that does not count is not sent", () => {
+    const { emit, plain } = readers();
+    emit(delta("sk-ant-"));
+    emit(retry);
+    emit(delta("fresh words"));
+    emit(ended());
+    expect(textOf(plain)).toBe("fresh words");
+  });
+
+  test("[GEV13] what was held back is kept for who resumes, and for admins it never was", () => {
+    const { hub, emit, settle } = readers();
+    emit(delta("sk-ant-"));
+    emit(ended());
+    const [plain, admin] = [new TestSink(), new TestSink()];
+    hub.subscribe(readerOf(null), want(ofUser(null)), plain, 0);
+    hub.subscribe(adminOf(null), want(ofUser(null)), admin, 0);
+    settle();
+    expect(plain.said).toEqual(["run.delta 2", "run.ended 3"]);
+    expect(admin.said).toEqual(["run.delta 1", "run.ended 3"]);
+  });
+
+  test("[GEV14] streams end with their answers, and are bounded where nobody tells of an end", () => {
+    const deltas = new DeltaRedaction(redactor, 2);
+    for (const runId of ["a", "b", "a"]) deltas.take(delta("sk-", { runId }));
+    const { tails } = deltas.take(delta("sk-", { runId: "c" }));
+    expect(tails).toMatchObject([{ runId: "b", delta: "sk-" }]);
+    expect(deltas.size).toBe(2);
+    deltas.take(ended({ runId: "a" }));
+    deltas.take(retry);
+    expect(deltas.endAll()).toMatchObject([{ runId: "c", delta: "sk-" }]);
+    expect(deltas.size).toBe(0);
+    expect(deltas.take(ended({ runId: "c" }))).toEqual({ tails: [], text: null });
+  });
+});
+
+function cut([words, places]: [string[], number[]], kind: "text" | "thinking"): SkeinEvent[] {
+  const text = words.join("");
+  const at = [0, ...places.map((place) => place % (text.length + 1)), text.length].toSorted((a, b) => a - b);
+  return at.slice(1).map((to, index) => delta(text.slice(at[index], to), { kind }));
+}

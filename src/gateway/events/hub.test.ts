@@ -1,0 +1,277 @@
+import { describe, expect, test } from "vitest";
+import {
+  adminOf,
+  adminOfAll,
+  appended,
+  delta,
+  ended,
+  hubWorld,
+  ofUser,
+  readerOf,
+  TestSink,
+  toolCall,
+  updated,
+  want,
+} from "../../../test/support/event-hub.ts";
+import { createRedactor } from "../../access/redaction/redactor.ts";
+import { EventBus } from "../../core/events.ts";
+
+describe("numbers and what is kept", () => {
+  test("[GEV1] every event has the next number, heard or not", () => {
+    const { hub, emit } = hubWorld();
+    emit(updated());
+    const sink = new TestSink();
+    expect(hub.subscribe(adminOfAll, want(), sink).seq).toBe(1);
+    emit(updated());
+    emit(ended());
+    expect(sink.said).toEqual(["session.updated 2", "run.ended 3"]);
+    expect(hub.seq).toBe(3);
+  });
+
+  test("[GEV2] so many are kept, and no more bytes than allowed; what is older is a gap", () => {
+    const few = hubWorld({ limits: { events: 3 } });
+    for (let count = 0; count < 5; count += 1) few.emit(updated());
+    const sink = new TestSink();
+    const { seq } = few.hub.subscribe(adminOfAll, want(), sink, 1);
+    few.settle();
+    expect(seq).toBe(1);
+    expect(sink.said).toEqual([
+      "gap 1-2 gone",
+      "session.updated 3",
+      "session.updated 4",
+      "session.updated 5",
+    ]);
+
+    const small = hubWorld({ limits: { bytes: 5000 } });
+    for (let count = 0; count < 5; count += 1) small.emit(appended("user", "x".repeat(2000)));
+    small.emit(appended("user", "x".repeat(6000)));
+    small.emit(updated());
+    const other = new TestSink();
+    small.hub.subscribe(adminOfAll, want(), other, 4);
+    small.settle();
+    expect(other.said).toEqual(["gap 4-6 gone", "session.updated 7"]);
+  });
+
+  test("[GEV3] who resumes where nothing was missed gets what came since, and no gap", () => {
+    const { hub, emit, settle } = hubWorld();
+    const sinks = [0, 1, 2].map(() => new TestSink());
+    const [first, second, third] = sinks as [TestSink, TestSink, TestSink];
+    hub.subscribe(adminOfAll, want(), first, 0);
+    emit(updated());
+    emit(updated());
+    hub.subscribe(adminOfAll, want(), second, 1);
+    hub.subscribe(adminOfAll, want(), third, 2);
+    emit(updated());
+    expect(sinks.map(({ seqs }) => seqs)).toEqual([[], [], []]);
+    settle();
+    emit(updated());
+    expect(sinks.map(({ seqs }) => seqs)).toEqual([
+      [1, 2, 3, 4],
+      [2, 3, 4],
+      [3, 4],
+    ]);
+  });
+
+  test("[GEV4] an event that comes while another is sent comes behind it for everybody", () => {
+    const { hub, emit } = hubWorld();
+    const [first, second] = [new TestSink(), new TestSink()];
+    const echo = {
+      send: (text: string, seq: number, event: string) => {
+        first.send(text, seq, event);
+        if (seq === 1) emit(ended());
+      },
+      backlog: () => 0,
+      drop: () => undefined,
+    };
+    hub.subscribe(adminOfAll, want(), echo);
+    hub.subscribe(adminOfAll, want(), second);
+    emit(updated());
+    expect([first.seqs, second.seqs]).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+  });
+
+  test("[GEV5] what was said in a session is not kept when it is deleted or redacted; a gap stands for it", () => {
+    for (const last of [
+      { ...updated(), type: "session.deleted" as const },
+      { ...updated(), isRedacted: true as const },
+    ]) {
+      const { hub, emit, settle } = hubWorld();
+      const live = new TestSink();
+      hub.subscribe(adminOf("ann"), want(ofUser("ann")), live);
+      emit(appended("user", "what nobody is to know", { userId: "ann" }));
+      emit(updated({ userId: "ann", sessionId: "other" }));
+      emit(delta("what nobody is to know", { userId: "ann" }));
+      emit(updated({ userId: "bob" }));
+      emit({ ...last, userId: "ann" });
+      expect(live.seqs).toEqual([1, 2, 3, 5]);
+      for (const principal of [adminOf("ann"), readerOf("ann")]) {
+        const sink = new TestSink();
+        hub.subscribe(principal, want(ofUser("ann")), sink, 0);
+        settle();
+        expect(sink.said).toEqual(["gap 0-1 gone", "session.updated 2", "gap 2-3 gone", `${last.type} 5`]);
+        expect(sink.texts.join()).not.toContain("nobody");
+      }
+    }
+  });
+});
+
+describe("who hears what", () => {
+  const key = (name: string) => `agent:${name}:main`;
+
+  test("[GEV6] a token hears of its user alone, one for all users of everybody or of whom it named", () => {
+    const { hub, emit } = hubWorld();
+    const sinks = new Map<string, TestSink>();
+    const add = (name: string, ...args: [typeof adminOfAll, ReturnType<typeof want>]) => {
+      const sink = new TestSink();
+      sinks.set(name, sink);
+      hub.subscribe(...args, sink);
+    };
+    add("ann", readerOf("ann"), want(ofUser("ann")));
+    add("unnamed", readerOf(null), want(ofUser(null)));
+    add("all", adminOfAll, want());
+    add("all, of ann", adminOfAll, want(ofUser("ann")));
+    add("all, by key", adminOfAll, want({ keys: new Set([key("main")]) }));
+    emit(updated({ userId: "ann" }));
+    emit(updated({ userId: "bob" }));
+    emit(updated());
+    emit(updated({ userId: "*", sessionKey: key("other") }));
+    expect(Object.fromEntries([...sinks].map(([name, { seqs }]) => [name, seqs]))).toEqual({
+      ann: [1],
+      unnamed: [3],
+      all: [1, 2, 3, 4],
+      "all, of ann": [1],
+      "all, by key": [1, 2, 3],
+    });
+  });
+
+  test("[GEV6] nobody subscribes beyond their token", () => {
+    const { hub } = hubWorld();
+    const forbidden = expect.objectContaining({ code: "forbidden" });
+    for (const wanted of [want(), want(ofUser("bob")), want(ofUser(null))]) {
+      expect(() => hub.subscribe(readerOf("ann"), wanted, new TestSink())).toThrow(forbidden);
+    }
+    expect(() => hub.subscribe(readerOf(null), want(ofUser("ann")), new TestSink())).toThrow(forbidden);
+    expect(hub.size).toBe(0);
+  });
+
+  test("[GEV7] by keys, kinds and agent; by key also after a reset", () => {
+    const { hub, emit } = hubWorld();
+    const [byKey, byKind, byAgent] = [new TestSink(), new TestSink(), new TestSink()];
+    hub.subscribe(adminOfAll, want({ keys: new Set([key("main")]), ...ofUser(null) }), byKey);
+    hub.subscribe(adminOfAll, want({ events: ["run.ended", "entry.*"] }), byKind);
+    hub.subscribe(adminOfAll, want({ agentId: "main" }), byAgent);
+    emit(updated());
+    emit(updated({ sessionKey: key("main2") }));
+    emit(updated({ sessionKey: "agent:main:reset:s-main" }));
+    emit({ ...updated(), type: "session.reset", freshSessionId: "fresh" });
+    emit(appended("user", "hi", { sessionId: "fresh" }));
+    emit(ended({ sessionKey: "global" }));
+    expect([byKey.seqs, byKind.seqs, byAgent.seqs]).toEqual([
+      [1, 4, 5],
+      [5, 6],
+      [1, 3, 4, 5],
+    ]);
+  });
+
+  test("[GEV8] all readers of a kind get one and the same frame; whose it is shows to tokens for all users", () => {
+    const { hub, emit } = hubWorld();
+    let redactions = 0;
+    const bus = new EventBus();
+    const ours = createRedactor();
+    hub.attach((listener) => bus.subscribe(listener), {
+      ...ours,
+      redactJson: (value) => {
+        redactions += 1;
+        return ours.redactJson(value);
+      },
+    });
+    const sinks = Array.from({ length: 40 }, () => new TestSink());
+    const [owner, all] = [new TestSink(), new TestSink()];
+    for (const sink of sinks) hub.subscribe(readerOf("ann"), want(ofUser("ann")), sink);
+    hub.subscribe(adminOf("ann"), want(ofUser("ann")), owner);
+    hub.subscribe(adminOfAll, want(), all);
+    const secret = `sk-ant-api03-${"a1B2".repeat(20)}`;
+    bus.emit(toolCall({ path: "x", note: `it is ${secret}` }, { userId: "ann" }));
+    expect(redactions).toBe(1);
+    expect(new Set(sinks.flatMap(({ texts }) => texts)).size).toBe(1);
+    expect(sinks[0]?.texts.join()).not.toContain(secret);
+    expect(owner.texts.join()).toContain(secret);
+    const userIds = [sinks[0] as TestSink, owner, all].map(({ frames }) => frames[0]?.payload);
+    expect(userIds.map((payload) => Object.hasOwn(payload as object, "userId"))).toEqual([
+      false,
+      false,
+      true,
+    ]);
+    emit(updated());
+    expect(sinks[0]?.frames).toHaveLength(1);
+  });
+
+  test("[GEV9] after a reload another bus is heard, with its redactor, and the numbers go on", () => {
+    const { hub, emit } = hubWorld();
+    const sink = new TestSink();
+    hub.subscribe(readerOf(null), want(ofUser(null)), sink);
+    emit(delta("half of sk-ant-api"));
+    const next = new EventBus();
+    const detach = hub.attach(
+      (listener) => next.subscribe(listener),
+      createRedactor({ secrets: ["geheimnis"] }),
+    );
+    next.emit(toolCall({ note: "geheimnis" }));
+    expect(sink.texts.at(-1)).not.toContain("geheimnis");
+    detach();
+    detach();
+    next.emit(updated());
+    emit(updated());
+    expect(sink.seqs).toEqual([1, 2, 3]);
+    hub.close();
+    emit(updated());
+    expect(hub.size).toBe(0);
+    expect(sink.frames.slice(3)).toMatchObject([{ event: "run.delta", payload: { delta: "sk-ant-api" } }]);
+  });
+
+  test("[GEV10] an event that cannot be sent is a gap, and a sink that fails hinders nobody", () => {
+    const { hub, emit, tick, problems } = hubWorld();
+    let isDropped = false;
+    const failing = {
+      send: () => {
+        throw new Error("broken pipe");
+      },
+      backlog: () => 0,
+      drop: () => {
+        isDropped = true;
+      },
+    };
+    const sink = new TestSink();
+    hub.subscribe(adminOfAll, want(), failing);
+    hub.subscribe(adminOfAll, want(), sink);
+    emit(updated());
+    expect([isDropped, hub.size]).toEqual([true, 1]);
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    emit(toolCall(circle));
+    emit(updated());
+    emit(appended("user", "x".repeat(26 * 1024 * 1024)));
+    tick();
+    expect(sink.said).toEqual(["session.updated 1", "gap 1-2 gone", "session.updated 3", "gap 3-4 gone"]);
+    expect(problems).toHaveLength(2);
+  });
+
+  test("[GEV11] the numbers for metrics", () => {
+    const { hub, emit } = hubWorld({ limits: { softBytes: 10, hardBytes: 1000 } });
+    const [fast, slow] = [new TestSink(), new TestSink(false)];
+    hub.subscribe(adminOfAll, want(), fast).close();
+    const open = hub.subscribe(adminOfAll, want(), slow);
+    emit(updated());
+    emit(delta("dropped"));
+    expect(hub.stats()).toEqual({ subscriptions: 1, sent: 1, dropped: 1, droppedReaders: 0 });
+    slow.unread = 1001;
+    emit(updated());
+    open.close();
+    expect(slow.isDropped).toBe(true);
+    expect(hub.stats()).toEqual({ subscriptions: 0, sent: 1, dropped: 1, droppedReaders: 1 });
+    emit(updated());
+    expect(slow.frames).toHaveLength(1);
+  });
+});

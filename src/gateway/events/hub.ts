@@ -1,0 +1,192 @@
+import type { Redactor } from "../../access/redaction/redactor.ts";
+import { SkeinError } from "../../core/errors.ts";
+import type { SkeinEvent } from "../../core/events.ts";
+import { wireLimits } from "../../protocol/frames.ts";
+import type { Principal } from "../auth/principal.ts";
+import { everyUser } from "../auth/principal.ts";
+import type { EventHub, EventSink, HubStats, Subscription, Wanted } from "./contract.ts";
+import { DeltaRedaction } from "./delta-redaction.ts";
+import type { Schedule } from "./feeding.ts";
+import { Feeding } from "./feeding.ts";
+import { Frames } from "./frames.ts";
+import type { KeptOptions } from "./kept-event.ts";
+import { KeptEvent } from "./kept-event.ts";
+import type { Numbers } from "./numbers.ts";
+import { readerKindOf } from "./readers.ts";
+import type { RingLimits } from "./ring.ts";
+import { Ring } from "./ring.ts";
+import type { ReaderLimits, SubscriberHome, SubscriberOptions } from "./subscriber.ts";
+import { Subscriber } from "./subscriber.ts";
+import { SubscriberIndex } from "./subscriber-index.ts";
+
+const mebi = 1024 * 1024;
+
+export const hubLimits: RingLimits & ReaderLimits & { readonly frames: number } = {
+  events: wireLimits.eventsKept,
+  bytes: 64 * mebi,
+  softBytes: mebi,
+  hardBytes: 16 * mebi,
+  frames: 16 * mebi,
+};
+
+/** A bus: `skein.subscribe`. */
+export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
+
+export interface EventHubOptions {
+  readonly numbers: Numbers;
+  readonly redactor: Redactor;
+  /** Attached at once. */
+  readonly subscribe?: Subscribe;
+  /** Told of sinks that fail and of events that are no JSON. */
+  readonly report?: (error: unknown) => void;
+  readonly limits?: Partial<typeof hubLimits>;
+  readonly schedule?: Schedule;
+}
+
+export interface OpenEventHub extends EventHub {
+  /**
+   * Takes in the events of a bus until the returned function is called. After a reload it is another bus, perhaps with
+   * another redactor; numbers and readers go on.
+   */
+  attach(subscribe: Subscribe, redactor?: Redactor): () => void;
+  stats(): HubStats;
+  /** Leaves every bus, and sends nothing any more. */
+  close(): void;
+}
+
+export function createEventHub(options: EventHubOptions): OpenEventHub {
+  const hub = new Hub(options);
+  if (options.subscribe !== undefined) hub.attach(options.subscribe);
+  return hub;
+}
+
+class Hub implements OpenEventHub {
+  readonly #numbers: Numbers;
+  readonly #redactor: Redactor;
+  readonly #home: SubscriberHome;
+  readonly #index = new SubscriberIndex<Subscriber>();
+  readonly #feeding: Feeding<Subscriber>;
+  readonly #detach = new Set<() => void>();
+  /** What is numbered and not yet told of: an event may come while another is sent. */
+  readonly #untold: KeptEvent[] = [];
+  #isTelling = false;
+
+  constructor({ numbers, redactor, report = () => undefined, limits, schedule }: EventHubOptions) {
+    const bounds = { ...hubLimits, ...limits };
+    this.#numbers = numbers;
+    this.#redactor = redactor;
+    this.#feeding = new Feeding(schedule);
+    this.#home = {
+      ring: new Ring(bounds, numbers.last),
+      frames: new Frames({ size: bounds.frames, report }),
+      limits: bounds,
+      counts: { sent: 0, dropped: 0, droppedReaders: 0 },
+      wait: (subscriber) => this.#feeding.add(subscriber),
+      leave: (subscriber) => {
+        this.#index.delete(subscriber);
+        this.#feeding.delete(subscriber);
+      },
+      report,
+    };
+  }
+
+  get seq(): number {
+    return this.#numbers.last;
+  }
+
+  get size(): number {
+    return this.#index.size;
+  }
+
+  stats(): HubStats {
+    return { subscriptions: this.size, ...this.#home.counts };
+  }
+
+  subscribe(principal: Principal, wanted: Wanted, sink: EventSink, after?: number): Subscription {
+    checkRights(principal, wanted);
+    const kind = readerKindOf(principal);
+    const seq = after ?? this.seq;
+    const from = after === undefined ? null : this.#resume(after);
+    const subscriber = new Subscriber(this.#home, { kind, wanted, sink, seq, from });
+    this.#index.add(subscriber);
+    return subscriber;
+  }
+
+  attach(subscribe: Subscribe, redactor: Redactor = this.#redactor): () => void {
+    const deltas = new DeltaRedaction(redactor);
+    const leave = subscribe((event) => this.#publish(event, deltas, redactor));
+    const detach = () => {
+      if (!this.#detach.delete(detach)) return;
+      leave();
+      this.#keepTails(deltas.endAll(), redactor);
+      this.#tell();
+    };
+    this.#detach.add(detach);
+    return detach;
+  }
+
+  close(): void {
+    for (const detach of [...this.#detach]) detach();
+    for (const subscriber of this.#index.all()) subscriber.close();
+  }
+
+  #resume(after: number): SubscriberOptions["from"] {
+    const { goneUpTo } = this.#home.ring;
+    if (!this.#numbers.owns(after)) {
+      return { cursor: goneUpTo, gap: { after, upTo: goneUpTo, reason: "restart" } };
+    }
+    if (after >= goneUpTo) return { cursor: after, gap: null };
+    return { cursor: goneUpTo, gap: { after, upTo: goneUpTo, reason: "gone" } };
+  }
+
+  #publish(event: SkeinEvent, deltas: DeltaRedaction, redactor: Redactor): void {
+    const { tails, text } = deltas.take(event);
+    this.#keepTails(tails, redactor);
+    if (isForgetting(event)) this.#forget(event);
+    this.#keep({ event, masked: text, isTail: false, redactor });
+    this.#tell();
+  }
+
+  #keepTails(tails: readonly SkeinEvent<"run.delta">[], redactor: Redactor): void {
+    for (const tail of tails) this.#keep({ event: tail, masked: tail.delta, isTail: true, redactor });
+  }
+
+  #keep(options: Omit<KeptOptions, "seq">): void {
+    const kept = new KeptEvent({ seq: this.#numbers.next(), ...options });
+    this.#home.ring.push(kept);
+    this.#untold.push(kept);
+  }
+
+  #forget({ userId, sessionId }: SkeinEvent): void {
+    for (const kept of this.#home.ring.of(userId, sessionId)) {
+      kept.forget();
+      this.#home.frames.forget(kept);
+    }
+  }
+
+  #tell(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      for (let kept = this.#untold.shift(); kept !== undefined; kept = this.#untold.shift()) {
+        for (const subscriber of this.#index.about(kept.event)) subscriber.take(kept);
+      }
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+}
+
+/** What was said in the session until then is not to be had any more. */
+function isForgetting(event: SkeinEvent): boolean {
+  return event.type === "session.deleted" || (event.type === "session.updated" && event.isRedacted === true);
+}
+
+/** A token hears of its user's sessions alone, whatever it is said to want. */
+function checkRights({ user }: Principal, { of }: Wanted): void {
+  if (user === everyUser || (of !== "everybody" && of.userId === user)) return;
+  throw new SkeinError("forbidden", {
+    problem: "This token is another user's",
+    advice: "Leave the user out: it comes from the token",
+  });
+}

@@ -1,0 +1,123 @@
+import type { Ledger } from "../../runs/ledger.ts";
+
+/** Where the numbers of events come from. They only ever go up, over restarts too. */
+export interface Numbers {
+  /** The last that was given out; before the first, one that no event has. */
+  readonly last: number;
+  next(): number;
+  /** Whether this process gave it out. */
+  owns(seq: number): boolean;
+}
+
+/** Numbers for as long as the process lives: for tests, and where nothing is kept. */
+export function countingFrom(first: number): Numbers {
+  let last = first - 1;
+  return {
+    get last() {
+      return last;
+    },
+    next: () => {
+      last += 1;
+      return last;
+    },
+    owns: (seq) => seq >= first - 1 && seq <= last,
+  };
+}
+
+const fact = "gateway.events.reserved";
+
+export interface DurableOptions {
+  readonly ledger: Ledger;
+  readonly blockSize?: number;
+  /** Behind what runs now, which may be a transaction that is not kept in the end. */
+  readonly later?: (act: () => void) => void;
+  /** Told where a block could not be reserved ahead of time. */
+  readonly report?: (error: unknown) => void;
+}
+
+/**
+ * Numbers in blocks that are written down before any of them is given out: one write for a million events. What is left
+ * of a block when the process ends is given to nobody.
+ */
+export function durableNumbers(options: DurableOptions): Numbers {
+  return new DurableNumbers(options);
+}
+
+interface Block {
+  readonly first: number;
+  last: number;
+}
+
+class DurableNumbers implements Numbers {
+  readonly #ledger: Ledger;
+  readonly #size: number;
+  readonly #later: (act: () => void) => void;
+  readonly #report: (error: unknown) => void;
+  /** Ours, in order; those that follow one another are one. */
+  readonly #blocks: Block[] = [];
+  #ahead: Block | null = null;
+  #reserveAt: number;
+  #last: number;
+
+  constructor({ ledger, blockSize = 1_000_000, later = queueMicrotask, report }: DurableOptions) {
+    this.#ledger = ledger;
+    this.#size = blockSize;
+    this.#later = later;
+    this.#report = report ?? (() => undefined);
+    const block = this.#reserve();
+    this.#blocks.push(block);
+    // No event's: whoever resumes with it began here, and not with the last event of the process before.
+    this.#last = block.first;
+    this.#reserveAt = block.last - Math.floor(blockSize / 2);
+  }
+
+  get last(): number {
+    return this.#last;
+  }
+
+  next(): number {
+    const block = this.#current();
+    this.#last = this.#last < block.last ? this.#last + 1 : this.#enterNext();
+    if (this.#last === this.#reserveAt) this.#later(() => this.#reserveAhead());
+    return this.#last;
+  }
+
+  owns(seq: number): boolean {
+    return seq <= this.#last && this.#blocks.some(({ first, last }) => seq >= first && seq <= last);
+  }
+
+  #current(): Block {
+    return this.#blocks.at(-1) as Block;
+  }
+
+  #enterNext(): number {
+    const block = this.#ahead ?? this.#reserve();
+    this.#ahead = null;
+    const before = this.#current();
+    if (block.first === before.last + 1) before.last = block.last;
+    else this.#blocks.push(block);
+    this.#reserveAt = block.last - Math.floor(this.#size / 2);
+    return block.first;
+  }
+
+  /** A disk that does not take it is asked again a while later, and for the last time when the block is used up. */
+  #reserveAhead(): void {
+    if (this.#ahead !== null) return;
+    try {
+      this.#ahead = this.#reserve();
+    } catch (error) {
+      this.#reserveAt = this.#last + Math.max(1, Math.floor(this.#size / 20));
+      this.#report(error);
+    }
+  }
+
+  #reserve(): Block {
+    return this.#ledger.exclusively(() => {
+      const row = this.#ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact);
+      const before = Number(row?.value ?? 0);
+      const last = before + this.#size;
+      this.#ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(last));
+      return { first: before + 1, last };
+    });
+  }
+}

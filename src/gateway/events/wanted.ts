@@ -1,0 +1,61 @@
+import type { Config } from "../../config/sections/all.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { parseAgentId } from "../../core/names.ts";
+import type { Asker } from "../../core/references.ts";
+import { referenceLookups, resolveReference } from "../../core/references.ts";
+import type { SessionStore } from "../../store/contract.ts";
+import type { Principal } from "../auth/principal.ts";
+import { everyUser } from "../auth/principal.ts";
+import type { Wanted } from "./contract.ts";
+
+/** What `sessions.subscribe` and `/events` take; its form is checked. */
+export interface EventFilter {
+  readonly keys?: readonly string[];
+  readonly events?: readonly string[];
+  readonly agentId?: string;
+  readonly userId?: string;
+}
+
+export interface WantedDeps {
+  readonly store: { readonly sessions: Pick<SessionStore, "find"> };
+  readonly defaultAgentId: string;
+  readonly config: { readonly session: Pick<Config["session"], "scope"> };
+}
+
+/**
+ * What was asked for, as the hub wants it. With `keys`, those sessions of that one user, where `agentId` says for whom the
+ * references are read; without, all of the user's, or of everybody's where a token for all users names nobody, and
+ * `agentId` narrows that down.
+ */
+export async function wantedFor(
+  { keys, events = [], agentId, userId: named }: EventFilter,
+  principal: Principal,
+  userId: string | null,
+  deps: WantedDeps,
+): Promise<Wanted> {
+  const agent = parseAgentId(agentId ?? deps.defaultAgentId);
+  if (keys === undefined || keys.length === 0) {
+    const isEverybody = principal.user === everyUser && named === undefined;
+    const of = isEverybody ? ("everybody" as const) : { userId };
+    return { keys: null, events, of, agentId: agentId === undefined ? null : agent };
+  }
+  const asker: Asker = { agentId: agent, scope: deps.config.session.scope };
+  const found = new Set<string>();
+  for (const reference of keys) found.add(await keyOf(reference, asker, userId, deps));
+  return { keys: found, events, of: { userId }, agentId: null };
+}
+
+/** Somebody may wait for a session that is not there yet, by its key; what could be any name must name one. */
+async function keyOf(
+  reference: string,
+  asker: Asker,
+  userId: string | null,
+  { store }: WantedDeps,
+): Promise<string> {
+  const scope = userId === null ? {} : { userId };
+  const found = await resolveReference(reference, asker, (lookup) => store.sessions.find(scope, lookup));
+  if (found !== null) return found.key;
+  for (const lookup of referenceLookups(reference, asker)) if (lookup.by === "key") return lookup.key;
+  const advice = "sessions.list shows what is there; a key may be named before its session is made";
+  throw new SkeinError("not_found", { what: "Session", name: reference, advice });
+}

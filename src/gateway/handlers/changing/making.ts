@@ -1,0 +1,61 @@
+import { readKey } from "../../../core/keys.ts";
+import { parseAgentId } from "../../../core/names.ts";
+import { present } from "../../../core/present.ts";
+import { nameNew } from "../../../sessions/name-new.ts";
+import { sessionState } from "../../../sessions/session-state.ts";
+import { parseModel } from "../../../transcript/parse-model.ts";
+import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { askerOf, findSession, scopeOf } from "./find-session.ts";
+
+/** Sessions that come to be, and where they stand. */
+export function makingHandlers(
+  deps: FolderDeps,
+): HandlersOf<"sessions.create" | "sessions.fork" | "sessions.branch"> {
+  const { sessions } = deps.store;
+  return {
+    "sessions.create": async (params, call) => {
+      const { key, sessionId, label, displayName, model, thinkingLevel, agentId } = params;
+      if (model !== undefined) parseModel(model);
+      const names = nameNew(key, askerOf(deps, params), { sessionId, newId: deps.newId });
+      // A key of another agent than the one that was named is a slip, which the store refuses.
+      const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
+      const record = await sessions.create(
+        { ...scopeOf(call), ...scope },
+        {
+          ...names,
+          cwd: params.cwd ?? placeOf(deps, names.key),
+          meta: present({ label, displayName, model, thinkingLevel }),
+        },
+      );
+      return sessionState(record, call);
+    },
+
+    "sessions.fork": async (params, call) => {
+      const from = await findSession(deps, params, call);
+      const { entryId = from.leafId, sessionId, label } = params;
+      const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: deps.newId });
+      const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
+        ...names,
+        cwd: from.cwd,
+        meta: present({ label }),
+      });
+      return {
+        ...sessionState(record, call),
+        forkedFrom: { key: from.key, sessionId: from.sessionId, entryId },
+      };
+    },
+
+    "sessions.branch": async (params, call) => {
+      const { sessionId } = await findSession(deps, params, call);
+      const { key, leafId } = await sessions.branch(scopeOf(call), sessionId, params.entryId);
+      return { key, sessionId, leafId };
+    },
+  };
+}
+
+/** Where a session works that says nothing of it: where its agent does, else where this process is. */
+function placeOf({ config, defaultAgentId }: FolderDeps, key: string): string {
+  const parsed = readKey(key);
+  const agentId = "problem" in parsed || parsed.form === "special" ? defaultAgentId : parsed.agentId;
+  return config.agents[agentId]?.cwd ?? process.cwd();
+}

@@ -1,0 +1,40 @@
+import { present } from "../../../core/present.ts";
+import { nameSession } from "../../../sessions/rename-session.ts";
+import { patchedState, sessionState } from "../../../sessions/session-state.ts";
+import { parseModel } from "../../../transcript/parse-model.ts";
+import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { findSession, scopeOf } from "./find-session.ts";
+
+/** What is known of sessions. */
+export function markingHandlers(
+  deps: FolderDeps,
+): HandlersOf<"sessions.rename" | "sessions.archive" | "sessions.patch"> {
+  const { sessions } = deps.store;
+  return {
+    "sessions.rename": async (params, call) => {
+      const scope = scopeOf(call);
+      const found = await findSession(deps, params, call);
+      const record =
+        params.name === undefined
+          ? await sessions.patch(scope, found.sessionId, { label: params.label ?? null })
+          : await nameSession(sessions, scope, found, params.name);
+      return sessionState(record, call);
+    },
+
+    "sessions.archive": async (params, call) => {
+      const { sessionId } = await findSession(deps, params, call);
+      const archived = params.archived === false ? null : true;
+      return sessionState(await sessions.patch(scopeOf(call), sessionId, { archived }), call);
+    },
+
+    "sessions.patch": async (params, call) => {
+      const { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy, ifVersion } = params;
+      if (typeof model === "string") parseModel(model);
+      const { sessionId } = await findSession(deps, params, call);
+      const given = { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy };
+      const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+      const record = await sessions.patch(scopeOf(call), sessionId, changes, present({ ifVersion }));
+      return patchedState(record, call);
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { purgeSession, removeSession } from "../../../sessions/remove-session.ts";
+import { sessionState } from "../../../sessions/session-state.ts";
+import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { askerOf, findRemoved, findSession, scopeOf } from "./find-session.ts";
+
+/** What takes away, and what brings back. */
+export function removingHandlers(
+  deps: FolderDeps,
+): HandlersOf<"sessions.reset" | "sessions.delete" | "sessions.restore" | "sessions.redact"> {
+  const { sessions } = deps.store;
+  return {
+    "sessions.reset": async (params, call) => {
+      const { sessionId } = await findSession(deps, params, call);
+      const { old, fresh } = await sessions.reset(scopeOf(call), sessionId);
+      return {
+        key: fresh.key,
+        sessionId: fresh.sessionId,
+        previous: { key: old.key, sessionId: old.sessionId },
+      };
+    },
+
+    "sessions.delete": async (params, call) => {
+      const scope = scopeOf(call);
+      if (params.purge === true) return purgeSession(sessions, scope, await findRemoved(deps, params, call));
+      const record = await findSession(deps, params, call);
+      return removeSession(sessions, scope, record, askerOf(deps, params));
+    },
+
+    "sessions.restore": async (params, call) => {
+      const { sessionId } = await findRemoved(deps, params, call);
+      return sessionState(await sessions.restore(scopeOf(call), sessionId), call);
+    },
+
+    "sessions.redact": async (params, call) => {
+      const { key, sessionId } = await findSession(deps, params, call);
+      const redaction = await sessions.redact(scopeOf(call), sessionId, params.entryIds);
+      return {
+        key,
+        sessionId,
+        sessions: redaction.sessions.map((each) => ({
+          sessionId: each.sessionId,
+          entryIds: [...each.entryIds],
+        })),
+        mayRepeat: redaction.mayRepeat.map((each) => ({
+          sessionId: each.sessionId,
+          entryId: each.entryId,
+        })),
+      };
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { present } from "../../../core/present.ts";
+import { decisionPayload } from "../../../sessions/decision-payload.ts";
+import { maintain, maintenanceInput } from "../../../sessions/run-maintenance.ts";
+import type { FolderDeps, HandlersOf, TokenDeps } from "../../calls/contract.ts";
+
+/** A user that is gone takes its tokens along. */
+export type UpkeepDeps = FolderDeps & Pick<TokenDeps, "tokens">;
+
+/** What looks after the folder as a whole, whoever's the sessions are. */
+export function upkeepHandlers(
+  deps: UpkeepDeps,
+): HandlersOf<"maintenance.run" | "config.get" | "users.remove"> {
+  return {
+    "maintenance.run": async ({ dryRun = false }) => {
+      const { store, config, clock } = deps;
+      const rules = config.session.maintenance;
+      const users = deps.users();
+      const work = { store, users, rules, now: clock.now(), hasOpenRun: () => false };
+      const seen = await maintenanceInput(work);
+      const works = await deps.runs?.work(seen.sessions.map(({ uid }) => uid));
+      const hasOpenRun = ({ uid }: { readonly uid: string }) => (works?.get(uid)?.runId ?? null) !== null;
+      const { mode, decisions, done } = await maintain({ store }, { ...seen, hasOpenRun }, { dryRun });
+      return { mode, decisions: decisions.map(decisionPayload), done: done.map(decisionPayload) };
+    },
+
+    "config.get": async () => {
+      const { effectiveConfigText } = await import("../../../config/effective.ts");
+      // Where there was a mistake, nothing was opened.
+      return {
+        ...present({ file: deps.loaded.file }),
+        problems: [],
+        effective: effectiveConfigText(deps.loaded),
+      };
+    },
+
+    "users.remove": async ({ userId }) => {
+      // First of all nobody comes in for that user any more, who could begin a session behind our back.
+      deps.tokens.revokeUser(userId);
+      const { sessions } = await deps.store.purgeUser(userId);
+      return { userId, sessions };
+    },
+  };
+}

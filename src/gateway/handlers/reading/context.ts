@@ -1,0 +1,73 @@
+import type { SessionContext } from "../../../core/context.ts";
+import { parseKey } from "../../../core/keys.ts";
+import { present } from "../../../core/present.ts";
+import type { Result } from "../../../protocol/methods/method-table.ts";
+import type { ContextPayload } from "../../../protocol/session-payloads.ts";
+import type { SessionRecord } from "../../../store/contract.ts";
+import { noSuchSession } from "../../../store/refusals.ts";
+import { historyLimitFor } from "../../../transcript/history-limit.ts";
+import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { findSession, scopeOf } from "./find.ts";
+import type { Mask } from "./mask.ts";
+import { maskFor } from "./mask.ts";
+import type { Looked } from "./see-context.ts";
+import { pruningBy, seeContext } from "./see-context.ts";
+
+/** The X-ray of a session. */
+export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"> {
+  return {
+    "sessions.context": async ({ key, agentId, model, baseUrl, wire }, call) => {
+      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+      const looked = await lookAt(deps, call, session);
+      const seen = await seeContext(looked, present({ model, baseUrl, wire }), deps.contextForModel);
+      return masked(seen, maskFor(deps, call)) as Result<"sessions.context">;
+    },
+  };
+}
+
+async function lookAt(deps: FolderDeps, call: Call, session: SessionRecord): Promise<Looked> {
+  const { store, config, clock } = deps;
+  const { sessionId, agentId, key } = session;
+  const context = (await store.sessions.context(scopeOf(call), sessionId)) ?? noSuchSession(sessionId);
+  const agent = Object.hasOwn(config.agents, agentId) ? config.agents[agentId] : undefined;
+  const known = {
+    images: { blob: deps.blobs(session) },
+    pruning: pruningBy(config, clock.now()),
+    ...present({ system: context.system ?? agent?.system }),
+    ...present({ thinkingLevel: await levelOf(deps, session, context, agent?.thinking ?? null) }),
+    ...present({ historyLimit: historyLimitFor(parseKey(key), config.channels) }),
+  };
+  return { context, config, known, agentModel: agent?.model ?? null };
+}
+
+/** The level that was set for the session, else what its entries say, else the agent's; `null`: the context's. */
+async function levelOf(
+  deps: FolderDeps,
+  session: SessionRecord,
+  { thinkingLevel }: SessionContext,
+  agents: string | null,
+): Promise<string | null> {
+  const { meta } = session;
+  if (meta.thinkingLevel !== undefined) return meta.thinkingLevel;
+  if (agents === null || thinkingLevel !== "off") return null;
+  // A context says off whether somebody chose it or nobody said anything.
+  const isChosen = (await deps.readTree(session)).path().some(({ type }) => type === "thinking_level_change");
+  return isChosen ? null : agents;
+}
+
+function masked(seen: ContextPayload, mask: Mask): ContextPayload {
+  if (mask.isOff) return seen;
+  const { request, changes, diagnostics, wire } = seen;
+  const { system, messages, tools } = request;
+  return {
+    ...seen,
+    request: {
+      ...request,
+      ...present({ system: system === undefined ? null : mask.text(system), tools }),
+      messages: messages.map((message) => mask.value(message)),
+    },
+    changes: changes.map((each) => ({ ...each, note: mask.text(each.note) })),
+    diagnostics: diagnostics.map((each) => ({ ...each, note: mask.text(each.note) })),
+    ...(wire === undefined ? {} : { wire: mask.value(wire) }),
+  };
+}

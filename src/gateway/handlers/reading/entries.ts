@@ -1,0 +1,158 @@
+import type { Entry } from "../../../core/entries.ts";
+import { lineOf } from "../../../core/entries.ts";
+import { SkeinError } from "../../../core/errors.ts";
+import { stringifyJson } from "../../../core/json.ts";
+import { present } from "../../../core/present.ts";
+import { wireLimits } from "../../../protocol/frames.ts";
+import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../../protocol/session-details.ts";
+import type { TreePayload } from "../../../protocol/session-payloads.ts";
+import { isShown, messageOf } from "../../../sessions/history.ts";
+import { readHistory } from "../../../sessions/history-pages.ts";
+import { previewOf } from "../../../sessions/preview.ts";
+import { treeView } from "../../../sessions/tree-view.ts";
+import type { EntryPage } from "../../../store/contract.ts";
+import { noSuchSession } from "../../../store/refusals.ts";
+import { isToolMessage } from "../../../tools/reading/blocks.ts";
+import { inTurns } from "../../../tools/reading/in-turns.ts";
+import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { findSession, lookFor, scopeOf } from "./find.ts";
+import type { Mask } from "./mask.ts";
+import { maskFor } from "./mask.ts";
+
+type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" | "chat.history";
+
+/** Of a page of whole entries; one entry may be larger, up to a frame. */
+const pageBytes = 8 * 1024 * 1024;
+/** What is around the entries in a frame. */
+const frameRoom = 64 * 1024;
+/** A preview looks no further back. */
+const previewed = 200;
+const readsAtATime = 8;
+
+/** What was said in sessions. */
+export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
+  const { sessions } = deps.store;
+  return {
+    "chat.history": async ({ sessionKey, agentId, limit, before, after }, call) => {
+      const session = await findSession(deps, call, { key: sessionKey, ...present({ agentId }) });
+      const mask = maskFor(deps, call);
+      const range = present({ limit, before, after });
+      const pending = await deps.pending(session.uid);
+      return readHistory(sessions, scopeOf(call), session, range, pending, (value) => mask.value(value));
+    },
+    "sessions.tree": async ({ key, agentId, limit, after }, call) => {
+      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+      const mask = maskFor(deps, call);
+      const tree = await deps.readTree(session);
+      const seen = (entry: Entry) => mask.value(entry);
+      return maskedTree(treeView(tree, session.key, { seen, ...present({ limit, after }) }), mask);
+    },
+    "sessions.entries": async ({ key, agentId, along = "branch", before, after, limit = 200 }, call) => {
+      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+      const { sessionId } = session;
+      const range = { along, limit, ...present({ before, after }) };
+      const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
+      const mask = maskFor(deps, call);
+      const entries = entriesWithin(page, after !== undefined, mask);
+      return { key: session.key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
+    },
+    "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
+      const previews = await inTurns(keys, readsAtATime, (key) =>
+        previewFor(deps, call, { key, ...present({ agentId }) }, { limit, maxChars }),
+      );
+      return { previews };
+    },
+  };
+}
+
+/** Names and labels are words of people's; a diagnostic may repeat what stands in a file. */
+function maskedTree(view: TreePayload, mask: Mask): TreePayload {
+  if (mask.isOff) return view;
+  const { name, diagnostics, entries } = view;
+  return {
+    ...view,
+    ...present({ name: name === undefined ? null : mask.text(name) }),
+    entries: entries.map((row) => ({
+      ...row,
+      preview: mask.text(row.preview),
+      ...present({ label: row.label === undefined ? null : mask.text(row.label) }),
+    })),
+    ...present({ diagnostics: diagnostics?.map((each) => ({ ...each, note: mask.text(each.note) })) }),
+  };
+}
+
+/** As many as a page has room for, from the end that was asked for; at least one. */
+function entriesWithin(
+  page: EntryPage,
+  forward: boolean,
+  mask: Mask,
+): Pick<EntriesPayload, "leafId" | "entries" | "hasEarlier" | "hasLater"> {
+  const kept: WireEntry[] = [];
+  let bytes = 0;
+  for (const entry of forward ? page.entries : page.entries.toReversed()) {
+    const shown = mask.value(lineOf(entry));
+    const size = Buffer.byteLength(stringifyJson(shown));
+    if (size > wireLimits.frameBytes - frameRoom) throw tooLarge(`Entry ${entry.id}`);
+    bytes += size;
+    if (bytes > pageBytes && kept.length > 0) break;
+    kept.push(shown as unknown as WireEntry);
+  }
+  const isCut = kept.length < page.entries.length;
+  return {
+    leafId: page.leafId,
+    entries: forward ? kept : kept.reverse(),
+    hasEarlier: page.hasEarlier || (isCut && !forward),
+    hasLater: page.hasLater || (isCut && forward),
+  };
+}
+
+function tooLarge(what: string): SkeinError {
+  return new SkeinError("too_large", { what });
+}
+
+/** One session that cannot be shown does not fail the others. */
+async function previewFor(
+  deps: FolderDeps,
+  call: Call,
+  named: { readonly key: string; readonly agentId?: string },
+  { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
+): Promise<PreviewsPayload["previews"][number]> {
+  const { key } = named;
+  try {
+    const session = await lookFor(deps, call, named);
+    const range = { along: "branch", limit: previewed } as const;
+    const page =
+      session === null ? null : await deps.store.sessions.page(scopeOf(call), session.sessionId, range);
+    if (page === null) return { key, status: "missing", items: [] };
+    const items = itemsOf(page.entries, { limit, maxChars }, maskFor(deps, call));
+    return { key, status: items.length === 0 ? "empty" : "ok", items };
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    return { key, status: "error", items: [] };
+  }
+}
+
+function itemsOf(
+  entries: readonly Entry[],
+  { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
+  mask: Mask,
+): PreviewsPayload["previews"][number]["items"] {
+  const items = [];
+  for (const entry of entries.toReversed()) {
+    if (items.length === limit) break;
+    if (!isShown(entry)) continue;
+    const message = messageOf(entry);
+    if (isToolMessage(message as unknown as Readonly<Record<string, unknown>>)) continue;
+    const text = mask.text(previewOf(withoutCalls(mask.value(entry)), maxChars));
+    if (text !== "") items.push({ id: entry.id, role: message.role, text });
+  }
+  return items.reverse();
+}
+
+/** What an answer says, without what it has tools do. */
+function withoutCalls(entry: Entry): Entry {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return entry;
+  const { message } = entry;
+  const content = message.content.filter(({ type }) => type !== "toolCall");
+  return { ...entry, message: { ...message, content } };
+}

@@ -1,0 +1,154 @@
+import { parseAgentId } from "../../../core/names.ts";
+import { present } from "../../../core/present.ts";
+import type { SearchPayload, SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
+import { listRow } from "../../../sessions/list-row.ts";
+import type { ListPlace } from "../../../sessions/list-sessions.ts";
+import { childrenOf, listSessions, listTrash, searchSessions } from "../../../sessions/list-sessions.ts";
+import type { SessionQuery } from "../../../store/contract.ts";
+import { inTurns } from "../../../tools/reading/in-turns.ts";
+import { safeSnippet } from "../../../tools/reading/safe-snippet.ts";
+import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { findListed, findSession, lookFor, notThere, scopeOf } from "./find.ts";
+import type { Mask } from "./mask.ts";
+import { maskFor } from "./mask.ts";
+
+type ListMethod =
+  | "sessions.list"
+  | "sessions.get"
+  | "sessions.resolve"
+  | "sessions.search"
+  | "sessions.trash";
+
+const minute = 60_000;
+const readsAtATime = 8;
+
+/** Which sessions there are, from the index alone. */
+export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
+  const { store } = deps;
+  return {
+    "sessions.list": async (params, call) => {
+      const { limit, cursor, activeMinutes, agentId, kinds, label, search, archived } = params;
+      const { includeGlobal, includeUnknown, spawnedBy } = params;
+      const query: SessionQuery = present({
+        ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
+        activeSince: activeMinutes === undefined ? null : deps.clock.now() - activeMinutes * minute,
+        spawnedBy: spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId),
+      });
+      const found = await listSessions(store.sessions, scopeOf(call, agentId), query, placeFor(deps, call));
+      return withMaskedRows(found, maskFor(deps, call));
+    },
+    "sessions.get": (params, call) => detailsOf(deps, call, params),
+    "sessions.resolve": async ({ key, sessionId, label, spawnedBy, prefix, agentId }, call) => {
+      const name = key ?? sessionId ?? label ?? "";
+      const found =
+        key === undefined
+          ? await findBy(deps, call, { ...present({ sessionId, label }), ...present({ agentId }) })
+          : await lookFor(deps, call, { key, ...present({ agentId }) }, prefix === true);
+      const parent = spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId);
+      if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return notThere(name);
+      return { key: found.key, sessionId: found.sessionId };
+    },
+    "sessions.search": async ({ query, key, role, since, until, limit, agentId }, call) => {
+      const within =
+        key === undefined ? null : await findSession(deps, call, { key, ...present({ agentId }) });
+      const asked = present({ text: query, sessionId: within?.sessionId, role, since, until, limit });
+      const found = await searchSessions(store, scopeOf(call, agentId), asked);
+      return call.isAdmin ? found : withSafeSnippets(deps, call, query, found);
+    },
+    "sessions.trash": async ({ agentId }, call) =>
+      listTrash(store.sessions, scopeOf(call, agentId), pathFor(deps, call)),
+  };
+}
+
+/** Of a list: a parent that is gone may have children still, and is known by its key alone. */
+async function parentKey(deps: FolderDeps, call: Call, name: string, agentId?: string): Promise<string> {
+  const parent = await lookFor(deps, call, { key: name, ...present({ agentId }) });
+  return parent?.key ?? name;
+}
+
+async function findBy(
+  { store, defaultAgentId }: FolderDeps,
+  call: Call,
+  {
+    sessionId,
+    label,
+    agentId = defaultAgentId,
+  }: { readonly sessionId?: string; readonly label?: string; readonly agentId?: string },
+) {
+  const [found] = await store.sessions.find(
+    scopeOf(call),
+    sessionId === undefined
+      ? { by: "label", label: label ?? "", agentId: parseAgentId(agentId) }
+      : { by: "sessionId", sessionId },
+  );
+  return found ?? null;
+}
+
+function pathFor({ root }: FolderDeps, { isAdmin }: Call): Pick<ListPlace, "path"> {
+  return present({ path: isAdmin ? root : null });
+}
+
+function placeFor(deps: FolderDeps, call: Call): ListPlace {
+  return {
+    ...pathFor(deps, call),
+    ...(call.isAdmin ? { transcriptPath: (session) => deps.transcriptPath(session) } : {}),
+    ...present({ runs: deps.runs }),
+  };
+}
+
+function withMaskedRows(payload: SessionListPayload, mask: Mask): SessionListPayload {
+  return mask.isOff ? payload : { ...payload, sessions: payload.sessions.map((row) => masked(row, mask)) };
+}
+
+/** What people and programs have written; what names a session stays as it is. */
+function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
+  const { displayName } = row;
+  return displayName === undefined ? row : { ...row, displayName: mask.text(displayName) };
+}
+
+async function detailsOf(deps: FolderDeps, call: Call, named: Parameters<typeof findListed>[2]) {
+  const session = await findListed(deps, call, named);
+  const { uid, agentId, version, cwd, createdAt, meta, leafId, digest, key } = session;
+  const work = (await deps.runs?.work([uid]))?.get(uid);
+  const children = await childrenOf(deps.store.sessions, scopeOf(call), [key]);
+  const mask = maskFor(deps, call);
+  const extras = {
+    ...{ childSessions: children.get(key), work, bytes: digest.bytes },
+    transcriptPath: call.isAdmin ? deps.transcriptPath(session) : null,
+  };
+  return present({
+    ...masked(listRow(session, present(extras)), mask),
+    agentId,
+    version,
+    cwd: call.isAdmin ? cwd : null,
+    createdAt,
+    archived: meta.archived,
+    sandboxed: meta.sandboxed,
+    leafId,
+    compactions: digest.compactions,
+    summary: digest.summary === null ? null : summaryFor(digest.summary, mask),
+    runId: work?.runId,
+    queued: work?.queued,
+  });
+}
+
+/** It was cut when it was kept: what stands at the cut may be the half of a secret. */
+function summaryFor(summary: string, mask: Mask): string {
+  return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
+}
+
+/** What was found only in what is masked is no hit: it would confirm a guess. */
+async function withSafeSnippets(
+  { store, redactor }: FolderDeps,
+  call: Call,
+  query: string,
+  found: SearchPayload,
+): Promise<SearchPayload> {
+  const rows = await inTurns(found.hits, readsAtATime, async (hit) => {
+    const entry = await store.sessions.entry(scopeOf(call), hit.sessionId, hit.entryId);
+    const snippet = entry === null ? null : safeSnippet(entry, query, redactor);
+    return snippet === null ? [] : [{ ...hit, snippet }];
+  });
+  const hits = rows.flat();
+  return { ...found, count: hits.length, hits };
+}

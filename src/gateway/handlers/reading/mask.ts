@@ -1,0 +1,89 @@
+import type { Redactor } from "../../../access/redaction/redactor.ts";
+import { isRecord } from "../../../core/shape.ts";
+import { isBinary } from "../../../tools/reading/blocks.ts";
+import type { Call, FolderDeps } from "../../calls/contract.ts";
+
+/**
+ * What was said, as a caller may see it: an admin as it is, everybody else with secrets masked and without paths of this machine.
+ * It comes before anything is cut, for half a secret is not known as one.
+ */
+export interface Mask {
+  text(text: string): string;
+  /** An entry, a message, a block, a request: any JSON. Ids, types and the bytes of images stay as they are. */
+  value<T>(value: T): T;
+  /** Something has been masked so far. */
+  readonly hasMasked: boolean;
+  readonly isOff: boolean;
+}
+
+export function maskFor(
+  { redactor }: Pick<FolderDeps, "redactor">,
+  { isAdmin }: Pick<Call, "isAdmin">,
+): Mask {
+  return isAdmin ? off : new Masking(redactor);
+}
+
+const off: Mask = { text: (text) => text, value: (value) => value, hasMasked: false, isOff: true };
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const paths = new Set(["cwd", "parentSession", "fullOutputPath"]);
+/** Shown as they are, unless they are too long to be that: clients go by them. */
+const names = new Set([
+  ...["id", "parentId", "type", "role", "timestamp", "version", "customType", "mimeType"],
+  ...["targetId", "firstKeptEntryId", "fromId", "toolCallId", "toolName", "runId", "copyOf", "sha256", "was"],
+  ...["provider", "model", "modelId", "api", "stopReason", "thinkingLevel"],
+  ...["kind", "sourceSessionKey", "sourceChannel", "sourceTool", "rootId", "deliveryId"],
+]);
+const longestName = 256;
+/** What is made of fields that we know; everything else is taken as a whole, by the names of its fields. */
+const inside = new Set(["message", "replacement", "content", "source", "skein", "blob", "provenance"]);
+const deepest = 32;
+
+class Masking implements Mask {
+  hasMasked = false;
+  readonly isOff = false;
+  readonly #redactor: Redactor;
+
+  constructor(redactor: Redactor) {
+    this.#redactor = redactor;
+  }
+
+  text(text: string): string {
+    const { text: safe, count } = this.#redactor.redact(text);
+    if (count > 0) this.hasMasked = true;
+    return safe;
+  }
+
+  value<T>(value: T): T {
+    return this.#any(value, 0) as T;
+  }
+
+  #any(value: unknown, depth: number): unknown {
+    if (typeof value === "string") return this.text(value);
+    if (typeof value !== "object" || value === null) return value;
+    if (depth > deepest) return this.#plain(value);
+    if (!isRecord(value)) return (value as readonly unknown[]).map((each) => this.#any(each, depth + 1));
+    return Object.fromEntries(
+      Object.entries(value).flatMap(([name, each]) => this.#field(name, each, value, depth)),
+    );
+  }
+
+  #field(name: string, value: unknown, of: Fields, depth: number): [string, unknown][] {
+    if (paths.has(name)) return [];
+    if (names.has(name) && isName(value)) return [[name, value]];
+    if (name === "data" && isBinary(of)) return [[name, value]];
+    if (inside.has(name) && typeof value === "object") return [[name, this.#any(value, depth + 1)]];
+    return Object.entries(this.#plain({ [name]: value }) as Fields);
+  }
+
+  #plain(value: unknown): unknown {
+    const { value: safe, count } = this.#redactor.redactJson(value);
+    if (count > 0) this.hasMasked = true;
+    return safe;
+  }
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === "number" || (typeof value === "string" && value.length <= longestName);
+}

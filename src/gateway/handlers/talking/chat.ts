@@ -1,0 +1,113 @@
+import { SkeinError } from "../../../core/errors.ts";
+import { present } from "../../../core/present.ts";
+import type { Params } from "../../../protocol/methods/method-table.ts";
+import type { AcceptedPayload } from "../../../protocol/runs.ts";
+import type { DeliveryTarget, Run } from "../../../runs/contract.ts";
+import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
+import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
+import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
+import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { shownTo } from "./shown.ts";
+import { contextOf, sessionOf, spokenTo } from "./whom.ts";
+
+type Method = "sessions.send" | "chat.send" | "chat.inject" | "agent" | "agent.wait";
+
+/** What is said to sessions, and how it stands. */
+export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
+  const { skein } = deps;
+  return {
+    "sessions.send": async (params, call) => {
+      const { key, agentId, timeoutMs = 0, model, thinking, runTimeoutSeconds } = params;
+      const run = await accepted(deps, call, params, async () => ({
+        to: await spokenTo(deps, call, key, agentId),
+        options: present({ model, thinking, runTimeoutSeconds }),
+      }));
+      return shownTo(deps, call).sent(await ended(deps, call, run.runId, timeoutMs));
+    },
+    "chat.send": async (params, call) =>
+      acceptedPayload(
+        await accepted(deps, call, params, async () => ({
+          to: await spokenTo(deps, call, params.sessionKey, params.agentId),
+          options: {},
+        })),
+      ),
+    "chat.inject": async ({ sessionKey, agentId, message, idempotencyKey }, call) => {
+      const known = await skein.runFor(idempotencyKey, call.userId);
+      if (known !== null) return acceptedPayload(known);
+      const session = await sessionOf(deps, call, sessionKey, agentId);
+      return acceptedPayload(await skein.session(contextOf(session)).note(message, { idempotencyKey }));
+    },
+    agent: async (params, call) =>
+      acceptedPayload(await accepted(deps, call, params, () => asked(deps, call, params))),
+    "agent.wait": async ({ runId, timeoutMs = 30_000 }, call) =>
+      shownTo(deps, call).sent(await ended(deps, call, runId, timeoutMs)),
+  };
+}
+
+interface Said {
+  readonly message: string;
+  readonly idempotencyKey: string;
+  readonly queueMode?: NonNullable<SendOptions["queueMode"]>;
+  readonly attachments?: readonly { readonly data: string; readonly mimeType: string }[];
+}
+
+interface Meant {
+  readonly to: RuntimeContext;
+  readonly options: SendOptions;
+}
+
+/** The same key again is the same run, whatever became of its session since: nothing else is looked at then. */
+async function accepted(
+  { skein }: SkeinDeps,
+  call: Call,
+  { message, idempotencyKey, queueMode, attachments = [] }: Said,
+  meant: () => Promise<Meant>,
+): Promise<Run> {
+  const known = await skein.runFor(idempotencyKey, call.userId);
+  if (known !== null) return known;
+  const { to, options } = await meant();
+  return skein.session(to).accept(message, {
+    ...options,
+    ...present({ queueMode }),
+    idempotencyKey,
+    images: attachments.map(({ data, mimeType }) => ({ data, mimeType })),
+    // Paths in the message are those of the client's machine, and name nothing here.
+    origin: "api",
+  });
+}
+
+/** Only an agent: its main session. */
+async function asked(deps: SkeinDeps, call: Call, params: Params<"agent">): Promise<Meant> {
+  const { sessionKey, agentId, model, thinking, runTimeoutSeconds, deliver, provenance } = params;
+  const to: RuntimeContext =
+    sessionKey === undefined
+      ? present({ userId: call.userId, agentId })
+      : await spokenTo(deps, call, sessionKey, agentId);
+  const deliverTo = deliver === true ? await channelOf(deps.skein.session(to)) : undefined;
+  const { extraSystemPrompt } = params;
+  const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, extraSystemPrompt };
+  return { to, options: present(options) };
+}
+
+/** Where the session's people are. */
+async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
+  const { key, meta } = (await session.record()) ?? { key: session.key, meta: {} };
+  const target = outsideChannel({ key, meta });
+  if (target !== null) return target;
+  const problem = `The session ${key} is on no channel that a reply could go to`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
+}
+
+/** However long it takes up to so long, or until nobody waits for the answer any more. */
+function ended(
+  { skein }: SkeinDeps,
+  { userId, signal }: Call,
+  runId: string,
+  timeoutMs: number,
+): Promise<Run> {
+  return skein.ended(runId, { timeoutMs, signal }, userId);
+}
+
+function acceptedPayload({ runId, session }: Run): AcceptedPayload {
+  return { runId, status: "accepted", sessionKey: session.key };
+}

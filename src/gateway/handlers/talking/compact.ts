@@ -1,0 +1,36 @@
+import { SkeinError } from "../../../core/errors.ts";
+import { present } from "../../../core/present.ts";
+import type { CompactionNotDone } from "../../../sessions/compaction-outcome.ts";
+import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { contextOf, sessionOf } from "./whom.ts";
+
+/** Of these another try may come to more. */
+const ofSummariser: readonly CompactionNotDone["reason"][] = [
+  "failed",
+  "empty",
+  "too_long",
+  "poor",
+  "timed_out",
+  "aborted",
+];
+
+/** The model of the session is asked for the summary. Nothing is written where there is none. */
+export function compactHandlers(deps: SkeinDeps): HandlersOf<"sessions.compact"> {
+  return {
+    "sessions.compact": async ({ key, agentId, instructions }, call) => {
+      const session = await sessionOf(deps, call, key, agentId);
+      const how = { signal: call.signal, ...present({ instructions }) };
+      const outcome = await deps.skein.compact(contextOf(session), how);
+      if (!outcome.done) throw notCompacted(session.key, outcome);
+      const { entryId, firstKeptEntryId, tokensBefore } = outcome;
+      return { key: session.key, sessionId: session.sessionId, entryId, firstKeptEntryId, tokensBefore };
+    },
+  };
+}
+
+function notCompacted(key: string, { reason, note }: CompactionNotDone): SkeinError {
+  const problem = `The session ${key} was not compacted: ${note}`;
+  return ofSummariser.includes(reason)
+    ? new SkeinError("unavailable", { problem, advice: "Nothing was written; try it again" })
+    : new SkeinError("conflict", { problem, advice: "Nothing was written; it is whole as it is" });
+}

@@ -1,0 +1,42 @@
+import type { AccessAction } from "../../../access/visibility/policy.ts";
+import { present } from "../../../core/present.ts";
+import type { AccessPayload } from "../../../protocol/access.ts";
+import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { shownTo } from "./shown.ts";
+import { contextOf, sessionOf } from "./whom.ts";
+
+type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
+
+const everyAction: readonly AccessAction[] = ["list", "history", "send", "status"];
+
+/** Which agents, models and tools there are, and who may what. */
+export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
+  const { skein } = deps;
+  return {
+    "agents.list": async (_, { userId }) => {
+      const agents = await skein.agents(userId);
+      return { count: agents.length, agents };
+    },
+    "models.list": async () => {
+      const models = await skein.models();
+      return { count: models.length, models };
+    },
+    "access.explain": async ({ asker, target, action, agentId: reader }, call) => {
+      const session = await sessionOf(deps, call, asker, reader);
+      const { key, sessionId, agentId, userId } = session;
+      const explanations: AccessPayload["explanations"] = [];
+      for (const each of action === undefined ? everyAction : [action]) {
+        const { decision, steps } = await skein.explainAccess(contextOf(session), target, each);
+        explanations.push({ action: each, decision, steps: [...steps] });
+      }
+      const sandboxed = skein.isSandboxed(session);
+      return { asker: { key, sessionId, agentId, sandboxed, ...present({ userId }) }, target, explanations };
+    },
+    "tools.invoke": async ({ sessionKey, agentId, name, arguments: args = {}, idempotencyKey }, call) => {
+      const session = await sessionOf(deps, call, sessionKey, agentId);
+      const how = { ...contextOf(session), signal: call.signal, ...present({ idempotencyKey }) };
+      const { result, isError, rootId } = await skein.invokeTool(name, args, how);
+      return { name, isError, result: shownTo(deps, call).value(result), ...present({ rootId }) };
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { present } from "../../../core/present.ts";
+import type { Params } from "../../../protocol/methods/method-table.ts";
+import type { RunListPayload } from "../../../protocol/runs.ts";
+import { noSuchRun } from "../../../sessions/skein/run-error.ts";
+import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { shownTo } from "./shown.ts";
+import { sessionOf } from "./whom.ts";
+
+type Method = "runs.list" | "runs.get" | "approvals.list" | "approvals.resolve";
+
+/** How runs stand, and the tool calls that wait for somebody's word. */
+export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
+  const { skein } = deps;
+  return {
+    "runs.list": (params, call) => runList(deps, call, params),
+    "runs.get": async ({ runId }, call) => {
+      const shown = shownTo(deps, call);
+      const run = await skein.run(runId, call.userId);
+      if (run === null) throw noSuchRun(runId);
+      const approvals = await skein.approvals(call.userId, { runId, open: false });
+      return { run: shown.run(run, await skein.waits(runId)), approvals: approvals.map(shown.approval) };
+    },
+    "approvals.list": async ({ runId, sessionKey, agentId, open = true, limit = 100 }, call) => {
+      const uid = sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
+      const all = await skein.approvals(call.userId, { open, ...present({ runId }) });
+      const wanted = all.filter(({ session }) => uid === null || session.uid === uid);
+      const approvals = wanted.toReversed().slice(0, limit).map(shownTo(deps, call).approval);
+      return { count: approvals.length, approvals };
+    },
+    "approvals.resolve": async ({ approvalId, answer }, call) => {
+      const { name, tokenId } = call.principal;
+      const by = name === "" ? tokenId : name;
+      return shownTo(deps, call).approval(await skein.resolveApproval(approvalId, answer, by, call.userId));
+    },
+  };
+}
+
+async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
+  const { skein } = deps;
+  const { userId } = call;
+  const { sessionKey, agentId, states, rootId, startedBy, before, limit = 50 } = params;
+  const sessionUid = sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
+  const query = present({ states, sessionUid, rootId, startedBy, before });
+  const runs = await skein.runs({ ...query, limit: limit + 1 }, userId);
+  const page = runs.slice(0, limit);
+  const shown = shownTo(deps, call);
+  const rows = await Promise.all(page.map(async (run) => shown.run(run, await skein.waits(run.runId))));
+  const asked = await skein.approvals(userId);
+  const approvals = asked.filter(({ session }) => sessionUid === null || session.uid === sessionUid);
+  const nextBefore = runs.length > limit ? page.at(-1)?.seq : null;
+  return {
+    count: rows.length,
+    runs: rows,
+    approvals: approvals.map(shown.approval),
+    ...present({ nextBefore }),
+  };
+}

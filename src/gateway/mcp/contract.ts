@@ -1,0 +1,38 @@
+import type { SkeinEvent } from "../../core/events.ts";
+import type { ToolCalled } from "../../sessions/skein/skein.ts";
+import type { TokenScope } from "../auth/principal.ts";
+
+/** How a tool is called for somebody who speaks MCP. */
+export interface McpCall {
+  readonly userId: string | null;
+  /** The asker's own session. */
+  readonly sessionKey: string;
+  readonly idempotencyKey?: string;
+  readonly signal: AbortSignal;
+  /** Told of the runs that the call begins to wait for. */
+  onWait?(runIds: readonly string[]): void;
+}
+
+/** What MCP stands on. */
+export interface McpParts {
+  readonly version: string;
+  /** Of the asker, where nobody names another. */
+  readonly defaultAgentId: string;
+  /** How short keys are read. */
+  readonly scope: "per-sender" | "global";
+  /** A session tool, exactly as an agent in that session would call it. */
+  callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
+  /** What happens in the sessions of one user. Returns a function that ends it. */
+  subscribe(userId: string | null, listener: (event: SkeinEvent) => void): () => void;
+  /** Told of what nobody asked for and went wrong. */
+  report(error: unknown): void;
+}
+
+/** On whose behalf somebody speaks MCP: fixed by the token, whatever is called. */
+export interface McpAsker {
+  readonly userId: string | null;
+  readonly agentId: string;
+  /** `agent:<agentId>:node:mcp-<tokenId>` */
+  readonly sessionKey: string;
+  readonly scopes: readonly TokenScope[];
+}

@@ -1,0 +1,149 @@
+import type { SkeinEvent } from "../../core/events.ts";
+import { isRefusal } from "../../tools/refusal.ts";
+import { resultOf } from "./call-tool.ts";
+import type { McpAsker, McpParts } from "./contract.ts";
+import { urisOf } from "./resources.ts";
+
+export interface NoticeListener {
+  /** A session has more to read; under every URI that may mean it. */
+  updated(uris: readonly string[]): void;
+  /** Another session is on the list, or one is gone from it. */
+  listChanged(): void;
+}
+
+const longestPage = 200;
+
+interface Session {
+  readonly sessionKey: string;
+  readonly sessionId: string;
+}
+
+/**
+ * Tells one asker of changes, and of no session that it may not read or list at that moment. What changes while that is
+ * being found out is told once.
+ */
+export class Notices {
+  readonly #parts: McpParts;
+  readonly #asker: McpAsker;
+  readonly #listener: NoticeListener;
+  readonly #isWanted: (uri: string) => boolean;
+  readonly #closing = new AbortController();
+  readonly #reading = new Map<string, { again: boolean }>();
+  /** Came or went since the last look. */
+  readonly #moved = new Set<string>();
+  readonly #leave: () => void;
+  /** The newest sessions that it may list, by their ids; `null`: not known yet. */
+  #listed: ReadonlySet<string> | null = null;
+  #listing: { again: boolean } | null = null;
+
+  constructor(
+    parts: McpParts,
+    asker: McpAsker,
+    listener: NoticeListener,
+    isWanted: (uri: string) => boolean = () => true,
+  ) {
+    this.#parts = parts;
+    this.#asker = asker;
+    this.#listener = listener;
+    this.#isWanted = isWanted;
+    this.#leave = parts.subscribe(asker.userId, (event) => this.#hear(event));
+    this.#relist();
+  }
+
+  close(): void {
+    this.#leave();
+    this.#closing.abort();
+  }
+
+  #hear(event: SkeinEvent): void {
+    if (event.type === "entry.appended" || event.type === "session.reset") this.#changed(event);
+    switch (event.type) {
+      case "session.created":
+      case "session.restored":
+      case "session.deleted":
+      case "session.archived":
+        this.#moved.add(event.sessionId);
+        break;
+      case "session.reset":
+        this.#moved.add(event.freshSessionId);
+        break;
+      // Out of the archive, among other things.
+      case "session.updated":
+        break;
+      default:
+        return;
+    }
+    this.#relist();
+  }
+
+  #changed(session: Session): void {
+    const uris = urisOf(this.#parts, this.#asker, session).filter(this.#isWanted);
+    if (uris.length === 0) return;
+    const { sessionKey } = session;
+    const busy = this.#reading.get(sessionKey);
+    if (busy !== undefined) {
+      busy.again = true;
+      return;
+    }
+    const work = { again: true };
+    this.#reading.set(sessionKey, work);
+    const check = async () => {
+      if (await this.#mayRead(sessionKey)) this.#listener.updated(uris);
+    };
+    void this.#untilDone(work, check).finally(() => this.#reading.delete(sessionKey));
+  }
+
+  #relist(): void {
+    if (this.#listing !== null) {
+      this.#listing.again = true;
+      return;
+    }
+    this.#listing = { again: true };
+    void this.#untilDone(this.#listing, () => this.#compare()).finally(() => {
+      this.#listing = null;
+    });
+  }
+
+  /** What comes while it works makes it work again. */
+  async #untilDone(work: { again: boolean }, act: () => Promise<void>): Promise<void> {
+    try {
+      while (work.again && !this.#closing.signal.aborted) {
+        work.again = false;
+        await act();
+      }
+    } catch (error) {
+      if (!this.#closing.signal.aborted) this.#parts.report(error);
+    }
+  }
+
+  async #mayRead(sessionKey: string): Promise<boolean> {
+    const result = await this.#ask("sessions_history", { sessionKey, limit: 1 });
+    return !isRefusal(result) && !this.#closing.signal.aborted;
+  }
+
+  async #compare(): Promise<void> {
+    const moved = [...this.#moved];
+    this.#moved.clear();
+    const result = await this.#ask("sessions_list", { limit: longestPage });
+    if (isRefusal(result) || this.#closing.signal.aborted) return;
+    const { sessions, nextCursor } = result as {
+      sessions: readonly { readonly sessionId: string }[];
+      nextCursor?: string;
+    };
+    const before = this.#listed;
+    const now = new Set(sessions.map(({ sessionId }) => sessionId));
+    this.#listed = now;
+    const isOther = before !== null && !isEqual(before, now);
+    // Beyond the first page nothing is compared: there it may have changed.
+    const isBeyond = moved.length > 0 && nextCursor !== undefined;
+    if (isOther || isBeyond || moved.some((id) => now.has(id))) this.#listener.listChanged();
+  }
+
+  #ask(name: string, args: unknown) {
+    return resultOf(this.#parts, this.#asker, { name, args, signal: this.#closing.signal });
+  }
+}
+
+function isEqual(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
+  return one.size === other.size && [...one].every((id) => other.has(id));
+}

@@ -1,0 +1,87 @@
+import type { Server as HttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { SkeinError } from "../../core/errors.ts";
+import { checkBinding } from "../auth/binding.ts";
+import type { Server, ServerParts, ServerSettings } from "../contract.ts";
+import { plainAddress } from "../limits/addresses.ts";
+import type { Ground } from "./door/ground.ts";
+import { groundOf } from "./door/ground.ts";
+import type { Tuning } from "./door/tuning.ts";
+import type { Listener } from "./http/listener.ts";
+import { httpListener, refuseRaw } from "./http/listener.ts";
+import { Sockets } from "./socket/sockets.ts";
+
+/** A server that listens, with HTTP and sockets on one port. */
+export async function createServer(parts: ServerParts, tuning: Partial<Tuning> = {}): Promise<Server> {
+  const { settings } = parts;
+  checkBinding(settings.host, settings.isExposed);
+  const ground = groundOf(parts, tuning);
+  let port = settings.port;
+  const url = () => urlOf(settings.host, port);
+  const listener = await httpListener(ground, { port: () => port, url });
+  const sockets = new Sockets(ground, { port: () => port, refuse: refuseRaw });
+  listener.server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket, head));
+  try {
+    port = await listen(listener.server, settings);
+  } catch (error) {
+    sockets.close();
+    await listener.app.close();
+    throw error;
+  }
+  return {
+    url: url(),
+    drain: (graceMs) => drain(ground, sockets, graceMs),
+    close: () => close(ground, sockets, listener),
+  };
+}
+
+async function drain(ground: Ground, sockets: Sockets, graceMs: number): Promise<void> {
+  const { underway, tuning } = ground;
+  const idle = underway.stop();
+  sockets.drain();
+  await new Promise<void>((resolve) => {
+    const stopTimer = tuning.timers.after(graceMs, resolve);
+    void idle.then(() => {
+      stopTimer();
+      resolve();
+    });
+  });
+  underway.abortAll();
+}
+
+async function close(ground: Ground, sockets: Sockets, { server, app }: Listener): Promise<void> {
+  const isClosed = new Promise<void>((resolve) => server.close(() => resolve()));
+  void ground.underway.stop();
+  ground.underway.abortAll();
+  sockets.close();
+  server.closeAllConnections();
+  await isClosed;
+  await app.close();
+}
+
+function listen(server: HttpServer, { host, port }: ServerSettings): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error) => reject(notListening(error, host, port)));
+    server.listen({ host, port }, () => {
+      server.removeAllListeners("error");
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+}
+
+function notListening(error: NodeJS.ErrnoException, host: string, port: number): SkeinError {
+  const isTaken = error.code === "EADDRINUSE";
+  const problem = isTaken
+    ? `Port ${port} at ${host} is taken`
+    : `It cannot listen at ${host}:${port}: ${error.code ?? error.message}`;
+  const advice = "Stop what listens there, or use another port with --port or gateway.port";
+  return new SkeinError("unavailable", { problem, advice }, { cause: error });
+}
+
+/** Where everything is listened at, this machine is the one that is meant. */
+export function urlOf(host: string, port: number): string {
+  const address = plainAddress(host);
+  if (address === "0.0.0.0") return `http://127.0.0.1:${port}`;
+  if (address === "0:0:0:0:0:0:0:0") return `http://[::1]:${port}`;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,84 @@
+import type { IncomingMessage } from "node:http";
+import type { WireError } from "../../../protocol/errors.ts";
+import type { Principal } from "../../auth/principal.ts";
+import { Refused } from "../../calls/dispatch.ts";
+import type { ServerParts } from "../../contract.ts";
+import { withinNetworks } from "../../limits/addresses.ts";
+import { clientAddress } from "../../limits/client-address.ts";
+import { FailedTries } from "../../limits/failed-tries.ts";
+import { RequestRate } from "../../limits/rates.ts";
+import { noToken, rateLimited, wrongToken } from "./refusals.ts";
+import { valuesOf } from "./sites.ts";
+import type { Tuning } from "./tuning.ts";
+
+/** Who comes in: whose token it is, how often it may ask, and how long whoever has none waits for that answer. */
+export class Door {
+  readonly #parts: Pick<ServerParts, "tokens" | "log">;
+  readonly #tuning: Tuning;
+  readonly #tries: FailedTries;
+  readonly #rate: RequestRate;
+  readonly #isTrusted: (address: string) => boolean;
+
+  constructor(parts: Pick<ServerParts, "tokens" | "clock" | "settings" | "log">, tuning: Tuning) {
+    this.#parts = parts;
+    this.#tuning = tuning;
+    this.#tries = new FailedTries({ clock: parts.clock });
+    this.#rate = new RequestRate({ clock: parts.clock, perSecond: tuning.requestsPerSecond });
+    this.#isTrusted = withinNetworks(parts.settings.trustProxy);
+  }
+
+  /** Whose request it is. Throws a refusal, which a wrong token waits for. */
+  async enter(request: IncomingMessage): Promise<Principal> {
+    const secret = bearerOf(request);
+    if (secret === null) throw new Refused(noToken);
+    const principal = this.known(secret);
+    if (principal === null) throw new Refused(await this.wrong(this.addressOf(request), wrongToken));
+    return principal;
+  }
+
+  /** Whose secret this is, as one request more; `null`: nobody's. */
+  known(secret: unknown): Principal | null {
+    const principal = this.#parts.tokens.verify(secret);
+    if (principal !== null) this.take(principal);
+    return principal;
+  }
+
+  /** One request more of this token; throws where it has too many. */
+  take({ tokenId }: Principal): void {
+    const retryAfterMs = this.#rate.take(tokenId);
+    if (retryAfterMs === 0) return;
+    const most = this.#tuning.requestsPerSecond;
+    throw new Refused(rateLimited(`A token has ${most} requests a second, and this one more`, retryAfterMs));
+  }
+
+  /** Whether a token that came in before has ended. Where that cannot be read just now, it has not. */
+  isOver({ tokenId }: Principal): boolean {
+    try {
+      return this.#parts.tokens.current(tokenId) === null;
+    } catch (error) {
+      this.#parts.log("warn", "A token could not be looked at again", { tokenId, error });
+      return false;
+    }
+  }
+
+  /** How a wrong secret is answered, once it may be. The time passes though the client has gone. */
+  async wrong(address: string, refusal: WireError): Promise<WireError> {
+    const { holdMs, retryAfterMs, done } = this.#tries.failed(address);
+    if (retryAfterMs !== null) return rateLimited("There were too many wrong tokens and codes", retryAfterMs);
+    if (holdMs > 0) await new Promise<void>((go) => this.#tuning.timers.after(holdMs, go));
+    done();
+    return refusal;
+  }
+
+  addressOf(request: IncomingMessage): string {
+    const forwarded = valuesOf(request.rawHeaders, "x-forwarded-for");
+    return clientAddress(request.socket.remoteAddress ?? "", forwarded, this.#isTrusted);
+  }
+}
+
+/** The token of a request; `null`: it shows none. Only the header counts: addresses are written into logs. */
+function bearerOf({ headers }: IncomingMessage): string | null {
+  const { authorization } = headers;
+  if (authorization === undefined) return null;
+  return /^bearer +(\S+)$/i.exec(authorization)?.[1] ?? "";
+}

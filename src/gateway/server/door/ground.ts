@@ -1,0 +1,33 @@
+import type { ServerParts } from "../../contract.ts";
+import { SocketCount } from "../../limits/rates.ts";
+import { Door } from "./door.ts";
+import type { Tuning } from "./tuning.ts";
+import { usualTuning } from "./tuning.ts";
+import { Underway } from "./underway.ts";
+
+/** What HTTP and sockets share. */
+export interface Ground {
+  readonly parts: ServerParts;
+  readonly tuning: Tuning;
+  readonly door: Door;
+  readonly underway: Underway;
+  /** Sockets and streams of each token. */
+  readonly sockets: SocketCount;
+  /** Requests of each token that are under way over HTTP. */
+  readonly requests: SocketCount;
+}
+
+export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
+  const tuning = { ...usualTuning, ...given };
+  return {
+    parts,
+    tuning,
+    door: new Door(parts, tuning),
+    underway: new Underway(),
+    sockets: new SocketCount(tuning.socketsPerToken),
+    requests: new SocketCount(tuning.requestsPerToken),
+  };
+}
+
+/** Methods that do nothing but wait for something to happen. */
+export const longMethods: ReadonlySet<string> = new Set(["agent.wait"]);

@@ -1,0 +1,77 @@
+import { wireLimits } from "../../../protocol/frames.ts";
+
+/** How patient a server is, and how much it holds for anybody. Tests decide about all of it. */
+export interface Tuning {
+  readonly frameBytes: number;
+  readonly connectBytes: number;
+  readonly connectMs: number;
+  /** Sockets that have not said `connect`; of more, the oldest makes room. */
+  readonly waitingSockets: number;
+  readonly requestsPerSecond: number;
+  /** Sockets and streams of events. */
+  readonly socketsPerToken: number;
+  readonly requestsPerSocket: number;
+  /** Over HTTP, at the same time. */
+  readonly requestsPerToken: number;
+  readonly subscriptionsPerSocket: number;
+  /** Requests of a socket that are under way come to no more, and answers that it does not read. */
+  readonly heldBytes: number;
+  /** How often a socket is asked for a sign of life; without one until the next time it is gone. */
+  readonly beatMs: number;
+  /** How often a stream of events says that it is there. */
+  readonly streamBeatMs: number;
+  /** How often the tokens of whoever stays are looked at again. */
+  readonly recheckMs: number;
+  readonly headersMs: number;
+  readonly requestMs: number;
+  readonly keepAliveMs: number;
+  /** How often connections are looked at for the three above. */
+  readonly checkMs: number;
+  /** An answer of which nothing was read for so long is given up. */
+  readonly stalledMs: number;
+  /** How long the other side has to close a socket too. */
+  readonly closeMs: number;
+  readonly timers: Timers;
+}
+
+export type Stop = () => void;
+
+export interface Timers {
+  after(ms: number, act: () => void): Stop;
+  every(ms: number, act: () => void): Stop;
+}
+
+/** They keep no process alive. */
+export const systemTimers: Timers = {
+  after(ms, act) {
+    const timer = setTimeout(act, ms).unref();
+    return () => clearTimeout(timer);
+  },
+  every(ms, act) {
+    const timer = setInterval(act, ms).unref();
+    return () => clearInterval(timer);
+  },
+};
+
+export const usualTuning: Tuning = {
+  frameBytes: wireLimits.frameBytes,
+  connectBytes: wireLimits.connectBytes,
+  connectMs: wireLimits.connectMs,
+  waitingSockets: 512,
+  requestsPerSecond: wireLimits.requestsPerSecond,
+  socketsPerToken: wireLimits.socketsPerToken,
+  requestsPerSocket: 100,
+  requestsPerToken: 256,
+  subscriptionsPerSocket: 64,
+  heldBytes: 64 * 1024 * 1024,
+  beatMs: 30_000,
+  streamBeatMs: 15_000,
+  recheckMs: 1000,
+  headersMs: 10_000,
+  requestMs: 120_000,
+  keepAliveMs: 60_000,
+  checkMs: 1000,
+  stalledMs: 60_000,
+  closeMs: 2000,
+  timers: systemTimers,
+};

@@ -1,0 +1,214 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
+import { TestGateway } from "../../../test/support/gateway-server.ts";
+import { mistakesIn } from "../../protocol/check-value.ts";
+import { LinkedSchema } from "../../protocol/link.ts";
+import { createLinkCode, exchangeLinkCode } from "../auth/link-codes.ts";
+import { createServer } from "./create-server.ts";
+
+const open: TestGateway[] = [];
+afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+const start = async (options?: GatewayOptions) => {
+  const gateway = await TestGateway.start(options);
+  open.push(gateway);
+  return gateway;
+};
+const handlers = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;
+const codeOf = async (response: Response) => {
+  const { error } = (await response.json()) as { error: { code: string } };
+  return [response.status, error.code];
+};
+const wrong = `skein_${"A".repeat(43)}`;
+
+/** The first line of an answer to headers that fetch would not send. */
+async function ask(gateway: TestGateway, target: string, ...headers: readonly string[]): Promise<string> {
+  const lines = [`GET ${target} HTTP/1.1`, ...headers, "Connection: close", "", ""];
+  const { text } = await gateway.raw(lines.join("\r\n"));
+  return (await text).split("\r\n")[0] ?? "";
+}
+
+describe("who is let in", () => {
+  const upgrade = ["Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
+  const key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+  const places = ["/healthz", "/", "/nowhere", "/rpc/agents.list", "/ws", "/%zz", "/events"];
+  test.each([
+    ["a name of its own that leads here", ["Host: evil.example"]],
+    ["no Host", []],
+    ["two Hosts", ["Host: localhost", "Host: localhost"]],
+    ["another site's page", ["Host: localhost", "Origin: https://evil.example"]],
+    ["a page without a place", ["Host: localhost", "Origin: null"]],
+    ["another port of this machine", ["Host: localhost", "Origin: http://localhost:1"]],
+    ["a stray request of another site", ["Host: localhost", "Sec-Fetch-Site: cross-site"]],
+  ])("[GSV8] %s is refused on every path, sockets too", async (_, headers) => {
+    const gateway = await start();
+    for (const place of places)
+      expect([place, await ask(gateway, place, ...headers)]).toEqual([place, "HTTP/1.1 403 Forbidden"]);
+    expect(await ask(gateway, "/ws", ...upgrade, key, ...headers)).toBe("HTTP/1.1 403 Forbidden");
+  });
+
+  test("[GSV8] a whole address is no path", async () => {
+    const gateway = await start();
+    expect(await ask(gateway, "http://localhost/healthz", "Host: localhost")).toBe("HTTP/1.1 403 Forbidden");
+  });
+
+  test("[GSV8] its own pages, local names and allowed hosts come in", async () => {
+    const settings = {
+      host: "127.0.0.1",
+      port: 0,
+      isExposed: false,
+      allowedHosts: ["skein.example"],
+      trustProxy: [],
+    };
+    const gateway = await start({ parts: { settings } });
+    for (const host of ["localhost", `127.0.0.1:${gateway.port}`, "[::1]", "skein.example"]) {
+      expect(await ask(gateway, "/healthz", `Host: ${host}`)).toBe("HTTP/1.1 200 OK");
+    }
+    const own = `http://127.0.0.1:${gateway.port}`;
+    expect(await ask(gateway, "/healthz", `Host: 127.0.0.1:${gateway.port}`, `Origin: ${own}`)).toBe(
+      "HTTP/1.1 200 OK",
+    );
+  });
+
+  test.each(["/other", "/healthz"])("[GSV8] nothing is upgraded at %s", async (place) => {
+    const gateway = await start();
+    expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");
+  });
+
+  test("[GSV9] without a token nothing but what says nothing is answered", async () => {
+    const gateway = await start({ handlers });
+    expect((await gateway.get("/healthz", null)).status).toBe(200);
+    for (const place of ["/openapi.json", "/events", "/readyz", "/metrics", "/mcp"]) {
+      expect([place, ...(await codeOf(await gateway.get(place, null)))]).toEqual([
+        place,
+        401,
+        "unauthorized",
+      ]);
+    }
+    const bare = await gateway.get("/rpc/agents.list", null, { method: "POST" });
+    expect(bare.headers.get("www-authenticate")).toBe("Bearer");
+    expect(await codeOf(bare)).toEqual([401, "unauthorized"]);
+  });
+
+  test.each([`/rpc/agents.list?token=`, `/rpc/agents.list?access_token=`])(
+    "[GSV9] a token in %s counts for nothing",
+    async (path) => {
+      const gateway = await start({ handlers });
+      const response = await gateway.get(`${path}${gateway.admin}`, null, { method: "POST" });
+      expect(response.status).toBe(401);
+    },
+  );
+
+  test.each(["Basic x", "Bearer", "Bearer a b", `Bearer ${wrong}`, "Bearer  "])(
+    "[GSV9] %s is no token",
+    async (authorization) => {
+      const gateway = await start({ handlers });
+      const response = await gateway.get("/rpc/agents.list", null, {
+        method: "POST",
+        headers: { authorization },
+      });
+      expect(await codeOf(response)).toEqual([401, "unauthorized"]);
+    },
+  );
+
+  test("[GSV9] a token that was revoked or is over is none with the very next request", async () => {
+    const gateway = await start({ handlers });
+    const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
+    expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(200);
+    gateway.books.tokens.revoke(token.tokenId);
+    expect((await gateway.rpc("agents.list", {}, secret)).status).toBe(401);
+  });
+
+  test("[GSV10] a thousand wrong tokens are held back or refused, and a good one is served meanwhile", async () => {
+    const gateway = await start({ handlers, tuning: { requestsPerSecond: 2000 } });
+    const tries = Array.from({ length: 1000 }, () => gateway.rpc("agents.list", {}, wrong));
+    const early = await Promise.race(tries);
+    expect(early.status).toBe(401);
+    for (let index = 0; index < 20; index += 1) expect((await gateway.rpc("agents.list")).status).toBe(200);
+    let isOver = false;
+    const all = Promise.all(tries).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      gateway.timers.fireAllOnce();
+      await gateway.get("/healthz", null);
+    }
+    const answers = await all;
+    const statuses = new Set(answers.map(({ status }) => status));
+    expect([...statuses].toSorted()).toEqual([401, 429]);
+    const limited = answers.find(({ status }) => status === 429);
+    expect(Number(limited?.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect((await gateway.rpc("agents.list")).status).toBe(200);
+  });
+
+  test("[GSV11] a token has so many requests a second, and others have theirs", async () => {
+    const gateway = await start({ handlers, tuning: { requestsPerSecond: 3 } });
+    for (let index = 0; index < 3; index += 1) expect((await gateway.rpc("agents.list")).status).toBe(200);
+    const refused = await gateway.rpc("agents.list");
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await refused.json()).toMatchObject({ error: { code: "rate_limited", retryAfterMs: 334 } });
+    const other = gateway.token({ name: "b", scopes: ["read"], user: "ann" });
+    expect((await gateway.rpc("agents.list", {}, other)).status).toBe(200);
+    gateway.books.now += 334;
+    expect((await gateway.rpc("agents.list")).status).toBe(200);
+  });
+
+  test("[GSV11] and so many under way", async () => {
+    const gate = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const slow = async () => {
+      begun.resolve();
+      await gate.promise;
+      return { count: 0, agents: [] };
+    };
+    const gateway = await start({
+      handlers: { "agents.list": slow } as never,
+      tuning: { requestsPerToken: 1 },
+    });
+    const first = gateway.rpc("agents.list");
+    await begun.promise;
+    expect(await codeOf(await gateway.rpc("agents.list"))).toEqual([429, "rate_limited"]);
+    gate.resolve();
+    expect((await first).status).toBe(200);
+    await expect.poll(async () => (await gateway.rpc("agents.list")).status).toBe(200);
+  });
+
+  test("[GSV12] a code of a link is good for one token; a wrong one is slowed as wrong tokens are", async () => {
+    let books: TestGateway["books"] | null = null;
+    const exchange = (code: unknown) => (books === null ? null : exchangeLinkCode(books.tokens, code));
+    const gateway = await start({ handlers, parts: { exchange } });
+    books = gateway.books;
+    const [admin] = books.tokens.list();
+    const code = createLinkCode(books.tokens, { tokenId: admin?.tokenId ?? "" });
+    const link = (body: unknown) =>
+      gateway.get("/link", null, {
+        method: "POST",
+        body: JSON.stringify(body),
+        headers: { "content-type": "application/json" },
+      });
+    const linked = (await (await link({ code })).json()) as { token: string };
+    expect(mistakesIn(LinkedSchema, linked)).toEqual([]);
+    expect((await gateway.rpc("agents.list", {}, linked.token)).status).toBe(200);
+    expect(await codeOf(await link({ code }))).toEqual([401, "unauthorized"]);
+    expect(await codeOf(await link({}))).toEqual([400, "invalid_request"]);
+    expect(await codeOf(await link({ code: "x".repeat(5000) }))).toEqual([413, "too_large"]);
+    for (let index = 0; index < 4; index += 1) await link({ code });
+    const held = link({ code });
+    await expect.poll(() => gateway.timers.count(50)).toBe(1);
+    gateway.timers.fire(50);
+    expect(await codeOf(await held)).toEqual([401, "unauthorized"]);
+  });
+
+  test("[GSV13] a port that is taken is told, and other machines are let in only where that was said", async () => {
+    const gateway = await start();
+    const taken = {
+      host: "127.0.0.1",
+      port: gateway.port,
+      isExposed: false,
+      allowedHosts: [],
+      trustProxy: [],
+    };
+    await expect(start({ parts: { settings: taken } })).rejects.toMatchObject({ code: "unavailable" });
+    const settings = { ...taken, host: "0.0.0.0", port: 0 };
+    await expect(createServer({ settings } as never)).rejects.toMatchObject({ code: "forbidden" });
+  });
+});

@@ -1,0 +1,166 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
+import { TestGateway } from "../../../test/support/gateway-server.ts";
+import type { Call } from "../calls/contract.ts";
+
+const open: TestGateway[] = [];
+afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+const start = async (options?: GatewayOptions) => {
+  const gateway = await TestGateway.start(options);
+  open.push(gateway);
+  return gateway;
+};
+const agents = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;
+const errorOf = async (response: Response) => {
+  const { error } = (await response.json()) as { error: { code: string; message: string } };
+  return { status: response.status, code: error.code, error };
+};
+
+describe("HTTP", () => {
+  test("[GSV1] a method is called with its params and gives its payload", async () => {
+    const calls: unknown[] = [];
+    const sessionsResolve = async (params: unknown, call: Call) => {
+      calls.push([params, call.userId, call.isAdmin]);
+      return { key: "agent:main:main", sessionId: "s" };
+    };
+    const gateway = await start({ handlers: { "sessions.resolve": sessionsResolve } });
+    const response = await gateway.rpc("sessions.resolve", { key: "main", userId: "ann" });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(await response.json()).toEqual({ key: "agent:main:main", sessionId: "s" });
+    expect(calls).toEqual([[{ key: "main", userId: "ann" }, "ann", true]]);
+  });
+
+  test("[GSV1] params may be left out", async () => {
+    const gateway = await start({ handlers: agents });
+    const bare = await gateway.get("/rpc/agents.list", gateway.admin, { method: "POST" });
+    expect([bare.status, await bare.json()]).toEqual([200, { count: 0, agents: [] }]);
+  });
+
+  const json = { "content-type": "application/json" };
+  test.each([
+    ["a body that is no JSON", { body: "{torn", headers: json }, 400, "invalid_request"],
+    ["no UTF-8", { body: new Uint8Array([0x22, 0xff, 0x22]), headers: json }, 400, "invalid_request"],
+    [
+      "another content type",
+      { body: "{}", headers: { "content-type": "text/plain" } },
+      400,
+      "invalid_request",
+    ],
+    ["no content type at all", { body: new Uint8Array([123, 125]) }, 400, "invalid_request"],
+    [
+      "a content type that is none",
+      { body: "{}", headers: { "content-type": ";;" } },
+      400,
+      "invalid_request",
+    ],
+    [
+      "a compressed body",
+      { body: "{}", headers: { ...json, "content-encoding": "gzip" } },
+      400,
+      "invalid_request",
+    ],
+    ["params that do not fit", { body: '{"x":1}', headers: json }, 400, "invalid_request"],
+    ["a key of a prototype", { body: '{"__proto__":{"x":1}}', headers: json }, 400, "invalid_request"],
+    ["no object", { body: "[]", headers: json }, 400, "invalid_request"],
+  ])("[GSV2] %s is refused", async (_, init, status, code) => {
+    const gateway = await start({ handlers: agents });
+    const response = await gateway.get("/rpc/agents.list", gateway.admin, { method: "POST", ...init });
+    expect(await errorOf(response)).toMatchObject({ status, code });
+  });
+
+  test.each([
+    ["POST", "/rpc/agents.lost", 404, "not_found"],
+    ["POST", "/rpc/toString", 404, "not_found"],
+    ["POST", "/rpc/sessions.subscribe", 400, "invalid_request"],
+    ["GET", "/rpc/agents.list", 404, "not_found"],
+    ["GET", "/nowhere", 404, "not_found"],
+    ["POST", "/channels/none/inbound", 404, "not_found"],
+    ["GET", "/%zz", 404, "not_found"],
+    ["GET", `/rpc/${"x".repeat(300)}`, 404, "not_found"],
+    ["PUT", "/rpc/agents.list", 404, "not_found"],
+  ])("[GSV2] %s %s is %i", async (method, path, status, code) => {
+    const gateway = await start();
+    expect(await errorOf(await gateway.get(path, gateway.admin, { method }))).toMatchObject({ status, code });
+  });
+
+  test("[GSV3] what nobody foresaw is internal, with an id that the log has and nothing else", async () => {
+    const secret = "/srv/private";
+    const failing = async () => {
+      throw new Error(secret);
+    };
+    const gateway = await start({ handlers: { "agents.list": failing } });
+    const { status, error } = await errorOf(await gateway.rpc("agents.list"));
+    expect([status, error]).toMatchObject([500, { code: "internal", details: { errorId: "e-1" } }]);
+    expect(JSON.stringify(error)).not.toContain(secret);
+    expect(gateway.log).toMatchObject([{ fields: { errorId: "e-1", error: { message: secret } } }]);
+  });
+
+  test("[GSV4] a body of 26 MiB is too large, declared or not, and the next request is served", async () => {
+    const gateway = await start({ handlers: agents });
+    const body = new Uint8Array(26 * 1024 * 1024).fill(32);
+    const declared = await gateway.get("/rpc/agents.list", gateway.admin, {
+      method: "POST",
+      headers: json,
+      body,
+    });
+    expect(await errorOf(declared)).toMatchObject({ status: 413, code: "too_large" });
+    const pieces = Array.from({ length: 26 }, (_, index) => body.subarray(index << 20, (index + 1) << 20));
+    const streamed = await gateway.get("/rpc/agents.list", gateway.admin, {
+      method: "POST",
+      headers: json,
+      body: ReadableStream.from(pieces),
+      duplex: "half",
+    } as RequestInit);
+    expect(await errorOf(streamed)).toMatchObject({ status: 413, code: "too_large" });
+    expect((await gateway.rpc("agents.list")).status).toBe(200);
+  });
+
+  test("[GSV5] a handler's signal comes when its client goes away", async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const waiting = async (_: unknown, { signal }: Call) => {
+      begun.resolve(signal);
+      return new Promise<never>((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason)),
+      );
+    };
+    const gateway = await start({ handlers: { "agent.wait": waiting } });
+    const client = new AbortController();
+    const asked = gateway.rpc("agent.wait", { runId: "r" }, gateway.admin, { signal: client.signal });
+    const signal = await begun.promise;
+    const gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    client.abort();
+    await expect(asked).rejects.toThrow();
+    await gone;
+    expect(gateway.log).toEqual([]);
+  });
+
+  test("[GSV6] answers say what browsers may not do with them", async () => {
+    const gateway = await start({ handlers: agents });
+    for (const response of [await gateway.rpc("agents.list"), await gateway.get("/nowhere", null)]) {
+      expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+      expect(response.headers.get("content-security-policy")).toContain("sandbox");
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      expect([...response.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+    }
+    const page = await gateway.get("/", null);
+    expect(page.headers.get("content-security-policy")).toContain("script-src 'self'");
+    expect(await page.text()).toContain("Skein gateway");
+  });
+
+  test("[GSV7] what is no HTTP, and whoever never ends its headers or body, is let go", async () => {
+    const gateway = await start({ tuning: { headersMs: 40, requestMs: 80, checkMs: 10 }, handlers: agents });
+    const garbage = await gateway.raw("\x16\x03\x01 hello\r\n\r\n");
+    expect(await garbage.text).toMatch(/^HTTP\/1\.1 400 .*"invalid_request"/s);
+    const loris = await gateway.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ");
+    await loris.text;
+    const half = `POST /rpc/agents.list HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${gateway.admin}\r\n`;
+    const hanging = await gateway.raw(
+      `${half}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`,
+    );
+    await hanging.text;
+    const silent = await gateway.raw(null);
+    await silent.text;
+    expect((await gateway.get("/healthz", null)).status).toBe(200);
+  });
+});

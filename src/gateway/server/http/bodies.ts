@@ -1,0 +1,71 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { Refused } from "../../calls/dispatch.ts";
+import { malformed, notJsonType, tooLarge } from "../door/refusals.ts";
+
+/** Bodies of requests, never more of them than is allowed. What is left of one that is too large Node reads and drops. */
+
+const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$/i;
+
+/** The JSON of a body; `undefined`: there is none. */
+export async function jsonBody(request: IncomingMessage, most: number): Promise<unknown> {
+  if (!hasBody(request)) return undefined;
+  if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
+    throw new Refused(notJsonType);
+  }
+  refuseEncoded(request);
+  const bytes = await readBody(request, most);
+  return bytes.length === 0 ? undefined : parsed(bytes);
+}
+
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const { "content-length": length, "transfer-encoding": encoding } = headers;
+  return encoding !== undefined || (length !== undefined && length !== "0");
+}
+
+/** Piece by piece, for whoever looks at headers first. */
+export async function* bodyChunks(request: IncomingMessage, most: number): AsyncGenerator<Uint8Array> {
+  refuseDeclared(request, most);
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > most) throw new Refused(tooLarge("The body", most));
+    yield new Uint8Array(chunk);
+  }
+}
+
+function readBody(request: IncomingMessage, most: number): Promise<Buffer> {
+  refuseDeclared(request, most);
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const end = () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+    const fail = () => reject(new Refused(malformed("The body was cut off")));
+    const take = (chunk: Buffer) => {
+      length += chunk.length;
+      if (length <= most) return void chunks.push(chunk);
+      chunks.length = 0;
+      request.off("data", take).off("end", end).resume();
+      reject(new Refused(tooLarge("The body", most)));
+    };
+    request.on("data", take).once("end", end).once("error", fail).once("close", fail);
+  });
+}
+
+function refuseDeclared({ headers }: IncomingMessage, most: number): void {
+  if (Number(headers["content-length"] ?? 0) > most) throw new Refused(tooLarge("The body", most));
+}
+
+function refuseEncoded({ headers }: IncomingMessage): void {
+  if ((headers["content-encoding"] ?? "identity") === "identity") return;
+  throw new Refused(malformed("The body must not be compressed"));
+}
+
+function parsed(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
+  try {
+    return JSON.parse(bytes.toString("utf8")) as unknown;
+  } catch {
+    throw new Refused(malformed("The body is no JSON"));
+  }
+}

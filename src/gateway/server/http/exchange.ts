@@ -1,0 +1,82 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Principal } from "../../auth/principal.ts";
+import { Refused } from "../../calls/dispatch.ts";
+import type { Ground } from "../door/ground.ts";
+import { rateLimited } from "../door/refusals.ts";
+import type { Task } from "../door/underway.ts";
+import type { AnswerRules, AnswerText } from "./answers.ts";
+import { sendError, sendText } from "./answers.ts";
+
+/** A request and its answer, with who asks once that is known. */
+export class Exchange {
+  readonly ground: Ground;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** Of the path. */
+  readonly name: string;
+  readonly task: Task;
+  principal: Principal | null = null;
+  readonly #ends: (() => void)[] = [];
+
+  constructor(
+    ground: Ground,
+    request: IncomingMessage,
+    response: ServerResponse,
+    way: { readonly name: string; readonly isLong: boolean },
+  ) {
+    this.ground = ground;
+    this.request = request;
+    this.response = response;
+    this.name = way.name;
+    this.task = ground.underway.begin(way.isLong);
+    response.once("close", () => this.#close());
+  }
+
+  get signal(): AbortSignal {
+    return this.task.signal;
+  }
+
+  get rules(): AnswerRules {
+    const { underway, tuning } = this.ground;
+    return { isLast: underway.isStopping, stalledMs: tuning.stalledMs };
+  }
+
+  /** Whoever shows a token, and has not too much under way. */
+  async enter(): Promise<Principal> {
+    const principal = await this.ground.door.enter(this.request);
+    this.principal = principal;
+    this.hold(principal.tokenId);
+    return principal;
+  }
+
+  /** One request more in this name, until it is answered. */
+  hold(name: string): void {
+    const release = this.ground.requests.open(name);
+    if (release === null) throw new Refused(rateLimited("Too many requests are under way at once", 1000));
+    this.#ends.push(release);
+  }
+
+  /** Called when the client is gone or has its answer. */
+  atEnd(act: () => void): void {
+    if (this.response.closed) act();
+    else this.#ends.push(act);
+  }
+
+  send(answer: AnswerText): void {
+    sendText(this.response, answer, this.rules);
+  }
+
+  /** What was thrown, as this client may see it. Behind the beginning of an answer nothing can be told any more. */
+  fail(error: unknown): void {
+    const wire = this.ground.parts.dispatch.refusal(this.principal, this.name, error, this.signal);
+    if (this.response.headersSent) this.response.destroy();
+    else sendError(this.response, wire, this.rules);
+  }
+
+  #close(): void {
+    // Behind a finished answer it is of no account.
+    if (!this.response.writableFinished) this.task.leave();
+    for (const end of this.#ends.splice(0)) end();
+    this.task.done();
+  }
+}

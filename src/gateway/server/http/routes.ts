@@ -1,0 +1,81 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { Refused } from "../../calls/dispatch.ts";
+import type { Ground } from "../door/ground.ts";
+import { longMethods } from "../door/ground.ts";
+import { noSuch, notJsonType, stopping } from "../door/refusals.ts";
+import { events } from "./events-stream.ts";
+import { Exchange } from "./exchange.ts";
+import { inbound, mcp } from "./guests.ts";
+import { link } from "./link.ts";
+import { healthz, metrics, openApi, readyz, root } from "./places.ts";
+import { rpc } from "./rpc.ts";
+
+interface Route {
+  readonly method: string | string[];
+  readonly path: string;
+  act(exchange: Exchange): Promise<void>;
+  /** Whether it does nothing but wait. */
+  isLong?(name: string): boolean;
+  /** Answered by a server that stops, too. */
+  readonly isAlways?: true;
+}
+
+function routesOf(ground: Ground, url: () => string): Route[] {
+  return [
+    { method: "POST", path: "/rpc/:name", act: rpc, isLong: (name) => longMethods.has(name) },
+    { method: "GET", path: "/events", act: events, isLong: () => true },
+    { method: "GET", path: "/openapi.json", act: openApi(ground) },
+    { method: "GET", path: "/healthz", act: healthz, isAlways: true },
+    { method: "GET", path: "/readyz", act: readyz },
+    { method: "GET", path: "/metrics", act: metrics },
+    { method: "POST", path: "/channels/:name/inbound", act: inbound(url) },
+    { method: "POST", path: "/link", act: link },
+    // Its streams have no end; its calls have one.
+    { method: "GET", path: "/mcp", act: mcp(url), isLong: () => true },
+    { method: ["POST", "DELETE"], path: "/mcp", act: mcp(url) },
+    { method: "GET", path: "/", act: root },
+  ];
+}
+
+/** Every path there is. Fastify finds the way; bodies and answers are ours, so that nothing is read or written twice. */
+export function addRoutes(app: FastifyInstance, ground: Ground, url: () => string): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  for (const route of routesOf(ground, url)) {
+    app.route({ method: route.method, url: route.path, handler: handlerOf(ground, route) });
+  }
+  app.setNotFoundHandler(handlerOf(ground, unknown));
+  // A content type that is none at all: whoever reads the body says so.
+  app.setErrorHandler((_error, request, reply) => handlerOf(ground, unreadable)(request, reply));
+}
+
+const unknown: Route = {
+  method: [],
+  path: "",
+  act: async ({ request }) => {
+    const [path = ""] = (request.url ?? "").split("?");
+    throw new Refused(noSuch(`${request.method} ${path.slice(0, 200)} here`));
+  },
+};
+
+const unreadable: Route = {
+  method: [],
+  path: "",
+  act: async () => {
+    throw new Refused(notJsonType);
+  },
+};
+
+function handlerOf(ground: Ground, route: Route): (request: FastifyRequest, reply: FastifyReply) => void {
+  return ({ raw, params }, reply) => {
+    reply.hijack();
+    const { name = raw.url ?? "" } = (params ?? {}) as { readonly name?: string };
+    const exchange = new Exchange(ground, raw, reply.raw, { name, isLong: route.isLong?.(name) ?? false });
+    run(exchange, route).catch((error: unknown) => exchange.fail(error));
+  };
+}
+
+async function run(exchange: Exchange, route: Route): Promise<void> {
+  if (exchange.ground.underway.isStopping && route.isAlways !== true) throw new Refused(stopping);
+  await route.act(exchange);
+}

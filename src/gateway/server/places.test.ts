@@ -1,0 +1,208 @@
+import { afterEach, describe, expect, test } from "vitest";
+import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
+import { TestGateway } from "../../../test/support/gateway-server.ts";
+
+const open: TestGateway[] = [];
+afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+const start = async (options?: GatewayOptions) => {
+  const gateway = await TestGateway.start(options);
+  open.push(gateway);
+  return gateway;
+};
+const reader = { name: "r", scopes: ["read"], user: null } as const;
+const adminOfOne = { name: "a", scopes: ["read", "admin"], user: "ann" } as const;
+
+/** What a stream says until a text has come. */
+async function readUntil(response: Response, wanted: string): Promise<string> {
+  const stream = (response.body as ReadableStream<Uint8Array>).getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (!text.includes(wanted)) {
+    const { value, done } = await stream.read();
+    if (done) break;
+    text += decoder.decode(value, { stream: true });
+  }
+  stream.releaseLock();
+  return text;
+}
+
+describe("the places beside the methods", () => {
+  test("[GSV14] the OpenAPI document is there for whoever has a token", async () => {
+    const gateway = await start();
+    const document = (await (await gateway.get("/openapi.json", gateway.token(reader))).json()) as object;
+    expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
+  });
+
+  test("[GSV14] figures are for a token of all users with admin", async () => {
+    const gateway = await start();
+    const figures = await gateway.get("/metrics");
+    expect([figures.headers.get("content-type"), await figures.text()]).toEqual([
+      "text/plain; version=0.0.4",
+      "up 1\n",
+    ]);
+    for (const token of [gateway.token(reader), gateway.token(adminOfOne)]) {
+      expect((await gateway.get("/metrics", token)).status).toBe(403);
+    }
+    const without = await start({ parts: { metrics: async () => null } });
+    expect((await without.get("/metrics")).status).toBe(404);
+  });
+
+  test("[GSV14] readyz tells why it is not ready, to admins alone", async () => {
+    let reason: string | null = null;
+    const gateway = await start({ parts: { notReady: () => reason } });
+    expect((await gateway.get("/readyz")).status).toBe(200);
+    reason = "/srv/place is not there";
+    const told = await gateway.get("/readyz");
+    expect([told.status, told.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect(await told.text()).toContain(reason);
+    expect(await (await gateway.get("/readyz", gateway.token(reader))).text()).not.toContain(reason);
+  });
+});
+
+describe("what is answered by other parts", () => {
+  test("[GSV15] a channel gets its message as it came, and its answer goes back as it is", async () => {
+    const seen: unknown[] = [];
+    const take = async (request: Request) => {
+      seen.push([request.method, request.url, request.headers.get("x-signature"), await request.text()]);
+      return new Response("taken", {
+        status: 202,
+        headers: { "x-receipt": "7", "content-type": "text/plain" },
+      });
+    };
+    const gateway = await start({ parts: { webhook: (id) => (id === "desk" ? take : null) } });
+    const body = '{ "text" : "ü" }';
+    const response = await gateway.get("/channels/desk/inbound?a=1", null, {
+      method: "POST",
+      body,
+      headers: { "x-signature": "s", "content-type": "application/json" },
+    });
+    expect([response.status, response.headers.get("x-receipt"), await response.text()]).toEqual([
+      202,
+      "7",
+      "taken",
+    ]);
+    expect(response.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(seen).toEqual([["POST", `${gateway.server.url}/channels/desk/inbound?a=1`, "s", body]]);
+  });
+
+  test("[GSV15] what a channel is sent has a bound, and what it throws is internal", async () => {
+    const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
+    const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: 1000 } });
+    const send = (length: number, isStreamed: boolean) => {
+      const bytes = new Uint8Array(length);
+      const body = isStreamed ? ReadableStream.from([bytes]) : bytes;
+      return gateway.get("/channels/desk/inbound", null, {
+        method: "POST",
+        body,
+        duplex: "half",
+      } as RequestInit);
+    };
+    expect(await (await send(1000, true)).text()).toBe("1000");
+    expect((await send(1001, false)).status).toBe(413);
+    expect((await send(1001, true)).status).toBe(413);
+  });
+
+  test("[GSV16] MCP gets the request and who asks, streams as it goes, and ends with its client", async () => {
+    const seen: unknown[] = [];
+    const cancelled = Promise.withResolvers<void>();
+    const aborted = Promise.withResolvers<void>();
+    const gateway = await start({
+      parts: {
+        mcp: async (request, principal) => {
+          seen.push([
+            request.method,
+            principal.name,
+            request.method === "POST" ? await request.json() : null,
+          ]);
+          request.signal.addEventListener("abort", () => aborted.resolve());
+          const body = new ReadableStream<Uint8Array>({
+            start: (controller) => controller.enqueue(new TextEncoder().encode("event: one\n\n")),
+            cancel: () => cancelled.resolve(),
+          });
+          return new Response(body, { headers: { "content-type": "text/event-stream" } });
+        },
+      },
+    });
+    for (const init of [{ method: "POST", body: "{}" }, { method: "GET" }]) {
+      const client = new AbortController();
+      const response = await gateway.get("/mcp", gateway.admin, { ...init, signal: client.signal });
+      expect(await readUntil(response, "one")).toBe("event: one\n\n");
+      client.abort();
+      await Promise.all([cancelled.promise, aborted.promise]);
+    }
+    expect(seen).toEqual([
+      ["POST", "admin", {}],
+      ["GET", "admin", null],
+    ]);
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+describe("events as a stream", () => {
+  test("[GSV17] events go out with their seq as id, from where a reader was cut off", async () => {
+    const gateway = await start();
+    gateway.hub.emit();
+    gateway.hub.emit();
+    const response = await gateway.get("/events", gateway.admin, { headers: { "last-event-id": "1" } });
+    expect(response.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    gateway.hub.emit({ text: "line\nline" });
+    const text = await readUntil(response, "id: 3\n");
+    expect(text).toContain("id: 2\nevent: run.queued\ndata: {");
+    expect(text).not.toContain("id: 1\n");
+    gateway.timers.fire(15_000);
+    expect(await readUntil(response, "still here")).toContain(": still here\n\n");
+  });
+
+  test("[GSV17] a filter is read as sessions.subscribe has it", async () => {
+    const gateway = await start();
+    const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
+    await gateway.get("/events?keys=a,b&keys=c&events=run.*&agentId=main", token);
+    const [{ wanted }] = [...gateway.hub.open] as [{ wanted: unknown }];
+    expect(wanted).toEqual({
+      keys: new Set(["a,b", "c"]),
+      events: ["run.*"],
+      of: { userId: "ann" },
+      agentId: "main",
+    });
+  });
+
+  test.each([
+    ["/events?events=never", {}, 400],
+    ["/events?after=1", { "last-event-id": "0" }, 400],
+    ["/events?other=1", {}, 400],
+    ["/events?agentId=a&agentId=b", {}, 400],
+    ["/events?userId=bob", {}, 403],
+    ["/events", { "last-event-id": "x" }, 400],
+    ["/events", { "last-event-id": "-1" }, 400],
+  ])("[GSV17] %s with %j is %i", async (path, headers, status) => {
+    const gateway = await start();
+    const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
+    expect((await gateway.get(path, token, { headers })).status).toBe(status);
+    expect(
+      (await gateway.get("/events", gateway.token({ name: "w", scopes: ["write"], user: null }))).status,
+    ).toBe(403);
+  });
+
+  test("[GSV17] a stream ends with its client, with its token, and where nobody reads it", async () => {
+    const gateway = await start({ tuning: { socketsPerToken: 1, heldBytes: 1000 } });
+    const client = new AbortController();
+    await gateway.get("/events", gateway.admin, { signal: client.signal });
+    expect((await gateway.get("/events")).status).toBe(429);
+    client.abort();
+    await expect.poll(() => gateway.hub.size).toBe(0);
+    const { secret, token } = gateway.books.tokens.create(reader, null);
+    const response = await gateway.get("/events", secret);
+    gateway.books.tokens.revoke(token.tokenId);
+    gateway.timers.fire(1000);
+    await response.text();
+    await expect.poll(() => gateway.hub.size).toBe(0);
+    await gateway.get("/events");
+    const [{ sink }] = [...gateway.hub.open] as [{ sink: { backlog(): number } }];
+    expect(sink.backlog()).toBe(0);
+    const large = "x".repeat(8 * 1024 * 1024);
+    gateway.hub.emit(large);
+    gateway.hub.emit(large);
+    await expect.poll(() => gateway.hub.size).toBe(0);
+    expect(gateway.timers.count(15_000)).toBe(0);
+  });
+});

@@ -1,0 +1,174 @@
+import type { WebSocket } from "ws";
+import type { WireError } from "../../../protocol/errors.ts";
+import type { CloseReason, RequestFrame, ResponseFrame } from "../../../protocol/frames.ts";
+import { closeCodes, readRequest } from "../../../protocol/frames.ts";
+import type { Principal } from "../../auth/principal.ts";
+import { Refused } from "../../calls/dispatch.ts";
+import type { Ground } from "../door/ground.ts";
+import { malformed, rateLimited, stopping, wrongToken } from "../door/refusals.ts";
+import type { Stop } from "../door/tuning.ts";
+import { helloPayload, readConnect } from "./hello.ts";
+import { Requests } from "./requests.ts";
+
+type State = "waiting" | "held" | "open" | "over";
+
+/** One socket: `connect` first, then requests, each with its one answer, and events. */
+export class Connection {
+  readonly #ws: WebSocket;
+  readonly #ground: Ground;
+  readonly #address: string;
+  readonly #requests: Requests;
+  readonly #stopWaiting: Stop;
+  #state: State = "waiting";
+  #principal: Principal | null = null;
+  #release: (() => void) | null = null;
+  #isAlive = true;
+
+  constructor(ws: WebSocket, ground: Ground, address: string) {
+    this.#ws = ws;
+    this.#ground = ground;
+    this.#address = address;
+    this.#requests = new Requests(ground, {
+      send: (text) => this.#send(text),
+      backlog: () => ws.bufferedAmount,
+      drop: () => this.close("slowReader"),
+      answer: (frame) => this.#answer(frame),
+      idle: () => this.closeIfStopping(),
+    });
+    const { timers, connectMs } = ground.tuning;
+    this.#stopWaiting = timers.after(connectMs, () => this.close("connectTooLate"));
+    ws.on("message", (data: Buffer, isBinary) => this.#receive(data, isBinary));
+    ws.on("pong", () => this.#live());
+    ws.on("error", (error) => ground.parts.log("info", "A socket broke", { error: error.message }));
+    ws.once("close", () => this.#end());
+  }
+
+  get isWaiting(): boolean {
+    return this.#state === "waiting";
+  }
+
+  close(reason: CloseReason): void {
+    if (this.#state === "over") return;
+    this.#end();
+    const { code, reason: text } = closeCodes[reason];
+    this.#ws.close(code, text);
+  }
+
+  /** At once, whatever was on its way. */
+  terminate(): void {
+    this.#end();
+    this.#ws.terminate();
+  }
+
+  closeIfStopping(): void {
+    if (this.#ground.underway.isStopping && this.#requests.size === 0) this.close("goingAway");
+  }
+
+  /** Asks for a sign of life; one that gave none since the last time is gone. */
+  beat(): void {
+    if (!this.#isAlive) return void this.terminate();
+    this.#isAlive = false;
+    if (this.#ws.readyState === this.#ws.OPEN) this.#ws.ping();
+  }
+
+  recheck(): void {
+    if (this.#principal !== null && this.#ground.door.isOver(this.#principal)) this.close("revoked");
+  }
+
+  #live(): void {
+    this.#isAlive = true;
+  }
+
+  #receive(data: Buffer, isBinary: boolean): void {
+    this.#live();
+    if (this.#state === "over" || this.#state === "held") return;
+    if (isBinary) return void this.close("badFrame");
+    if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
+      return void this.close("tooLarge");
+    }
+    const read = readRequest(data.toString("utf8"));
+    if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
+    if (this.#principal === null) this.#connect(read.frame);
+    else this.#request(read.frame, data.length, this.#principal);
+  }
+
+  /** What can be answered under its id is; anything else says that the other side speaks something else. */
+  #unreadable(id: string | null, problem: string): void {
+    if (id !== null) this.#refuse(id, malformed(problem));
+    if (id === null || this.#state === "waiting") this.close("badFrame");
+  }
+
+  #connect(frame: RequestFrame): void {
+    this.#stopWaiting();
+    const read = readConnect(frame);
+    if ("refusal" in read) return void this.#turnAway(frame.id, read.refusal, read.close);
+    try {
+      const principal = this.#ground.door.known(read.params.auth.token);
+      if (principal === null) void this.#wrongToken(frame.id);
+      else this.#welcome(frame.id, principal, read.protocol);
+    } catch (error) {
+      const refusal = this.#ground.parts.dispatch.refusal(null, "connect", error);
+      this.#turnAway(frame.id, refusal, refusal.code === "rate_limited" ? "tooManySockets" : "internal");
+    }
+  }
+
+  async #wrongToken(id: string): Promise<void> {
+    this.#state = "held";
+    const refusal = await this.#ground.door.wrong(this.#address, wrongToken);
+    this.#turnAway(id, refusal, "unauthorized");
+  }
+
+  #welcome(id: string, principal: Principal, protocol: number): void {
+    if (this.#ground.underway.isStopping) return void this.#turnAway(id, stopping, "goingAway");
+    this.#release = this.#ground.sockets.open(principal.tokenId);
+    if (this.#release === null) {
+      const refusal = rateLimited("This token has too many sockets and streams", 1000);
+      return void this.#turnAway(id, refusal, "tooManySockets");
+    }
+    this.#state = "open";
+    this.#principal = principal;
+    const payload = helloPayload(principal, protocol, this.#ground.parts.version);
+    this.#answer({ type: "res", id, ok: true, payload });
+  }
+
+  #turnAway(id: string, refusal: WireError, reason: CloseReason): void {
+    this.#refuse(id, refusal);
+    this.close(reason);
+  }
+
+  #request(frame: RequestFrame, bytes: number, { tokenId }: Principal): void {
+    try {
+      if (this.#ground.underway.isStopping) throw new Refused(stopping);
+      // Read anew, so that what was revoked a moment ago does nothing more.
+      const principal = this.#ground.parts.tokens.current(tokenId);
+      if (principal === null) return void this.close("revoked");
+      this.#ground.door.take(principal);
+      this.#requests.begin(frame, bytes, principal);
+    } catch (error) {
+      this.#refuse(frame.id, this.#ground.parts.dispatch.refusal(this.#principal, frame.method, error));
+    }
+  }
+
+  #refuse(id: string, error: WireError): void {
+    this.#answer({ type: "res", id, ok: false, error });
+  }
+
+  #answer(frame: ResponseFrame): void {
+    this.#send(JSON.stringify(frame));
+  }
+
+  /** Whoever reads nothing of what it asked for is let go. */
+  #send(text: string): void {
+    if (this.#ws.readyState !== this.#ws.OPEN) return;
+    if (this.#ws.bufferedAmount > this.#ground.tuning.heldBytes) return void this.terminate();
+    this.#ws.send(text);
+  }
+
+  #end(): void {
+    this.#state = "over";
+    this.#stopWaiting();
+    this.#requests.end();
+    this.#release?.();
+    this.#release = null;
+  }
+}

@@ -1,0 +1,313 @@
+import { once } from "node:events";
+import { afterEach, describe, expect, test } from "vitest";
+import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
+import { connectParams, TestGateway } from "../../../test/support/gateway-server.ts";
+import { mistakesIn } from "../../protocol/check-value.ts";
+import { closeCodes, HelloSchema } from "../../protocol/frames.ts";
+import type { Call } from "../calls/contract.ts";
+
+const open: TestGateway[] = [];
+afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+const start = async (options?: GatewayOptions) => {
+  const gateway = await TestGateway.start(options);
+  open.push(gateway);
+  return gateway;
+};
+const handlers = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;
+const req = (id: string, method: string, params?: unknown) =>
+  JSON.stringify({ type: "req", id, method, params });
+const wrong = `skein_${"A".repeat(43)}`;
+
+describe("the first frame of a socket", () => {
+  test("[GSV18] connect is answered with hello", async () => {
+    const gateway = await start();
+    const socket = await gateway.socket();
+    const token = gateway.token({ name: "a", scopes: ["read"], user: "ann" });
+    const answer = await socket.request("connect", connectParams(token));
+    if (!answer.ok) throw new Error(answer.error.message);
+    expect(mistakesIn(HelloSchema, answer.payload)).toEqual([]);
+    expect(answer.payload).toMatchObject({ protocol: 1, scopes: ["read"], userId: "ann", allUsers: false });
+    const { methods } = answer.payload as { methods: string[] };
+    expect(methods).toContain("sessions.list");
+    expect(methods).not.toContain("chat.send");
+  });
+
+  test.each([
+    ["no JSON", "{torn", "badFrame", null],
+    ["no request", '{"type":"res","id":"1"}', "badFrame", "invalid_request"],
+    ["another request", req("1", "agents.list"), "badFrame", "invalid_request"],
+    ["connect without params", req("1", "connect"), "badFrame", "invalid_request"],
+    [
+      "a version that nobody speaks here",
+      req("1", "connect", { ...connectParams(wrong), protocol: { min: 2, max: 9 } }),
+      "noCommonProtocol",
+      "invalid_request",
+    ],
+    ["a wrong token", req("1", "connect", connectParams(wrong)), "unauthorized", "unauthorized"],
+    ["more than 64 KiB", req("1", "connect", { client: "x".repeat(65_536) }), "tooLarge", null],
+    ["bytes", Buffer.from(req("1", "connect")), "badFrame", null],
+  ] as const)("[GSV18] %s is turned away", async (_, frame, reason, code) => {
+    const gateway = await start();
+    const socket = await gateway.socket();
+    socket.ws.send(frame);
+    const { code: closeCode } = await socket.closed;
+    expect(closeCode).toBe(closeCodes[reason].code);
+    expect(socket.frames).toMatchObject(
+      code === null ? [] : [{ type: "res", id: "1", ok: false, error: { code } }],
+    );
+  });
+
+  test("[GSV18] a stranger's megabytes are not waited for", async () => {
+    const gateway = await start();
+    const socket = await gateway.socket();
+    // The beginning of a frame of 20 MiB, whose end never comes.
+    const head = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0]);
+    const raw = (socket.ws as unknown as { _socket: NodeJS.WritableStream })._socket;
+    raw.write(Buffer.concat([head, Buffer.alloc(100_000, 120)]));
+    expect((await socket.closed).code).toBe(closeCodes.tooLarge.code);
+  });
+
+  test("[GSV18] connect comes in time or not at all", async () => {
+    const gateway = await start();
+    const socket = await gateway.socket();
+    gateway.timers.fire(10_000);
+    expect((await socket.closed).code).toBe(closeCodes.connectTooLate.code);
+    await gateway.connected();
+    expect(gateway.timers.count(10_000)).toBe(0);
+  });
+
+  test("[GSV18] of too many that say nothing the oldest makes room", async () => {
+    const gateway = await start({ tuning: { waitingSockets: 2 } });
+    const [first] = [await gateway.socket(), await gateway.socket()];
+    const third = await gateway.connected();
+    expect((await first.closed).code).toBe(closeCodes.connectTooLate.code);
+    expect(await third.request("sessions.unsubscribe", { subscriptionId: "x" })).toMatchObject({ ok: true });
+  });
+
+  test("[GSV18] wrong tokens are slowed as over HTTP, and a good one is not", async () => {
+    const gateway = await start({ handlers });
+    for (let index = 0; index < 5; index += 1) await gateway.rpc("agents.list", {}, wrong);
+    const socket = await gateway.socket();
+    const answer = socket.request("connect", connectParams(wrong));
+    await expect.poll(() => gateway.timers.count(50)).toBe(1);
+    await gateway.connected();
+    expect(socket.frames).toEqual([]);
+    gateway.timers.fire(50);
+    expect(await answer).toMatchObject({ ok: false, error: { code: "unauthorized" } });
+  });
+
+  test("[GSV19] a token has so many sockets, and one that closes makes room", async () => {
+    const gateway = await start({ tuning: { socketsPerToken: 2 } });
+    const [first] = [await gateway.connected(), await gateway.connected()];
+    const third = await gateway.socket();
+    expect(await third.request("connect", connectParams(gateway.admin))).toMatchObject({
+      error: { code: "rate_limited" },
+    });
+    expect((await third.closed).code).toBe(closeCodes.tooManySockets.code);
+    first.ws.close();
+    await expect
+      .poll(async () => (await (await gateway.socket()).request("connect", connectParams(gateway.admin))).ok)
+      .toBe(true);
+  });
+});
+
+describe("requests of a socket", () => {
+  test("[GSV20] run beside each other, and each has its one answer", async () => {
+    const gate = Promise.withResolvers<void>();
+    const slow = async () => {
+      await gate.promise;
+      return { count: 1, models: [] };
+    };
+    const gateway = await start({ handlers: { ...(handlers as object), "models.list": slow } as never });
+    const socket = await gateway.connected();
+    const first = socket.request("models.list");
+    expect(await socket.request("agents.list")).toMatchObject({
+      ok: true,
+      payload: { count: 0, agents: [] },
+    });
+    gate.resolve();
+    expect(await first).toMatchObject({ ok: true, payload: { count: 1 } });
+    expect(socket.frames.map(({ id }) => id)).toEqual(["r1", "r3", "r2"]);
+  });
+
+  test.each([
+    ["nothing.here", {}, "not_found"],
+    ["connect", {}, "not_found"],
+    ["agents.list", { x: 1 }, "invalid_request"],
+    ["agents.list", [], "invalid_request"],
+  ])("[GSV20] %s %j is refused as over HTTP", async (method, params, code) => {
+    const gateway = await start({ handlers });
+    const socket = await gateway.connected();
+    expect(await socket.request(method, params)).toMatchObject({ ok: false, error: { code } });
+    expect(await socket.request("agents.list")).toMatchObject({ ok: true });
+  });
+
+  test("[GSV20] a frame that is none is told under its id, and closes the socket where it has none", async () => {
+    const gateway = await start();
+    const socket = await gateway.connected();
+    socket.ws.send('{"type":"req","id":"7"}');
+    await once(socket.ws, "message");
+    expect(socket.frames.at(-1)).toMatchObject({ id: "7", ok: false, error: { code: "invalid_request" } });
+    socket.ws.send("garbage");
+    expect((await socket.closed).code).toBe(closeCodes.badFrame.code);
+  });
+
+  test("[GSV20] bytes, and a frame of 26 MiB, close it", async () => {
+    const gateway = await start();
+    const binary = await gateway.connected();
+    binary.ws.send(Buffer.from("{}"));
+    expect((await binary.closed).code).toBe(closeCodes.badFrame.code);
+    const large = await gateway.connected();
+    large.ws.send("x".repeat(26 * 1024 * 1024));
+    expect((await large.closed).code).toBe(closeCodes.tooLarge.code);
+  });
+
+  test("[GSV21] more than so many under way, or so many a second, are refused", async () => {
+    const gate = Promise.withResolvers<void>();
+    const slow = async () => {
+      await gate.promise;
+      return { count: 0, agents: [] };
+    };
+    const tuning = { requestsPerSocket: 2, requestsPerSecond: 5 };
+    const gateway = await start({ handlers: { "agents.list": slow } as never, tuning });
+    const socket = await gateway.connected();
+    const two = [socket.request("agents.list"), socket.request("agents.list")];
+    const limited = { ok: false, error: { code: "rate_limited", retryable: true } };
+    expect(await socket.request("agents.list")).toMatchObject(limited);
+    gate.resolve();
+    expect(await Promise.all(two)).toMatchObject([{ ok: true }, { ok: true }]);
+    expect(await socket.request("agents.list")).toMatchObject({ ok: true });
+    expect(await socket.request("agents.list")).toMatchObject(limited);
+  });
+
+  test("[GSV21] requests under way come to so many bytes, and an answer to no more", async () => {
+    const gate = Promise.withResolvers<void>();
+    const slow = async () => {
+      await gate.promise;
+      return { key: "x".repeat(2000), sessionId: "s" };
+    };
+    const gateway = await start({ handlers: { "sessions.resolve": slow }, tuning: { heldBytes: 1500 } });
+    const socket = await gateway.connected();
+    const first = socket.request("sessions.resolve", { key: "k".repeat(1000) });
+    expect(await socket.request("sessions.resolve", { key: "k".repeat(1000) })).toMatchObject({
+      error: { code: "rate_limited" },
+    });
+    gate.resolve();
+    expect(await first).toMatchObject({ ok: false, error: { code: "too_large" } });
+  });
+
+  test("[GSV21] whoever reads nothing of what it asks for is let go", async () => {
+    const answer = async () => ({ key: "x".repeat(900_000), sessionId: "s" });
+    const tuning = { heldBytes: 1_000_000, socketsPerToken: 1 };
+    const gateway = await start({ handlers: { "sessions.resolve": answer }, tuning });
+    const socket = await gateway.connected();
+    socket.ws.pause();
+    const frames = Array.from({ length: 60 }, (_, index) =>
+      req(`x${index}`, "sessions.resolve", { key: "main" }),
+    );
+    for (const frame of frames) socket.ws.send(frame);
+    // Its place is free again though it has read nothing.
+    const connects = async () =>
+      (await (await gateway.socket()).request("connect", connectParams(gateway.admin))).ok;
+    await expect.poll(connects).toBe(true);
+    socket.ws.resume();
+    expect((await socket.closed).code).toBe(1006);
+    expect(socket.frames.length).toBeLessThan(60);
+  });
+
+  test("[GSV5] a handler's signal comes when its socket goes", async () => {
+    const begun = Promise.withResolvers<AbortSignal>();
+    const waiting = (_: unknown, { signal }: Call) => {
+      begun.resolve(signal);
+      return new Promise<never>((_resolve, reject) =>
+        signal.addEventListener("abort", () => reject(signal.reason)),
+      );
+    };
+    const gateway = await start({ handlers: { "agent.wait": waiting } });
+    const socket = await gateway.connected();
+    void socket.request("agent.wait", { runId: "r" });
+    const signal = await begun.promise;
+    const gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+    socket.ws.terminate();
+    await gone;
+    expect(gateway.log).toEqual([]);
+  });
+});
+
+describe("a socket that stays", () => {
+  test("[GSV22] one that gives no sign of life is gone, and one that does is not", async () => {
+    const gateway = await start({ handlers });
+    const [dead, living] = [await gateway.connected(), await gateway.connected()];
+    dead.ws.pause();
+    const ponged = once(living.ws, "ping");
+    gateway.timers.fire(30_000);
+    await ponged;
+    await living.request("agents.list");
+    const gone = once((dead.ws as unknown as { _socket: NodeJS.EventEmitter })._socket, "close");
+    gateway.timers.fire(30_000);
+    dead.ws.resume();
+    await gone;
+    expect(await living.request("agents.list")).toMatchObject({ ok: true });
+  });
+
+  test("[GSV23] it ends with its token: at the next look, and with the next request", async () => {
+    const gateway = await start({ handlers });
+    const { secret, token } = gateway.books.tokens.create({ name: "a", scopes: ["read"], user: null }, null);
+    const [idle, busy] = [await gateway.connected(secret), await gateway.connected(secret)];
+    const other = await gateway.connected();
+    gateway.books.tokens.revoke(token.tokenId);
+    busy.ws.send(req("1", "agents.list"));
+    expect((await busy.closed).code).toBe(closeCodes.revoked.code);
+    gateway.timers.fire(1000);
+    expect((await idle.closed).code).toBe(closeCodes.revoked.code);
+    expect(await other.request("agents.list")).toMatchObject({ ok: true });
+  });
+});
+
+describe("subscriptions of a socket", () => {
+  test("[GSV24] events come behind the answer, once, and end with it", async () => {
+    const gateway = await start();
+    gateway.hub.emit();
+    gateway.hub.emit();
+    const socket = await gateway.connected();
+    const answer = await socket.request("sessions.subscribe", { after: 1, keys: ["agent:main:main"] });
+    expect(answer).toMatchObject({ ok: true, payload: { seq: 2, keys: ["agent:main:main"] } });
+    const second = await socket.request("sessions.subscribe", {});
+    gateway.hub.emit();
+    await expect.poll(() => socket.events()).toEqual([2, 3]);
+    expect(socket.frames.map(({ type }) => type)).toEqual(["res", "res", "event", "res", "event"]);
+    const ids = [answer, second].map((each) =>
+      each.ok ? (each.payload as { subscriptionId: string }) : null,
+    );
+    for (const id of ids) {
+      const { subscriptionId = "" } = id ?? {};
+      const ended = await socket.request("sessions.unsubscribe", { subscriptionId });
+      expect(ended).toMatchObject({ payload: { subscriptionId, wasOpen: true } });
+    }
+    expect(gateway.hub.size).toBe(0);
+    const [id] = ids;
+    expect(
+      await socket.request("sessions.unsubscribe", { subscriptionId: id?.subscriptionId }),
+    ).toMatchObject({
+      payload: { wasOpen: false },
+    });
+  });
+
+  test("[GSV24] they are checked as a method is, bounded, and end with the socket", async () => {
+    const gateway = await start({ tuning: { subscriptionsPerSocket: 1 } });
+    const socket = await gateway.connected(gateway.token({ name: "a", scopes: ["read"], user: "ann" }));
+    expect(await socket.request("sessions.subscribe", { userId: "bob" })).toMatchObject({
+      error: { code: "forbidden" },
+    });
+    expect(await socket.request("sessions.subscribe", { events: ["x"] })).toMatchObject({
+      error: { code: "invalid_request" },
+    });
+    expect(await socket.request("sessions.subscribe", {})).toMatchObject({ ok: true });
+    expect(await socket.request("sessions.subscribe", {})).toMatchObject({ error: { code: "rate_limited" } });
+    const [{ sink }] = [...gateway.hub.open] as [{ sink: { backlog(): number; drop(): void } }];
+    expect(sink.backlog()).toBe(0);
+    sink.drop();
+    expect((await socket.closed).code).toBe(closeCodes.slowReader.code);
+    expect(gateway.hub.size).toBe(0);
+  });
+});

@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import { afterEach, describe, expect, test } from "vitest";
+import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
+import { TestGateway } from "../../../test/support/gateway-server.ts";
+import { closeCodes } from "../../protocol/frames.ts";
+import type { Call } from "../calls/contract.ts";
+import { urlOf } from "./create-server.ts";
+
+const open: TestGateway[] = [];
+afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+const start = async (options?: GatewayOptions) => {
+  const gateway = await TestGateway.start(options);
+  open.push(gateway);
+  return gateway;
+};
+
+/** A request that ends when the test says so, one that never ends by itself, and one that waits. */
+function world() {
+  const gate = Promise.withResolvers<void>();
+  let begun = 0;
+  const aborted: string[] = [];
+  const until = (name: string, { signal }: Call) => {
+    begun += 1;
+    return new Promise<never>((_, reject) =>
+      signal.addEventListener("abort", () => {
+        aborted.push(name);
+        reject(name === "wait" ? new DOMException("over", "AbortError") : signal.reason);
+      }),
+    );
+  };
+  const handlers = {
+    "agents.list": async () => {
+      begun += 1;
+      await gate.promise;
+      return { count: 0, agents: [] };
+    },
+    "models.list": (_: unknown, call: Call) => until("stuck", call),
+    "agent.wait": (_: unknown, call: Call) => until("wait", call),
+  } as never;
+  return { gate, aborted, handlers, begun: () => begun };
+}
+
+describe("a server that stops", () => {
+  test("[GSV25] takes nothing new, answers what is under way, and ends what only waits", async () => {
+    const { gate, aborted, handlers, begun } = world();
+    const gateway = await start({ handlers });
+    const [idle, busy] = [await gateway.connected(), await gateway.connected()];
+    const events = await gateway.get("/events");
+    const overHttp = gateway.rpc("agents.list");
+    const overSocket = busy.request("agents.list");
+    const waiting = gateway.rpc("agent.wait", { runId: "r" });
+    await expect.poll(begun).toBe(3);
+    let isDrained = false;
+    const drained = gateway.server.drain(30_000).then(() => {
+      isDrained = true;
+    });
+
+    const refused = await gateway.rpc("agents.list");
+    expect([refused.status, refused.headers.get("retry-after"), refused.headers.get("connection")]).toEqual([
+      503,
+      "1",
+      "close",
+    ]);
+    expect(await refused.json()).toMatchObject({ error: { code: "unavailable", retryable: true } });
+    expect((await gateway.get("/nowhere", null)).status).toBe(503);
+    expect((await gateway.get("/healthz", null)).status).toBe(200);
+    await expect(gateway.socket()).rejects.toThrow("503");
+    expect((await idle.closed).code).toBe(closeCodes.goingAway.code);
+    expect(await busy.request("agents.list")).toMatchObject({ ok: false, error: { code: "unavailable" } });
+    await events.text();
+    const waited = await waiting;
+    expect([waited.status, aborted]).toEqual([503, ["wait"]]);
+    expect(isDrained).toBe(false);
+
+    gate.resolve();
+    expect(await overSocket).toMatchObject({ ok: true });
+    expect((await busy.closed).code).toBe(closeCodes.goingAway.code);
+    const answered = await overHttp;
+    expect([answered.status, answered.headers.get("connection")]).toEqual([200, "close"]);
+    await drained;
+    expect(gateway.timers.count(30_000)).toBe(1); // that of the sockets' signs of life
+    expect(gateway.log).toEqual([]);
+  });
+
+  test("[GSV25] waits no longer than it was told to, and then ends the rest", async () => {
+    const { aborted, handlers, begun } = world();
+    const gateway = await start({ handlers });
+    const socket = await gateway.connected();
+    const stuck = [gateway.rpc("models.list"), socket.request("models.list")];
+    await expect.poll(begun).toBe(2);
+    const drained = gateway.server.drain(77);
+    expect(aborted).toEqual([]);
+    gateway.timers.fire(77);
+    await drained;
+    expect(aborted).toEqual(["stuck", "stuck"]);
+    const [overHttp, overSocket] = await Promise.all(stuck);
+    expect((overHttp as Response).status).toBe(503);
+    expect(overSocket).toMatchObject({ ok: false, error: { code: "unavailable" } });
+  });
+
+  test("[GSV26] close lets go of every socket and of the port, under whatever hangs", async () => {
+    const { handlers, begun } = world();
+    const gateway = await start({ handlers });
+    const [socket, silent] = [await gateway.connected(), await gateway.socket()];
+    const { socket: raw } = await gateway.raw("GET /healthz HTTP/1.1\r\nHost: ");
+    await gateway.get("/events");
+    const hanging = gateway.rpc("agents.list").catch(() => null);
+    await expect.poll(begun).toBe(1);
+    const gone = once(raw, "close");
+    await gateway.server.close();
+    await Promise.all([socket.closed, silent.closed, gone, hanging]);
+    expect(gateway.timers.count(30_000) + gateway.timers.count(1000) + gateway.timers.count(15_000)).toBe(0);
+    await expect(gateway.get("/healthz", null)).rejects.toThrow();
+    await gateway.server.close();
+  });
+
+  test.each([
+    ["127.0.0.1", "http://127.0.0.1:1"],
+    ["::1", "http://[::1]:1"],
+    ["localhost", "http://localhost:1"],
+    ["0.0.0.0", "http://127.0.0.1:1"],
+    ["::", "http://[::1]:1"],
+  ])("[GSV13] a server at %s is reached as %s", (host, url) => {
+    expect(urlOf(host, 1)).toBe(url);
+  });
+});

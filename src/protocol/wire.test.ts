@@ -1,0 +1,14 @@
+import { expect, test } from "vitest";
+import type { EventKind } from "./events.ts";
+import { eventNames, eventTable } from "./events.ts";
+import { idempotentMethods } from "./methods/idempotent.ts";
+import type { Method } from "./methods/method.ts";
+import { methodNames, methodTable } from "./methods/method-table.ts";
+import { lossyEvents } from "./wire.ts";
+
+test("[CLT10] what a client knows without the tables is what the tables say", () => {
+  const idempotent = methodNames.filter((name) => (methodTable[name] as Method).isIdempotent === true);
+  expect([...idempotentMethods].toSorted()).toEqual(idempotent.toSorted());
+  const lossy = eventNames.filter((name) => (eventTable[name] as EventKind).isLossy === true);
+  expect(lossyEvents).toEqual(lossy);
+});

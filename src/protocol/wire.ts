@@ -1,0 +1,36 @@
+/** What both ends of a socket hold to, without a schema: a client that loads this loads no package. */
+
+/** The version of all this. */
+export const protocolVersion = 1;
+
+export const wireLimits = {
+  /** A frame, and a body of `/rpc`. */
+  frameBytes: 25 * 1024 * 1024,
+  connectBytes: 64 * 1024,
+  connectMs: 10_000,
+  requestsPerSecond: 200,
+  socketsPerToken: 64,
+  /** How many of the last events can be asked for again. */
+  eventsKept: 10_000,
+} as const;
+
+/** Why a socket is closed. `reconnects`: to come again, after a while, may help. */
+export const closeCodes = {
+  goingAway: { code: 1001, reason: "the gateway stops", reconnects: true },
+  tooLarge: { code: 1009, reason: "a frame was too large", reconnects: false },
+  internal: { code: 1011, reason: "something went wrong inside the gateway", reconnects: true },
+  badFrame: { code: 4400, reason: "a frame could not be read", reconnects: false },
+  unauthorized: { code: 4401, reason: "the token is not valid", reconnects: false },
+  revoked: { code: 4403, reason: "the token has ended", reconnects: false },
+  noCommonProtocol: { code: 4406, reason: "no version of the protocol in common", reconnects: false },
+  connectTooLate: { code: 4408, reason: "connect did not come in time", reconnects: true },
+  tooManySockets: { code: 4429, reason: "too many sockets for this token", reconnects: true },
+  slowReader: { code: 4430, reason: "events were not read in time", reconnects: true },
+} as const satisfies Record<
+  string,
+  { readonly code: number; readonly reason: string; readonly reconnects: boolean }
+>;
+export type CloseReason = keyof typeof closeCodes;
+
+/** Events that may be dropped for a reader that is too slow; a `gap` tells it. */
+export const lossyEvents: readonly string[] = ["run.delta"];

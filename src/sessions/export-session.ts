@@ -1,0 +1,26 @@
+import type { SessionTree } from "../core/tree.ts";
+import { exportHtml } from "../interchange/export-html.ts";
+import { exportJsonl } from "../interchange/export-jsonl.ts";
+import { exportMarkdown } from "../interchange/export-markdown.ts";
+import type { BlobOf } from "../interchange/inline-blobs.ts";
+
+export const exportFormats = ["jsonl", "md", "html"] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+export interface ExportAs {
+  readonly format: ExportFormat;
+  /** Of Markdown, every branch instead of the active one; the other formats have them anyway. */
+  readonly all: boolean;
+}
+
+/** A session as a text to read or to take elsewhere, piece by piece. */
+export function exportPieces(tree: SessionTree, blobOf: BlobOf, { format, all }: ExportAs): Iterable<string> {
+  switch (format) {
+    case "jsonl":
+      return exportJsonl(tree, blobOf);
+    case "md":
+      return exportMarkdown(tree, blobOf, { branches: all ? "all" : "active" });
+    case "html":
+      return exportHtml(tree, blobOf);
+  }
+}

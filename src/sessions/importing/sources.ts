@@ -1,0 +1,50 @@
+import type { ImportedSession } from "../../interchange/imported.ts";
+import type { FailedRow, ImportedRow, ImportPayload, SkippedRow } from "../../protocol/interchange.ts";
+import type { ImportWish, SessionImporter } from "../import-session.ts";
+import { failedRow } from "./failed-row.ts";
+import type { Program } from "./read-source.ts";
+import { readSource } from "./read-source.ts";
+
+/** A transcript to be read, and what is known of it from beside. */
+export interface Source {
+  /** What it is called in reports: a path, or a name that somebody gave. */
+  readonly file: string;
+  readonly wish: ImportWish;
+  /** Named by the user, not found in a folder. */
+  readonly isNamed: boolean;
+  /** Its content. Throws as a disk does. */
+  read(): Uint8Array;
+}
+
+export interface Sources<S extends Source = Source> {
+  readonly sources: readonly S[];
+  /** What was seen to be amiss before any transcript was read. */
+  readonly failed: readonly FailedRow[];
+}
+
+/** Imports one after the other; what fails costs nothing else. `from`: `null` finds out what each is. */
+export async function importAll(
+  importer: SessionImporter,
+  { sources, failed: before }: Sources,
+  from: Program | null,
+  update: (done: number, total: number) => void = () => undefined,
+): Promise<ImportPayload> {
+  const imported: ImportedRow[] = [];
+  const skipped: SkippedRow[] = [];
+  const failed: FailedRow[] = [...before];
+  for (const [index, source] of sources.entries()) {
+    update(index, sources.length);
+    const { file } = source;
+    try {
+      const session: ImportedSession | null = readSource(source, source.read(), from);
+      if (session === null) continue;
+      const outcome = await importer.import(session, source.wish);
+      if ("imported" in outcome) imported.push({ file, ...outcome.imported });
+      else skipped.push({ file, ...outcome.skipped });
+    } catch (error) {
+      failed.push(failedRow(file, error));
+    }
+  }
+  update(sources.length, sources.length);
+  return { imported, failed, ...(skipped.length === 0 ? {} : { skipped }) };
+}

@@ -1,0 +1,51 @@
+import type { IdSource } from "../../core/ids.ts";
+import { formatKey, readKey } from "../../core/keys.ts";
+import { present } from "../../core/present.ts";
+import type { Asker } from "../../core/references.ts";
+import { referenceLookups, resolveReference } from "../../core/references.ts";
+import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
+import { nameNew } from "../name-new.ts";
+import type { RuntimeContext } from "../runtime-context.ts";
+
+export interface Speaker {
+  readonly userId: string | null;
+  readonly asker: Asker;
+  /** Where references are looked up; left out: among all sessions of the user. */
+  readonly scope?: Scope;
+  /** Beginnings of session ids are references too. */
+  readonly prefix?: boolean;
+  readonly newId: IdSource;
+}
+
+/** The session that a reference means for somebody; `null`: none. */
+export function sessionMeant(
+  { sessions }: Pick<Store, "sessions">,
+  { userId, asker, scope = present({ userId }), prefix = false }: Omit<Speaker, "newId">,
+  reference: string,
+): Promise<SessionRecord | null> {
+  return resolveReference(reference, asker, (lookup) => sessions.find(scope, lookup), { prefix });
+}
+
+/** Whom somebody speaks to: what reads as a key need not be there yet, everything else must. `null`: there is no such session. */
+export async function contextMeant(
+  store: Pick<Store, "sessions">,
+  speaker: Speaker,
+  reference: string,
+): Promise<(RuntimeContext & { readonly sessionKey: string }) | null> {
+  const { userId, asker, newId } = speaker;
+  const known = await sessionMeant(store, speaker, reference);
+  if (known !== null) return { userId, sessionKey: known.key, sessionId: known.sessionId };
+  const meant = keyMeant(reference, asker);
+  if (meant === null) return null;
+  const { key, sessionId } = nameNew(meant, asker, { newId });
+  return { userId, sessionKey: key, ...present({ sessionId }) };
+}
+
+/** The key that a reference is, as it is or in short; `null`: it is an id or a label. */
+export function keyMeant(reference: string, asker: Asker): string | null {
+  const whole = readKey(reference);
+  if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
+  const [lookup] = referenceLookups(reference, asker);
+  const isKey = reference === "main" || reference.includes(":");
+  return lookup?.by === "key" && isKey ? lookup.key : null;
+}

@@ -1,0 +1,174 @@
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import type { UsageReportPayload } from "../protocol/session-details.ts";
+import type { EntryPage, ListedSession, Scope, SessionPage, SessionStore } from "../store/contract.ts";
+import type { Spent, UsageGroup } from "./usage-figures.ts";
+import { quarterMs, spentIn, UsageSums } from "./usage-figures.ts";
+
+export interface UsageQuery {
+  readonly since?: number;
+  readonly until?: number;
+  readonly by: readonly UsageGroup[];
+  readonly timeZone?: string;
+  /** Of this session alone. */
+  readonly session?: ListedSession;
+}
+
+export interface UsageLimits {
+  /** What one report reads anew at the most. The first session is read whatever its size. */
+  readonly sessions: number;
+  readonly bytes: number;
+  /** Rows that are remembered: a session has one for each model in each quarter of an hour. */
+  readonly remembered: number;
+}
+
+const dayMs = 86_400_000;
+const daysByDefault = 30;
+const atATime = 1000;
+const defaultLimits: UsageLimits = { sessions: 1000, bytes: 64 * 1024 * 1024, remembered: 200_000 };
+
+interface Remembered {
+  /** What of the session it was made of. */
+  readonly mark: string;
+  readonly spent: readonly Spent[];
+}
+
+/**
+ * What was spent. The index knows the sum of a session but not when and by which model, so entries are read: of sessions that
+ * were active in the range alone, each once until it changes, and so much at a time; for how many that was not enough is told.
+ */
+export class UsageReports {
+  readonly #sessions: SessionStore;
+  readonly #limits: UsageLimits;
+  readonly #known = new Map<string, Remembered>();
+  #rows = 0;
+
+  constructor(sessions: SessionStore, limits: Partial<UsageLimits> = {}) {
+    this.#sessions = sessions;
+    this.#limits = { ...defaultLimits, ...limits };
+  }
+
+  async report(
+    scope: Scope,
+    query: UsageQuery,
+    now: number,
+    signal?: AbortSignal,
+  ): Promise<UsageReportPayload> {
+    const { since, until } = rangeOf(query, now);
+    const sums = new UsageSums(query.by, query.timeZone);
+    const left = { sessions: this.#limits.sessions, bytes: this.#limits.bytes };
+    let behind = 0;
+    for await (const page of this.#pages(scope, query, since)) {
+      behind = Math.max(behind, page.behind);
+      for (const session of page.sessions) {
+        signal?.throwIfAborted();
+        if (session.createdAt >= until) continue;
+        const spent = this.#remembered(session) ?? (await this.#readWithin(session, left));
+        if (spent === null) behind += 1;
+        for (const each of spent ?? [])
+          if (each.quarter >= since && each.quarter < until) sums.add(each, session.agentId);
+      }
+    }
+    return present({
+      since,
+      until,
+      rows: sums.rows(),
+      total: { ...sums.total },
+      indexing: behind === 0 ? null : { behind },
+    });
+  }
+
+  /** Newest first, so that what is left out is what is oldest. */
+  async *#pages(
+    scope: Scope,
+    { session }: UsageQuery,
+    since: number,
+  ): AsyncGenerator<Pick<SessionPage, "sessions" | "behind">> {
+    if (session !== undefined) {
+      yield { sessions: [session], behind: 0 };
+      return;
+    }
+    for (const archived of [false, true]) {
+      for (let cursor: string | null = ""; cursor !== null; ) {
+        const page: SessionPage = await this.#sessions.list(scope, {
+          activeSince: since,
+          archived,
+          includeGlobal: true,
+          includeUnknown: true,
+          limit: atATime,
+          ...(cursor === "" ? {} : { cursor }),
+        });
+        yield page;
+        cursor = page.nextCursor;
+      }
+    }
+  }
+
+  #remembered(session: ListedSession): readonly Spent[] | null {
+    const known = this.#known.get(session.uid);
+    return known?.mark === markOf(session) ? known.spent : null;
+  }
+
+  /** `null`: there is not enough left to read it. */
+  async #readWithin(
+    session: ListedSession,
+    left: { sessions: number; bytes: number },
+  ): Promise<readonly Spent[] | null> {
+    const { bytes } = session.digest;
+    const isFirst = left.sessions === this.#limits.sessions;
+    if (left.sessions < 1 || (bytes > left.bytes && !isFirst)) return null;
+    left.sessions -= 1;
+    left.bytes -= bytes;
+    const spent = await this.#read(session);
+    this.#remember(session, spent);
+    return spent;
+  }
+
+  async #read({ userId, sessionId, createdAt }: ListedSession): Promise<Spent[]> {
+    const scope = present({ userId });
+    const spent: Spent[] = [];
+    for (let before: string | undefined, hasEarlier = true; hasEarlier; ) {
+      const range = { along: "all", limit: atATime, ...present({ before }) } as const;
+      const page: EntryPage | null = await this.#sessions.page(scope, sessionId, range);
+      // It was taken away meanwhile.
+      if (page === null) return spent;
+      spent.push(...spentIn(page.entries, createdAt));
+      before = page.entries[0]?.id;
+      hasEarlier = page.hasEarlier && before !== undefined;
+    }
+    return spent;
+  }
+
+  #remember(session: ListedSession, spent: readonly Spent[]): void {
+    this.#forget(session.uid);
+    this.#known.set(session.uid, { mark: markOf(session), spent });
+    this.#rows += spent.length + 1;
+    for (const uid of this.#known.keys()) {
+      if (this.#rows <= this.#limits.remembered) return;
+      this.#forget(uid);
+    }
+  }
+
+  #forget(uid: string): void {
+    const known = this.#known.get(uid);
+    if (known === undefined) return;
+    this.#known.delete(uid);
+    this.#rows -= known.spent.length + 1;
+  }
+}
+
+/** Both grow with every entry, and a redaction changes the second. */
+function markOf({ digest }: ListedSession): string {
+  return `${digest.entries} ${digest.bytes}`;
+}
+
+/** Whole quarters of an hour, outwards. */
+function rangeOf({ since, until }: UsageQuery, now: number): { since: number; until: number } {
+  const to = Math.ceil((until ?? now + 1) / quarterMs) * quarterMs;
+  const from = Math.floor((since ?? Math.max(0, to - daysByDefault * dayMs)) / quarterMs) * quarterMs;
+  if (from <= to) return { since: from, until: to };
+  throw new SkeinError("invalid_arguments", {
+    problem: "The range ends before it begins",
+    advice: "Give `since` an earlier time than `until`",
+  });
+}

@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { folderDeps } from "../../src/compose/call-deps.ts";
+import type { FilesStore } from "../../src/compose.ts";
+import { openFolder } from "../../src/compose.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import type { EntryDraft } from "../../src/core/seal.ts";
+import type { Principal, TokenScope } from "../../src/gateway/auth/principal.ts";
+import type { FolderDeps } from "../../src/gateway/calls/contract.ts";
+import { localCalls } from "../../src/gateway/calls/local-calls.ts";
+import type { ReadingMethod } from "../../src/gateway/handlers/families.ts";
+import { readingHandlers } from "../../src/gateway/handlers/reading.ts";
+import { mistakesIn } from "../../src/protocol/check-value.ts";
+import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
+import { methodTable } from "../../src/protocol/methods/method-table.ts";
+import type { Scope } from "../../src/store/contract.ts";
+
+/** A value that the configuration says is a secret, and what stands in its place. */
+export const secret = "tiger-lily-secret-77";
+export const maskOfSecret = "tiger-…t-77";
+
+type Call = <M extends ReadingMethod>(method: M, params: Params<M>) => Promise<Result<M>>;
+
+export interface ReadingFolder {
+  readonly dir: string;
+  readonly store: FilesStore;
+  readonly deps: FolderDeps;
+  /** As a token of this user with these scopes; every payload is held against its schema. */
+  as(user: string | null, ...scopes: TokenScope[]): Call;
+  /** With the scope `admin`, and without. */
+  readonly admin: Call;
+  readonly reader: Call;
+  append(scope: Scope, sessionId: string, ...drafts: EntryDraft[]): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** A folder with a configuration, read through the methods by different principals. */
+export async function readingFolder(more: Partial<FolderDeps> = {}): Promise<ReadingFolder> {
+  const home = mkdtempSync(join(tmpdir(), "skein-reading-"));
+  const dir = join(home, ".skein");
+  const provider = `{ apiKey: ${secret} }`;
+  const agents = "{ main: { model: anthropic/claude-sonnet-4-5, system: You plan journeys. } }";
+  writeFileSync(
+    join(home, "skein.yaml"),
+    `store: files:${dir}\nagents: ${agents}\nmodels: { providers: { anthropic: ${provider} } }\n`,
+  );
+  const loaded = await loadConfig({ cwd: home, root: dir, env: { HOME: home } });
+  const store = await openFolder({ root: dir, durability: "os" });
+  const deps = { ...folderDeps(store, loaded), ...more };
+  const handlers = readingHandlers(deps);
+  const as = (user: string | null, ...scopes: TokenScope[]): Call => {
+    const principal: Principal = { tokenId: "t", name: "t", scopes, user, expiresAt: null };
+    const calls = localCalls<ReadingMethod>(handlers, principal);
+    return async (method, params) => {
+      const payload = JSON.parse(JSON.stringify(await calls.call(method, params)));
+      expect(mistakesIn(methodTable[method].result, payload)).toEqual([]);
+      return payload;
+    };
+  };
+  return {
+    dir,
+    store,
+    deps,
+    as,
+    admin: as(null, "read", "admin"),
+    reader: as(null, "read"),
+    append: async (scope, sessionId, ...drafts) => {
+      const items = drafts.map((draft) => ({ draft }));
+      const { entries } = await store.sessions.append(scope, sessionId, items);
+      return entries.map(({ id }) => id);
+    },
+    close: async () => {
+      await store.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
