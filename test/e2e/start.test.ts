@@ -65,7 +65,7 @@ describe("skein start, as a process", () => {
     expect(existsSync(runningPath(dir))).toBe(false);
   });
 
-  test("[GST1] with all its parts it answers, and its link is good for a page", async () => {
+  test("[GST1] with all its parts it answers by the token that it made", async () => {
     const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
     const one = start([bin, "start", "--dir", dir, "--port", "0"]);
     await one.until(/Ctrl-C stops it/);
