@@ -4,7 +4,6 @@ import { loadOptions } from "../folder/load-settings.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import type { AlreadyRunning, OpenGateway } from "../start/open-gateway.ts";
 import { openGateway } from "../start/open-gateway.ts";
@@ -70,22 +69,18 @@ function tellWhere(terminal: Terminal, options: StartOptions, gateway: OpenGatew
   const payload: StartPayload = gateway.isMine
     ? { url: gateway.url, link, pid: process.pid, startedAt: gateway.startedAt, wasRunning: false }
     : { ...runningOf(gateway), link, wasRunning: true };
-  answer(terminal, options, payload, linesOf(terminal, options, gateway, payload));
+  answer(terminal, options, payload, linesOf(gateway, payload));
 }
 
 function runningOf({ running: { url, pid, startedAt } }: AlreadyRunning) {
   return { url, pid, startedAt };
 }
 
-function linesOf(
-  terminal: Terminal,
-  options: StartOptions,
-  gateway: OpenGateway | AlreadyRunning,
-  { url, link, pid }: StartPayload,
-): AnswerLine[] {
+function linesOf(gateway: OpenGateway | AlreadyRunning, { url, link, pid }: StartPayload): AnswerLine[] {
   const where: AnswerLine[] = [
     ["address", url],
-    ["link", `${link} (good once, for ten minutes)`],
+    ["link", link],
+    ["", "good once, for ten minutes; the same command again prints a new one"],
   ];
   if (!gateway.isMine) {
     const machine = gateway.running.isElsewhere ? ", on another machine or in another container" : "";
@@ -96,7 +91,6 @@ function linesOf(
     `The gateway is open on ${root}.`,
     ...where,
     ["token", `in ${tokenPath(root)}, for programs${isFirst ? "; made just now" : ""}`],
-    ["link anew", commandLine(terminal, options, ["start"])],
     "Ctrl-C stops it.",
   ];
 }

@@ -6,6 +6,7 @@ import { allHandlers } from "../../gateway/handlers/all.ts";
 import { createMcp } from "../../gateway/mcp/create-mcp.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
 import type { GatewayPieces, HubParts, McpParts } from "./pieces.ts";
+import type { GatewayPieces } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
 export const gatewayPieces: GatewayPieces = {
@@ -43,3 +44,29 @@ function openMcp({ version, deps, subscribe, scope, report }: McpParts) {
     report,
   });
 }
+  openHub: ({ tokens, redactor, subscribe, report }) =>
+    createEventHub({
+      numbers: durableNumbers({ ledger: tokens.ledger, report }),
+      redactor,
+      subscribe,
+      report,
+    }),
+  openMcp: ({ version, deps, subscribe, report }) =>
+    createMcp({
+      version,
+      get defaultAgentId() {
+        return deps().defaultAgentId;
+      },
+      get scope() {
+        return deps().config.session.scope;
+      },
+      callTool: async (name, args, call) => deps().skein.callTool(name, args, call),
+      subscribe: (userId, listener) =>
+        subscribe((event) => {
+          if (event.userId === userId) listener(event);
+        }),
+      report,
+    }),
+  wanted: (deps, params, principal, userId) => wantedFor(params, principal, userId, deps),
+  listen: (parts) => createServer(parts),
+};

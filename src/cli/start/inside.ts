@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Redactor } from "../../access/redaction/redactor.ts";
 import { redactorOf } from "../../compose/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -49,6 +50,7 @@ export class Inside {
   readonly #watch: FileWatch;
   readonly dispatch: Dispatch;
   #log: Log;
+  #redactor: Redactor;
   #current: Current<Serving> | null = null;
   #reloading: Reloading<Serving> | null = null;
 
@@ -60,6 +62,7 @@ export class Inside {
     const { pieces, version, ground, clock } = options;
     this.#options = options;
     this.#log = log;
+    this.#redactor = redactorOf(options.loaded.config);
     this.#bus = new EventBus(this.#report);
     this.#watch = new FileWatch({
       changed: () => void this.reload(),
@@ -79,12 +82,14 @@ export class Inside {
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       deps: () => this.#serving().deps,
       redactor: () => this.#current?.get().deps.redactor ?? first,
+      redactor: this.#latestRedactor(),
       report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
     const { dispatch } = this;
     const { scope } = config.session;
     this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch, scope });
+    this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch });
   }
 
   readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);
@@ -165,6 +170,15 @@ export class Inside {
     });
   }
 
+  /** What is secret may be other things after a reload. */
+  #latestRedactor(): Redactor {
+    return {
+      redact: (text) => this.#redactor.redact(text),
+      redactJson: (value) => this.#redactor.redactJson(value),
+      stream: () => this.#redactor.stream(),
+    };
+  }
+
   #open(loaded: LoadedConfig): Promise<Serving> {
     const { where, pieces, ground } = this.#options;
     const { tokens } = ground;
@@ -180,6 +194,7 @@ export class Inside {
       const serving = await this.#open(loaded);
       this.#log.close();
       this.#log = log;
+      this.#redactor = redactorOf(loaded.config);
       return serving;
     } catch (error) {
       log.close();

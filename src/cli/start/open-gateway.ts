@@ -101,8 +101,8 @@ async function start(
   } catch (error) {
     await server?.close();
     await inside.close(0);
-    const taken = (error as { readonly code?: string }).code === "EADDRINUSE";
-    const other = taken ? findRunning(ground.root, clock) : null;
+    // The port may be that of a start that was a moment quicker.
+    const other = findRunning(ground.root, clock);
     if (other !== null) return other;
     throw portError(error, settings);
   }
@@ -151,7 +151,7 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     url: server.url,
     link: ground.link(server.url),
     root: ground.root,
-    startedAt: clock.now(),
+    startedAt: findRunning(ground.root, clock)?.startedAt ?? clock.now(),
     isFirst: ground.isFirst,
     reload: () => inside.reload(),
     close: (graceMs = usualGraceMs) => {

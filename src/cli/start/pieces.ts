@@ -35,10 +35,11 @@ export interface HubParts {
   readonly clock: Clock;
   /** What happens in every Skein of the process, over reloads. Returns a function that ends it. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Asked when it is needed, because it is another after a reload. */
+  /** Asked when it is needed, because it is another after a reload. `unavailable` before the start is done. */
   deps(): ServingDeps;
   /** There before anything serves. */
   redactor(): Redactor;
+  readonly redactor: Redactor;
   /** Told of what nobody asked for and went wrong. */
   report(error: unknown): void;
 }

@@ -1,0 +1,166 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { findRunning, runningPath } from "../../src/gateway/running-file.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { Started } from "../support/cli-process.ts";
+
+const script = (name: string) => fileURLToPath(new URL(`../support/${name}.ts`, import.meta.url));
+const gateway = script("gateway-child");
+/** As somebody starts it who does not use npm. */
+const byHand = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "silent" };
+const started: Started[] = [];
+let folder: TemporaryFolder;
+let dir: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  dir = join(folder.path, "root");
+});
+afterEach(() => {
+  const left = findRunning(dir)?.pid;
+  for (const { child } of started.splice(0)) child.kill("SIGKILL");
+  if (left !== undefined && isAlive(left)) process.kill(left, "SIGKILL");
+  folder.remove();
+});
+
+function start(args: readonly string[], env: NodeJS.ProcessEnv = byHand): Started {
+  const process = new Started(args, env);
+  started.push(process);
+  return process;
+}
+
+/** The gateway of the folder, once there is one. */
+async function running(): Promise<{ pid: number; url: string }> {
+  await expect.poll(() => findRunning(dir), { timeout: 30_000 }).not.toBe(null);
+  const { pid, url } = JSON.parse(readFileSync(runningPath(dir), "utf8")) as { pid: number; url: string };
+  return { pid, url };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false; // there is no such process
+  }
+}
+
+const ready = async (url: string) => (await fetch(`${url}/readyz`)).status;
+const over = () => expect.poll(() => existsSync(runningPath(dir)), { timeout: 30_000 });
+
+describe("skein start, as a process", () => {
+  test.each(["SIGTERM", "SIGINT"] as const)("[GST4] %s stops it, with exit code 0", async (signal) => {
+    const one = start([gateway, dir]);
+    await one.until(/Ctrl-C stops it/);
+    const { url, pid } = await running();
+    expect(pid).toBe(one.child.pid);
+    expect(one.out).toContain(`${url}/#code=skein_code_`);
+    expect(one.out).not.toContain(readFileSync(join(dir, "token"), "utf8").trim());
+    expect(await ready(url)).toBe(200);
+    one.child.kill(signal);
+    expect(await one.end()).toBe(0);
+    expect(one.out).toContain(`Stopping (${signal})`);
+    expect(existsSync(runningPath(dir))).toBe(false);
+  });
+
+  test("[GST1] with all its parts it answers by the token that it made", async () => {
+    const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+    const one = start([bin, "start", "--dir", dir, "--port", "0"]);
+    await one.until(/Ctrl-C stops it/);
+    const { url } = await running();
+    const token = readFileSync(join(dir, "token"), "utf8").trim();
+    const call = async (method: string, params: object) => {
+      const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+      const answer = await fetch(`${url}/rpc/${method}`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(params),
+      });
+      return (await answer.json()) as Record<string, unknown>;
+    };
+    const params = { sessionKey: "main", message: "hello", idempotencyKey: "a" };
+    const { runId } = await call("chat.send", params);
+    expect(await call("agent.wait", { runId, timeoutMs: 30_000 })).toMatchObject({
+      finished: true,
+      state: "ok",
+    });
+    expect(await call("maintenance.run", {})).toMatchObject({ mode: "warn" });
+    one.child.kill("SIGTERM");
+    expect(await one.end()).toBe(0);
+    expect(one.err).toBe("");
+  });
+
+  test("[GST2] started again it prints the address of the one that runs, and exits with 0", async () => {
+    const one = start([gateway, dir]);
+    await one.until(/Ctrl-C stops it/);
+    const { url, pid } = await running();
+    const again = start([gateway, dir]);
+    expect(await again.end()).toBe(0);
+    expect(again.out).toContain(`runs on this folder already (process ${pid})`);
+    expect(again.out).toContain(`${url}/#code=`);
+    expect(await ready(url)).toBe(200);
+  });
+
+  test("[GST4] a second signal ends it at once, though not the first one heard twice", async () => {
+    const one = start([gateway, dir, "--stuck"]);
+    await one.until(/Ctrl-C stops it/);
+    const { pid } = await running();
+    one.child.kill("SIGINT");
+    one.child.kill("SIGINT");
+    // The folder is given back, so neither was taken for a second one; what is stuck comes behind that.
+    await over().toBe(false);
+    expect(isAlive(pid)).toBe(true);
+    const again = () => {
+      one.child.kill("SIGTERM");
+      return isAlive(pid);
+    };
+    await expect.poll(again, { timeout: 20_000 }).toBe(false);
+    expect(await one.end()).toBe(0);
+  });
+
+  test("[GST6] npm that is killed takes it along, though a shell stays between them", async () => {
+    const npm = start([script("npm-like"), "start", gateway, dir]);
+    await npm.until(/Ctrl-C stops it/);
+    const { pid } = await running();
+    npm.child.kill("SIGKILL");
+    await over().toBe(false);
+    await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false);
+  });
+
+  test("[GST6] so does the shell that called npm", async () => {
+    const call = `'${process.execPath}' '${script("npm-like")}' start '${gateway}' '${dir}'; exit $?`;
+    const shell = start([
+      "-e",
+      `process.title = "sh"; require("node:child_process").spawn("sh", ["-c", process.argv[1]], { stdio: "inherit" }).on("spawn", () => undefined)`,
+      call,
+    ]);
+    await shell.until(/Ctrl-C stops it/);
+    const { pid } = await running();
+    const status = readFileSync(`/proc/${pid}/status`, "utf8");
+    const parentOf = (text: string) => Number(/^PPid:\s+(\d+)/m.exec(text)?.[1]);
+    // gateway, the shell of npm, npm, and the shell that called it.
+    let above = parentOf(status);
+    for (let step = 0; step < 2; step++) above = parentOf(readFileSync(`/proc/${above}/status`, "utf8"));
+    process.kill(above, "SIGKILL");
+    await over().toBe(false);
+    await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false);
+  });
+
+  test("[GST6] one that npm did not start outlives whoever did", async () => {
+    const parent = start([script("npm-like"), "", gateway, dir]);
+    await parent.until(/Ctrl-C stops it/);
+    const { pid, url } = await running();
+    parent.child.kill("SIGKILL");
+    await expect.poll(() => isAlive(parent.child.pid ?? 0), { timeout: 20_000 }).toBe(false);
+    // As long as another process takes to begin and to find it.
+    const again = start([gateway, dir]);
+    expect(await again.end()).toBe(0);
+    expect(again.out).toContain(url);
+    expect(await ready(url)).toBe(200);
+    // It still hears what it is told.
+    process.kill(pid, "SIGTERM");
+    await over().toBe(false);
+  });
+});

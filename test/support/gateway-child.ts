@@ -1,0 +1,24 @@
+// A process for the tests of `skein start`: the command itself, on a small server. --stuck: its stop never ends.
+import { startCommand } from "../../src/cli/commands/start.ts";
+import { reportFailure } from "../../src/cli/output/failure.ts";
+import { exitOnSignals } from "../../src/cli/output/signals.ts";
+import { processTerminal } from "../../src/cli/output/terminal.ts";
+import { processOutside } from "../../src/cli/start/stopping.ts";
+import { listen, smallPieces } from "./small-gateway.ts";
+
+const [dir = "", flag] = process.argv.slice(2);
+exitOnSignals();
+const outside = processOutside();
+const pieces = smallPieces();
+const stuck = smallPieces({
+  listen: async (parts) => ({ ...(await listen(parts)), close: () => new Promise(() => undefined) }),
+});
+const terminal = processTerminal();
+process.exitCode = await startCommand(
+  terminal,
+  { dir, port: 0 },
+  { version: "1.2.3", pieces: flag === "--stuck" ? stuck : pieces, outside },
+).then(
+  () => 0,
+  (error: unknown) => reportFailure(error, terminal, false),
+);

@@ -1,0 +1,9 @@
+// A process for the tests of `skein start`: runs a script as npm does, by a shell that stays beside it.
+import { spawn } from "node:child_process";
+
+const [event = "", ...script] = process.argv.slice(2);
+process.title = "npm start";
+const env = { ...process.env, npm_lifecycle_event: event };
+const quoted = [process.execPath, ...script].map((word) => `'${word}'`).join(" ");
+const child = spawn("sh", ["-c", `${quoted}; exit $?`], { env, stdio: ["ignore", 1, 2] });
+child.on("exit", (code) => process.exit(code ?? 1));
