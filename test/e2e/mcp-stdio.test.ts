@@ -77,6 +77,10 @@ describe.each(revisions)("skein mcp, revision %s", (revision) => {
   });
 
   test("[GMC10] --user and --agent say whose sessions these are and for which agent", async () => {
+    const other = await speaking(revision, "--agent", "other");
+    const { structuredContent } = await other.client.callTool({ name: "agents_list", arguments: {} });
+    expect(structuredContent).toMatchObject({ requester: "other" });
+    await other.client.close();
     const { client } = await speaking(revision, "--user", "ann");
     await client.callTool({ name: "sessions_spawn", arguments: { task: "repeat one", background: false } });
     await client.close();

@@ -15,6 +15,7 @@ import type { Principal } from "../../src/gateway/auth/principal.ts";
 import { siteProblem } from "../../src/gateway/auth/sites.ts";
 import type { McpParts } from "../../src/gateway/mcp/contract.ts";
 import { createMcp } from "../../src/gateway/mcp/create-mcp.ts";
+import { skeinParts } from "../../src/gateway/mcp/skein-parts.ts";
 import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
 import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
@@ -27,18 +28,13 @@ export function principal(over: Partial<Principal> = {}): Principal {
 }
 
 export function partsOf(skein: Skein, reported: unknown[] = []): McpParts {
-  return {
+  return skeinParts(skein, {
     version: "1.2.3",
     defaultAgentId: "main",
     scope: "per-sender",
-    callTool: (name, args, call) => skein.callTool(name, args, call),
-    subscribe: (userId, listener) =>
-      skein.subscribe((event) => {
-        if (event.userId === userId) listener(event);
-      }),
     isCurrent: () => true,
     report: (error) => reported.push(error),
-  };
+  });
 }
 
 const closing: (() => Promise<unknown>)[] = [];

@@ -6,8 +6,9 @@ import { localPrincipal } from "../../gateway/calls/local-calls.ts";
 import { askerOf } from "../../gateway/mcp/asker.ts";
 import type { McpParts } from "../../gateway/mcp/contract.ts";
 import { serveMcpStdio } from "../../gateway/mcp/serve-stdio.ts";
+import { skeinParts } from "../../gateway/mcp/skein-parts.ts";
 import { loadSettings } from "../folder/load-settings.ts";
-import { partsHere, partsOver } from "../folder/mcp-parts.ts";
+import { partsOver } from "../folder/mcp-over-gateway.ts";
 import { connectRunning } from "../folder/running-gateway.ts";
 import { defaultAgent, tell } from "../folder/with-folder.ts";
 import { withSkein } from "../folder/with-skein.ts";
@@ -34,13 +35,15 @@ async function serve(terminal: Terminal, version: string, options: GlobalOptions
     version,
     defaultAgentId: parseAgentId(options.agent ?? defaultAgent),
     scope: config.session.scope,
+    // A gateway sees to it call by call; the folder itself asks for no token.
+    isCurrent: () => true,
     report: (error: unknown) => tell(terminal, options, thrownText(error)),
   };
   const running = await connectRunning(terminal, options, config.store.path);
   if (running === null) {
     // Named, so that a folder is begun where there is none.
     return withSkein(terminal, options, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(terminal, options, partsHere(skein, known)),
+      speak(terminal, options, skeinParts(skein, known)),
     );
   }
   try {

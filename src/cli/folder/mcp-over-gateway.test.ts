@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { EventStream, ReceivedEvent, WatchedCalls } from "../../protocol/methods/calls.ts";
-import { partsOver } from "./mcp-parts.ts";
+import { partsOver } from "./mcp-over-gateway.ts";
 
 /** A gateway that answers one call, and tells these events. */
 function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
@@ -31,6 +31,7 @@ function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
     version: "0",
     defaultAgentId: "main",
     scope: "per-sender" as const,
+    isCurrent: () => true,
     report: () => undefined,
   };
   return { parts: partsOver(calls, known), called, filters, closed: () => closed };
@@ -76,10 +77,11 @@ describe("MCP over a gateway that runs", () => {
     await expect(broken.parts.callTool("sessions_list", {}, call)).rejects.toThrow(TypeError);
   });
 
-  test("[GMC18] hears the gateway's events, and no gaps", async () => {
+  test("[GMC18] hears the gateway's events of the user, and no gaps", async () => {
     const payload = { at: 1, sessionKey: "agent:main:main", sessionId: "m" };
     const events = [
       { event: "session.created", payload, seq: 1 },
+      { event: "session.created", payload: { ...payload, userId: "bob" }, seq: 2 },
       { event: "gap", payload: { after: 1, upTo: 2, reason: "slow" }, seq: 2 },
     ] as ReceivedEvent[];
     const { parts, filters, closed } = gateway(() => ({}), events);

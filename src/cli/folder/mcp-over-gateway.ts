@@ -2,37 +2,28 @@ import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
 import type { McpCall, McpParts } from "../../gateway/mcp/contract.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
-import type { Skein, ToolCalled } from "../../sessions/skein/skein.ts";
+import type { ToolCalled } from "../../sessions/skein/skein.ts";
 
-/** What MCP stands on: a Skein of this process, or a gateway that runs. */
-
-type Known = Pick<McpParts, "version" | "defaultAgentId" | "scope" | "report">;
-
-export function partsHere(skein: Skein, known: Known): McpParts {
+/**
+ * What MCP stands on where a gateway runs: every call is one of `tools.invoke`. Which run a call waits for is not told there,
+ * so that no progress is.
+ */
+export function partsOver(
+  calls: WatchedCalls,
+  known: Pick<McpParts, "version" | "defaultAgentId" | "scope" | "isCurrent" | "report">,
+): McpParts {
   return {
     ...known,
-    isCurrent: () => true,
-    callTool: (name, args, call) => skein.callTool(name, args, call),
-    subscribe: (userId, listener) =>
-      skein.subscribe((event) => {
-        if (event.userId === userId) listener(event);
-      }),
-  };
-}
-
-/** Every call is one of `tools.invoke`. Which run a call waits for is not told there, so that no progress is. */
-export function partsOver(calls: WatchedCalls, known: Known): McpParts {
-  return {
-    ...known,
-    // The gateway sees to it, call by call.
-    isCurrent: () => true,
     callTool: (name, args, call) => invoke(calls, name, args, call),
     subscribe: (userId, listener) => {
       const stream = calls.events(present({ userId }));
       const hear = async () => {
         // On the wire absence is no `null`; nothing that is read here can be one.
-        for await (const { event, payload } of stream)
-          if (event !== "gap") listener({ type: event, userId, ...payload } as unknown as SkeinEvent);
+        for await (const { event, payload } of stream) {
+          // A token for all users hears everybody's, and whose they are.
+          const isOurs = event !== "gap" && (payload.userId === undefined || payload.userId === userId);
+          if (isOurs) listener({ type: event, userId, ...payload } as unknown as SkeinEvent);
+        }
       };
       hear().catch(known.report);
       return () => stream.close();
