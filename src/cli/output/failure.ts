@@ -39,8 +39,6 @@ function describe(error: unknown, command: string): { code: string; text: string
   if (error instanceof SkeinError) {
     return { code: error.code, text: error.message, exit: error.code === "invalid_arguments" ? 2 : 1 };
   }
-  const refused = refusedBy(error);
-  if (refused !== null) return refused;
   const wire = refusedBy(error);
   if (wire !== null) {
     // As it would be called without a gateway.
@@ -54,11 +52,6 @@ function describe(error: unknown, command: string): { code: string; text: string
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }
 
-/** What a method refused before it was tried, in the words of the protocol; `null`: it is something else. */
-function refusedBy(error: unknown): { code: string; text: string; exit: ExitCode } | null {
-  const { wire } = (error ?? {}) as { readonly wire?: { readonly code: string; readonly message: string } };
-  if (wire === undefined) return null;
-  return { code: wire.code, text: wire.message, exit: wire.code === "invalid_request" ? 2 : 1 };
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
 
 /** What a gateway refused, or the same checks in this process, which are not loaded for this alone. */

@@ -74,21 +74,16 @@ export class Inside {
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
-    const { config } = options.loaded;
-    const first = redactorOf(config);
     const parts = {
       tokens: ground.tokens,
       clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       deps: () => this.#serving().deps,
-      redactor: () => this.#current?.get().deps.redactor ?? first,
       redactor: this.#latestRedactor(),
       report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
     const { dispatch } = this;
-    const { scope } = config.session;
-    this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch, scope });
     this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch });
   }
 

@@ -1,5 +1,4 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
-import type { Config } from "../../config/sections/all.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
@@ -37,8 +36,6 @@ export interface HubParts {
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   /** Asked when it is needed, because it is another after a reload. `unavailable` before the start is done. */
   deps(): ServingDeps;
-  /** There before anything serves. */
-  redactor(): Redactor;
   readonly redactor: Redactor;
   /** Told of what nobody asked for and went wrong. */
   report(error: unknown): void;
@@ -52,8 +49,6 @@ export interface McpParts extends HubParts {
   readonly version: string;
   readonly hub: EventHub;
   readonly dispatch: Dispatch;
-  /** How short keys are read. */
-  readonly scope: Config["session"]["scope"];
 }
 
 export interface McpDoor {
