@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import { displayKey, resolveReference } from "../../core/references.ts";
+import { resolveReference } from "../../core/references.ts";
 import { trashedAs } from "../../sessions/find-trashed.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { Folder } from "./with-folder.ts";

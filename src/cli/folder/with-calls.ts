@@ -4,7 +4,6 @@ import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
-import { userSegment } from "../../core/path-segment.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
@@ -51,7 +50,6 @@ export async function withCalls<T>(
 ): Promise<T> {
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
-  if (options.user !== undefined) userSegment(options.user);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   checkScope(present({ userId: options.user }));
   const about = {
@@ -72,23 +70,22 @@ export async function withCalls<T>(
     terminal,
     options,
     loaded,
-    (folder) => {
-      const deps = { ...folderDeps(folder.store, loaded), clock: { now: () => terminal.now() } };
-      const calls = localCalls(folderHandlers(deps));
-      return use({ ...about, calls, place: folder.store.root });
-    },
-    ({ store }) => use({ ...about, calls: callsHere(store, loaded), store, place: store.root }),
+    ({ store }) => use({ ...about, calls: callsHere(terminal, store, loaded), store, place: store.root }),
     whenMissing,
   );
 }
 
 /** The methods of a folder in this process. Nothing of tokens is opened before a method asks for them. */
-function callsHere(store: FilesStore, loaded: LoadedConfig): Calls<FolderMethod | TokenMethod> {
+function callsHere(
+  terminal: Terminal,
+  store: FilesStore,
+  loaded: LoadedConfig,
+): Calls<FolderMethod | TokenMethod> {
   let opened: Tokens | null = null;
-  const folder = folderDeps(store, loaded);
-  const { clock } = folder;
+  const clock = { now: () => terminal.now() };
   const deps = {
-    ...folder,
+    ...folderDeps(store, loaded),
+    clock,
     get tokens() {
       opened ??= new Tokens({ ledger: store.work.ledger, clock });
       return opened;
