@@ -1,3 +1,4 @@
+import type { Redactor } from "../../access/redaction/redactor.ts";
 import { createEventHub } from "../../gateway/events/hub.ts";
 import { durableNumbers } from "../../gateway/events/numbers.ts";
 import { wantedFor } from "../../gateway/events/wanted.ts";
@@ -5,6 +6,7 @@ import { allHandlers } from "../../gateway/handlers/all.ts";
 import { createMcp } from "../../gateway/mcp/create-mcp.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
 import type { GatewayPieces } from "./pieces.ts";
+import type { GatewayPieces, HubParts, McpParts } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
 export const gatewayPieces: GatewayPieces = {
@@ -35,3 +37,41 @@ export const gatewayPieces: GatewayPieces = {
   wanted: (deps, params, principal, userId) => wantedFor(params, principal, userId, deps),
   listen: (parts) => createServer(parts),
 };
+  openHub,
+  openMcp,
+  wanted: (deps, params, principal, userId) => wantedFor(params, principal, userId, deps),
+  listen: (parts) => createServer(parts),
+};
+
+function openHub({ tokens, subscribe, redactor, report }: HubParts) {
+  const numbers = durableNumbers({ ledger: tokens.ledger, report });
+  return createEventHub({ numbers, redactor: asked(redactor), subscribe, report });
+}
+
+/** Another one after a reload. */
+function asked(redactor: () => Redactor): Redactor {
+  return {
+    redact: (text) => redactor().redact(text),
+    redactJson: (value) => redactor().redactJson(value),
+    stream: () => redactor().stream(),
+  };
+}
+
+/** What a reload may change is asked for with each request. */
+function openMcp({ version, deps, subscribe, report }: McpParts) {
+  return createMcp({
+    version,
+    get scope() {
+      return deps().config.session.scope;
+    },
+    get defaultAgentId() {
+      return deps().defaultAgentId;
+    },
+    callTool: async (name, args, call) => deps().skein.callTool(name, args, call),
+    subscribe: (userId, listener) =>
+      subscribe((event) => {
+        if (event.userId === userId) listener(event);
+      }),
+    report,
+  });
+}

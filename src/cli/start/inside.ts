@@ -50,7 +50,6 @@ export class Inside {
   readonly #watch: FileWatch;
   readonly dispatch: Dispatch;
   #log: Log;
-  #redactor: Redactor;
   #current: Current<Serving> | null = null;
   #reloading: Reloading<Serving> | null = null;
 
@@ -62,7 +61,6 @@ export class Inside {
     const { pieces, version, ground, clock } = options;
     this.#options = options;
     this.#log = log;
-    this.#redactor = redactorOf(options.loaded.config);
     this.#bus = new EventBus(this.#report);
     this.#watch = new FileWatch({
       changed: () => void this.reload(),
@@ -74,12 +72,14 @@ export class Inside {
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
+    const first = redactorOf(options.loaded.config);
     const parts = {
       tokens: ground.tokens,
       clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       deps: () => this.#serving().deps,
       redactor: this.#latestRedactor(),
+      redactor: () => this.#current?.get().deps.redactor ?? first,
       report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
@@ -165,15 +165,6 @@ export class Inside {
     });
   }
 
-  /** What is secret may be other things after a reload. */
-  #latestRedactor(): Redactor {
-    return {
-      redact: (text) => this.#redactor.redact(text),
-      redactJson: (value) => this.#redactor.redactJson(value),
-      stream: () => this.#redactor.stream(),
-    };
-  }
-
   #open(loaded: LoadedConfig): Promise<Serving> {
     const { where, pieces, ground } = this.#options;
     const { tokens } = ground;
@@ -189,7 +180,6 @@ export class Inside {
       const serving = await this.#open(loaded);
       this.#log.close();
       this.#log = log;
-      this.#redactor = redactorOf(loaded.config);
       return serving;
     } catch (error) {
       log.close();

@@ -34,9 +34,11 @@ export interface HubParts {
   readonly clock: Clock;
   /** What happens in every Skein of the process, over reloads. Returns a function that ends it. */
   subscribe(listener: (event: SkeinEvent) => void): () => void;
-  /** Asked when it is needed, because it is another after a reload. `unavailable` before the start is done. */
+  /** Asked when it is needed, because it is another after a reload. */
   deps(): ServingDeps;
   readonly redactor: Redactor;
+  /** There before anything serves. */
+  redactor(): Redactor;
   /** Told of what nobody asked for and went wrong. */
   report(error: unknown): void;
 }
