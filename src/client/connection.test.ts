@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
+import { soon } from "../../test/support/soon.ts";
 import { closeCodes } from "../protocol/wire.ts";
 import { testClock } from "../testing/support/test-clock.ts";
 import { CallError } from "./call-error.ts";
@@ -32,8 +33,7 @@ const failure = (promise: Promise<unknown>) =>
     () => expect.fail("it did not fail"),
     (error: unknown) => error,
   );
-const unanswered = async (method: string, count = 1) =>
-  expect.poll(() => peer.asked(method).length).toBe(count);
+const unanswered = async (method: string, count = 1) => soon(() => peer.asked(method).length).toBe(count);
 
 describe("connecting", () => {
   test.each([
@@ -84,9 +84,9 @@ describe("a connection that breaks", () => {
     const states: ClientState[] = [];
     client.onState((state) => states.push(state));
     peer.drop();
-    await expect.poll(() => states).toEqual(["connecting", "open"]);
+    await soon(() => states).toEqual(["connecting", "open"]);
     peer.closeAll(closeCodes.goingAway.code);
-    await expect.poll(() => states).toEqual(["connecting", "open", "connecting", "open"]);
+    await soon(() => states).toEqual(["connecting", "open", "connecting", "open"]);
     expect(await client.call("agents.list", {})).toEqual({});
     await client.close();
     expect(states.at(-1)).toBe("closed");
@@ -99,7 +99,7 @@ describe("a connection that breaks", () => {
     const ends: (string | null)[] = [];
     client.onState((now, error) => void (now === "connecting" || ends.push(now, error?.code ?? null)));
     peer.closeAll(code);
-    await expect.poll(() => ends.length).toBe(2);
+    await soon(() => ends.length).toBe(2);
     expect([client.state, peer.connects]).toEqual([state, state === "open" ? 2 : 1]);
     const isToken = code === 4401 || code === 4403;
     if (isToken) expect(ends).toEqual(["closed", "unauthorized"]);
@@ -110,7 +110,7 @@ describe("a connection that breaks", () => {
     const client = await open();
     peer.greet = ({ fail }) => fail({ code: "unauthorized", message: "Over." });
     peer.drop();
-    await expect.poll(() => client.state).toBe("closed");
+    await soon(() => client.state).toBe("closed");
     await expect(client.call("agents.list", {})).rejects.toMatchObject({ code: "unauthorized" });
   });
 
@@ -122,15 +122,15 @@ describe("a connection that breaks", () => {
     peer.greet = ({ fail }) =>
       fail({ code: "rate_limited", message: "Slowly.", retryable: true, retryAfterMs: 700 });
     peer.drop();
-    await expect.poll(() => client.state).toBe("connecting");
+    await soon(() => client.state).toBe("connecting");
     await clock.advance(10);
-    await expect.poll(() => peer.connects).toBe(2);
-    await expect.poll(() => clock.timers).toBe(1);
+    await soon(() => peer.connects).toBe(2);
+    await soon(() => clock.timers).toBe(1);
     peer.greet = (request) => peer.hello(request);
     await clock.advance(600);
     expect(peer.connects).toBe(2);
     await clock.advance(100);
-    await expect.poll(() => client.state).toBe("open");
+    await soon(() => client.state).toBe("open");
   });
 
   test("[CLT3] it is given up after as long as was said", async () => {
@@ -151,7 +151,7 @@ describe("a connection that breaks", () => {
     socket?.send(JSON.stringify({ type: "weather", is: "fine" }));
     expect(await client.call("agents.list", {})).toEqual({});
     socket?.send('{"type":"res"');
-    await expect.poll(() => peer.connects).toBe(2);
+    await soon(() => peer.connects).toBe(2);
     expect(await client.call("agents.list", {})).toEqual({});
   });
 
@@ -171,7 +171,7 @@ describe("a connection that breaks", () => {
     expect(client.state).toBe("open");
     await clock.advance(30_000);
     await clock.advance(10);
-    await expect.poll(() => peer.connects).toBe(2);
+    await soon(() => peer.connects).toBe(2);
   });
 });
 

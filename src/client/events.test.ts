@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventFrame, GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
 import { PeerHub } from "../../test/support/peer-hub.ts";
+import { soon } from "../../test/support/soon.ts";
 import type { EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
 import { closeCodes } from "../protocol/wire.ts";
 import { connect } from "./connect.ts";
@@ -54,7 +55,7 @@ describe("events", () => {
     const { events } = reading(stream);
     await stream.ready;
     hub.emit(2);
-    await expect.poll(() => told(events)).toEqual([4, 5]);
+    await soon(() => told(events)).toEqual([4, 5]);
     expect(events[0]).toEqual({ event: "run.ended", seq: 4, payload: { n: 4 } });
     expect(peer.asked("sessions.subscribe")[0]?.params).toEqual({
       keys: ["main"],
@@ -63,7 +64,7 @@ describe("events", () => {
     });
     expect(peer.sockets.size).toBe(2);
     stream.close();
-    await expect.poll(() => peer.sockets.size).toBe(1);
+    await soon(() => peer.sockets.size).toBe(1);
   });
 
   test("[CLT8] leaving the loop closes the stream, and so does closing the client, without an error", async () => {
@@ -75,9 +76,9 @@ describe("events", () => {
       expect(seq).toBe(1);
       break;
     }
-    await expect.poll(() => peer.sockets.size).toBe(1);
+    await soon(() => peer.sockets.size).toBe(1);
     const { done } = reading(client.events());
-    await expect.poll(() => peer.sockets.size).toBe(2);
+    await soon(() => peer.sockets.size).toBe(2);
     await client.close();
     await done;
   });
@@ -88,15 +89,15 @@ describe("events", () => {
     const { events } = reading(stream);
     await stream.ready;
     hub.emit(2);
-    await expect.poll(() => events.length).toBe(2);
+    await soon(() => events.length).toBe(2);
     hub.repeats = 1;
     peer.drop();
     hub.emit(2);
-    await expect.poll(() => told(events)).toEqual([1, 2, 3, 4]);
+    await soon(() => told(events)).toEqual([1, 2, 3, 4]);
     expect(peer.asked("sessions.subscribe").at(-1)?.params).toEqual({ after: 2 });
     peer.closeAll(closeCodes.slowReader.code);
     hub.emit(1);
-    await expect.poll(() => told(events)).toEqual([1, 2, 3, 4, 5]);
+    await soon(() => told(events)).toEqual([1, 2, 3, 4, 5]);
   });
 
   test("[CLT8] a gap is given as an event; a gateway that counts anew is one too", async () => {
@@ -105,21 +106,21 @@ describe("events", () => {
     const { events } = reading(stream);
     await stream.ready;
     hub.emit(10);
-    await expect.poll(() => events.length).toBe(10);
+    await soon(() => events.length).toBe(10);
     hub.kept = 2;
     hub.cut();
     hub.emit(5);
     peer.drop();
-    await expect.poll(() => told(events).slice(10)).toEqual(["gone 10-13", 14, 15]);
+    await soon(() => told(events).slice(10)).toEqual(["gone 10-13", 14, 15]);
     for (const says of [true, false]) {
       events.length = 0;
       hub = new PeerHub();
       hub.tellsOfRestart = says;
       peer.answer = (request) => hub.answer(request);
       peer.drop();
-      await expect.poll(() => told(events)).toEqual([`restart ${says ? 15 : 3}-0`]);
+      await soon(() => told(events)).toEqual([`restart ${says ? 15 : 3}-0`]);
       hub.emit(3);
-      await expect.poll(() => told(events).slice(1)).toEqual([1, 2, 3]);
+      await soon(() => told(events).slice(1)).toEqual([1, 2, 3]);
     }
   });
 
@@ -197,7 +198,7 @@ describe("drops at any point", () => {
           }
           hub.emit(1);
           const last = hub.seq;
-          await expect.poll(() => events.at(-1)?.seq, { interval: 2 }).toBe(last);
+          await soon(() => events.at(-1)?.seq).toBe(last);
           const seqs = events.filter(({ event }) => event !== "gap").map(({ seq }) => seq);
           expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b));
           const covered = (seq: number) =>
@@ -221,5 +222,5 @@ test("[CLT8] frames of events that are broken break the socket, and nothing is m
   hub.emit(1);
   for (const socket of peer.sockets) socket.send(eventFrame("run.ended", -1));
   hub.emit(2);
-  await expect.poll(() => told(events)).toEqual([1, 2, 3]);
+  await soon(() => told(events)).toEqual([1, 2, 3]);
 });

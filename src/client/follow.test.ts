@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PeerRequest } from "../../test/support/gateway-peer.ts";
 import { GatewayPeer, goodToken } from "../../test/support/gateway-peer.ts";
 import { PeerHub } from "../../test/support/peer-hub.ts";
+import { soon } from "../../test/support/soon.ts";
 import type { Entry } from "../core/entries.ts";
 import { pageOf } from "../store/entry-page.ts";
 import { connect } from "./connect.ts";
@@ -76,9 +77,9 @@ describe("following a session", () => {
   test("[CLT11] gives what is there from the first entry on, and then what is written", async () => {
     write(1234);
     const { ids } = following(await open(), "main", { agentId: "main", userId: "ann" });
-    await expect.poll(() => ids.length).toBe(1234);
+    await soon(() => ids.length).toBe(1234);
     write(3);
-    await expect.poll(() => ids.length).toBe(1237);
+    await soon(() => ids.length).toBe(1237);
     expect(ids).toEqual(all());
     expect(peer.asked("sessions.entries").at(-1)?.params).toMatchObject({
       key: "s1",
@@ -96,11 +97,11 @@ describe("following a session", () => {
   test("[CLT11] begins behind an entry, or with one that is yet to come", async () => {
     const client = await open();
     const empty = following(client);
-    await expect.poll(() => peer.asked("sessions.entries").length).toBe(1);
+    await soon(() => peer.asked("sessions.entries").length).toBe(1);
     write(5);
-    await expect.poll(() => empty.ids).toEqual(all());
+    await soon(() => empty.ids).toEqual(all());
     const { ids } = following(client, "main", { after: "e3" });
-    await expect.poll(() => ids).toEqual(["e4", "e5"]);
+    await soon(() => ids).toEqual(["e4", "e5"]);
   });
 
   test("[CLT11] reads on when it is refused for now, and takes smaller pages where they must be", async () => {
@@ -108,19 +109,19 @@ describe("following a session", () => {
     mostAPage = 40;
     refusals = [{ code: "unavailable", message: "Starting.", retryable: true }];
     const { ids } = following(await open());
-    await expect.poll(() => ids.length, { timeout: 5000 }).toBe(400);
+    await soon(() => ids.length).toBe(400);
     expect(ids).toEqual(all());
   });
 
   test("[CLT11] what was written while nobody listened needs no event to be found", async () => {
     write(1);
     const { ids } = following(await open());
-    await expect.poll(() => ids).toEqual(["e1"]);
+    await soon(() => ids).toEqual(["e1"]);
     hub.hidesLosses = true;
     peer.drop();
     hub.cut();
     write(2);
-    await expect.poll(() => ids).toEqual(["e1", "e2", "e3"]);
+    await soon(() => ids).toEqual(["e1", "e2", "e3"]);
   });
 
   test("[CLT11] what cannot be read ends it with the error, and a signal with its reason", async () => {
@@ -128,18 +129,18 @@ describe("following a session", () => {
     await expect(following(client, "nobody").done).rejects.toMatchObject({ code: "not_found" });
     const stop = new AbortController();
     const { done } = following(client, "main", { signal: stop.signal });
-    await expect.poll(() => peer.sockets.size).toBe(2);
+    await soon(() => peer.sockets.size).toBe(2);
     stop.abort(new Error("enough"));
     await expect(done).rejects.toThrow("enough");
     await expect(following(client, "main", { signal: stop.signal }).done).rejects.toThrow("enough");
-    await expect.poll(() => peer.sockets.size).toBe(1);
+    await soon(() => peer.sockets.size).toBe(1);
   });
 
   test("[CLT11] ends without an error when the client is closed, and with one when the token ends", async () => {
     write(2);
     const [one, other] = [await open(), await open()];
     const [quiet, cut] = [following(one), following(other)];
-    await expect.poll(() => [quiet.ids.length, cut.ids.length]).toEqual([2, 2]);
+    await soon(() => [quiet.ids.length, cut.ids.length]).toEqual([2, 2]);
     await one.close();
     await quiet.done;
     peer.closeAll(4403);
@@ -163,7 +164,7 @@ describe("whatever happens to the connection", () => {
         write(before);
         const client = await open();
         const { ids } = following(client);
-        if (before > 1) await expect.poll(() => ids.length, { interval: 2 }).toBe(before);
+        if (before > 1) await soon(() => ids.length).toBe(before);
         for (const each of acts) {
           if (each === "drop") peer.drop();
           else if (each === "settle") await client.call("agents.list", {});
@@ -175,7 +176,7 @@ describe("whatever happens to the connection", () => {
             peer.drop();
           } else write(each.write);
         }
-        await expect.poll(() => ids.length, { interval: 2 }).toBe(log.length);
+        await soon(() => ids.length).toBe(log.length);
         expect(ids).toEqual(all());
         await client.close();
       }),

@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentTerminal } from "../../../test/support/cli.ts";
 import { GatewayPeer, goodToken } from "../../../test/support/gateway-peer.ts";
+import { soon } from "../../../test/support/soon.ts";
 import { CallError } from "../../client/call-error.ts";
 import { tokenPath } from "../../gateway/auth/first-token.ts";
 import { Refused } from "../../gateway/calls/dispatch.ts";
@@ -61,7 +62,7 @@ describe("the gateway that runs on a folder", () => {
       calls.call("sessions.list", { limit: 3, ...reader }),
     );
     expect(answer).toEqual({ count: 1, sessions: [], asked: { limit: 3, userId: "ann" } });
-    await expect.poll(() => peer.sockets.size).toBe(0);
+    await soon(() => peer.sockets.size).toBe(0);
   });
 
   test("[CLT12] is called with the token of the folder where none is set", async () => {
