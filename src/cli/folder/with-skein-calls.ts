@@ -2,10 +2,11 @@ import { userInfo } from "node:os";
 import { skeinDeps } from "../../compose/call-deps.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
+import { Tokens } from "../../gateway/auth/tokens.ts";
+import type { HandledMethod } from "../../gateway/calls/contract.ts";
 import { localPrincipal } from "../../gateway/calls/local-calls.ts";
 import { localWatchedCalls } from "../../gateway/calls/local-watched.ts";
-import type { TalkingMethod } from "../../gateway/handlers/families.ts";
-import { talkingHandlers } from "../../gateway/handlers/talking.ts";
+import { allHandlers } from "../../gateway/handlers/all.ts";
 import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
@@ -17,9 +18,9 @@ import { defaultAgent } from "./with-folder.ts";
 import type { SkeinUse } from "./with-skein.ts";
 import { withLoadedSkein } from "./with-skein.ts";
 
-/** Methods that set agents to work, and what happens meanwhile. */
-export interface OpenSkeinCalls extends OpenCalls<TalkingMethod> {
-  readonly calls: OpenCalls<TalkingMethod>["calls"] & { events(filter?: EventFilter): EventStream };
+/** Every method, and what happens meanwhile. */
+export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
+  readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
 }
 
 /**
@@ -45,19 +46,21 @@ export async function withSkeinCalls<T>(
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {
-      return await use({ ...about, calls: running });
+      return await use({ ...about, calls: running, store: null });
     } finally {
       await running.close();
     }
   }
   return withLoadedSkein(terminal, options, loaded, how, async ({ skein, runs, store }) => {
-    const deps = skeinDeps(skein, loaded, { runs, store });
-    const calls = localWatchedCalls(talkingHandlers(deps), deps, {
+    const clock = { now: () => terminal.now() };
+    const tokens = new Tokens({ ledger: store.work.ledger, clock });
+    const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens, clock };
+    const calls = localWatchedCalls(allHandlers(deps), deps, {
       ...localPrincipal,
       name: byWhom(terminal),
     });
     try {
-      return await use({ ...about, calls });
+      return await use({ ...about, calls, store });
     } finally {
       await calls.close();
     }

@@ -5,38 +5,11 @@ import { wantedFor } from "../../gateway/events/wanted.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
 import { createMcp } from "../../gateway/mcp/create-mcp.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
-import type { GatewayPieces } from "./pieces.ts";
 import type { GatewayPieces, HubParts, McpParts } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
 export const gatewayPieces: GatewayPieces = {
   handlers: allHandlers,
-  openHub: ({ tokens, redactor, subscribe, report }) =>
-    createEventHub({
-      numbers: durableNumbers({ ledger: tokens.ledger, report }),
-      redactor,
-      subscribe,
-      report,
-    }),
-  openMcp: ({ version, deps, subscribe, report }) =>
-    createMcp({
-      version,
-      get defaultAgentId() {
-        return deps().defaultAgentId;
-      },
-      get scope() {
-        return deps().config.session.scope;
-      },
-      callTool: async (name, args, call) => deps().skein.callTool(name, args, call),
-      subscribe: (userId, listener) =>
-        subscribe((event) => {
-          if (event.userId === userId) listener(event);
-        }),
-      report,
-    }),
-  wanted: (deps, params, principal, userId) => wantedFor(params, principal, userId, deps),
-  listen: (parts) => createServer(parts),
-};
   openHub,
   openMcp,
   wanted: (deps, params, principal, userId) => wantedFor(params, principal, userId, deps),
@@ -58,7 +31,7 @@ function asked(redactor: () => Redactor): Redactor {
 }
 
 /** What a reload may change is asked for with each request. */
-function openMcp({ version, deps, subscribe, report }: McpParts) {
+function openMcp({ tokens, version, deps, subscribe, report }: McpParts) {
   return createMcp({
     version,
     get scope() {
@@ -67,6 +40,7 @@ function openMcp({ version, deps, subscribe, report }: McpParts) {
     get defaultAgentId() {
       return deps().defaultAgentId;
     },
+    isCurrent: (tokenId) => tokens.current(tokenId) !== null,
     callTool: async (name, args, call) => deps().skein.callTool(name, args, call),
     subscribe: (userId, listener) =>
       subscribe((event) => {

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { Redactor } from "../../access/redaction/redactor.ts";
 import { redactorOf } from "../../compose/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -78,7 +77,6 @@ export class Inside {
       clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       deps: () => this.#serving().deps,
-      redactor: this.#latestRedactor(),
       redactor: () => this.#current?.get().deps.redactor ?? first,
       report: this.#report,
     };

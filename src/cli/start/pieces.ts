@@ -36,7 +36,6 @@ export interface HubParts {
   subscribe(listener: (event: SkeinEvent) => void): () => void;
   /** Asked when it is needed, because it is another after a reload. */
   deps(): ServingDeps;
-  readonly redactor: Redactor;
   /** There before anything serves. */
   redactor(): Redactor;
   /** Told of what nobody asked for and went wrong. */
