@@ -83,7 +83,7 @@ describe("sessions ls", () => {
     [["--cursor", "nonsense"], "nextCursor"],
     [["--limit", "0"], "whole number"],
     [["--trash", "--label", "x"], "--label"],
-    [["--limit", "1001"], "limit must be <= 1000"],
+    [["--limit", "1001"], '"limit" must be <= 1000'],
   ])("[CLI2] [CLI3] %j is misuse, told with what can be typed", async (args, text) => {
     const { err, exit } = await skein(["sessions", "ls", ...args]);
     expect(err).toContain(text);

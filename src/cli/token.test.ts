@@ -91,11 +91,11 @@ describe("token create", () => {
     [["--user", "alice"], "invalid_arguments"],
     [["--expires", "soon"], "invalid_arguments"],
     [["--for", "*", "--scope", "admin"], "invalid_arguments"],
-    [["--label", "x".repeat(600)], "invalid_arguments"],
+    [["--label", "x".repeat(600)], "invalid_request"],
     [["--for", ""], "invalid_user_id"],
   ])("[GCH11] %j is refused as %s, and nothing is made", async (args, code) => {
     const refused = await json(RefusalSchema, "token", "create", ...args);
-    expect(refused).toMatchObject({ code, exit: code === "invalid_arguments" ? 2 : 1 });
+    expect(refused).toMatchObject({ code, exit: code === "invalid_user_id" ? 1 : 2 });
     expect((await json(TokenListSchema, "token", "list")).count).toBe(0);
   });
 });

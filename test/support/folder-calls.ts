@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { folderDeps } from "../../src/compose/call-deps.ts";
 import type { FilesStore } from "../../src/compose.ts";
 import { openFolder } from "../../src/compose.ts";
@@ -32,8 +32,9 @@ export interface FolderCalls {
 const folders: string[] = [];
 const stores: FilesStore[] = [];
 /** Copied for every test of a file. */
+/** Made once for all files of a worker, and gone with it. */
 let seeded: string | null = null;
-afterAll(() => {
+process.once("exit", () => {
   if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
 });
 

@@ -137,7 +137,7 @@ describe("what a gateway refuses", () => {
       printed.err = "";
       expect(report(error)).toBe(2);
       expect(printed.err).toMatch(
-        /^error: The params do not fit: label is too long.* \(invalid_request\)\n$/,
+        /^error: "label" is too long\. The --help.* \(invalid_request\)\n$/,
       );
     }
   });

@@ -2,12 +2,10 @@ import { folderDeps } from "../../compose/call-deps.ts";
 import type { FilesStore } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Config } from "../../config/sections/all.ts";
-import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
-import { Refused } from "../../gateway/calls/dispatch.ts";
 import { localCalls } from "../../gateway/calls/local-calls.ts";
 import { folderHandlers } from "../../gateway/handlers/all.ts";
 import type { FolderMethod, TokenMethod } from "../../gateway/handlers/families.ts";
@@ -91,18 +89,5 @@ function callsHere(
       return opened;
     },
   };
-  const calls = localCalls({ ...folderHandlers(deps), ...tokenHandlers(deps) });
-  return { call: (method, params, options) => calls.call(method, params, options).catch(asMisuse) };
-}
-
-/** Params that do not fit are what the user typed. */
-function asMisuse(error: unknown): never {
-  if (!(error instanceof Refused)) throw error;
-  const [first] = error.wire.details?.problems ?? [];
-  const problem = first === undefined ? error.wire.message : `"${first.path}" ${first.problem}`;
-  throw new SkeinError(
-    "invalid_arguments",
-    { problem, advice: "The --help of the command shows what can be typed" },
-    { cause: error },
-  );
+  return localCalls({ ...folderHandlers(deps), ...tokenHandlers(deps) });
 }

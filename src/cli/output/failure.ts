@@ -43,13 +43,20 @@ function describe(error: unknown, command: string): { code: string; text: string
   if (wire !== null) {
     // As it would be called without a gateway.
     const code = wire.details?.reason ?? wire.code;
-    return { code, text: wire.message, exit: misuses.has(code) ? 2 : 1 };
+    return { code, text: mistyped(wire) ?? wire.message, exit: misuses.has(code) ? 2 : 1 };
   }
   if (error instanceof RangeError && /string length/.test(error.message)) {
     return describe(new SkeinError("too_large", { what: "The output" }), command);
   }
   const problem = error instanceof Error ? error.message : String(error);
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
+}
+
+/** Params that do not fit are what somebody typed; they know no params. */
+function mistyped({ details }: WireError): string | null {
+  const [first] = details?.problems ?? [];
+  if (first === undefined) return null;
+  return `"${first.path}" ${first.problem}. The --help of the command shows what can be typed.`;
 }
 
 const misuses: ReadonlySet<string> = new Set(["invalid_arguments", "invalid_request"]);
