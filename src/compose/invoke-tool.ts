@@ -4,6 +4,7 @@ import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ToolResultMessage } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import { cutText, thrownText } from "../core/text.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../runtimes/contract.ts";
 import { unlessAborted } from "../runtimes/loop/waits.ts";
@@ -35,7 +36,8 @@ type Arguments = Readonly<Record<string, unknown>>;
 interface Call {
   readonly id: string;
   readonly tool: Tool;
-  readonly session: SessionRecord;
+  /** `null`: it is not there yet. */
+  readonly session: SessionRecord | null;
   readonly context: RuntimeContext;
   readonly options: Pick<ToolCallOptions, "idempotencyKey" | "signal">;
 }
@@ -44,7 +46,8 @@ const longestError = 8000;
 
 /**
  * Calls a tool as an agent in that session would: of those that it is offered there, past the same hooks. Outside of a run nobody
- * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result.
+ * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result. A session that is not there
+ * yet has the session tools alone: they make it where they set something off.
  */
 export async function invokeTool(
   parts: InvokeParts,
@@ -54,15 +57,18 @@ export async function invokeTool(
 ): Promise<ToolInvoked> {
   const { store, agents, defaults, tools, newId } = parts;
   const resolved = resolveRuntimeContext(given, defaults);
-  const session = (await findFor(store, resolved)) ?? noSuchSession(resolved.sessionKey);
-  const { uid, userId, agentId, key: sessionKey, sessionId } = session;
+  const session = await findFor(store, resolved);
+  const { userId, agentId, sessionId } = session ?? resolved;
+  const sessionKey = session?.key ?? resolved.sessionKey;
   const agent = agents.find(agentId);
   if (agent === null) throw noSuchAgent(agentId);
-  const offered = await tools.of(agent, null, session);
+  const offered = await tools.of(agent, null, session ?? { meta: {} });
   const tool = offered.find((each) => each.name === name);
   if (tool === undefined) throw noSuchTool(name, offered);
-  const id = idempotencyKey === undefined ? newId() : hashedId("call", uid, name, idempotencyKey);
-  const context = { userId, agentId, sessionKey, sessionId };
+  if (session === null && !(await parts.sessionTools()).includes(tool)) return noSuchSession(sessionKey);
+  const of = session?.uid ?? sessionKey;
+  const id = idempotencyKey === undefined ? newId() : hashedId("call", of, name, idempotencyKey);
+  const context = { userId, agentId, sessionKey, ...present({ sessionId }) };
   const options = {
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(signal === undefined ? {} : { signal }),
@@ -72,7 +78,7 @@ export async function invokeTool(
 
 async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
   const { hooks, clock } = parts;
-  const { id: toolCallId, context: ctx, tool } = call;
+  const { id: toolCallId, context: ctx, tool, session } = call;
   const about = { toolCallId, toolName: tool.name, ctx };
   const began = clock.now();
   let made = args;
@@ -80,8 +86,8 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     const asked = await hooks.ask("before_tool_call", { ...about, arguments: args });
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
-    const isOurs = (await parts.sessionTools()).includes(tool);
-    return isOurs ? ofSession(parts, call, made) : ofAgent(call, made);
+    const isOurs = session === null || (await parts.sessionTools()).includes(tool);
+    return isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
     call.options.signal?.throwIfAborted();
@@ -106,7 +112,11 @@ async function ofSession(parts: InvokeParts, call: Call, args: Arguments): Promi
   return { ...called, isError: isRefusal(called.result) };
 }
 
-async function ofAgent({ id, tool, session, options }: Call, args: Arguments): Promise<ToolInvoked> {
+async function ofAgent(
+  { id, tool, options }: Call,
+  session: SessionRecord,
+  args: Arguments,
+): Promise<ToolInvoked> {
   const checked = await tool.check(args);
   if ("problem" in checked)
     return refused("invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
