@@ -17,6 +17,9 @@ export const wireLimits = {
 /** Why a socket is closed. `reconnects`: to come again, after a while, may help. */
 export const closeCodes = {
   goingAway: { code: 1001, reason: "the gateway stops", reconnects: true },
+  // No client sends these on purpose: they were garbled on their way.
+  notFrames: { code: 1002, reason: "the bytes are no frames of WebSocket", reconnects: true },
+  notUtf8: { code: 1007, reason: "a text is not UTF-8", reconnects: true },
   tooLarge: { code: 1009, reason: "a frame was too large", reconnects: false },
   internal: { code: 1011, reason: "something went wrong inside the gateway", reconnects: true },
   badFrame: { code: 4400, reason: "a frame could not be read", reconnects: false },

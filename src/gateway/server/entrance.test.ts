@@ -69,6 +69,28 @@ describe("who is let in", () => {
     );
   });
 
+  const socket = ["Host: localhost", ...upgrade];
+  test.each([
+    ["an Expect that nobody meets", "GET /healthz", ["Host: localhost", "Expect: tea"], 400],
+    ["the same under another's name", "GET /healthz", ["Host: evil.example", "Expect: tea"], 403],
+    ["a tunnel", "CONNECT localhost:1", ["Host: localhost"], 403],
+    ["a socket by POST", "POST /ws", [...socket, key], 400],
+    ["a socket without a key", "GET /ws", socket, 400],
+    [
+      "a socket of version 1",
+      "GET /ws",
+      ["Host: localhost", ...upgrade.slice(0, 2), "Sec-WebSocket-Version: 1", key],
+      400,
+    ],
+    ["subprotocols that are none", "GET /ws", [...socket, key, "Sec-WebSocket-Protocol: ,,"], 400],
+  ])("[SOK1] %s gets the gateway's own answer", async (_, line, headers, status) => {
+    const gateway = await start();
+    const { text } = await gateway.raw(`${[`${line} HTTP/1.1`, ...headers].join("\r\n")}\r\n\r\n`);
+    const [head = "", body = ""] = (await text).split("\r\n\r\n");
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(body)).toEqual({ error: expect.objectContaining({ message: expect.any(String) }) });
+  });
+
   test.each(["/other", "/healthz"])("[GSV8] nothing is upgraded at %s", async (place) => {
     const gateway = await start();
     expect(await ask(gateway, place, "Host: localhost", ...upgrade, key)).toBe("HTTP/1.1 404 Not Found");

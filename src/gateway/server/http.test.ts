@@ -17,6 +17,23 @@ const errorOf = async (response: Response) => {
 };
 
 describe("HTTP", () => {
+  test.each([
+    ["chunked", "HTTP/1.1 200 OK"],
+    ["gzip, chunked", "HTTP/1.1 400 Bad Request"],
+  ])("[SOK2] a body that is %s on its way is answered with %s", async (encoding, status) => {
+    const gateway = await start({ handlers: agents });
+    const head = [
+      "POST /rpc/agents.list HTTP/1.1",
+      "Host: localhost",
+      `Authorization: Bearer ${gateway.admin}`,
+      "Content-Type: application/json",
+      `Transfer-Encoding: ${encoding}`,
+      "Connection: close",
+    ];
+    const { text } = await gateway.raw(`${head.join("\r\n")}\r\n\r\n2\r\n{}\r\n0\r\n\r\n`);
+    expect((await text).split("\r\n")[0]).toBe(status);
+  });
+
   test("[GSV1] a method is called with its params and gives its payload", async () => {
     const calls: unknown[] = [];
     const sessionsResolve = async (params: unknown, call: Call) => {

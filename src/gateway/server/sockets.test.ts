@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
 import { connectParams, eventually, TestGateway } from "../../../test/support/gateway-server.ts";
@@ -150,6 +151,16 @@ describe("requests of a socket", () => {
     expect(socket.frames.at(-1)).toMatchObject({ id: "7", ok: false, error: { code: "invalid_request" } });
     socket.ws.send("garbage");
     expect((await socket.closed).code).toBe(closeCodes.badFrame.code);
+  });
+
+  test.each([
+    ["bytes that are no frames", Buffer.from("GET / HTTP/1.1\r\n\r\n"), closeCodes.notFrames.code],
+    ["a text that is not UTF-8", Buffer.from([0x81, 0x81, 0, 0, 0, 0, 0xff]), closeCodes.notUtf8.code],
+  ])("[SOK3] %s close it with their code", async (_, bytes, code) => {
+    const gateway = await start();
+    const socket = await gateway.connected();
+    (socket.ws as unknown as { readonly _socket: Socket })._socket.write(bytes);
+    expect(await socket.closed).toMatchObject({ code });
   });
 
   test("[GSV20] bytes, and a frame of 26 MiB, close it", async () => {

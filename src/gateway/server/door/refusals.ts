@@ -31,6 +31,20 @@ export const notHttp: WireError = {
   message: "This is no request that could be read. Speak HTTP/1.1, with headers of at most 16 KiB.",
 };
 
+export const unmetExpectation: WireError = {
+  code: "invalid_request",
+  message:
+    "The header Expect asks for something that the gateway does not do. Leave it out, or send 100-continue.",
+};
+
+/** An upgrade to WebSocket whose method or headers are not those of one. */
+export function badHandshake(problem: string): WireError {
+  return {
+    code: "invalid_request",
+    message: `This is no handshake of WebSocket, version 13: ${problem}. Use a client that speaks it.`,
+  };
+}
+
 export const tooSlow: WireError = {
   code: "invalid_request",
   message: "The request did not come whole in time. Send it again, at once.",

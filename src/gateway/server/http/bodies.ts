@@ -69,7 +69,8 @@ function refuseDeclared({ headers }: IncomingMessage, most: number): void {
 }
 
 function refuseEncoded({ headers }: IncomingMessage): void {
-  if ((headers["content-encoding"] ?? "identity") === "identity") return;
+  const { "content-encoding": content = "identity", "transfer-encoding": transfer = "chunked" } = headers;
+  if (content.toLowerCase() === "identity" && transfer.trim().toLowerCase() === "chunked") return;
   throw new Refused(malformed("The body must not be compressed"));
 }
 

@@ -6,7 +6,7 @@ import Fastify from "fastify";
 import type { WireError } from "../../../protocol/errors.ts";
 import { apiHeaders } from "../../auth/headers.ts";
 import type { Ground } from "../door/ground.ts";
-import { errorHeaders, noSuch, notHttp, statusOf, tooSlow } from "../door/refusals.ts";
+import { errorHeaders, noSuch, notHttp, statusOf, tooSlow, unmetExpectation } from "../door/refusals.ts";
 import { siteRefusal } from "../door/sites.ts";
 import { jsonType, sendError } from "./answers.ts";
 import { addRoutes } from "./routes.ts";
@@ -23,6 +23,7 @@ export async function httpListener(
 ): Promise<Listener> {
   const { tuning, parts } = ground;
   let route: RequestListener | null = null;
+  const last = { isLast: true, stalledMs: tuning.stalledMs };
   const server = createServer(
     {
       headersTimeout: tuning.headersMs,
@@ -35,11 +36,18 @@ export async function httpListener(
     },
     (request, response) => {
       const problem = siteRefusal(request, parts.settings, port());
-      const rules = { isLast: true, stalledMs: tuning.stalledMs };
-      if (problem !== null) sendError(response, problem, rules);
+      if (problem !== null) sendError(response, problem, last);
       else route?.(request, response);
     },
   );
+  // Node answers these two by itself otherwise: the one without a word, the other not at all.
+  server.on("checkExpectation", (request, response) =>
+    sendError(response, siteRefusal(request, parts.settings, port()) ?? unmetExpectation, last),
+  );
+  server.on("connect", (request, socket) => {
+    socket.on("error", () => socket.destroy());
+    refuseRaw(socket, siteRefusal(request, parts.settings, port()) ?? notHttp);
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
     else refuseRaw(socket, error.code === "ERR_HTTP_REQUEST_TIMEOUT" ? tooSlow : notHttp);
@@ -55,7 +63,7 @@ export async function httpListener(
     },
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
-      sendError(reply.raw, noSuch("such path"), { isLast: true, stalledMs: tuning.stalledMs });
+      sendError(reply.raw, noSuch("such path"), last);
       request.raw.resume();
     },
   });

@@ -5,7 +5,7 @@ import type { ServerOptions } from "ws";
 import { WebSocketServer } from "ws";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { Ground } from "../door/ground.ts";
-import { noSuch, stopping } from "../door/refusals.ts";
+import { badHandshake, noSuch, stopping } from "../door/refusals.ts";
 import { siteRefusal } from "../door/sites.ts";
 import type { Stop } from "../door/tuning.ts";
 import { Connection } from "./connection.ts";
@@ -40,6 +40,7 @@ export class Sockets {
       closeTimeout: closeMs,
     };
     this.#server = new WebSocketServer(rules);
+    this.#server.on("wsClientError", ({ message }, socket) => options.refuse(socket, badHandshake(message)));
     this.#stops = [
       timers.every(beatMs, () => this.#each((connection) => connection.beat())),
       timers.every(recheckMs, () => this.#each((connection) => connection.recheck())),
