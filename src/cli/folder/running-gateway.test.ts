@@ -110,9 +110,24 @@ describe("the gateway that runs on a folder", () => {
     expect([printed.err, peer.connects]).toEqual(["", 0]);
     const far = { ...written, host: "elsewhere", url: peer.url.replace("127.0.0.1", "0.0.0.0") };
     writeFileSync(path, JSON.stringify(far));
-    const calls = await reach({ SKEIN_TOKEN: goodToken });
+    writeFileSync(tokenPath(folder.path), fileToken, { mode: 0o600 });
+    await expect(reach()).rejects.toMatchObject({ code: "unauthorized" });
     expect(peer.connects).toBe(1);
-    await calls?.close();
+  });
+
+  test.each([
+    ["of another machine", { host: "elsewhere" }],
+    ["of this one, as far as anybody can tell", { started: null, bootId: null }],
+  ])("[ATG1] a folder somebody made names their gateway %s: SKEIN_TOKEN does not go there", async (_, lie) => {
+    running();
+    const path = runningPath(folder.path);
+    const written = JSON.parse(readFileSync(path, "utf8"));
+    // Leads to the peer, and is no address that a machine has.
+    writeFileSync(path, JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }));
+    const shown: unknown[] = [];
+    peer.greet = (request) => void shown.push(request.params.auth);
+    expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
+    expect([shown, printed.err]).toEqual([[], expect.stringContaining("is sent to no other machine")]);
   });
 });
 

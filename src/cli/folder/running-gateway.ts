@@ -1,6 +1,8 @@
+import { hostname, networkInterfaces } from "node:os";
 import { CallError } from "../../client/call-error.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { readTokenFile, tokenPath } from "../../gateway/auth/first-token.ts";
+import { isLoopback, plainAddress } from "../../gateway/limits/addresses.ts";
 import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
@@ -30,12 +32,15 @@ export async function connectRunning(
   const running = findRunning(root);
   if (running === null || isMeaningless(running)) return null;
   const { url } = running;
-  const given = terminal.env[tokenVariable] || null;
+  // Whoever made the folder says where its gateway is: a token from elsewhere is not for them to have.
+  const isHere = isOfThisMachine(new URL(url).hostname);
+  const given = isHere ? terminal.env[tokenVariable] || null : null;
   const token = given ?? readTokenFile(root);
   const notReached = (why: string) =>
     tell(terminal, options, `The gateway at ${url} was not asked: ${why} The folder is worked on directly.`);
   if (token === null) {
-    notReached(`there is no token in ${tokenPath(root)} or ${tokenVariable}.`);
+    const or = isHere ? ` or ${tokenVariable}` : `, and ${tokenVariable} is sent to no other machine`;
+    notReached(`there is no token in ${tokenPath(root)}${or}.`);
     return null;
   }
   const { connect } = await import("../../client/connect.ts");
@@ -52,6 +57,14 @@ export async function connectRunning(
 /** The loopback of another machine or container leads somewhere else from here. */
 function isMeaningless({ url, isElsewhere }: RunningGateway): boolean {
   return isElsewhere && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(new URL(url).hostname);
+}
+
+/** Whether an address leads to this machine, whatever a file says of who listens there. */
+function isOfThisMachine(name: string): boolean {
+  const address = plainAddress(name.replace(/^\[|\]$/g, ""));
+  if (address === null) return [hostname().toLowerCase(), "localhost"].includes(name);
+  const own = Object.values(networkInterfaces()).flatMap((each = []) => each.map((one) => one.address));
+  return isLoopback(address) || own.some((each) => plainAddress(each) === address);
 }
 
 function refusedToken(url: string, file: string | null): SkeinError {
