@@ -47,6 +47,11 @@ export class Connection {
     return this.#state === "waiting";
   }
 
+  /** Whoever it is showed a token. */
+  get isIn(): boolean {
+    return this.#principal !== null;
+  }
+
   close(reason: CloseReason): void {
     if (this.#state === "over") return;
     this.#end();
