@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { closeCodes } from "../../src/protocol/frames.ts";
 import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
 import { soon } from "../support/soon.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
@@ -102,6 +103,36 @@ describe("somebody who has a token", () => {
     expect([await statusOf(0), await statusOf(1), await statusOf(2), await statusOf(33)]).toEqual([
       404, 404, 200, 200,
     ]);
+  });
+});
+
+describe("brackets within brackets", () => {
+  const deep = "[".repeat(200_000) + "]".repeat(200_000);
+  test.each([
+    ["/rpc/tools.invoke", `{"sessionKey":"main","name":"x","arguments":{"a":${deep}}}`],
+    ["/rpc/sessions.list", deep],
+    ["/mcp", deep],
+  ])("[ATG7] are not parsed at %s", async (path, body) => {
+    const headers = {
+      authorization: `Bearer ${gateway.admin}`,
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+    };
+    const answer = await fetch(`${gateway.url}${path}`, { method: "POST", headers, body });
+    const told = expect.stringMatching(/nested too deeply|Parse error/);
+    expect([answer.status, await answer.text()]).toEqual([400, told]);
+  });
+
+  test("[ATG7] are not parsed in a frame", async () => {
+    const { token } = await minted(ann);
+    const socket = new WebSocket(`${gateway.url.replace("http", "ws")}/ws`);
+    const closed = new Promise<number>((resolve) => {
+      socket.onclose = ({ code }) => resolve(code);
+    });
+    const params = { protocol: { min: 1, max: 1 }, auth: { token }, client: { name: "x" } };
+    socket.onopen = () => socket.send(JSON.stringify({ type: "req", id: "1", method: "connect", params }));
+    socket.onmessage = () => socket.send(`{"type":"req","id":"2","method":"sessions.list","params":${deep}}`);
+    expect(await closed).toBe(closeCodes.badFrame.code);
   });
 });
 

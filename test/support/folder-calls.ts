@@ -35,6 +35,7 @@ const stores: FilesStore[] = [];
 let seeded: string | null = null;
 afterAll(() => {
   if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
+  seeded = null; // a worker loads this once for all its files
 });
 
 /** A seeded folder, its configuration, and the methods that change it. */
