@@ -36,6 +36,7 @@ const stores: FilesStore[] = [];
 let seeded: string | null = null;
 process.once("exit", () => {
   if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
+  seeded = null; // a worker loads this once for all its files
 });
 
 /** A seeded folder, its configuration, and the methods that change it. */

@@ -6,8 +6,8 @@ import { Notices } from "./notices.ts";
 import type { Subscribed } from "./server.ts";
 import { mcpServer } from "./server.ts";
 
-/** How many connections one asker may hold; beyond it the one that was silent longest goes. */
-const mostPerAsker = 32;
+/** How many connections one token may hold, whichever agents it speaks for; beyond it the one that was silent longest goes. */
+const mostPerToken = 32;
 
 interface Connection {
   readonly asker: McpAsker;
@@ -69,10 +69,15 @@ export class Connections {
     return response;
   }
 
-  async #makeRoom(asker: McpAsker): Promise<void> {
-    const own = [...this.#open.values()].filter((each) => isSame(each.asker, asker));
-    const surplus = own.slice(0, Math.max(0, own.length - mostPerAsker));
-    await Promise.all(surplus.map((each) => each.close()));
+  /** Those of tokens that have ended go too: nobody comes back to them. */
+  async #makeRoom({ tokenId }: McpAsker): Promise<void> {
+    const all = [...this.#open.values()];
+    const own = all.filter(({ asker }) => asker.tokenId === tokenId);
+    const surplus = own.slice(0, Math.max(0, own.length - mostPerToken));
+    const tokens = new Set(all.map(({ asker }) => asker.tokenId));
+    const over = new Set([...tokens].filter((each) => !this.#parts.isCurrent(each)));
+    const left = all.filter(({ asker }) => over.has(asker.tokenId));
+    await Promise.all([...new Set([...surplus, ...left])].map((each) => each.close()));
   }
 }
 

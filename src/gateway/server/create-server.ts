@@ -20,10 +20,13 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
   const url = () => urlOf(settings.host, port);
   const listener = await httpListener(ground, { port: () => port, url });
   const sockets = new Sockets(ground, { port: () => port, refuse: refuseRaw });
+  const { timers, recheckMs } = ground.tuning;
+  const stopRechecks = timers.every(recheckMs, () => ground.visitors.recheck());
   listener.server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket, head));
   try {
     port = await listen(listener.server, settings);
   } catch (error) {
+    stopRechecks();
     sockets.close();
     await listener.app.close();
     throw error;
@@ -34,7 +37,10 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
   return {
     url: url(),
     drain: (graceMs) => drain(ground, sockets, graceMs),
-    close: () => close(ground, sockets, listener),
+    close: () => {
+      stopRechecks();
+      return close(ground, sockets, listener);
+    },
   };
 }
 

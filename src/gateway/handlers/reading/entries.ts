@@ -3,6 +3,7 @@ import { lineOf } from "../../../core/entries.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import { stringifyJson } from "../../../core/json.ts";
 import { present } from "../../../core/present.ts";
+import { cutText } from "../../../core/text.ts";
 import { wireLimits } from "../../../protocol/frames.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../../protocol/session-details.ts";
 import type { TreePayload } from "../../../protocol/session-payloads.ts";
@@ -28,6 +29,9 @@ const frameRoom = 64 * 1024;
 /** A preview looks no further back. */
 const previewed = 200;
 const readsAtATime = 8;
+/** A private key in its armour is the longest. */
+const longestSecret = 16_384;
+const previewedBlocks = 20;
 
 /** What was said in sessions. */
 export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
@@ -57,10 +61,12 @@ export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
       return { key: session.key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
     },
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
-      const previews = await inTurns(keys, readsAtATime, (key) =>
+      const named = [...new Set(keys)];
+      const found = await inTurns(named, readsAtATime, (key) =>
         previewFor(deps, call, { key, ...present({ agentId }) }, { limit, maxChars }),
       );
-      return { previews };
+      const byKey = new Map(found.map((each) => [each.key, each]));
+      return { previews: keys.flatMap((key) => byKey.get(key) ?? []) };
     },
   };
 }
@@ -143,10 +149,22 @@ function itemsOf(
     if (!isShown(entry)) continue;
     const message = messageOf(entry);
     if (isToolMessage(message as unknown as Readonly<Record<string, unknown>>)) continue;
-    const text = mask.text(previewOf(withoutCalls(mask.value(entry)), maxChars));
+    const text = mask.text(previewOf(mask.value(beginningOf(withoutCalls(entry), maxChars)), maxChars));
     if (text !== "") items.push({ id: entry.id, role: message.role, text });
   }
   return items.reverse();
+}
+
+/** What of an entry a preview could show, and so much behind it that no secret is cut in two: texts may be megabytes. */
+function beginningOf(entry: Entry, maxChars: number): Entry {
+  const most = 4 * maxChars + longestSecret;
+  const cut = (value: unknown, depth = 0): unknown => {
+    if (typeof value === "string") return cutText(value, most);
+    if (typeof value !== "object" || value === null || depth > 8) return value;
+    if (Array.isArray(value)) return value.slice(0, previewedBlocks).map((each) => cut(each, depth + 1));
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, cut(each, depth + 1)]));
+  };
+  return cut(entry) as Entry;
 }
 
 /** What an answer says, without what it has tools do. */

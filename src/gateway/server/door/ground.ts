@@ -4,6 +4,7 @@ import { Door } from "./door.ts";
 import type { Tuning } from "./tuning.ts";
 import { usualTuning } from "./tuning.ts";
 import { Underway } from "./underway.ts";
+import { Visitors } from "./visitors.ts";
 
 /** What HTTP and sockets share. */
 export interface Ground {
@@ -11,6 +12,7 @@ export interface Ground {
   readonly tuning: Tuning;
   readonly door: Door;
   readonly underway: Underway;
+  readonly visitors: Visitors;
   /** Sockets and streams of each token. */
   readonly sockets: SocketCount;
   /** Requests of each token that are under way over HTTP. */
@@ -19,11 +21,13 @@ export interface Ground {
 
 export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
   const tuning = { ...usualTuning, ...given };
+  const door = new Door(parts, tuning);
   return {
     parts,
     tuning,
-    door: new Door(parts, tuning),
+    door,
     underway: new Underway(),
+    visitors: new Visitors((principal) => door.isOver(principal)),
     sockets: new SocketCount(tuning.socketsPerToken),
     requests: new SocketCount(tuning.requestsPerToken),
   };

@@ -82,6 +82,8 @@ export function malformed(problem: string): WireError {
   return { code: "invalid_request", message: `${problem}.`, details: { problems: [{ path: "", problem }] } };
 }
 
+export const tooDeep = malformed("The JSON is nested too deeply");
+
 export const notJsonType = malformed("The body must have the content type application/json, in UTF-8");
 
 /** What HTTP says of an error beside its body. */

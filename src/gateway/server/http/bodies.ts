@@ -1,7 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { Refused } from "../../calls/dispatch.ts";
-import { malformed, notJsonType, tooLarge } from "../door/refusals.ts";
+import { Nesting } from "../door/nesting.ts";
+import { malformed, notJsonType, tooDeep, tooLarge } from "../door/refusals.ts";
 
 /** Bodies of requests, never more of them than is allowed. What is left of one that is too large Node reads and drops. */
 
@@ -26,10 +27,12 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 /** Piece by piece, for whoever looks at headers first. */
 export async function* bodyChunks(request: IncomingMessage, most: number): AsyncGenerator<Uint8Array> {
   refuseDeclared(request, most);
+  const nesting = new Nesting();
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
     if (length > most) throw new Refused(tooLarge("The body", most));
+    if (!nesting.take(chunk)) throw new Refused(tooDeep);
     yield new Uint8Array(chunk);
   }
 }
@@ -75,6 +78,7 @@ function refuseEncoded({ headers }: IncomingMessage): void {
 }
 
 function parsed(bytes: Buffer): unknown {
+  if (!new Nesting().take(bytes)) throw new Refused(tooDeep);
   if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
   try {
     return JSON.parse(bytes.toString("utf8")) as unknown;

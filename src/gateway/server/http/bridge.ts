@@ -19,6 +19,8 @@ export function webRequest({ request, signal }: Exchange, url: string, most: num
 
 /** An answer of the web, its body as it comes. Resolves when it has gone out, or nobody wants it. */
 export async function sendWeb({ response, signal, rules }: Exchange, answer: Response): Promise<void> {
+  // Its token ended before there was an answer.
+  if (response.headersSent) return answer.body?.cancel();
   const headers = new Headers(apiHeaders);
   for (const [name, value] of answer.headers) {
     if (name === "set-cookie") headers.append(name, value);

@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
 import { apiHeaders } from "../../auth/headers.ts";
-import type { Principal } from "../../auth/principal.ts";
 import { checkCall, methodFor, Refused } from "../../calls/dispatch.ts";
 import type { SubscribeParams } from "../../contract.ts";
 import type { EventSink } from "../../events/contract.ts";
@@ -26,7 +25,7 @@ export async function events(exchange: Exchange): Promise<void> {
   const sink = sinkOf(exchange.response, ground);
   const subscription = ground.parts.hub.subscribe(principal, wanted, sink, after);
   exchange.atEnd(() => subscription.close());
-  keepUp(exchange, principal);
+  keepUp(exchange);
 }
 
 /** What the query asks for, as `sessions.subscribe` takes it. */
@@ -71,13 +70,12 @@ function sinkOf(response: ServerResponse, { tuning }: Ground): EventSink {
   };
 }
 
-/** Says that it is there, looks at the token again, and ends with the server. */
-function keepUp(exchange: Exchange, principal: Principal): void {
+/** Says that it is there, and ends with its token and with the server. */
+function keepUp(exchange: Exchange): void {
   const { ground, response, signal } = exchange;
-  const { timers, streamBeatMs, recheckMs } = ground.tuning;
+  const { timers, streamBeatMs } = ground.tuning;
   const end = () => void response.end();
   exchange.atEnd(timers.every(streamBeatMs, () => void response.write(": still here\n\n")));
-  exchange.atEnd(timers.every(recheckMs, () => void (ground.door.isOver(principal) && end())));
   if (signal.aborted) end();
   else signal.addEventListener("abort", end, { once: true });
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
-import { rateLimited } from "../door/refusals.ts";
+import { rateLimited, wrongToken } from "../door/refusals.ts";
 import type { Task } from "../door/underway.ts";
 import type { AnswerRules, AnswerText } from "./answers.ts";
 import { sendError, sendText } from "./answers.ts";
@@ -46,6 +46,7 @@ export class Exchange {
     const principal = await this.ground.door.enter(this.request);
     this.principal = principal;
     this.hold(principal.tokenId);
+    this.atEnd(this.ground.visitors.add(principal, () => this.#revoke()));
     return principal;
   }
 
@@ -68,9 +69,16 @@ export class Exchange {
 
   /** What was thrown, as this client may see it. Behind the beginning of an answer nothing can be told any more. */
   fail(error: unknown): void {
+    if (this.response.writableEnded) return;
     const wire = this.ground.parts.dispatch.refusal(this.principal, this.name, error, this.signal);
     if (this.response.headersSent) this.response.destroy();
     else sendError(this.response, wire, this.rules);
+  }
+
+  /** Its token has ended meanwhile: nothing more is told, and nobody waits for the rest. */
+  #revoke(): void {
+    if (!this.response.headersSent) sendError(this.response, wrongToken, this.rules);
+    this.task.leave();
   }
 
   #close(): void {

@@ -5,6 +5,7 @@ import { closeCodes, readRequest } from "../../../protocol/frames.ts";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
+import { Nesting } from "../door/nesting.ts";
 import { malformed, rateLimited, stopping, wrongToken } from "../door/refusals.ts";
 import type { Stop } from "../door/tuning.ts";
 import { helloPayload, readConnect } from "./hello.ts";
@@ -47,6 +48,11 @@ export class Connection {
     return this.#state === "waiting";
   }
 
+  /** Whoever it is showed a token. */
+  get isIn(): boolean {
+    return this.#principal !== null;
+  }
+
   close(reason: CloseReason): void {
     if (this.#state === "over") return;
     this.#end();
@@ -86,6 +92,7 @@ export class Connection {
     if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
+    if (!new Nesting().take(data)) return void this.close("badFrame");
     const read = readRequest(data.toString("utf8"));
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
     if (this.#principal === null) this.#connect(read.frame);

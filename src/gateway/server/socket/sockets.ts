@@ -12,6 +12,8 @@ import { Connection } from "./connection.ts";
 
 /** The bytes around the text of the largest frame. */
 const frameHeader = 14;
+/** So many first frames in bytes; whoever goes on sending is cut off instead of being told why. */
+const turnedAwayFrames = 4;
 
 export interface SocketsOptions {
   port(): number;
@@ -92,15 +94,17 @@ export class Sockets {
     if (waiting.length >= this.#ground.tuning.waitingSockets) waiting[0]?.close("connectTooLate");
   }
 
-  /** Until `connect` a stranger's bytes are held, so there are few of them. */
+  /** A stranger's bytes are held until it is let in, so there are few of them, while it is turned away too. */
   #boundFirstFrame(socket: Socket, connection: Connection): void {
-    let left = this.#ground.tuning.connectBytes + frameHeader;
-    const count = (chunk: Buffer) => {
-      left -= chunk.length;
-      if (!connection.isWaiting) socket.off("data", count);
-      else if (left < 0) connection.close("tooLarge");
+    const most = this.#ground.tuning.connectBytes + frameHeader;
+    let count = 0;
+    const take = (chunk: Buffer) => {
+      count += chunk.length;
+      if (connection.isIn) socket.off("data", take);
+      else if (count > turnedAwayFrames * most) connection.terminate();
+      else if (count > most && connection.isWaiting) connection.close("tooLarge");
     };
-    socket.on("data", count);
+    socket.on("data", take);
   }
 
   #each(act: (connection: Connection) => void): void {
