@@ -35,7 +35,8 @@ type Arguments = Readonly<Record<string, unknown>>;
 interface Call {
   readonly id: string;
   readonly tool: Tool;
-  readonly session: SessionRecord;
+  /** `null`: it is not there yet. */
+  readonly session: SessionRecord | null;
   readonly context: RuntimeContext;
   readonly options: Pick<ToolCallOptions, "idempotencyKey" | "signal">;
 }
@@ -44,7 +45,8 @@ const longestError = 8000;
 
 /**
  * Calls a tool as an agent in that session would: of those that it is offered there, past the same hooks. Outside of a run nobody
- * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result.
+ * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result. A session that is not
+ * there yet has the session tools alone, of which those that set something off make it.
  */
 export async function invokeTool(
   parts: InvokeParts,
@@ -54,15 +56,17 @@ export async function invokeTool(
 ): Promise<ToolInvoked> {
   const { store, agents, defaults, tools, newId } = parts;
   const resolved = resolveRuntimeContext(given, defaults);
-  const session = (await findFor(store, resolved)) ?? noSuchSession(resolved.sessionKey);
-  const { uid, userId, agentId, key: sessionKey, sessionId } = session;
+  const session = await findFor(store, resolved);
+  const { agentId } = session ?? resolved;
   const agent = agents.find(agentId);
-  if (agent === null) throw noSuchAgent(agentId);
-  const offered = await tools.of(agent, null, session);
+  const ours = await parts.sessionTools();
+  const offered = agent === null ? ours : await tools.of(agent, null, session ?? { meta: {} });
   const tool = offered.find((each) => each.name === name);
-  if (tool === undefined) throw noSuchTool(name, offered);
-  const id = idempotencyKey === undefined ? newId() : hashedId("call", uid, name, idempotencyKey);
-  const context = { userId, agentId, sessionKey, sessionId };
+  if (tool === undefined) throw agent === null ? noSuchAgent(agentId) : noSuchTool(name, offered);
+  if (session === null && !ours.includes(tool)) noSuchSession(resolved.sessionKey);
+  const asker = session?.uid ?? resolved.sessionKey;
+  const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, name, idempotencyKey);
+  const context = session === null ? given : contextOf(session);
   const options = {
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(signal === undefined ? {} : { signal }),
@@ -81,7 +85,7 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
     const isOurs = (await parts.sessionTools()).includes(tool);
-    return isOurs ? ofSession(parts, call, made) : ofAgent(call, made);
+    return isOurs || call.session === null ? ofSession(parts, call, made) : ofAgent(call, call.session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
     call.options.signal?.throwIfAborted();
@@ -106,7 +110,11 @@ async function ofSession(parts: InvokeParts, call: Call, args: Arguments): Promi
   return { ...called, isError: isRefusal(called.result) };
 }
 
-async function ofAgent({ id, tool, session, options }: Call, args: Arguments): Promise<ToolInvoked> {
+async function ofAgent(
+  { id, tool, options }: Call,
+  session: SessionRecord,
+  args: Arguments,
+): Promise<ToolInvoked> {
   const checked = await tool.check(args);
   if ("problem" in checked)
     return refused("invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
@@ -127,6 +135,10 @@ async function ofAgent({ id, tool, session, options }: Call, args: Arguments): P
   };
   // One that never returns is left behind when nobody waits for it any more.
   return shown(await unlessAborted(tool.execute(checked.args, around), signal));
+}
+
+function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecord): RuntimeContext {
+  return { userId, agentId, sessionKey, sessionId };
 }
 
 function shown({ content, isError = false }: ToolOutput): ToolInvoked {

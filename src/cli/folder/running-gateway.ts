@@ -3,12 +3,14 @@ import { SkeinError } from "../../core/errors.ts";
 import { readTokenFile, tokenPath } from "../../gateway/auth/first-token.ts";
 import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
+import type { HelloPayload } from "../../protocol/frames.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { tell } from "./with-folder.ts";
 
 export interface RunningCalls extends WatchedCalls {
+  readonly hello: HelloPayload;
   close(): Promise<void>;
 }
 
