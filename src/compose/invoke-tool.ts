@@ -35,6 +35,8 @@ type Arguments = Readonly<Record<string, unknown>>;
 interface Call {
   readonly id: string;
   readonly tool: Tool;
+  /** A session tool. */
+  readonly isOurs: boolean;
   /** `null`: it is not there yet. */
   readonly session: SessionRecord | null;
   readonly context: RuntimeContext;
@@ -63,7 +65,8 @@ export async function invokeTool(
   const offered = agent === null ? ours : await tools.of(agent, null, session ?? { meta: {} });
   const tool = offered.find((each) => each.name === name);
   if (tool === undefined) throw agent === null ? noSuchAgent(agentId) : noSuchTool(name, offered);
-  if (session === null && !ours.includes(tool)) noSuchSession(resolved.sessionKey);
+  const isOurs = ours.includes(tool);
+  if (session === null && !isOurs) noSuchSession(resolved.sessionKey);
   const asker = session?.uid ?? resolved.sessionKey;
   const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, name, idempotencyKey);
   const context = session === null ? given : contextOf(session);
@@ -71,12 +74,12 @@ export async function invokeTool(
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(signal === undefined ? {} : { signal }),
   };
-  return hooked(parts, { id, tool, session, context, options }, args);
+  return hooked(parts, { id, tool, isOurs, session, context, options }, args);
 }
 
 async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
   const { hooks, clock } = parts;
-  const { id: toolCallId, context: ctx, tool } = call;
+  const { id: toolCallId, context: ctx, tool, session, isOurs } = call;
   const about = { toolCallId, toolName: tool.name, ctx };
   const began = clock.now();
   let made = args;
@@ -84,12 +87,12 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     const asked = await hooks.ask("before_tool_call", { ...about, arguments: args });
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
-    const isOurs = (await parts.sessionTools()).includes(tool);
-    return isOurs || call.session === null ? ofSession(parts, call, made) : ofAgent(call, call.session, made);
+    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
     call.options.signal?.throwIfAborted();
-    if (error instanceof SkeinError && error.code === "fenced") throw error;
+    // A session tool refuses by its result; what it throws is about who calls it.
+    if (error instanceof SkeinError && (isOurs || error.code === "fenced")) throw error;
     return shown({
       content: [{ type: "text", text: cutText(thrownText(error), longestError) }],
       isError: true,
