@@ -10,13 +10,13 @@ import { Skein } from "../sessions/skein/skein.ts";
 import type { ToolResult } from "../tools/contract.ts";
 import type { Terminal } from "./output/terminal.ts";
 
-type CallTool = Skein["callTool"];
+type InvokeTool = Skein["invokeTool"];
 
 let home = "";
 let count = 0;
-let made: Required<Parameters<CallTool>>[] = [];
-let does: (skein: Skein, ...call: Required<Parameters<CallTool>>) => ReturnType<CallTool>;
-const original = Object.getOwnPropertyDescriptor(Skein.prototype, "callTool");
+let made: Required<Parameters<InvokeTool>>[] = [];
+let does: (skein: Skein, ...call: Required<Parameters<InvokeTool>>) => ReturnType<InvokeTool>;
+const original = Object.getOwnPropertyDescriptor(Skein.prototype, "invokeTool");
 
 beforeAll(() => {
   home = mkdtempSync(join(tmpdir(), "skein-tools-"));
@@ -26,29 +26,29 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 /** What the tools themselves do is held elsewhere; here a call is what the test says. */
 beforeEach(() => {
   made = [];
-  does = async () => ({ result: { status: "ok" }, rootId: null });
-  Object.defineProperty(Skein.prototype, "callTool", {
+  does = async () => ({ result: { status: "ok" }, isError: false, rootId: null });
+  Object.defineProperty(Skein.prototype, "invokeTool", {
     configurable: true,
-    value: function (this: Skein, ...call: Required<Parameters<CallTool>>) {
+    value: function (this: Skein, ...call: Required<Parameters<InvokeTool>>) {
       made.push(call);
       return does(this, ...call);
     },
   });
 });
 afterEach(() => {
-  Reflect.deleteProperty(Skein.prototype, "callTool");
-  if (original !== undefined) Object.defineProperty(Skein.prototype, "callTool", original);
+  Reflect.deleteProperty(Skein.prototype, "invokeTool");
+  if (original !== undefined) Object.defineProperty(Skein.prototype, "invokeTool", original);
 });
 
 const answers = (result: ToolResult) => {
-  does = async () => ({ result, rootId: null });
+  does = async () => ({ result, isError: false, rootId: null });
 };
 
 /** Sets a run off in the session itself, and answers before it has ended. */
 const setsOff = (text: string) => {
   does = async (skein, _, __, context) => {
     const { runId, root } = await skein.session(context).accept(text);
-    return { result: { status: "sent", runId }, rootId: root.rootId };
+    return { result: { status: "sent", runId }, isError: false, rootId: root.rootId };
   };
 };
 

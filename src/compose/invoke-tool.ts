@@ -36,6 +36,8 @@ type Arguments = Readonly<Record<string, unknown>>;
 interface Call {
   readonly id: string;
   readonly tool: Tool;
+  /** A session tool. */
+  readonly isOurs: boolean;
   /** `null`: it is not there yet. */
   readonly session: SessionRecord | null;
   readonly context: RuntimeContext;
@@ -46,8 +48,8 @@ const longestError = 8000;
 
 /**
  * Calls a tool as an agent in that session would: of those that it is offered there, past the same hooks. Outside of a run nobody
- * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result. A session that is not there
- * yet has the session tools alone: they make it where they set something off.
+ * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result. A session that is not
+ * there yet has the session tools alone, of which those that set something off make it.
  */
 export async function invokeTool(
   parts: InvokeParts,
@@ -58,27 +60,27 @@ export async function invokeTool(
   const { store, agents, defaults, tools, newId } = parts;
   const resolved = resolveRuntimeContext(given, defaults);
   const session = await findFor(store, resolved);
-  const { userId, agentId, sessionId } = session ?? resolved;
-  const sessionKey = session?.key ?? resolved.sessionKey;
+  const { agentId } = session ?? resolved;
   const agent = agents.find(agentId);
-  if (agent === null) throw noSuchAgent(agentId);
-  const offered = await tools.of(agent, null, session ?? { meta: {} });
+  const ours = await parts.sessionTools();
+  const offered = agent === null ? ours : await tools.of(agent, null, session ?? { meta: {} });
   const tool = offered.find((each) => each.name === name);
-  if (tool === undefined) throw noSuchTool(name, offered);
-  if (session === null && !(await parts.sessionTools()).includes(tool)) return noSuchSession(sessionKey);
-  const of = session?.uid ?? sessionKey;
-  const id = idempotencyKey === undefined ? newId() : hashedId("call", of, name, idempotencyKey);
-  const context = { userId, agentId, sessionKey, ...present({ sessionId }) };
+  if (tool === undefined) throw agent === null ? noSuchAgent(agentId) : noSuchTool(name, offered);
+  const isOurs = ours.includes(tool);
+  if (session === null && !isOurs) noSuchSession(resolved.sessionKey);
+  const asker = session?.uid ?? resolved.sessionKey;
+  const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, name, idempotencyKey);
+  const context = session === null ? given : contextOf(session);
   const options = {
     ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
     ...(signal === undefined ? {} : { signal }),
   };
-  return hooked(parts, { id, tool, session, context, options }, args);
+  return hooked(parts, { id, tool, isOurs, session, context, options }, args);
 }
 
 async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
   const { hooks, clock } = parts;
-  const { id: toolCallId, context: ctx, tool, session } = call;
+  const { id: toolCallId, context: ctx, tool, session, isOurs } = call;
   const about = { toolCallId, toolName: tool.name, ctx };
   const began = clock.now();
   let made = args;
@@ -86,12 +88,12 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     const asked = await hooks.ask("before_tool_call", { ...about, arguments: args });
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
-    const isOurs = session === null || (await parts.sessionTools()).includes(tool);
-    return isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
+    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
     call.options.signal?.throwIfAborted();
-    if (error instanceof SkeinError && error.code === "fenced") throw error;
+    // A session tool refuses by its result; what it throws is about who calls it.
+    if (error instanceof SkeinError && (isOurs || error.code === "fenced")) throw error;
     return shown({
       content: [{ type: "text", text: cutText(thrownText(error), longestError) }],
       isError: true,
@@ -137,6 +139,10 @@ async function ofAgent(
   };
   // One that never returns is left behind when nobody waits for it any more.
   return shown(await unlessAborted(tool.execute(checked.args, around), signal));
+}
+
+function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecord): RuntimeContext {
+  return { userId, agentId, sessionKey, sessionId };
 }
 
 function shown({ content, isError = false }: ToolOutput): ToolInvoked {

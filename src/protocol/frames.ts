@@ -89,6 +89,8 @@ export const HelloSchema = Type.Object(
     events: Type.Array(Type.String()),
     limits: LimitsSchema,
     scopes: Type.Array(ScopeSchema),
+    /** Of the token that was shown. */
+    tokenId: Type.Optional(Type.String()),
     /** Absent: the unnamed user, or with `allUsers` everybody. */
     userId: Type.Optional(Type.String()),
     allUsers: Type.Boolean(),

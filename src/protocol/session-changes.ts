@@ -70,7 +70,14 @@ export type DeletedPayload = Static<typeof DeletedSchema>;
 
 /** `sessions.compact`: the entry that was written. */
 export const CompactedSchema = Type.Object(
-  { ...named, entryId: Type.String(), firstKeptEntryId: Type.String(), tokensBefore: Type.Integer() },
+  {
+    ...named,
+    entryId: Type.String(),
+    firstKeptEntryId: Type.String(),
+    tokensBefore: Type.Integer(),
+    /** An estimate. */
+    tokensAfter: Type.Optional(Type.Integer()),
+  },
   strict,
 );
 export type CompactedPayload = Static<typeof CompactedSchema>;

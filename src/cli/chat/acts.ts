@@ -1,11 +1,11 @@
-import { readLog } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { createIdSource } from "../../core/ids.ts";
+import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import { nameNew } from "../../sessions/name-new.ts";
-import { treeView } from "../../sessions/tree-view.ts";
+import { thrownText } from "../../core/text.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
-import { findEntryId } from "../folder/find-entry.ts";
+import { findEntry } from "../folder/find-entry.ts";
+import { codeIn } from "../folder/resolve-ref.ts";
+import { wholeTree } from "../folder/whole-tree.ts";
 import { counted } from "../output/amounts.ts";
 import { printTree } from "../output/print-tree.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -38,86 +38,97 @@ export const acts: Readonly<Record<SlashName, Act>> = {
 };
 
 async function branch({ session, note }: ActAbout, rest: string): Promise<void> {
-  const { store, scope } = session.open;
-  const record = await session.known();
-  const target = rest === "" ? await beforeLastSaid(session) : await findEntryId(session.open, record, rest);
-  await store.sessions.branch(scope, record.sessionId, target);
-  note(target === null ? "at the beginning of the session" : `going on from ${shortRun(target)}`);
+  await session.known();
+  const { open, to } = session;
+  const entryId = rest === "" ? await beforeLastSaid(session) : await findEntry(open, to, rest);
+  await open.calls.call("sessions.branch", { ...to, entryId });
+  note(entryId === null ? "at the beginning of the session" : `going on from ${shortRun(entryId)}`);
 }
 
 /** Where the session stood when the user said the last thing. */
-async function beforeLastSaid(session: ChatSession): Promise<string | null> {
-  const { store } = session.open;
-  const path = (await readLog(store, await session.known())).path();
-  const said = path.findLast((entry) => entry.type === "message" && entry.message.role === "user");
-  if (said !== undefined) return said.parentId;
-  throw new SkeinError("conflict", {
-    problem: "You have said nothing on this branch",
-    advice: "Name an entry, as /tree prints it",
-  });
+async function beforeLastSaid({ open, to }: ChatSession): Promise<string | null> {
+  for (let before: string | undefined; ; ) {
+    const range = { ...to, ...present({ before }) };
+    const { entries, hasEarlier } = await open.calls.call("sessions.entries", range);
+    const said = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
+    if (said !== undefined) return said.parentId;
+    before = entries[0]?.id;
+    if (hasEarlier && before !== undefined) continue;
+    throw new SkeinError("conflict", {
+      problem: "You have said nothing on this branch",
+      advice: "Name an entry, as /tree prints it",
+    });
+  }
 }
 
 async function fork({ session, note }: ActAbout, rest: string): Promise<void> {
-  const { store, scope, asker } = session.open;
-  const from = await session.known();
-  const at = rest === "" ? from.leafId : await findEntryId(session.open, from, rest);
-  const names = nameNew(undefined, { agentId: from.agentId }, { newId: createIdSource() });
-  const made = await store.sessions.fork(scope, from.sessionId, at, { ...names, cwd: from.cwd });
+  await session.known();
+  const { open, to } = session;
+  const entryId = rest === "" ? undefined : await findEntry(open, to, rest);
+  const made = await open.calls.call("sessions.fork", { ...to, ...present({ entryId }) });
   session.moveTo(made);
-  note(`now in ${displayKey(made.key, asker)}, made from ${displayKey(from.key, asker)}`);
+  note(
+    `now in ${displayKey(made.key, open.asker)}, made from ${displayKey(made.forkedFrom.key, open.asker)}`,
+  );
 }
 
 async function tree({ session, terminal }: ActAbout): Promise<void> {
-  const record = await session.known();
-  printTree(terminal, treeView(await readLog(session.open.store, record), record.key));
+  await session.known();
+  printTree(terminal, await wholeTree(session.open, session.to));
 }
 
 async function compact({ session, note }: ActAbout, rest: string): Promise<void> {
-  const { skein, userId } = session.open;
   await session.known();
+  const { open, to } = session;
   note("summarising");
-  const context = { userId, sessionKey: session.key };
-  const outcome = await skein.compact(context, rest === "" ? {} : { instructions: rest });
-  if (outcome.done)
-    note(`compacted: about ${outcome.tokensBefore} tokens before, ${outcome.tokensAfter} now`);
-  else note(`not compacted: ${outcome.note}`);
+  const instructions = rest === "" ? undefined : rest;
+  try {
+    const done = await open.calls.call("sessions.compact", { ...to, ...present({ instructions }) });
+    const now = done.tokensAfter === undefined ? "" : `, ${done.tokensAfter} now`;
+    note(`compacted: about ${done.tokensBefore} tokens before${now}`);
+  } catch (error) {
+    // Nothing was written, which is no failure of the chat.
+    if (!["conflict", "unavailable"].includes(codeIn(error) ?? "")) throw error;
+    note(thrownText(error));
+  }
 }
 
 async function status({ session, terminal }: ActAbout): Promise<void> {
-  const { skein, userId, config } = session.open;
-  const record = await session.record();
+  const { open, to } = session;
+  const { key: sessionKey, ...whose } = to;
+  const details = await session.details();
   const states = ["queued", "running", "waiting", "sleeping"] as const;
-  const runs = record === null ? [] : await skein.runs({ sessionUid: record.uid, states }, userId);
-  const asked = (await skein.approvals(userId)).filter((each) => each.session.uid === record?.uid);
-  const agent = record === null ? undefined : config.agents[record.agentId];
+  const { runs, approvals } =
+    details === null
+      ? { runs: [], approvals: [] }
+      : await open.calls.call("runs.list", { ...whose, sessionKey, states: [...states] });
+  const agent = details === null ? undefined : open.config.agents[details.agentId];
   const lines = [
-    ["session", session.key],
-    ["id", record?.sessionId ?? "none yet: nothing was said"],
-    ["model", session.sending.model ?? record?.meta.model ?? agent?.model ?? "the agent's"],
-    ["label", record?.meta.label ?? ""],
+    ["session", details?.key ?? session.key],
+    ["id", details?.sessionId ?? "none yet: nothing was said"],
+    ["model", session.sending.model ?? details?.model ?? agent?.model ?? "the agent's"],
+    ["label", details?.label ?? ""],
     ["runs", runs.map(({ runId, state }) => `${shortRun(runId)} ${state}`).join(", ") || "none"],
-    ["asks", asked.length === 0 ? "" : counted(asked.length, "approval")],
+    ["asks", approvals.length === 0 ? "" : counted(approvals.length, "approval")],
   ];
   const shown = lines.filter(([, text]) => text !== "");
   terminal.out(shown.map(([title, text]) => `  ${title?.padEnd(8)} ${text}\n`).join(""));
 }
 
 async function begin({ session, note }: ActAbout): Promise<void> {
-  const { store, scope } = session.open;
-  const { sessionId } = await session.known();
-  const { old } = await store.sessions.reset(scope, sessionId);
-  note(`${session.shown} begins anew; what was said stands in ${old.key}`);
+  await session.known();
+  const { previous } = await session.open.calls.call("sessions.reset", session.to);
+  note(`${session.shown} begins anew; what was said stands in ${previous.key}`);
 }
 
 async function model({ session, note }: ActAbout, rest: string): Promise<void> {
-  const { store, scope } = session.open;
   if (rest === "") {
-    const record = await session.record();
-    note(`model: ${session.sending.model ?? record?.meta.model ?? "the agent's"}`);
+    const details = await session.details();
+    note(`model: ${session.sending.model ?? details?.model ?? "the agent's"}`);
     return;
   }
   if (rest !== "-") parseModel(rest);
-  const { sessionId } = await session.known();
-  await store.sessions.patch(scope, sessionId, { model: rest === "-" ? null : rest });
+  await session.known();
+  await session.open.calls.call("sessions.patch", { ...session.to, model: rest === "-" ? null : rest });
   note(rest === "-" ? "the agent's model answers from now on" : `${rest} answers from now on`);
 }

@@ -1,58 +1,63 @@
 import { SkeinError } from "../../core/errors.ts";
+import { createIdSource } from "../../core/ids.ts";
 import { displayKey } from "../../core/references.ts";
-import type { SendOptions } from "../../sessions/skein/session-handle.ts";
-import type { Turn } from "../../sessions/skein/turn-handle.ts";
-import type { SessionRecord } from "../../store/contract.ts";
-import type { OpenSkein } from "../folder/with-skein.ts";
+import type { Params } from "../../protocol/methods/method-table.ts";
+import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
+import { codeIn } from "../folder/resolve-ref.ts";
+import type { NamedSession } from "../folder/whole-tree.ts";
+import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
+
+export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
 
 /** The session that is spoken to: whatever has its key now. */
 export class ChatSession {
-  readonly open: OpenSkein;
-  readonly sending: SendOptions;
-  #key: string;
+  readonly open: OpenSkeinCalls;
+  readonly sending: Sending;
+  readonly #newId = createIdSource();
+  #to: NamedSession;
 
-  /** Of a session that is yet to be made. */
-  #newId: string | null;
-
-  constructor(
-    open: OpenSkein,
-    names: { readonly key: string; readonly newId: string | null },
-    sending: SendOptions,
-  ) {
+  constructor(open: OpenSkeinCalls, to: NamedSession, sending: Sending) {
     this.open = open;
-    this.#key = names.key;
-    this.#newId = names.newId;
+    this.#to = to;
     this.sending = sending;
   }
 
-  say(text: string): Turn {
-    const { skein, userId } = this.open;
-    const session = skein.session({ userId, sessionKey: this.#key, sessionId: this.#newId });
-    this.#newId = null;
-    return session.send(text, this.sending);
+  /** The run that it became. */
+  async say(message: string): Promise<string> {
+    const said = { ...this.#to, message, idempotencyKey: this.#newId(), ...this.sending };
+    return (await this.open.calls.call("sessions.send", said)).runId;
+  }
+
+  /** As params of methods name it. */
+  get to(): NamedSession {
+    return this.#to;
   }
 
   get key(): string {
-    return this.#key;
+    return this.#to.key;
   }
 
   get shown(): string {
-    return displayKey(this.#key, this.open.asker);
+    return displayKey(this.key, this.open.asker);
   }
 
-  moveTo({ key }: Pick<SessionRecord, "key">): void {
-    this.#key = key;
+  moveTo({ key }: { readonly key: string }): void {
+    this.#to = { ...this.#to, key };
   }
 
   /** `null`: nothing was said yet. */
-  record(): Promise<SessionRecord | null> {
-    const { skein, userId } = this.open;
-    return skein.session({ userId, sessionKey: this.#key }).record();
+  async details(): Promise<SessionDetailsPayload | null> {
+    try {
+      return await this.open.calls.call("sessions.get", this.#to);
+    } catch (error) {
+      if (codeIn(error) === "not_found") return null;
+      throw error;
+    }
   }
 
-  async known(): Promise<SessionRecord> {
-    const record = await this.record();
-    if (record !== null) return record;
+  async known(): Promise<SessionDetailsPayload> {
+    const details = await this.details();
+    if (details !== null) return details;
     const problem = `Nothing was said in ${this.shown} yet`;
     throw new SkeinError("conflict", { problem, advice: "Say something first" });
   }

@@ -4,9 +4,14 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { silentTerminal } from "../../../test/support/cli.ts";
+import { skeinDeps } from "../../compose/call-deps.ts";
+import type { SkeinInside } from "../../compose/open-skein.ts";
 import { openSkein } from "../../compose/open-skein.ts";
 import type { FilesStore } from "../../compose.ts";
 import { defaultConfig } from "../../config/load.ts";
+import { Tokens } from "../../gateway/auth/tokens.ts";
+import { localWatchedCalls } from "../../gateway/calls/local-watched.ts";
+import { allHandlers } from "../../gateway/handlers/all.ts";
 import { defineAgent } from "../../runtimes/tools/define-agent.ts";
 import { defineTool } from "../../runtimes/tools/define-tool.ts";
 import type { Skein } from "../../sessions/skein/skein.ts";
@@ -15,6 +20,7 @@ import { ChatSession } from "./chat-session.ts";
 
 let home = "";
 let skein: Skein;
+let inside: SkeinInside;
 let paid = 0;
 
 beforeEach(async () => {
@@ -30,7 +36,9 @@ beforeEach(async () => {
     },
   });
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [pay] })];
-  skein = await openSkein({ dir: home, config: null, agents, quiet: true });
+  skein = await openSkein({ dir: home, config: null, agents, quiet: true }, (opened) => {
+    inside = opened;
+  });
 });
 afterEach(async () => {
   await skein.close();
@@ -55,23 +63,21 @@ function chatting(typed = false) {
       return () => undefined;
     },
   };
+  const config = defaultConfig(home);
+  const loaded = { config, file: null, root: home, sources: new Map(), variable: () => undefined };
+  const store = skein.store as FilesStore;
+  const tokens = new Tokens({ ledger: store.work.ledger });
+  const deps = { ...skeinDeps(skein, loaded, { runs: inside.runs, store }), tokens };
   const open = {
-    skein,
-    userId: null,
-    store: skein.store as FilesStore,
-    scope: {},
+    calls: localWatchedCalls(allHandlers(deps), deps),
+    store,
     asker: { agentId: "main" },
-    config: defaultConfig(home),
-    loaded: {
-      config: defaultConfig(home),
-      file: null,
-      root: home,
-      sources: new Map(),
-      variable: () => undefined,
-    },
+    reader: {},
+    config,
+    place: home,
     toType: (...words: readonly string[]) => words.join(" "),
   };
-  const session = new ChatSession(open, { key: "agent:main:main", newId: null }, {});
+  const session = new ChatSession(open, { key: "agent:main:main" }, {});
   const chat = new Chat(terminal, session, { thinking: false });
   const until = (pattern: RegExp) =>
     expect.poll(() => printed.out + printed.err, { timeout: 20_000 }).toMatch(pattern);

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import type { SkeinEvent } from "../../core/events.ts";
 import { stringifyJson } from "../../core/json.ts";
+import { present } from "../../core/present.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
-import { RunError } from "../../sessions/skein/run-error.ts";
-import type { Turn } from "../../sessions/skein/turn-handle.ts";
 import { turnEventOf } from "../../sessions/skein/turn-handle.ts";
+import { Heard } from "../folder/heard.ts";
+import { runOf, settled, untilEnded } from "../folder/settled.ts";
 import { counted } from "../output/amounts.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
@@ -26,21 +27,22 @@ export class Chat {
   readonly #terminal: Terminal;
   readonly #session: ChatSession;
   readonly #printer: TurnPrinter;
+  readonly #heard: Heard;
   readonly #isTyped: boolean;
   readonly #lines: Lines;
   readonly #leaving = new AbortController();
   readonly #waiting: string[] = [];
   /** Runs of ours that are not over. */
-  readonly #turns = new Map<string, Turn>();
+  readonly #turns = new Set<string>();
   /** Runs of this session that are being answered, whosever they are. */
   readonly #active = new Set<string>();
-  readonly #streamed = new Set<string>();
   readonly #ours = new Set<string>();
   readonly #roots = new Set<string>();
   #asked: { readonly approvalId: string; readonly name: string }[] = [];
   #isAtEnd = false;
   #isFinishing = false;
-  #isHandling = false;
+  /** Until it is heard what happens, no line is taken. */
+  #isHandling = true;
   #interruptedAt = Number.NEGATIVE_INFINITY;
   hasFailed = false;
 
@@ -55,6 +57,10 @@ export class Chat {
       thinking: options.thinking,
       before: () => this.#lines.makeRoom(terminal.out),
     });
+    const { calls, reader } = session.open;
+    const { userId } = reader;
+    const filter = { events: ["run.*", "approval.*"], ...present({ userId }) };
+    this.#heard = new Heard(calls.events(filter), userId, (event) => this.#watch(event));
     this.#lines = new Lines(input, {
       line: (text) => {
         this.#waiting.push(text);
@@ -70,14 +76,14 @@ export class Chat {
 
   /** Resolves when the user leaves, or all that was piped in is answered. */
   async run(): Promise<void> {
-    const { skein } = this.#session.open;
-    const stopWatching = skein.subscribe((event) => this.#watch(event));
     const stopListening = this.#terminal.onInterrupt(() => this.#interrupt());
     const left = once(this.#leaving.signal, "abort");
+    await Promise.race([this.#heard.ready, left]);
+    this.#isHandling = false;
     this.#go();
     await left;
     stopListening();
-    stopWatching();
+    this.#heard.close();
     this.#printer.endLine();
     this.#lines.close();
   }
@@ -105,7 +111,7 @@ export class Chat {
     this.#isFinishing = true;
     const { signal } = this.#leaving;
     try {
-      for (const rootId of this.#roots) await this.#session.open.skein.settled(rootId, signal);
+      for (const rootId of this.#roots) await settled(this.#session.open, rootId, signal);
     } catch (error) {
       if (!signal.aborted) this.#fail(thrownText(error));
     }
@@ -142,34 +148,30 @@ export class Chat {
   }
 
   async #say(text: string): Promise<void> {
-    const turn = this.#session.say(text);
-    this.#turns.set(turn.runId, turn);
-    this.#ours.add(turn.runId);
-    void this.#end(turn).finally(() => {
-      this.#turns.delete(turn.runId);
-      this.#go();
-    });
+    const runId = await this.#session.say(text);
+    this.#turns.add(runId);
+    this.#ours.add(runId);
+    void this.#end(runId)
+      .catch((error: unknown) => {
+        if (!this.#leaving.signal.aborted) this.#fail(thrownText(error));
+      })
+      .finally(() => {
+        this.#turns.delete(runId);
+        this.#go();
+      });
   }
 
-  async #end(turn: Turn): Promise<void> {
-    const { skein } = this.#session.open;
-    const ended = turn.result.finally(async () => {
-      const run = await skein.run(turn.runId);
-      if (run !== null) this.#roots.add(run.root.rootId);
-    });
-    try {
-      const { reply } = await ended;
-      const run = await skein.run(turn.runId);
-      const shownBy = run?.mergedInto ?? turn.runId;
-      this.#printer.endLine();
-      // Answered by another process: nothing was streamed here.
-      if (!this.#streamed.has(shownBy) && run?.mergedInto === null && reply !== "")
-        this.#printer.answer(reply);
-    } catch (error) {
-      const code = error instanceof RunError ? ` [${error.code}]` : "";
-      if (error instanceof RunError && error.state === "aborted") this.#printer.note("aborted");
-      else this.#fail(`${thrownText(error)}${code}`);
-    }
+  async #end(runId: string): Promise<void> {
+    const { open } = this.#session;
+    const { state, reply = "", error } = await untilEnded(open, runId, this.#leaving.signal);
+    const run = await runOf(open, runId);
+    if (run !== null) this.#roots.add(run.rootId);
+    await this.#heard.caughtUp(run?.mergedInto ?? runId);
+    this.#printer.endLine();
+    if (state === "aborted") this.#printer.note("aborted");
+    else if (state !== "ok") this.#fail(`${error?.message ?? state} [${error?.code ?? state}]`);
+    // What another process answered, or did not come whole. Of another turn, it was printed there.
+    else if (run?.mergedInto === undefined && !this.#heard.hasAll(runId, reply)) this.#printer.answer(reply);
   }
 
   #fail(text: string): void {
@@ -180,8 +182,8 @@ export class Chat {
   }
 
   #watch(event: SkeinEvent): void {
-    const { open, key } = this.#session;
-    if (event.userId !== open.userId || event.runId === undefined) return;
+    const { key } = this.#session;
+    if (event.runId === undefined) return;
     if ("startedBy" in event && event.startedBy !== undefined && this.#ours.has(event.startedBy)) {
       this.#ours.add(event.runId);
     }
@@ -194,7 +196,6 @@ export class Chat {
       this.#active.add(runId);
       this.#ours.add(runId);
     }
-    if (event.type === "run.delta" && event.kind === "text") this.#streamed.add(runId);
     if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event);
     if (shown !== null) this.#printer.show(shown);
@@ -231,9 +232,10 @@ export class Chat {
   }
 
   async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {
-    const { skein, userId } = this.#session.open;
+    const { calls, reader } = this.#session.open;
+    const { userId } = reader;
     this.#asked = this.#asked.filter((each) => each.approvalId !== approvalId);
-    await skein.resolveApproval(approvalId, answer, "cli", userId);
+    await calls.call("approvals.resolve", { approvalId, answer, ...present({ userId }) });
     const [next] = this.#asked;
     if (next !== undefined) this.#ask(next.name, next.approvalId);
   }
@@ -241,16 +243,16 @@ export class Chat {
   /** Aborts what is being answered; a second time at once, or with nothing to abort, it leaves. */
   #interrupt(): void {
     const now = this.#terminal.now();
-    const runIds = [...new Set([...this.#turns.keys(), ...this.#active])];
+    const runIds = [...new Set([...this.#turns, ...this.#active])];
     if (runIds.length === 0 || now - this.#interruptedAt < twiceMs) {
       this.#leave();
       return;
     }
     this.#interruptedAt = now;
     this.#printer.note("aborting; Ctrl-C again leaves");
-    const { skein, userId } = this.#session.open;
-    void Promise.all(runIds.map((runId) => skein.abort(runId, userId))).catch((error: unknown) =>
-      this.#fail(thrownText(error)),
-    );
+    const { calls, reader } = this.#session.open;
+    const { userId } = reader;
+    const abort = (runId: string) => calls.call("runs.abort", { runId, ...present({ userId }) });
+    void Promise.all(runIds.map(abort)).catch((error: unknown) => this.#fail(thrownText(error)));
   }
 }

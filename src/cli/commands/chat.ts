@@ -1,9 +1,12 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import { keyMeant } from "../../sessions/skein/speak-to.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { Chat } from "../chat/chat.ts";
+import type { Sending } from "../chat/chat-session.ts";
 import { ChatSession } from "../chat/chat-session.ts";
-import { contextFor, withSkein } from "../folder/with-skein.ts";
+import { spokenTo } from "../folder/spoken-to.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { CommandFailed } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -12,7 +15,7 @@ import { paint } from "../output/terminal.ts";
 export interface ChatOptions extends GlobalOptions {
   readonly model?: string;
   /** `true`: shown, at the level that it has. */
-  readonly thinking?: string | true;
+  readonly thinking?: NonNullable<Sending["thinking"]> | true;
 }
 
 /** A conversation at the terminal, or of lines that are piped in. */
@@ -23,16 +26,13 @@ export async function chatCommand(terminal: Terminal, ref: string, options: Chat
   }
   const { model, thinking } = options;
   if (model !== undefined) parseModel(model);
-  await withSkein(terminal, options, { workers: true, ref }, async (open) => {
-    const context = await contextFor(open, ref);
-    const level = typeof thinking === "string" ? thinking : undefined;
-    const handle = open.skein.session(context);
-    const newId = (await handle.record()) === null ? (context.sessionId ?? null) : null;
-    const session = new ChatSession(
-      open,
-      { key: handle.key, newId },
-      { ...present({ model, thinking: level }), origin: "cli" },
-    );
+  await withSkeinCalls(terminal, options, { workers: true, ref }, async (open) => {
+    const level = thinking === true ? undefined : thinking;
+    const to = await spokenTo(open, ref);
+    const session = new ChatSession(open, to, present({ model, thinking: level }));
+    // Events name sessions by their keys.
+    const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
+    session.moveTo({ key: key ?? to.key });
     if (terminal.input().typed) {
       terminal.out(
         `${paint(terminal, "dim", `${session.shown}: /help shows what can be typed; Ctrl-D leaves`)}\n`,

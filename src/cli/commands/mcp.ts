@@ -2,11 +2,13 @@ import type { Readable } from "node:stream";
 import { Writable } from "node:stream";
 import { parseAgentId } from "../../core/names.ts";
 import { thrownText } from "../../core/text.ts";
+import type { Principal } from "../../gateway/auth/principal.ts";
 import { localPrincipal } from "../../gateway/calls/local-calls.ts";
 import { askerOf } from "../../gateway/mcp/asker.ts";
 import type { McpParts } from "../../gateway/mcp/contract.ts";
 import { serveMcpStdio } from "../../gateway/mcp/serve-stdio.ts";
 import { skeinParts } from "../../gateway/mcp/skein-parts.ts";
+import type { HelloPayload } from "../../protocol/frames.ts";
 import { loadSettings } from "../folder/load-settings.ts";
 import { partsOver } from "../folder/mcp-over-gateway.ts";
 import { connectRunning } from "../folder/running-gateway.ts";
@@ -30,7 +32,8 @@ export async function mcpCommand(terminal: Terminal, version: string, options: G
 }
 
 async function serve(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  const { config } = await loadSettings(terminal, options);
+  const loaded = await loadSettings(terminal, options);
+  const { config } = loaded;
   const known = {
     version,
     defaultAgentId: parseAgentId(options.agent ?? defaultAgent),
@@ -42,19 +45,26 @@ async function serve(terminal: Terminal, version: string, options: GlobalOptions
   const running = await connectRunning(terminal, options, config.store.path);
   if (running === null) {
     // Named, so that a folder is begun where there is none.
-    return withSkein(terminal, options, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(terminal, options, skeinParts(skein, known)),
+    const { user = null } = options;
+    return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
+      speak(terminal, { ...localPrincipal, user }, skeinParts(skein, known)),
     );
   }
   try {
-    await speak(terminal, options, partsOver(running, known));
+    await speak(terminal, principalOf(running.hello, options), partsOver(running, known));
   } finally {
     await running.close();
   }
 }
 
-async function speak(terminal: Terminal, { user = null }: { user?: string | null }, parts: McpParts) {
-  const asker = askerOf({ ...localPrincipal, user }, parts.defaultAgentId);
+/** Whoever the gateway takes the token for: its asker has a session of its own. A token for all users speaks for `--user`. */
+function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
+  const { tokenId = localPrincipal.tokenId, scopes, allUsers, userId } = hello;
+  return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
+}
+
+async function speak(terminal: Terminal, principal: Principal, parts: McpParts) {
+  const asker = askerOf(principal, parts.defaultAgentId);
   const leaving = new AbortController();
   const stopListening = terminal.onInterrupt(() => leaving.abort());
   try {

@@ -3,9 +3,6 @@ import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { OutboxRowPayload } from "../../protocol/runs.ts";
 import type { OutboxState } from "../../runs/contract.ts";
-import { outboxRowPayload } from "../../sessions/skein/run-views.ts";
-import type { OpenSkein } from "../folder/with-skein.ts";
-import { withSkein } from "../folder/with-skein.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownAge } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
@@ -76,13 +73,14 @@ export async function showOutbox(
   outboxId: string,
   options: GlobalOptions,
 ): Promise<void> {
-  await withSkein(terminal, options, { workers: false }, async ({ skein, userId, toType }: OpenSkein) => {
-    const row = await skein.outboxRow(outboxId, userId);
-    if (row === null) {
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, toType }) => {
+    const { userId } = reader;
+    const { messages } = await calls.call("outbox.list", { outboxId, ...present({ userId }) });
+    const [payload] = messages;
+    if (payload === undefined) {
       const advice = `See what is there with ${toType("outbox", "ls")}`;
       throw new SkeinError("not_found", { what: "Message in the outbox", name: outboxId, advice });
     }
-    const payload = outboxRowPayload(row);
     answer(terminal, options, payload, linesOf(payload));
     if (options.json !== true) terminal.out(`\n${safeText(payload.text)}\n`);
   });

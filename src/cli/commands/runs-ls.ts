@@ -3,10 +3,9 @@ import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { ApprovalPayload, RunListPayload, RunRowPayload } from "../../protocol/runs.ts";
 import type { RunState } from "../../runs/contract.ts";
-import { approvalRow, runRow } from "../../sessions/skein/run-views.ts";
-import { findSession } from "../folder/find-session.ts";
-import type { OpenSkein } from "../folder/with-skein.ts";
-import { withSkein } from "../folder/with-skein.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
+import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownAge, shownCost, shownCount } from "../output/amounts.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
@@ -25,11 +24,12 @@ export interface RunsListOptions extends GlobalOptions {
 const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
 const ended: readonly RunState[] = ["ok", "error", "timeout", "aborted", "merged"];
 const defaultLimit = 50;
+const pageSize = 500;
 
 /** Lists runs, the last accepted first, and the approvals that are open. */
 export async function listRuns(terminal: Terminal, options: RunsListOptions): Promise<void> {
   const states = options.state === undefined ? undefined : statesOf(options.state);
-  await withSkein(terminal, options, { workers: false }, async (skein) => {
+  await withSkeinCalls(terminal, options, { workers: false }, async (skein) => {
     const payload = await runList(skein, states, options);
     if (options.json === true) printJson(terminal, payload);
     else print(terminal, skein, payload);
@@ -49,28 +49,26 @@ function statesOf(text: string): RunState[] {
   });
 }
 
+/** As many as are wanted, in as many pages as that takes: a command answers once. */
 async function runList(
-  folder: OpenSkein,
-  states: readonly RunState[] | undefined,
-  { session, limit = defaultLimit, before }: RunsListOptions,
+  open: OpenSkeinCalls,
+  states: RunState[] | undefined,
+  { session, limit = defaultLimit, before: first }: RunsListOptions,
 ): Promise<RunListPayload> {
-  const { skein, userId } = folder;
-  const sessionUid = session === undefined ? undefined : (await findSession(folder, session)).uid;
-  const runs = await skein.runs({ ...present({ states, sessionUid, before }), limit: limit + 1 }, userId);
-  const shown = runs.slice(0, limit);
-  const rows = await Promise.all(shown.map(async (run) => runRow(run, await skein.waits(run.runId))));
-  const mine = await skein.approvals(userId);
-  const approvals = sessionUid === undefined ? mine : mine.filter((each) => each.session.uid === sessionUid);
-  const nextBefore = runs.length > limit ? shown.at(-1)?.seq : undefined;
-  return {
-    count: rows.length,
-    runs: rows,
-    approvals: approvals.map(approvalRow),
-    ...present({ nextBefore }),
-  };
+  const { calls, reader } = open;
+  const { userId } = reader;
+  const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
+  const runs: RunRowPayload[] = [];
+  for (let before = first; ; ) {
+    const page = { limit: Math.min(limit - runs.length, pageSize), ...present({ before }) };
+    const listed = await calls.call("runs.list", { ...page, ...present({ states, sessionKey, userId }) });
+    runs.push(...listed.runs);
+    before = listed.nextBefore;
+    if (before === undefined || runs.length >= limit) return { ...listed, count: runs.length, runs };
+  }
 }
 
-function print(terminal: Terminal, { asker, toType }: OpenSkein, payload: RunListPayload): void {
+function print(terminal: Terminal, { asker, toType }: OpenSkeinCalls, payload: RunListPayload): void {
   const { runs, approvals, nextBefore } = payload;
   const now = terminal.now();
   if (runs.length === 0) terminal.out("no runs\n");

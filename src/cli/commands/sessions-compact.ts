@@ -1,37 +1,76 @@
 import { readFile } from "node:fs/promises";
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
+import type { CompactedPayload } from "../../protocol/session-changes.ts";
 import { compactByHand } from "../../sessions/compact-by-hand.ts";
 import { findEntryId } from "../folder/find-entry.ts";
 import { findSession } from "../folder/find-session.ts";
+import { resolveRef } from "../folder/resolve-ref.ts";
 import { withFolder } from "../folder/with-folder.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
 
 export interface CompactOptions extends GlobalOptions {
-  readonly summary: string;
-  readonly keepFrom: string;
+  readonly summary?: string;
+  readonly keepFrom?: string;
+  readonly mind?: string;
 }
 
+/** Has the older part of a session summarised: by its own model, or as somebody wrote it. */
 export async function compactCommand(
   terminal: Terminal,
   name: string,
   options: CompactOptions,
 ): Promise<void> {
-  const summary = await textOrFile(terminal, options.summary);
+  const { summary, keepFrom, mind } = options;
+  if (summary === undefined && keepFrom === undefined) return byModel(terminal, name, options);
+  if (summary === undefined || keepFrom === undefined || mind !== undefined) {
+    throw new SkeinError("invalid_arguments", {
+      problem: "A summary of yours needs --summary and --keep-from, and no --mind",
+      advice: "Give both, or neither to have the session's model write it",
+    });
+  }
+  await byHand(terminal, name, options, { summary, keepFrom });
+}
+
+async function byModel(terminal: Terminal, name: string, options: CompactOptions): Promise<void> {
+  await withSkeinCalls(terminal, options, { workers: false }, async (open) => {
+    const { key } = await resolveRef(open, name);
+    const params = { key, ...present({ instructions: options.mind }), ...open.reader };
+    const done = await open.calls.call("sessions.compact", params);
+    tellOf(terminal, options, done, displayKey(key, open.asker));
+  });
+}
+
+/** On the folder itself, which is safe beside a gateway: there is no method that takes somebody's own summary. */
+async function byHand(
+  terminal: Terminal,
+  name: string,
+  options: CompactOptions,
+  given: { readonly summary: string; readonly keepFrom: string },
+): Promise<void> {
+  const summary = await textOrFile(terminal, given.summary);
   await withFolder(terminal, options, async (folder) => {
     const { store, scope, asker } = folder;
     const record = await findSession(folder, name);
-    const keepFrom = await findEntryId(folder, record, options.keepFrom);
+    const keepFrom = await findEntryId(folder, record, given.keepFrom);
     const done = await compactByHand(store.sessions, scope, record, { summary, keepFrom });
-    answer(terminal, options, done, [
-      `${displayKey(record.key, asker)} is compacted: about ${done.tokensBefore} tokens before`,
-      ["entry", done.entryId],
-      ["kept", `from ${keepFrom} on`],
-    ]);
+    tellOf(terminal, options, done, displayKey(record.key, asker));
   });
+}
+
+function tellOf(terminal: Terminal, options: GlobalOptions, done: CompactedPayload, shown: string): void {
+  const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = done;
+  const now = tokensAfter === undefined ? "" : `, ${tokensAfter} now`;
+  answer(terminal, options, done, [
+    `${shown} is compacted: about ${tokensBefore} tokens before${now}`,
+    ["entry", entryId],
+    ["kept", `from ${firstKeptEntryId} on`],
+  ]);
 }
 
 async function textOrFile(terminal: Terminal, text: string): Promise<string> {

@@ -3,7 +3,7 @@ import { parseSessionId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import { nameNew } from "../../sessions/name-new.ts";
-import { resolveEntry } from "../folder/resolve-entry.ts";
+import { findEntry } from "../folder/find-entry.ts";
 import { resolveRef } from "../folder/resolve-ref.ts";
 import type { OpenCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
@@ -67,7 +67,10 @@ export async function forkCommand(terminal: Terminal, name: string, options: For
   await withCalls(terminal, options, async (open) => {
     const { calls, reader, asker } = open;
     const from = await resolveRef(open, name);
-    const entryId = options.at === undefined ? null : await resolveEntry(open, from.sessionId, options.at);
+    const entryId =
+      options.at === undefined
+        ? null
+        : await findEntry(open, { key: from.sessionId, ...open.reader }, options.at);
     const made = await calls.call("sessions.fork", {
       key: from.sessionId,
       ...present({ entryId, sessionId }),

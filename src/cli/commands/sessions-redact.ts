@@ -1,6 +1,6 @@
 import { displayKey } from "../../core/references.ts";
 import type { RedactedPayload } from "../../protocol/session-changes.ts";
-import { resolveEntry } from "../folder/resolve-entry.ts";
+import { findEntry } from "../folder/find-entry.ts";
 import { resolveRef } from "../folder/resolve-ref.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
@@ -19,7 +19,7 @@ export async function redactCommand(
   await withCalls(terminal, options, async (open) => {
     const { key, sessionId } = await resolveRef(open, name);
     const ids: string[] = [];
-    for (const each of entryIds) ids.push(await resolveEntry(open, sessionId, each));
+    for (const each of entryIds) ids.push(await findEntry(open, { key: sessionId, ...open.reader }, each));
     const shown = displayKey(key, open.asker);
     const what = `what ${counted(ids.length, "entry says", "entries say")} in ${shown}`;
     await confirm(terminal, `Take ${what} out for good, in every copy?`, options);

@@ -60,7 +60,7 @@ async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions
 async function pageOfSession(open: OpenCalls, name: string, options: ShowOptions): Promise<Shown> {
   const { calls, reader } = open;
   const { key } = await resolveRef(open, name);
-  const range = await rangeOf(options, (text) => findEntry(open, key, text));
+  const range = await rangeOf(options, (text) => findEntry(open, { key, ...reader }, text));
   const history = await calls.call("chat.history", { sessionKey: key, ...range, ...reader });
   const title = options.json === true ? key : await titleOf(open, key);
   return { history, title, findings: [] };

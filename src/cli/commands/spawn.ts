@@ -1,7 +1,7 @@
 import { present } from "../../core/present.ts";
 import type { ToolResult } from "../../tools/contract.ts";
 import { callToolFor } from "../folder/call-tool.ts";
-import { withSkein } from "../folder/with-skein.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownCount } from "../output/amounts.ts";
 import { answer } from "../output/answer.ts";
 import type { ExitCode } from "../output/failure.ts";
@@ -36,7 +36,7 @@ export async function spawnCommand(
 ): Promise<void> {
   const { session: ref = "main", key } = options;
   const waits = options.wait !== false;
-  await withSkein(terminal, options, { workers: waits, ref }, (open) =>
+  await withSkeinCalls(terminal, options, { workers: waits, ref }, (open) =>
     callToolFor(
       terminal,
       open,

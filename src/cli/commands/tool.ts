@@ -2,7 +2,7 @@ import { text as readText } from "node:stream/consumers";
 import { callToolFor } from "../folder/call-tool.ts";
 import { readJson } from "../folder/read-json.ts";
 import { tell } from "../folder/with-folder.ts";
-import { withSkein } from "../folder/with-skein.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { isRow } from "../output/tool-columns.ts";
@@ -38,7 +38,7 @@ export async function toolCommand(
   const workers = waits && settingOff.has(name);
   const ref = session ?? (settingOff.has(name) ? "main" : undefined);
   const use = ref === undefined ? { workers } : { workers, ref };
-  await withSkein(terminal, options, use, (open) =>
+  await withSkeinCalls(terminal, options, use, (open) =>
     callToolFor(
       terminal,
       open,

@@ -1,14 +1,14 @@
 import { present } from "../../core/present.ts";
-import type { RuntimeContext } from "../../sessions/runtime-context.ts";
-import type { Skein, ToolCalled } from "../../sessions/skein/skein.ts";
+import type { ToolResult } from "../../tools/contract.ts";
 import type { ExitCode } from "../output/failure.ts";
 import { CommandFailed } from "../output/failure.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { leftTo, settledHere } from "./settled-here.ts";
+import { codeIn } from "./resolve-ref.ts";
+import { abortAll, leftTo, settled } from "./settled.ts";
+import { spokenTo } from "./spoken-to.ts";
 import { tell } from "./with-folder.ts";
-import type { OpenSkein } from "./with-skein.ts";
-import { contextFor } from "./with-skein.ts";
+import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 export interface ToolCall {
   readonly name: string;
@@ -24,44 +24,50 @@ export interface ToolCall {
  */
 export async function callToolFor(
   terminal: Terminal,
-  open: OpenSkein,
-  { name, args, ref, key }: ToolCall,
-  how: GlobalOptions & { readonly waits: boolean; show(result: ToolCalled["result"]): ExitCode },
+  open: OpenSkeinCalls,
+  call: ToolCall,
+  how: GlobalOptions & { readonly waits: boolean; show(result: ToolResult): ExitCode },
 ): Promise<void> {
-  const { skein } = open;
   const leaving = new AbortController();
-  let rootId: string | null = null;
+  let setOff: string | null = null;
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
-    if (rootId === null) return leaving.abort(new CommandFailed());
+    if (setOff === null) return leaving.abort(new CommandFailed());
     tell(terminal, how, "aborting; Ctrl-C again leaves");
-    void abortAll(skein, rootId).catch((error: unknown) => tell(terminal, how, String(error)));
+    void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
   });
   try {
-    const context = {
-      ...(ref === undefined ? nobody(open) : await contextFor(open, ref)),
-      ...present({ idempotencyKey: key }),
-      signal: leaving.signal,
-    };
-    const called = await skein.callTool(name, args, context);
-    rootId = called.rootId;
-    const exit = how.show(called.result);
+    const { result, rootId = null } = await invoke(open, call, leaving.signal);
+    setOff = rootId;
+    const exit = how.show(result as ToolResult);
     const isLeft = leaving.signal.aborted;
-    if (isLeft && rootId !== null) await abortAll(skein, rootId);
-    const left = how.waits && rootId !== null ? await settledHere(open, rootId) : [];
-    if (left.length > 0) tell(terminal, how, leftTo(left));
+    if (isLeft && rootId !== null) await abortAll(open, rootId);
+    const left = how.waits && rootId !== null ? await settled(open, rootId).catch(notTold) : [];
+    if (left === null) tell(terminal, how, "the gateway goes on with it: this token may not look at runs");
+    else if (left.length > 0) tell(terminal, how, leftTo(left));
     if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
     stopListening();
   }
 }
 
-function nobody({ userId, asker: { agentId } }: OpenSkein): RuntimeContext {
-  return { userId, agentId };
+async function invoke(open: OpenSkeinCalls, { name, args, ref, key }: ToolCall, signal: AbortSignal) {
+  const { agentId } = open.asker;
+  const { userId } = open.reader;
+  const { key: sessionKey, ...whose } =
+    ref === undefined ? { key: undefined, agentId, ...present({ userId }) } : await spokenTo(open, ref);
+  const params = {
+    ...whose,
+    ...present({ sessionKey, idempotencyKey: key }),
+    name,
+    // What is no object is refused, in words about the field.
+    arguments: args as Record<string, unknown>,
+  };
+  return open.calls.call("tools.invoke", params, { signal });
 }
 
-async function abortAll(skein: Skein, rootId: string): Promise<void> {
-  const states = ["queued", "running", "waiting", "sleeping"] as const;
-  const left = await skein.runs({ rootId, states });
-  await Promise.all(left.map(({ runId }) => skein.abort(runId)));
+/** Who may call tools need not be one who may see runs. */
+function notTold(error: unknown): null {
+  if (codeIn(error) === "forbidden") return null;
+  throw error;
 }

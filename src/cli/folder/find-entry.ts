@@ -1,7 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
-import { present } from "../../core/present.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { codeIn } from "./resolve-ref.ts";
+import type { NamedSession } from "./whole-tree.ts";
+import { wholeTree } from "./whole-tree.ts";
 import type { OpenCalls } from "./with-calls.ts";
 import type { Folder } from "./with-folder.ts";
 
@@ -33,19 +34,19 @@ export async function findEntryId(folder: Folder, record: SessionRecord, text: s
 }
 
 /** The same by methods. */
-export async function findEntry({ calls, reader }: OpenCalls, key: string, text: string): Promise<string> {
+export async function findEntry(
+  { calls }: Pick<OpenCalls, "calls">,
+  session: NamedSession,
+  text: string,
+): Promise<string> {
   try {
-    await calls.call("sessions.entries", { key, along: "all", after: text, limit: 1, ...reader });
+    await calls.call("sessions.entries", { ...session, along: "all", after: text, limit: 1 });
     return text;
   } catch (error) {
     if (codeIn(error) !== "not_found") throw error;
   }
-  const ids: string[] = [];
-  for (let after: string | undefined, isMore = true; isMore; isMore = after !== undefined) {
-    const page = await calls.call("sessions.tree", { key, ...reader, ...present({ after }) });
-    ids.push(...page.entries.map(({ id }) => id));
-    after = page.nextAfter;
-  }
+  const { entries } = await wholeTree({ calls }, session);
+  const ids = entries.map(({ id }) => id);
   return entryIdAmong(ids, text) ?? noSuchEntry(text);
 }
 

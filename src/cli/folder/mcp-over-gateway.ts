@@ -1,8 +1,8 @@
-import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
 import type { McpCall, McpParts } from "../../gateway/mcp/contract.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
 import type { ToolCalled } from "../../sessions/skein/skein.ts";
+import { eventOf } from "./heard.ts";
 
 /**
  * What MCP stands on where a gateway runs: every call is one of `tools.invoke`. Which run a call waits for is not told there,
@@ -18,11 +18,9 @@ export function partsOver(
     subscribe: (userId, listener) => {
       const stream = calls.events(present({ userId }));
       const hear = async () => {
-        // On the wire absence is no `null`; nothing that is read here can be one.
-        for await (const { event, payload } of stream) {
-          // A token for all users hears everybody's, and whose they are.
-          const isOurs = event !== "gap" && (payload.userId === undefined || payload.userId === userId);
-          if (isOurs) listener({ type: event, userId, ...payload } as unknown as SkeinEvent);
+        for await (const received of stream) {
+          const event = eventOf(received, userId);
+          if (event !== null) listener(event);
         }
       };
       hear().catch(known.report);

@@ -1,19 +1,23 @@
 import { readFile } from "node:fs/promises";
 import { SkeinError } from "../../core/errors.ts";
 import { readImageHeader } from "../../core/image-header.ts";
-import type { SendOptions } from "../../sessions/skein/session-handle.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
+
+interface Image {
+  readonly data: string;
+  readonly mimeType: string;
+}
 
 /** The images that a message is sent with, by the files that the user named. */
 export async function readImages(
   terminal: Terminal,
   files: readonly string[],
-): Promise<NonNullable<SendOptions["images"]>> {
+): Promise<Image[]> {
   return Promise.all(files.map((file) => readOne(pathFrom(terminal, file))));
 }
 
-async function readOne(file: string): Promise<{ readonly data: string; readonly mimeType: string }> {
+async function readOne(file: string): Promise<Image> {
   const bytes = await readFile(file).catch((error: unknown) => {
     const advice = "Check the path behind --image; it is taken from where you stand";
     throw new SkeinError(

@@ -5,12 +5,14 @@ import { readTokenFile, tokenPath } from "../../gateway/auth/first-token.ts";
 import { isLoopback, plainAddress } from "../../gateway/limits/addresses.ts";
 import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
+import type { HelloPayload } from "../../protocol/frames.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { tell } from "./with-folder.ts";
 
 export interface RunningCalls extends WatchedCalls {
+  readonly hello: HelloPayload;
   close(): Promise<void>;
 }
 

@@ -1,5 +1,6 @@
 import { userInfo } from "node:os";
 import { skeinDeps } from "../../compose/call-deps.ts";
+import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
@@ -11,12 +12,13 @@ import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { isFileName } from "./find-session.ts";
 import { loadSettings } from "./load-settings.ts";
 import { connectRunning } from "./running-gateway.ts";
 import type { OpenCalls } from "./with-calls.ts";
 import { defaultAgent } from "./with-folder.ts";
 import type { SkeinUse } from "./with-skein.ts";
-import { withLoadedSkein } from "./with-skein.ts";
+import { withSkein } from "./with-skein.ts";
 
 /** Every method, and what happens meanwhile. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
@@ -33,6 +35,7 @@ export async function withSkeinCalls<T>(
   how: SkeinUse,
   use: (open: OpenSkeinCalls) => Promise<T>,
 ): Promise<T> {
+  if (how.ref !== undefined && isFileName(how.ref)) throw noFileAnswers(how.ref);
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   const agentId = parseAgentId(options.agent ?? defaultAgent);
@@ -51,7 +54,7 @@ export async function withSkeinCalls<T>(
       await running.close();
     }
   }
-  return withLoadedSkein(terminal, options, loaded, how, async ({ skein, runs, store }) => {
+  return withSkein(terminal, options, loaded, how, async ({ skein, runs, store }) => {
     const clock = { now: () => terminal.now() };
     const tokens = new Tokens({ ledger: store.work.ledger, clock });
     const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens, clock };
@@ -70,4 +73,9 @@ export async function withSkeinCalls<T>(
 /** Who answers a question at this terminal. */
 function byWhom({ env }: Terminal): string {
   return `cli:${env.USER ?? env.USERNAME ?? userInfo().username}`;
+}
+
+function noFileAnswers(ref: string): SkeinError {
+  const advice = "Import it with `sessions import`, and name the session";
+  return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
 }

@@ -3,32 +3,22 @@ import { openSkein } from "../../compose/open-skein.ts";
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import { SkeinError } from "../../core/errors.ts";
-import { createIdSource } from "../../core/ids.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { thrownText } from "../../core/text.ts";
-import type { RuntimeContext } from "../../sessions/runtime-context.ts";
 import type { Skein } from "../../sessions/skein/skein.ts";
-import { contextMeant, keyMeant } from "../../sessions/skein/speak-to.ts";
+import { keyMeant } from "../../sessions/skein/speak-to.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { findSession, isFileName } from "./find-session.ts";
-import { loadOptions, loadSettings } from "./load-settings.ts";
-import type { Folder } from "./with-folder.ts";
+import { loadOptions } from "./load-settings.ts";
 import { defaultAgent, nothingThere, tell } from "./with-folder.ts";
 
-/** An open folder whose sessions answer. */
-export interface OpenSkein extends Folder {
+/** A folder whose sessions answer, with what lies behind it, for methods that are called in this process. */
+export interface OpenSkein {
   readonly skein: Skein;
-  /** `null`: the unnamed user. */
-  readonly userId: string | null;
-}
-
-/** The same with what lies behind it, for methods that are called in this process. */
-export interface LoadedSkein extends OpenSkein {
   readonly runs: SkeinInside["runs"];
+  readonly store: FilesStore;
 }
 
 export interface SkeinUse {
@@ -42,21 +32,10 @@ export interface SkeinUse {
 export async function withSkein<T>(
   terminal: Terminal,
   options: GlobalOptions,
-  how: SkeinUse,
-  use: (open: OpenSkein) => Promise<T>,
-): Promise<T> {
-  return withLoadedSkein(terminal, options, await loadSettings(terminal, options), how, use);
-}
-
-/** The same where the configuration is known already. */
-export async function withLoadedSkein<T>(
-  terminal: Terminal,
-  options: GlobalOptions,
   loaded: LoadedConfig,
   { workers, ref }: SkeinUse,
-  use: (open: LoadedSkein) => Promise<T>,
+  use: (open: OpenSkein) => Promise<T>,
 ): Promise<T> {
-  if (ref !== undefined && isFileName(ref)) throw noFileAnswers(ref);
   const agentId = parseAgentId(options.agent ?? defaultAgent);
   const { config } = loaded;
   const asker = { agentId, scope: config.session.scope };
@@ -80,35 +59,9 @@ export async function withLoadedSkein<T>(
   );
   try {
     const { runs } = await inside.promise;
-    return await use({
-      skein,
-      runs,
-      userId: options.user ?? null,
-      // Opened on a folder, never in memory.
-      store: skein.store as FilesStore,
-      scope: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
-      asker,
-      config,
-      loaded,
-      toType: (...words) => commandLine(terminal, options, words),
-    });
+    // Opened on a folder, never in memory.
+    return await use({ skein, runs, store: skein.store as FilesStore });
   } finally {
     await skein.close();
   }
-}
-
-/** The session that is spoken to. What reads as a key need not be there yet; everything else must be. */
-export async function contextFor(open: OpenSkein, ref: string): Promise<RuntimeContext> {
-  const { store, scope, asker, userId } = open;
-  const speaker = { userId, asker, scope, prefix: true, newId: createIdSource() };
-  // What is not there is told with where was looked.
-  return (
-    (await contextMeant(store, speaker, ref)) ??
-    findSession(open, ref).then(({ key }) => ({ userId, sessionKey: key }))
-  );
-}
-
-function noFileAnswers(ref: string): SkeinError {
-  const advice = "Import it with `sessions import`, and name the session";
-  return new SkeinError("invalid_arguments", { problem: `"${ref}" is a file, and no file answers`, advice });
 }

@@ -35,8 +35,6 @@ export class TurnPrinter {
 
   show(event: TurnEvent): void {
     if (event.type === "text" || event.type === "thinking") this.#delta(event.type, event.delta);
-    // An answer is whole; the next one begins on a line of its own.
-    else if (event.type === "entry") this.endLine();
     else {
       const told = inOneLine(event);
       const columns = Math.min(longestLine, this.#terminal.columns) - 2;

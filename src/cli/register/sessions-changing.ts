@@ -89,16 +89,22 @@ function registerRename(sessions: Command, terminal: Terminal): void {
 function registerCompact(sessions: Command, terminal: Terminal): void {
   sessions
     .command("compact")
-    .description("Let a summary of yours stand in for what came before an entry. The log keeps everything.")
+    .description(
+      "Have the older part of a session summarised by its model, or let a summary of yours stand in for it. The log keeps everything.",
+    )
     .argument("<ref>", sessionHelp)
-    .requiredOption("--summary <text>", "the summary; @file reads it from a file")
-    .requiredOption(
+    .option("--mind <text>", "what the model is to mind")
+    .option("--summary <text>", "your own summary; @file reads it from a file")
+    .option(
       "--keep-from <entryId>",
-      "the first entry that is kept (its id, or a unique ending of it)",
+      "with your own summary: the first entry that is kept (its id, or a unique ending of it)",
     )
     .addHelpText(
       "after",
-      examples('skein sessions compact trip --summary "Goal: three calm days." --keep-from 52e90dd7'),
+      examples(
+        'skein sessions compact trip --mind "keep every price"',
+        'skein sessions compact trip --summary "Goal: three calm days." --keep-from 52e90dd7',
+      ),
     )
     .action(async (name: string, _, command: Command) => {
       const { compactCommand } = await import("../commands/sessions-compact.ts");

@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { AccessActionSchema, AccessSchema } from "../access.ts";
 import { AgentListSchema, ModelListSchema } from "../directory.ts";
-import { closed, idempotencyKey, oneChat, oneSession, reader, reference, user } from "../fields.ts";
+import { closed, idempotencyKey, oneSession, reader, reference, user } from "../fields.ts";
 import { BlobSchema } from "../session-details.ts";
 import { method } from "./method.ts";
 
@@ -52,13 +52,17 @@ export const blobsGet = method({
   isIdempotent: true,
 });
 
-/** `rootId`: of what the call set off, for `runs.list`. A refusal of the tool is a result. */
+/**
+ * `rootId`: of what the call set off, for `runs.list`. A refusal of the tool is a result. Without a session: the agent's main one,
+ * if it is there. A key that is new will do for session tools; those that set something off make its session.
+ */
 export const toolsInvoke = method({
   scope: "tools",
   about: "Calls a tool exactly as an agent in that session would.",
   params: Type.Object(
     {
-      ...oneChat,
+      sessionKey: Type.Optional(reference),
+      ...reader,
       name: Type.String({ minLength: 1, maxLength: 128 }),
       /** As the tool's own schema says; checked by the tool. */
       arguments: Type.Optional(

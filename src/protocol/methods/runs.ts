@@ -76,11 +76,17 @@ export const approvalsResolve = method({
   isIdempotent: true,
 });
 
+/** `outboxId`: this one alone, or none. */
 export const outboxList = method({
   scope: "read",
   about: "Lists messages on their way to channels, the last first.",
   params: Type.Object(
-    { states: Type.Optional(few(outboxState, 4)), limit: limit(1000, 100), ...user },
+    {
+      outboxId: Type.Optional(id),
+      states: Type.Optional(few(outboxState, 4)),
+      limit: limit(1000, 100),
+      ...user,
+    },
     closed,
   ),
   result: OutboxListSchema,

@@ -7,6 +7,7 @@ import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { localPrincipal } from "../../calls/local-calls.ts";
 import { shownTo } from "./shown.ts";
 import { contextOf, sessionOf, spokenTo } from "./whom.ts";
 
@@ -71,8 +72,8 @@ async function accepted(
     ...present({ queueMode }),
     idempotencyKey,
     images: attachments.map(({ data, mimeType }) => ({ data, mimeType })),
-    // Paths in the message are those of the client's machine, and name nothing here.
-    origin: "api",
+    // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
+    origin: call.principal.tokenId === localPrincipal.tokenId ? "cli" : "api",
   });
 }
 

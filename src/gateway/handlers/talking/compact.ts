@@ -22,8 +22,9 @@ export function compactHandlers(deps: SkeinDeps): HandlersOf<"sessions.compact">
       const how = { signal: call.signal, ...present({ instructions }) };
       const outcome = await deps.skein.compact(contextOf(session), how);
       if (!outcome.done) throw notCompacted(session.key, outcome);
-      const { entryId, firstKeptEntryId, tokensBefore } = outcome;
-      return { key: session.key, sessionId: session.sessionId, entryId, firstKeptEntryId, tokensBefore };
+      const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;
+      const { key: sessionKey, sessionId } = session;
+      return { key: sessionKey, sessionId, entryId, firstKeptEntryId, tokensBefore, tokensAfter };
     },
   };
 }

@@ -3,7 +3,7 @@ import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { shownTo } from "./shown.ts";
-import { contextOf, invokerOf, sessionOf } from "./whom.ts";
+import { contextOf, sessionOf, spokenTo } from "./whom.ts";
 
 type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
 
@@ -33,8 +33,11 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
       return { asker: { key, sessionId, agentId, sandboxed, ...present({ userId }) }, target, explanations };
     },
     "tools.invoke": async ({ sessionKey, agentId, name, arguments: args = {}, idempotencyKey }, call) => {
-      const asker = await invokerOf(deps, call, sessionKey, agentId);
-      const how = { ...asker, signal: call.signal, ...present({ idempotencyKey }) };
+      const to =
+        sessionKey === undefined
+          ? present({ userId: call.userId, agentId })
+          : await spokenTo(deps, call, sessionKey, agentId);
+      const how = { ...to, signal: call.signal, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
       return { name, isError, result: shownTo(deps, call).value(result), ...present({ rootId }) };
     },

@@ -1,13 +1,17 @@
 import { present } from "../../../core/present.ts";
-import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import type { OutboxRow, OutboxState } from "../../../runs/contract.ts";
+import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { shownTo } from "./shown.ts";
 
 /** Messages on their way to channels. */
 export function outboxHandlers(deps: SkeinDeps): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
   const { skein } = deps;
   return {
-    "outbox.list": async ({ states, limit }, call) => {
-      const rows = await skein.outbox(present({ states, limit }), call.userId);
+    "outbox.list": async ({ outboxId, states, limit }, call) => {
+      const rows =
+        outboxId === undefined
+          ? await skein.outbox(present({ states, limit }), call.userId)
+          : await one(deps, call, outboxId, states);
       return { count: rows.length, messages: rows.map(shownTo(deps, call).outbox) };
     },
     "outbox.retry": async ({ outboxId }, call) =>
@@ -15,4 +19,14 @@ export function outboxHandlers(deps: SkeinDeps): HandlersOf<"outbox.list" | "out
     "outbox.drop": async ({ outboxId }, call) =>
       shownTo(deps, call).outbox(await skein.settleOutbox(outboxId, "drop", call.userId)),
   };
+}
+
+async function one(
+  { skein }: SkeinDeps,
+  { userId }: Call,
+  outboxId: string,
+  states: readonly OutboxState[] | undefined,
+): Promise<readonly OutboxRow[]> {
+  const row = await skein.outboxRow(outboxId, userId);
+  return row === null || states?.includes(row.state) === false ? [] : [row];
 }

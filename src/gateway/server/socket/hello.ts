@@ -28,7 +28,7 @@ export function readConnect({ method, params }: RequestFrame): ReadConnect {
 }
 
 export function helloPayload(principal: Principal, protocol: number, version: string): HelloPayload {
-  const { scopes, user } = principal;
+  const { tokenId, scopes, user } = principal;
   const allUsers = user === everyUser;
   return {
     protocol,
@@ -37,6 +37,7 @@ export function helloPayload(principal: Principal, protocol: number, version: st
     events: [...eventNames, "gap"],
     limits: wireLimits,
     scopes: [...scopes],
+    tokenId,
     ...(allUsers || user === null ? {} : { userId: user }),
     allUsers,
   };

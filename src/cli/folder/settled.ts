@@ -1,0 +1,100 @@
+import { present } from "../../core/present.ts";
+import type { RunRowPayload, SentPayload } from "../../protocol/runs.ts";
+import { codeIn } from "./resolve-ref.ts";
+import type { OpenSkeinCalls } from "./with-skein-calls.ts";
+
+type Open = Pick<OpenSkeinCalls, "calls" | "reader" | "config" | "store">;
+
+const openStates = ["queued", "running", "waiting", "sleeping"] as const;
+/** How long one call waits; another one follows it. */
+const waitMs = 60_000;
+const lookMs = 1000;
+const mostRuns = 500;
+
+/** How a run ended, however long that takes. */
+export async function untilEnded(open: Open, runId: string, signal?: AbortSignal): Promise<SentPayload> {
+  for (;;) {
+    const sent = await waited(open, runId, waitMs, signal);
+    signal?.throwIfAborted();
+    if (sent.finished) return sent;
+  }
+}
+
+/** A run as it stands; `null`: whoever asks may speak, and not look. */
+export async function runOf({ calls, reader }: Open, runId: string): Promise<RunRowPayload | null> {
+  const { userId } = reader;
+  try {
+    return (await calls.call("runs.get", { runId, ...present({ userId }) })).run;
+  } catch (error) {
+    if (codeIn(error) === "forbidden") return null;
+    throw error;
+  }
+}
+
+/**
+ * Until one request and all that it set off has ended, or nothing is left of it but what waits for agents that nobody has
+ * here: who could say when that ends. Gives these agents.
+ */
+export async function settled(open: Open, rootId: string, signal?: AbortSignal): Promise<readonly string[]> {
+  for (;;) {
+    signal?.throwIfAborted();
+    const left = await openRuns(open, rootId);
+    const busy = left.find(({ state }) => state === "running" || state === "waiting");
+    const next = busy ?? left[0];
+    if (next === undefined) return [];
+    if (busy === undefined) {
+      const agents = await leftAlone(open, left);
+      if (agents.length > 0) return agents;
+    }
+    await waited(open, next.runId, lookMs, signal).catch((error: unknown) => {
+      // Purged with its session meanwhile: then it is not in the list any more either.
+      if (codeIn(error) !== "not_found") throw error;
+    });
+  }
+}
+
+/** Ends what one request has set off and is not over. */
+export async function abortAll(open: Open, rootId: string): Promise<void> {
+  const { calls, reader } = open;
+  const { userId } = reader;
+  const left = await openRuns(open, rootId);
+  await Promise.all(left.map(({ runId }) => calls.call("runs.abort", { runId, ...present({ userId }) })));
+}
+
+export function leftTo(agents: readonly string[]): string {
+  return `left for a process that has ${agents.join(", ")}: ${agents.length === 1 ? "this agent is" : "these agents are"} not configured here`;
+}
+
+async function openRuns({ calls, reader }: Open, rootId: string): Promise<readonly RunRowPayload[]> {
+  const { userId } = reader;
+  const query = { rootId, states: [...openStates], limit: mostRuns, ...present({ userId }) };
+  return (await calls.call("runs.list", query)).runs;
+}
+
+/** The agents of all that is queued, if nobody will take any of it up. */
+async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
+  const queued = left.filter(({ state }) => state === "queued");
+  if (queued.length === 0) return [];
+  const known = await agentsHere(open);
+  return queued.some(({ agentId }) => known.has(agentId))
+    ? []
+    : [...new Set(queued.map(({ agentId }) => agentId))];
+}
+
+/** Of this process by its configuration; a gateway may have another one. */
+async function agentsHere({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
+  if (store !== null) return new Set(Object.keys(config.agents));
+  const { userId } = reader;
+  const { agents } = await calls.call("agents.list", present({ userId }));
+  return new Set(agents.filter(({ configured }) => configured).map(({ id }) => id));
+}
+
+async function waited(
+  { calls, reader }: Open,
+  runId: string,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<SentPayload> {
+  const { userId } = reader;
+  return calls.call("agent.wait", { runId, timeoutMs, ...present({ userId }) }, present({ signal }));
+}

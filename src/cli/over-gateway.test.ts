@@ -1,0 +1,225 @@
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { run } from "../../test/support/cli.ts";
+import { withRuns } from "../../test/support/cli-runs.ts";
+import type { WholeGateway } from "../../test/support/whole-gateway.ts";
+import { wholeGateway } from "../../test/support/whole-gateway.ts";
+import { runningPath } from "../gateway/running-file.ts";
+import type { RunListPayload } from "../protocol/runs.ts";
+import type { TemporaryFolder } from "../testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../testing/support/temporary-folder.ts";
+import type { Terminal } from "./output/terminal.ts";
+import { makeFamily } from "./sample/make-family.ts";
+
+/** Two agents that may reach each other, as the sample family has them. */
+const config = `agents: { main: { model: rehearsal/basic }, support: { model: rehearsal/basic } }
+tools: { sessions: { visibility: all }, agentToAgent: { enabled: true } }
+`;
+
+let sample: TemporaryFolder;
+let over: TemporaryFolder;
+let direct: TemporaryFolder;
+let gateway: WholeGateway;
+
+beforeAll(async () => {
+  sample = temporaryFolder("skein-sample-");
+  await makeFamily(join(sample.path, "root"), { say: () => undefined });
+}, 120_000);
+afterAll(() => sample.remove());
+
+/** The family with a gateway on it, and the same family without one. */
+beforeEach(async () => {
+  over = temporaryFolder("skein-over-");
+  direct = temporaryFolder("skein-direct-");
+  for (const { path } of [over, direct]) {
+    cpSync(sample.path, path, { recursive: true });
+    rmSync(join(path, "root", "skein.yaml"));
+  }
+  gateway = await wholeGateway({ folder: over, config });
+  cpSync(join(over.path, "skein.yaml"), join(direct.path, "skein.yaml"));
+}, 60_000);
+afterEach(async () => {
+  await gateway.close();
+  over.remove();
+  direct.remove();
+});
+
+function call({ path }: TemporaryFolder, args: readonly string[], more: Partial<Terminal> = {}) {
+  const { env = {}, ...rest } = more;
+  return run(args, { cwd: path, home: path, env: { SKEIN_DIR: join(path, "root"), ...env }, ...rest });
+}
+const here = (args: readonly string[], more?: Partial<Terminal>) => call(over, args, more);
+const piped = (text: string) => ({ input: () => ({ stream: Readable.from([text]), typed: false }) });
+
+/** What is another one at each making: ids that are not named by the caller, and times. */
+function without(value: unknown): unknown {
+  const text = JSON.stringify(value)
+    .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "<id>")
+    .replace(/\b[0-9a-f]{16}\b/g, "<id>")
+    .replace(/\b\d{13}\b/g, "0")
+    .replace(/"(\w*At|\w*Ms|seq|deadline|nextBefore|version)":\d+/g, '"$1":0')
+    .replaceAll(over.path, "<home>")
+    .replaceAll(direct.path, "<home>");
+  return JSON.parse(text);
+}
+
+describe("over a gateway that runs, as on the folder itself", { timeout: 120_000 }, () => {
+  test("[CLG1] the payloads of commands that talk are the same", async () => {
+    const spawn = JSON.stringify({ task: "repeat a child", background: true, label: "kid" });
+    const send = JSON.stringify({ sessionKey: "agent:support:main", message: "repeat to you" });
+    const commands: readonly (readonly string[])[] = [
+      ["send", "main", "repeat good morning"],
+      ["send", "agent:main:session:porto", "repeat again", "--key", "k-1", "--timeout", "60"],
+      ["send", "porto", "repeat again", "--key", "k-1"],
+      ["send", "por", "repeat by a beginning", "--queue", "followup"],
+      ["send", "main", "fail"],
+      ["send", "nobody", "hello"],
+      ["send", "./file.jsonl", "hello"],
+      ["send", "main", " "],
+      ["spawn", "repeat from a child", "--label", "first"],
+      ["spawn", "repeat it", "--session", "agent:main:session:new", "--background"],
+      ["tool", "sessions_list", '{"limit": 3}'],
+      ["tool", "sessions_list", "[]"],
+      ["tool", "sessions_send", send],
+      ["tool", "sessions_spawn", spawn, "--session", "porto"],
+      ["tool", "sessions_history", '{"sessionKey": "nobody"}'],
+      ["tool", "session_status", "{}", "--session", "agent:main:session:none"],
+      ["tool", "agents_list", "{}", "--agent", "nobody"],
+      ["tool", "nothing"],
+      ["access", "main", "agent:support:main"],
+      ["access", "nobody", "main"],
+      ["runs", "ls", "--session", "porto"],
+      ["runs", "ls", "--state", "error", "--limit", "1"],
+      ["outbox", "show", "nothing"],
+      ["sessions", "compact", "main"],
+      ["sessions", "compact", "main", "--summary", "s"],
+    ];
+    for (const args of commands) {
+      const [theirs, ours] = [await here([...args, "--json"]), await call(direct, [...args, "--json"])];
+      const told = { args, err: theirs.err, exit: theirs.exit, payload: without(JSON.parse(theirs.out)) };
+      expect.soft(told).toEqual({
+        args,
+        err: ours.err,
+        exit: ours.exit,
+        payload: without(JSON.parse(ours.out)),
+      });
+    }
+  });
+
+  test("[CLG2] the reply streams, with tools and children beside it", async () => {
+    const pieces: string[] = [];
+    const notes: string[] = [];
+    const watched = {
+      isWatched: true,
+      out: (text: string) => void pieces.push(text),
+      err: (text: string) => void notes.push(text),
+    };
+    const sent = await here(["send", "main", "describe the gardens of Kyoto"], watched);
+    expect(sent.exit).toBe(0);
+    expect(pieces.length).toBeGreaterThan(2);
+    const { runs } = JSON.parse((await here(["runs", "ls", "--limit", "1", "--json"])).out) as RunListPayload;
+    expect(pieces.join("")).toBe(`${runs[0]?.reply}\n`);
+    await here(["send", "main", "spawn two helpers to repeat good morning and summarise"], watched);
+    expect(notes.join("")).toMatch(/→ sessions_spawn/);
+    expect(notes.join("")).toMatch(/↳ subagent:\S+: ok/);
+    const open = JSON.parse((await here(["runs", "ls", "--state", "open", "--json"])).out);
+    expect(open.count).toBe(0);
+  });
+
+  test("[CLG3] --no-wait leaves it to the gateway; Ctrl-C aborts by it", async () => {
+    const left = await here(["send", "main", "repeat later", "--no-wait"]);
+    expect(left.out).toMatch(/^accepted; the gateway answers it\n/);
+    const [, runId = ""] = /run {2}(\S+)/.exec(left.out) ?? [];
+    const stateOf = async () => JSON.parse((await here(["runs", "show", runId, "--json"])).out).run.state;
+    await expect.poll(stateOf, { timeout: 20_000 }).toBe("ok");
+    let interrupt: () => void = () => undefined;
+    const onInterrupt = (listener: () => void) => {
+      interrupt = listener;
+      return () => undefined;
+    };
+    const slow = here(["send", "main", "be slow for 300 seconds", "--json"], { onInterrupt });
+    const running = async () => (await here(["runs", "ls", "--json"])).out.includes('"running"');
+    await expect.poll(running, { timeout: 20_000 }).toBe(true);
+    interrupt();
+    const { out, exit } = await slow;
+    expect({ state: JSON.parse(out).state, exit }).toEqual({ state: "aborted", exit: 1 });
+  });
+
+  test("[CLG4] a chat goes through the gateway, slash commands too", async () => {
+    const lines = [
+      "repeat one",
+      "/branch",
+      "repeat two",
+      "/tree",
+      "/model rehearsal/basic",
+      "/model",
+      "/compact",
+      "/fork",
+      "/status",
+      "/new",
+      "repeat three",
+    ];
+    const both = await Promise.all(
+      [over, direct].map((each) => call(each, ["chat", "session:talk"], piped(lines.join("\n")))),
+    );
+    for (const { out, err, exit } of both) {
+      expect(exit).toBe(0);
+      expect(out).toMatch(/^one\ntwo\n[\s\S]*2 branches[\s\S]*\nthree\n$/);
+      expect(err).toContain("model: rehearsal/basic");
+      expect(err).toContain("not compacted: all of it is recent enough to be kept");
+      expect(err).toMatch(/now in session:\S+, made from session:talk/);
+    }
+    const [, folder] = both;
+    expect(both[0]?.err.replace(/…?[0-9a-f-]{8,}/g, "#")).toBe(folder?.err.replace(/…?[0-9a-f-]{8,}/g, "#"));
+  });
+});
+
+describe("a gateway that does not do as one would like", { timeout: 60_000 }, () => {
+  test("[CLG5] a token with fewer scopes is refused clearly, by the gateway", async () => {
+    const token = await gateway.token({ label: "reader", scopes: ["read"] });
+    const env = { SKEIN_TOKEN: token };
+    const before = JSON.parse((await here(["runs", "ls", "--json"], { env })).out).count;
+    for (const args of [
+      ["send", "main", "repeat no"],
+      ["spawn", "repeat no"],
+      ["tool", "sessions_list"],
+      ["sessions", "compact", "main"],
+    ]) {
+      const refused = await here(args, { env });
+      expect(refused).toMatchObject({ out: "", exit: 1 });
+      expect(refused.err).toMatch(/^error: .*scope.*\(forbidden\)\n$/);
+      expect(JSON.parse((await here([...args, "--json"], { env })).out)).toMatchObject({ code: "forbidden" });
+    }
+    expect(JSON.parse((await here(["runs", "ls", "--json"])).out).count).toBe(before);
+  });
+
+  test("[CLG5] a token that may only write gets its reply, and one for tools alone its result", async () => {
+    const writer = { env: { SKEIN_TOKEN: await gateway.token({ label: "w", scopes: ["write"] }) } };
+    expect(await here(["send", "main", "repeat yes"], { ...writer, isWatched: true })).toEqual({
+      out: "yes\n",
+      err: "",
+      exit: 0,
+    });
+    const tools = { env: { SKEIN_TOKEN: await gateway.token({ label: "t", scopes: ["tools"] }) } };
+    const spawned = await here(["tool", "sessions_spawn", '{"task": "repeat it"}'], tools);
+    expect(spawned).toMatchObject({ exit: 0, err: expect.stringContaining("the gateway goes on with it") });
+  });
+
+  test("[CLG6] one that died and left its file, or cannot be reached, is passed by", async () => {
+    const file = runningPath(gateway.root);
+    const left = JSON.parse(readFileSync(file, "utf8"));
+    await gateway.open.close(0);
+    expect(existsSync(file)).toBe(false);
+    const unreachable = { ...left, pid: process.pid };
+    writeFileSync(file, JSON.stringify(unreachable));
+    const told = await here(["send", "main", "repeat still"]);
+    expect(told).toMatchObject({ out: "still\n", exit: 0 });
+    expect(told.err).toMatch(/^note: The gateway at \S+ was not asked: .*worked on directly\.\n$/);
+    expect(await here(["send", "main", "repeat still", "--json"])).toMatchObject({ err: "", exit: 0 });
+    writeFileSync(file, JSON.stringify({ ...left, pid: 2 ** 22 + 1 }));
+    expect(await here(["send", "main", "repeat on"])).toEqual({ out: "on\n", err: "", exit: 0 });
+    expect(await withRuns(gateway.root, (runs) => runs.list({ states: ["queued", "running"] }))).toEqual([]);
+  });
+});
