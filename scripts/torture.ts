@@ -6,13 +6,16 @@ const [rounds = "1000", runs = "2000"] = process.argv.slice(2);
 console.log(
   `${rounds} rounds of kill -9 of writers and of families, ${runs} runs of each comparison with the memory store,`,
 );
-console.log("and a turn killed at every one of its durable acts");
+console.log(
+  "a turn killed at every one of its durable acts, and a gateway killed 100 times under 100 clients",
+);
 const env = {
   ...process.env,
   SKEIN_CRASH_ROUNDS: rounds,
   SKEIN_FAMILY_ROUNDS: rounds,
   SKEIN_DIFFERENTIAL_RUNS: runs,
   SKEIN_KILL_POINTS: "all",
+  SKEIN_GATEWAY_ROUNDS: "100",
 };
 const suites = ["run", "test/crash", "test/contract"];
 const { status } = spawnSync("vitest", suites, { cwd: root, env, stdio: "inherit" });

@@ -14,6 +14,9 @@ export interface ClientSettings extends ConnectionSettings {
   readonly eventsHeld: number;
 }
 
+/** A change of a session's state or name is an entry too, and told by its own event alone. */
+const entrySigns = ["entry.appended", "session.*"];
+
 type StateListener = (state: ClientState, error: CallError | null) => void;
 
 /** Calls over one socket, and a socket for each stream of events. */
@@ -93,7 +96,7 @@ export class Client implements SkeinClient {
         calls: this,
         timing: this.#settings.timing,
         over: this.#over.signal,
-        watch: (watched, ring) => this.#stream({ keys: [watched], events: ["entry.appended"], ...who }, ring),
+        watch: (watched, ring) => this.#stream({ keys: [watched], events: entrySigns, ...who }, ring),
       },
       key,
       options,
@@ -113,6 +116,7 @@ export class Client implements SkeinClient {
     const stream: LiveStream = new LiveStream({
       filter,
       most: this.#settings.eventsHeld,
+      timing: this.#settings.timing,
       open: (listener) => this.#connectTo(listener, true),
       subscribed,
       ended: () => void this.#streams.delete(stream),

@@ -133,6 +133,29 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("open");
   });
 
+  test("[GKL2] a handshake that came to nothing in its time has twice as long the next time, within bounds", async () => {
+    const clock = testClock();
+    const timing = { now: clock.now, random: () => 1, setTimer: clock.setTimer };
+    const reconnect = { minMs: 10, maxMs: 10 };
+    const client = await connectWith(peer.url, { token: goodToken, reconnect, timeoutMs: 100 }, timing);
+    clients.push(client);
+    peer.greet = () => undefined;
+    peer.drop();
+    await soon(() => client.state).toBe("connecting");
+    for (const [index, ms] of [100, 200, 400, 800, 800].entries()) {
+      await clock.advance(10);
+      await soon(() => peer.connects).toBe(index + 2);
+      await clock.advance(ms - 1);
+      // The socket of this try is still the one that is waited for.
+      expect(peer.sockets.size).toBe(1);
+      await clock.advance(1);
+      await soon(() => peer.sockets.size).toBe(0);
+    }
+    peer.greet = (request) => peer.hello(request);
+    await clock.advance(10);
+    await soon(() => client.state).toBe("open");
+  });
+
   test("[CLT3] it is given up after as long as was said", async () => {
     const client = await open({ reconnect: { ...quick, forMs: 30 } });
     const once = await open({ reconnect: false });

@@ -29,6 +29,12 @@ export interface ConnectionListener {
 /** A socket that held so long was a good one: the next wait is a short one again. */
 const steadyMs = 5000;
 
+/**
+ * A gateway that many come back to at once lets them in one by one. Whoever gives up and comes anew stands at the end of
+ * that queue again, and so does everybody: each try that came to nothing in its time has twice as long the next time.
+ */
+const mostPatience = 8;
+
 export class Connection {
   readonly #settings: ConnectionSettings;
   readonly #listener: ConnectionListener;
@@ -39,6 +45,9 @@ export class Connection {
   #error: CallError | null = null;
   #takeBack: () => void = () => undefined;
   #failed = 0;
+  /** How many times as long as usual a handshake may take. */
+  #patience = 1;
+  #triedAt = 0;
   #openedAt = 0;
   /** When the last good socket broke. */
   #lostAt: number;
@@ -63,11 +72,6 @@ export class Connection {
     return this.#requests.add(method, params, options, socket === null ? null : (text) => socket.send(text));
   }
 
-  /** Gives the socket up, if it is still this one, and tries another. */
-  drop(socket: LiveSocket | null): void {
-    if (socket !== null && socket === this.#socket) socket.drop();
-  }
-
   /** The one that is open now. */
   get socket(): LiveSocket | null {
     return this.#state === "open" ? this.#socket : null;
@@ -83,20 +87,30 @@ export class Connection {
   }
 
   #open(): void {
-    const socket = openSocket(this.#settings, {
-      hello: (hello) => this.#opened(hello, socket),
-      frame: (frame) => {
-        this.#pulse?.heard();
-        if (frame.type === "res") this.#requests.answer(frame);
-        else this.#listener.event(frame);
+    this.#triedAt = this.#settings.timing.now();
+    const timeoutMs = this.#handshakeMs;
+    const socket = openSocket(
+      { ...this.#settings, timeoutMs },
+      {
+        hello: (hello) => this.#opened(hello, socket),
+        frame: (frame) => {
+          this.#pulse?.heard();
+          if (frame.type === "res") this.#requests.answer(frame);
+          else this.#listener.event(frame);
+        },
+        closed: (code, refusal) => this.#closed(code, refusal),
       },
-      closed: (code, refusal) => this.#closed(code, refusal),
-    });
+    );
     this.#socket = socket;
+  }
+
+  get #handshakeMs(): number {
+    return this.#settings.timeoutMs * this.#patience;
   }
 
   #opened(hello: HelloPayload, socket: LiveSocket): void {
     this.#state = "open";
+    this.#patience = 1;
     this.#persists = true;
     this.#openedAt = this.#settings.timing.now();
     this.#requests.frameBytes = hello.limits.frameBytes;
@@ -114,6 +128,8 @@ export class Connection {
     if (this.#state === "open") {
       this.#lostAt = now;
       if (now - this.#openedAt >= steadyMs) this.#failed = 0;
+    } else if (now - this.#triedAt >= this.#handshakeMs) {
+      this.#patience = Math.min(mostPatience, this.#patience * 2);
     }
     this.#state = "connecting";
     this.#socket = null;

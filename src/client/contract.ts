@@ -46,7 +46,7 @@ export interface ConnectOptions {
   readonly token: string;
   /** Who connects, for the gateway's log. */
   readonly client?: { readonly name: string; readonly version?: string; readonly platform?: string };
-  /** How long a handshake may take. 10 s if left out. */
+  /** How long a handshake may take, 10 s if left out; up to eight times as long after others that took longer. */
   readonly timeoutMs?: number;
   readonly reconnect?: false | { readonly minMs?: number; readonly maxMs?: number; readonly forMs?: number };
   /** Left out: the one of the browser or of Node. */

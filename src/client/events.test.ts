@@ -138,6 +138,35 @@ describe("events", () => {
     expect(client.state).toBe("open");
   });
 
+  test("[GKL2] a gateway that is starting is asked again over the same socket, not over another one", async () => {
+    const client = await open();
+    let left = 3;
+    peer.answer = (request) => {
+      left -= 1;
+      if (left < 0) hub.answer(request);
+      else request.fail({ code: "unavailable", message: "Starting.", retryable: true, retryAfterMs: 1 });
+    };
+    const stream = client.events();
+    await stream.ready;
+    expect([peer.asked("sessions.subscribe").length, peer.connects]).toEqual([4, 2]);
+  });
+
+  test("[GKL2] a subscription that was refused for now is made once, though its socket broke meanwhile", async () => {
+    const client = await open();
+    const [first] = [{ code: "unavailable", message: "Starting.", retryable: true }];
+    peer.answer = ({ fail }) => fail(first as Record<string, unknown>);
+    const stream = client.events();
+    const { events } = reading(stream);
+    await soon(() => peer.asked("sessions.subscribe").length).toBe(1);
+    peer.answer = (request) => hub.answer(request);
+    peer.drop();
+    await stream.ready;
+    hub.emit(2);
+    await soon(() => told(events)).toEqual([1, 2]);
+    await client.call("agents.list", {});
+    expect(peer.asked("sessions.subscribe")).toHaveLength(2);
+  });
+
   test("[CLT8] a token that ends, ends the stream", async () => {
     const client = await open();
     const stream = client.events();

@@ -89,9 +89,19 @@ describe("following a session", () => {
     });
     expect(peer.asked("sessions.subscribe")[0]?.params).toMatchObject({
       keys: ["agent:main:main"],
-      events: ["entry.appended"],
+      events: ["entry.appended", "session.*"],
       userId: "ann",
     });
+  });
+
+  test("[GKL7] a changed name or state, an entry that has an event of its own, is given when it is written", async () => {
+    const { ids } = following(await open());
+    write(2);
+    await soon(() => ids.length).toBe(2);
+    log.push({ type: "custom", customType: "skein.meta", id: "e3" } as unknown as Entry);
+    hub.emit(1, "session.updated");
+    await soon(() => ids).toEqual(all());
+    expect(peer.asked("sessions.subscribe")[0]?.params.events).toContain("session.*");
   });
 
   test("[CLT11] begins behind an entry, or with one that is yet to come", async () => {

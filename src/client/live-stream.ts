@@ -1,9 +1,12 @@
 import type { EventFrame } from "../protocol/frames.ts";
 import type { EventFilter, EventStream, ReceivedEvent } from "../protocol/methods/calls.ts";
 import type { Result } from "../protocol/methods/method-table.ts";
+import type { Timing } from "./backoff.ts";
+import { delayBefore } from "./backoff.ts";
 import { isPassing, unavailable } from "./call-error.ts";
 import type { Connection, ConnectionListener } from "./connection.ts";
 import { EventQueue } from "./event-queue.ts";
+import type { LiveSocket } from "./socket.ts";
 
 /**
  * Events over a socket of their own: frames do not say which subscription they are for, and a reader that is slow is cut off
@@ -14,12 +17,16 @@ export interface StreamOptions {
   readonly filter: EventFilter;
   /** How many events are held. */
   readonly most: number;
+  readonly timing: Timing;
   open(listener: ConnectionListener): Connection;
   /** Told of each subscription, the first too. */
   subscribed?(): void;
   /** Told once, however it ends. */
   ended?(): void;
 }
+
+/** Between tries to subscribe at a gateway that says not now, as one that is starting does. */
+const patience = { minMs: 250, maxMs: 10_000 };
 
 export class LiveStream implements EventStream {
   readonly ready: Promise<void>;
@@ -31,6 +38,8 @@ export class LiveStream implements EventStream {
   /** The last event that came; `null`: not subscribed yet. */
   #last: number | null = null;
   #toldOfGap = false;
+  #refused = 0;
+  #takeBack: () => void = () => undefined;
   #isOver = false;
   #error: unknown = null;
 
@@ -77,13 +86,24 @@ export class LiveStream implements EventStream {
       const answer = await this.#connection.request("sessions.subscribe", params, { isIdempotent: false });
       this.#subscribed(after, (answer as Result<"sessions.subscribe">).seq);
     } catch (error) {
-      // With the socket gone, the next one subscribes.
-      if (isPassing(error) && this.#connection.state !== "closed") this.#connection.drop(socket);
-      else this.#end(error);
+      if (!isPassing(error) || this.#connection.state === "closed") this.#end(error);
+      else this.#subscribeLater(socket, error.retryAfterMs ?? 0);
     }
   }
 
+  /** Over the same socket, which is good: many that open others instead keep a gateway from ever being ready. */
+  #subscribeLater(socket: LiveSocket | null, leastMs: number): void {
+    const { timing } = this.#options;
+    const delay = delayBefore(this.#refused++, patience, () => timing.random());
+    this.#takeBack();
+    this.#takeBack = timing.setTimer(Math.max(leastMs, delay), () => {
+      // With that socket gone, the next one subscribes.
+      if (socket !== null && this.#connection.socket === socket) void this.#subscribe();
+    });
+  }
+
   #subscribed(after: number | null, seq: number): void {
+    this.#refused = 0;
     if (after === null) this.#last ??= seq;
     else if (seq < after && !this.#toldOfGap) this.#restarted(after, seq);
     this.#ready.resolve();
@@ -117,6 +137,7 @@ export class LiveStream implements EventStream {
   #end(error: unknown): void {
     if (this.#isOver) return;
     this.#isOver = true;
+    this.#takeBack();
     this.#error = error;
     this.#ready.reject(error ?? unavailable("The stream was closed before it was subscribed.", false));
     void this.#connection.close();

@@ -103,6 +103,32 @@ describe("a start", () => {
     expect(pieces.opened).toHaveLength(1);
   });
 
+  test("[GKL6] the port is that of one that listens and has not yet said so: it is waited for, and is the one", async () => {
+    const gate = Promise.withResolvers<void>();
+    const listening = Promise.withResolvers<string>();
+    const { listen } = smallPieces();
+    pieces = smallPieces({
+      listen: async (parts) => {
+        const server = await listen(parts);
+        listening.resolve(server.url);
+        await gate.promise;
+        return server;
+      },
+    });
+    const first = open();
+    const url = await listening.promise;
+    pieces = smallPieces({
+      listen: (parts) =>
+        listen(parts).catch((error: unknown) => {
+          setTimeout(gate.resolve, 100);
+          throw error;
+        }),
+    });
+    const second = await open({ port: Number(new URL(url).port) });
+    expect(second).toMatchObject({ isMine: false, running: { url } });
+    expect((await first).isMine).toBe(true);
+  });
+
   test("[GST2] until it is known to be the one, calls are unavailable and it is not ready", async () => {
     const seen: unknown[] = [];
     const { listen } = pieces;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -11,7 +12,7 @@ import type { Ground } from "./ground.ts";
 import { openGround } from "./ground.ts";
 import { Inside } from "./inside.ts";
 import type { GatewayPieces } from "./pieces.ts";
-import { portError } from "./port-error.ts";
+import { isTaken, portError } from "./port-error.ts";
 import { beating, startUpkeep } from "./upkeep.ts";
 
 export interface GatewayOptions {
@@ -102,9 +103,21 @@ async function start(
     await server?.close();
     await inside.close(0);
     // The port may be that of a start that was a moment quicker.
-    const other = findRunning(ground.root, clock);
+    const other = isTaken(error) ? await soonRunning(ground.root, clock) : findRunning(ground.root, clock);
     if (other !== null) return other;
     throw portError(error, settings);
+  }
+}
+
+const lookMs = 50;
+const looks = 30;
+
+/** Who has the port may be just about to say so in the folder: between the two lies a write that a busy disk holds up. */
+async function soonRunning(root: string, clock: Clock): Promise<RunningGateway | null> {
+  for (let left = looks; ; left -= 1) {
+    const found = findRunning(root, clock);
+    if (found !== null || left === 0) return found;
+    await sleep(lookMs);
   }
 }
 

@@ -9,6 +9,12 @@ export function portError(error: unknown, { host, port }: Pick<ServerSettings, "
   return new SkeinError("unavailable", { problem, advice }, { cause: error });
 }
 
+/** Whether somebody listens there already, as the system said it or as the server did. */
+export function isTaken(error: unknown): boolean {
+  const { code, cause } = error as { readonly code?: string; readonly cause?: { readonly code?: string } };
+  return code === "EADDRINUSE" || cause?.code === "EADDRINUSE";
+}
+
 type Reason = (host: string, port: number) => readonly [problem: string, advice: string];
 
 const reasons: Readonly<Record<string, Reason>> = {

@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { Talker } from "../support/gateway-clients.ts";
+import { expectNothingLost, hasHeardAll } from "../support/gateway-clients-count.ts";
+import { GatewayProcess } from "../support/gateway-clients-process.ts";
+
+/** SKEIN_GATEWAY_ROUNDS: more in `npm run torture`. */
+const rounds = Number(process.env.SKEIN_GATEWAY_ROUNDS ?? 5);
+/** On a machine that is busy with other things no further round is begun after this. */
+const mostMs = process.env.SKEIN_GATEWAY_ROUNDS === undefined ? 30_000 : Number.POSITIVE_INFINITY;
+const clients = 100;
+/** A client has three sockets: for calls, for events, and for what it follows. */
+const clientsPerToken = 10;
+const pauseMs = 6000;
+let folder: TemporaryFolder;
+let gateway: GatewayProcess;
+let talkers: Talker[] = [];
+let seed = Number(process.env.SKEIN_GATEWAY_SEED ?? 20261116);
+
+beforeEach(async () => {
+  folder = temporaryFolder("skein-gateway-kill-");
+  gateway = await GatewayProcess.at(join(folder.path, "root"));
+});
+afterEach(async () => {
+  await Promise.all(talkers.splice(0).map((talker) => talker.close()));
+  await gateway.kill();
+  folder.remove();
+});
+
+/** The same numbers each time, as far as that helps. */
+function random(below: number): number {
+  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
+  return seed % below;
+}
+
+async function connectAll(count: number): Promise<void> {
+  const tokens: string[] = [];
+  for (let index = 0; index * clientsPerToken < count; index += 1)
+    tokens.push(await gateway.token({ scopes: ["read", "write"], userId: `user-${index}` }));
+  const connecting = Array.from({ length: count }, (_, index) =>
+    Talker.connect({
+      url: gateway.url,
+      name: `c${index}`,
+      token: tokens[Math.floor(index / clientsPerToken)] as string,
+      reconnect: { minMs: 100, maxMs: 2000 },
+      // Words as they are made are most of what happens: one in ten hears them too.
+      hears: index % 10 === 0 ? [] : ["entry.appended", "run.started", "run.ended"],
+    }),
+  );
+  talkers = await Promise.all(connecting);
+}
+
+async function allBack(before: readonly number[]): Promise<void> {
+  const away = () => talkers.filter(({ opened }, index) => opened <= (before[index] as number)).length;
+  await expect.poll(away, { timeout: 60_000, interval: 20 }).toBe(0);
+}
+
+describe("a gateway that is killed while clients talk", () => {
+  test(
+    `[GKL1] kill -9 of the gateway ${rounds} times under ${clients} clients: nothing is lost, doubled or untold`,
+    async () => {
+      await gateway.start();
+      await connectAll(clients);
+      let isEnough = false;
+      const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, pauseMs)));
+      const begun = performance.now();
+      for (let round = 0; round < rounds && (round < 2 || performance.now() - begun < mostMs); round += 1) {
+        await sleep(300 + random(1500));
+        const before = talkers.map(({ opened }) => opened);
+        expect(await gateway.end("SIGKILL")).toBe("SIGKILL");
+        if (round % 2 === 1) {
+          // And again while it starts.
+          gateway.spawn();
+          await sleep(random(1200));
+          await gateway.end("SIGKILL");
+        }
+        await gateway.start();
+        await allBack(before);
+      }
+      isEnough = true;
+      await talking;
+      await Promise.all(talkers.map((talker) => talker.say()));
+      const deaf = () => talkers.filter((each) => !hasHeardAll(gateway.root, each)).map(({ name }) => name);
+      await expect.poll(deaf, { timeout: 30_000 }).toEqual([]);
+      for (const talker of talkers) expectNothingLost(gateway.root, talker);
+      expect(talkers.flatMap(({ failures }) => failures)).toEqual([]);
+      expect(gateway.complaints).toBe("");
+    },
+    60_000 + rounds * 20_000,
+  );
+});

@@ -1,0 +1,119 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Timing } from "../../src/client/backoff.ts";
+import { realTiming } from "../../src/client/backoff.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { TalkerOptions } from "../support/gateway-clients.ts";
+import { Talker } from "../support/gateway-clients.ts";
+import { expectNothingLost, hasHeardAll } from "../support/gateway-clients-count.ts";
+import { GatewayProcess } from "../support/gateway-clients-process.ts";
+
+const pauseMs = 500;
+let folder: TemporaryFolder;
+let gateway: GatewayProcess;
+let talkers: Talker[] = [];
+
+beforeEach(async () => {
+  folder = temporaryFolder("skein-gateway-stops-");
+  gateway = await GatewayProcess.at(join(folder.path, "root"));
+});
+afterEach(async () => {
+  await Promise.all(talkers.splice(0).map((talker) => talker.close()));
+  await gateway.kill();
+  folder.remove();
+});
+
+async function connectAll(count: number, options: Partial<TalkerOptions> = {}): Promise<void> {
+  const token = await gateway.token({ scopes: ["read", "write"], userId: "ann" });
+  const reconnect = { minMs: 50, maxMs: 1000 };
+  const connecting = Array.from({ length: count }, (_, index) =>
+    Talker.connect({ url: gateway.url, name: `s${index}`, token, reconnect, ...options }),
+  );
+  talkers = await Promise.all(connecting);
+}
+
+const eventually = <T>(read: () => T) => expect.poll(read, { timeout: 40_000, interval: 20 });
+const acknowledged = () => talkers.reduce((sum, talker) => sum + talker.acknowledged.length, 0);
+
+async function expectAllHeard(): Promise<void> {
+  await Promise.all(talkers.map((talker) => talker.say()));
+  await eventually(() => talkers.filter((talker) => !hasHeardAll(gateway.root, talker))).toEqual([]);
+  for (const talker of talkers) expectNothingLost(gateway.root, talker);
+  expect(talkers.flatMap(({ failures }) => failures)).toEqual([]);
+  expect(gateway.complaints).toBe("");
+}
+
+describe("a gateway that stops while clients talk", () => {
+  test("[GKL3] SIGTERM is told to every client as going away; what it has taken is answered after the next start", async () => {
+    const codes: number[] = [];
+    class Heard extends WebSocket {
+      constructor(url: string) {
+        super(url);
+        this.addEventListener("open", () => this.addEventListener("close", ({ code }) => codes.push(code)));
+      }
+    }
+    await gateway.start();
+    await connectAll(20, { WebSocket: Heard });
+    let isEnough = false;
+    const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, pauseMs)));
+    await eventually(() => acknowledged() >= 20).toBe(true);
+    expect(await gateway.end("SIGTERM")).toBe(0);
+    await gateway.start();
+    await eventually(() => talkers.every(({ opened }) => opened > 1)).toBe(true);
+    isEnough = true;
+    await talking;
+    await expectAllHeard();
+    expect(new Set(codes)).toEqual(new Set([1001]));
+    const refused = talkers.flatMap((talker) => talker.refused.map(({ code }) => code));
+    expect(refused.filter((code) => code !== "unavailable")).toEqual([]);
+  }, 180_000);
+
+  test("[GKL4] one that stands still for longer than a client's patience is left, and found again when it goes on", async () => {
+    await gateway.start();
+    // A minute is two seconds.
+    const timing: Timing = { ...realTiming, setTimer: (ms, ring) => realTiming.setTimer(ms / 30, ring) };
+    await connectAll(5, { timing, timeoutMs: 600_000, reconnect: { minMs: 1500, maxMs: 15_000 } });
+    let isEnough = false;
+    const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, pauseMs)));
+    await eventually(() => acknowledged() >= 10).toBe(true);
+    const before = talkers.map(({ opened }) => opened);
+    const { child } = gateway.all[0] as GatewayProcess["all"][0];
+    child.kill("SIGSTOP");
+    await eventually(() => talkers.map(({ state }) => state)).toEqual(talkers.map(() => "connecting"));
+    child.kill("SIGCONT");
+    await eventually(() => talkers.every(({ opened }, index) => opened > (before[index] as number))).toBe(
+      true,
+    );
+    isEnough = true;
+    await talking;
+    await expectAllHeard();
+  }, 120_000);
+});
+
+describe("two gateways", () => {
+  test("[GKL6] started at once on a folder: one runs, the other one prints a link to it and exits with 0", async () => {
+    for (let round = 0; round < 2; round += 1) {
+      const first = gateway.spawn();
+      await sleep(round * 30);
+      const both = [first, gateway.spawn()];
+      const told = await Promise.all(
+        both.map((each) => each.until(/Ctrl-C stops it|runs on this folder already/)),
+      );
+      expect(told.map(([text]) => text).toSorted()).toEqual([
+        "Ctrl-C stops it",
+        "runs on this folder already",
+      ]);
+      const [winner, loser] = told[0]?.[0] === "Ctrl-C stops it" ? both : both.toReversed();
+      expect(await loser?.end()).toBe(0);
+      expect(loser?.out).toContain(`${gateway.url}/#code=skein_code_`);
+      const { pid } = JSON.parse(readFileSync(join(gateway.root, "gateway.json"), "utf8")) as { pid: number };
+      expect(pid).toBe(winner?.child.pid);
+      winner?.child.kill("SIGKILL");
+      await winner?.end();
+    }
+    expect(gateway.complaints).toBe("");
+  }, 120_000);
+});

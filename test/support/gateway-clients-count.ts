@@ -1,0 +1,104 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { Talker } from "./gateway-clients.ts";
+import { answered, saying } from "./gateway-clients.ts";
+
+/** What talkers were told, held against the files themselves. */
+
+interface Line {
+  readonly type: string;
+  readonly id: string;
+  readonly customType?: string;
+  readonly message?: { readonly role: string; readonly content: unknown };
+}
+
+/** The entries that stand in a session's file, in its order. What a kill has torn is no entry. */
+export function linesOf(root: string, name: string): Line[] {
+  const file = readdirSync(root, { recursive: true, encoding: "utf8" }).find((path) =>
+    path.endsWith(`/${name}.log.jsonl`),
+  );
+  if (file === undefined) return [];
+  return readFileSync(join(root, file), "utf8").split("\n").flatMap(parsed).slice(1);
+}
+
+function parsed(line: string): Line[] {
+  try {
+    return [JSON.parse(line) as Line];
+  } catch {
+    return []; // torn, or what is behind the last line
+  }
+}
+
+/** Once nothing is under way any more: each has heard of all that its session holds. */
+export function hasHeardAll(root: string, talker: Talker): boolean {
+  const lines = linesOf(root, talker.name);
+  const answer = lines.findLast(({ message }) => message?.role === "assistant")?.id ?? "";
+  return talker.followed.at(-1)?.id === lines.at(-1)?.id && appendedTo(talker.events).includes(answer);
+}
+
+/** Everything that must hold of a talker once all is quiet. */
+export function expectNothingLost(root: string, talker: Talker): void {
+  const { name, acknowledged, followed, events } = talker;
+  const lines = linesOf(root, name);
+  const said = lines.flatMap(({ message }) => (message?.role === "user" ? [message.content] : []));
+  expect(said, `${name}: what was acknowledged, once each`).toEqual(
+    acknowledged.map((number) => saying(name, number)),
+  );
+  const answers = lines.flatMap((line) => answered(name, line) ?? []);
+  expect(answers, `${name}: one answer each`).toEqual(acknowledged);
+  const spoken = lines.filter(({ message }) => message?.role === "assistant");
+  expect(spoken, `${name}: no other answer`).toHaveLength(acknowledged.length);
+  const ids = lines.map(({ id }) => id);
+  expect(
+    followed.map(({ id }) => id),
+    `${name}: what follow gave`,
+  ).toEqual(ids);
+  expectOrdered(name, events);
+  // State has events of its own.
+  const told = lines.filter(({ customType }) => customType !== "skein.meta").map(({ id }) => id);
+  expectCovered(name, told, events);
+}
+
+/** Numbers go up; a gap tells of what came before it, and never of what was told. */
+function expectOrdered(name: string, events: readonly ReceivedEvent[]): void {
+  let last = 0;
+  for (const each of events) {
+    if (each.event === "gap") {
+      expect(each.payload.after, `${name}: ${JSON.stringify(each)} behind ${last}`).toBeGreaterThanOrEqual(
+        last,
+      );
+      expect(each.payload.upTo).toBeGreaterThanOrEqual(each.payload.after);
+      last = each.payload.upTo;
+    } else {
+      expect(each.seq, `${name}: ${each.event} behind ${last}`).toBeGreaterThan(last);
+      last = each.seq;
+    }
+  }
+}
+
+/** Every entry has its event, once and in the order of the log, or there is a gap where it would have been. */
+function expectCovered(name: string, ids: readonly string[], events: readonly ReceivedEvent[]): void {
+  const told = appendedTo(events);
+  expect(new Set(told).size, `${name}: none told twice`).toBe(told.length);
+  let next = 0;
+  let hasGap = false;
+  for (const each of events) {
+    if (each.event === "gap") hasGap = true;
+    if (each.event !== "entry.appended") continue;
+    const at = ids.indexOf(each.payload.entry.id);
+    expect(
+      at,
+      `${name}: ${each.payload.entry.id} is in the log, behind what was told`,
+    ).toBeGreaterThanOrEqual(next);
+    if (at > next) expect(hasGap, `${name}: entries ${next} to ${at - 1} are under a gap`).toBe(true);
+    next = at + 1;
+    hasGap = false;
+  }
+  if (next < ids.length) expect(hasGap, `${name}: entries from ${next} on are under a gap`).toBe(true);
+}
+
+function appendedTo(events: readonly ReceivedEvent[]): string[] {
+  return events.flatMap((each) => (each.event === "entry.appended" ? [each.payload.entry.id] : []));
+}

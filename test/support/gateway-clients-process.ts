@@ -1,0 +1,82 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
+import { Started } from "./cli-process.ts";
+
+const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+
+/** As somebody starts it who does not use npm; what goes wrong inside stands on its error stream. */
+const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
+
+/** The gateway of one folder, at one address, in as many processes as it takes. */
+export class GatewayProcess {
+  readonly root: string;
+  readonly url: string;
+  readonly all: Started[] = [];
+  readonly #port: number;
+
+  private constructor(root: string, port: number) {
+    this.root = root;
+    this.#port = port;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  static async at(root: string): Promise<GatewayProcess> {
+    return new GatewayProcess(root, await freePort());
+  }
+
+  /** Not waited for. */
+  spawn(): Started {
+    const started = new Started([bin, "start", "--dir", this.root, "--port", String(this.#port)], env);
+    this.all.push(started);
+    return started;
+  }
+
+  /** Until it is open. */
+  async start(): Promise<Started> {
+    const started = this.spawn();
+    await started.until(/Ctrl-C stops it/);
+    return started;
+  }
+
+  /** Ends the last one. Gives its exit code, or the signal. */
+  async end(signal: NodeJS.Signals): Promise<unknown> {
+    const last = this.all.at(-1);
+    last?.child.kill(signal);
+    return last?.end();
+  }
+
+  /** What any of them complained of. */
+  get complaints(): string {
+    return this.all.map(({ err }) => err).join("");
+  }
+
+  get admin(): string {
+    return readFileSync(join(this.root, "token"), "utf8").trim();
+  }
+
+  async token(params: Params<"tokens.create">): Promise<string> {
+    const headers = { authorization: `Bearer ${this.admin}`, "content-type": "application/json" };
+    const body = JSON.stringify(params);
+    const answer = await fetch(`${this.url}/rpc/tokens.create`, { method: "POST", headers, body });
+    return ((await answer.json()) as Result<"tokens.create">).token;
+  }
+
+  async kill(): Promise<void> {
+    for (const { child } of this.all) child.kill("SIGKILL");
+    await Promise.all(this.all.map((each) => each.end()));
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

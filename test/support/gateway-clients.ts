@@ -1,0 +1,150 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Timing } from "../../src/client/backoff.ts";
+import { realTiming } from "../../src/client/backoff.ts";
+import { CallError } from "../../src/client/call-error.ts";
+import { connectWith } from "../../src/client/connect.ts";
+import type { ConnectOptions, SkeinClient } from "../../src/client/contract.ts";
+import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { WireEntry } from "../../src/protocol/session-details.ts";
+
+/** What a client does that talks for as long as it is let, whatever happens to its gateway. */
+
+export interface TalkerOptions extends ConnectOptions {
+  readonly url: string;
+  /** Of its session too. */
+  readonly name: string;
+  readonly timing?: Timing;
+  /** Of which events it hears; left out: of all. */
+  readonly hears?: readonly string[];
+}
+
+/** Somebody with a session of its own: says numbered things, each until it is taken, and hears everything about them. */
+export class Talker {
+  readonly name: string;
+  readonly key: string;
+  /** What the gateway has taken, by number. */
+  readonly acknowledged: number[] = [];
+  readonly followed: WireEntry[] = [];
+  readonly events: ReceivedEvent[] = [];
+  /** Refusals that were tried again. */
+  readonly refused: CallError[] = [];
+  /** What should not have happened. */
+  readonly failures: unknown[] = [];
+  /** How often a socket for calls was open. */
+  opened = 1;
+  /** When it was open for the last time. */
+  openedAt = performance.now();
+  readonly #client: SkeinClient;
+  readonly #reading: Promise<unknown>[] = [];
+  readonly #answers = new Map<number, PromiseWithResolvers<void>>();
+
+  private constructor(client: SkeinClient, name: string) {
+    this.#client = client;
+    this.name = name;
+    this.key = `agent:main:session:${name}`;
+    client.onState((state, error) => {
+      if (error !== null) this.failures.push(error);
+      if (state !== "open") return;
+      this.opened += 1;
+      this.openedAt = performance.now();
+    });
+  }
+
+  static async connect({
+    url,
+    name,
+    timing = realTiming,
+    hears = [],
+    ...options
+  }: TalkerOptions): Promise<Talker> {
+    const talker = new Talker(await connectWith(url, options, timing), name);
+    const stream = talker.#client.events({
+      keys: [talker.key],
+      ...(hears.length === 0 ? {} : { events: hears }),
+    });
+    talker.#reads(async () => {
+      for await (const event of stream) talker.events.push(event);
+    });
+    await stream.ready;
+    return talker;
+  }
+
+  get state(): SkeinClient["state"] {
+    return this.#client.state;
+  }
+
+  /** Says one thing after another, each behind the answer to the last and a pause, until it is told that this is enough. */
+  async talk(isEnough: () => boolean, pauseMs: number): Promise<void> {
+    while (!isEnough() && this.state !== "closed") {
+      await sleep(pauseMs * Math.random());
+      await this.say().catch((error: unknown) => this.failures.push(error));
+    }
+  }
+
+  /** Until it is answered. */
+  async say(): Promise<void> {
+    const number = this.acknowledged.length + 1;
+    await this.#send(number);
+    this.acknowledged.push(number);
+    if (number === 1) this.#reads(() => this.#follow());
+    await this.#answer(number).promise;
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close();
+    await Promise.all(this.#reading);
+  }
+
+  /** The same under the same key, until somebody says that it is taken. */
+  async #send(number: number): Promise<void> {
+    const params = {
+      sessionKey: this.key,
+      message: saying(this.name, number),
+      idempotencyKey: `${this.name}-${number}`,
+    };
+    for (;;) {
+      try {
+        await this.#client.call("chat.send", params);
+        return;
+      } catch (error) {
+        if (!(error instanceof CallError) || !error.retryable) throw error;
+        this.refused.push(error);
+        await sleep(20 + 80 * Math.random());
+      }
+    }
+  }
+
+  #reads(read: () => Promise<void>): void {
+    const fail = (error: unknown) => {
+      this.failures.push(error);
+      for (const { reject } of this.#answers.values()) reject(error);
+    };
+    this.#reading.push(read().catch(fail));
+  }
+
+  async #follow(): Promise<void> {
+    for await (const entry of this.#client.follow(this.key)) {
+      this.followed.push(entry);
+      const number = answered(this.name, entry);
+      if (number !== null) this.#answer(number).resolve();
+    }
+  }
+
+  #answer(number: number): PromiseWithResolvers<void> {
+    const known = this.#answers.get(number) ?? Promise.withResolvers<void>();
+    this.#answers.set(number, known);
+    return known;
+  }
+}
+
+export function saying(name: string, number: number): string {
+  return `${name} says ${number}.`;
+}
+
+/** Which saying an entry is the answer to: the rehearsal model says what it was told. */
+export function answered(name: string, entry: unknown): number | null {
+  const { type, message } = entry as { readonly type: string; readonly message?: { readonly role: string } };
+  if (type !== "message" || message?.role !== "assistant") return null;
+  const found = new RegExp(`“${name} says (\\d+)\\.”`).exec(JSON.stringify(message));
+  return found === null ? null : Number(found[1]);
+}
