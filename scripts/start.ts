@@ -51,7 +51,9 @@ async function start(): Promise<number> {
   const taken = await usualPortTaken(args, loadOptions(terminal, where));
   console.log(hints);
   if (taken !== null)
-    console.log(`Port ${taken} is taken by another program: this is another one. --port says which.\n`);
+    console.log(
+      `Port ${taken} is taken by another program, so a free one is used. npm start -- --port <number> names one.\n`,
+    );
   const places = ["--dir", ".skein", ...(file === undefined ? [] : ["--config", file])];
   const ports = taken === null ? [] : ["--port", "0"];
   return runCli(["start", ...places, ...ports, ...args], version, terminal);
