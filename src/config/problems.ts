@@ -15,6 +15,18 @@ export interface ConfigProblem {
   readonly meant: string | null;
 }
 
+/** What a message of one line holds. */
+const longestText = 250;
+
+/** The same; where all that would be right is too long for a message, what was probably meant alone. */
+function shortText(problem: ConfigProblem): string {
+  const whole = problemText(problem);
+  const { meant } = problem;
+  return whole.length <= longestText || meant === null
+    ? whole
+    : problemText({ ...problem, expected: meant, meant: null });
+}
+
 /** One sentence: where, what is there, what was expected. */
 export function problemText({ at, path, found, expected, meant }: ConfigProblem): string {
   const where = path.length === 0 ? originText(at) : `${originText(at)}: ${pathText(path)}`;
@@ -36,7 +48,7 @@ export function configError(problems: readonly [ConfigProblem, ...ConfigProblem[
   const places = [...new Set(problems.map(({ at }) => originText(at)))];
   const unnamed = places.length - mostPlaces;
   return new SkeinError("invalid_config", {
-    problem: problemText(first),
+    problem: shortText(first),
     others: others.length === 0 ? "" : `, and ${others.length} more`,
     places: places.slice(0, mostPlaces).join(", ") + (unnamed > 0 ? ` and ${unnamed} more` : ""),
   });

@@ -35,7 +35,9 @@ export async function startCommand(
   try {
     const asked = { ...(host && { host }), ...(port !== undefined && { port }), ...(expose && { expose }) };
     const where = loadOptions(terminal, options);
-    const gateway = await openGateway({ where, asked, version, pieces });
+    const reloaded = (file: string | null) =>
+      options.json !== true && terminal.out(`Taken in anew: ${file ?? "the configuration"}.\n`);
+    const gateway = await openGateway({ where, asked, version, pieces, reloaded });
     tellWhere(terminal, options, gateway);
     if (gateway.isMine) await stay(terminal, options, gateway, stop.asked, outside);
   } finally {

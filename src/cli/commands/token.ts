@@ -36,7 +36,7 @@ export async function createToken(terminal: Terminal, options: TokenOptions): Pr
       ...present({ label: options.label, ...whose, expiresAt }),
     });
     answer(terminal, options, made, [
-      "made a token; it is shown this once, and whoever has it may what it says:",
+      "made a token; it is shown this once, and whoever has it may do what it says:",
       ["token", made.token],
       ["id", made.tokenId],
       ["scopes", made.scopes.join(", ")],

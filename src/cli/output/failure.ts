@@ -4,6 +4,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { WireError } from "../../protocol/errors.ts";
 import type { RefusalPayload } from "../../protocol/session-payloads.ts";
+import { fileTrouble } from "./file-trouble.ts";
 import type { Terminal } from "./terminal.ts";
 import { paint, printJson } from "./terminal.ts";
 
@@ -48,6 +49,8 @@ function describe(error: unknown, command: string): { code: string; text: string
   if (error instanceof RangeError && /string length/.test(error.message)) {
     return describe(new SkeinError("too_large", { what: "The output" }), command);
   }
+  const ofFile = fileTrouble(error);
+  if (ofFile !== null) return describe(ofFile, command);
   const problem = error instanceof Error ? error.message : String(error);
   return describe(new SkeinError("internal", { problem }, { cause: error }), command);
 }

@@ -38,7 +38,7 @@ export async function checkPort({
 }
 
 /** For a moment; nobody is let in. */
-function tryListening(host: string, port: number): Promise<void> {
+export function tryListening(host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
     server.once("error", reject).listen({ host, port, exclusive: true }, () => server.close(() => resolve()));

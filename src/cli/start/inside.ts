@@ -30,6 +30,8 @@ export interface InsideOptions {
   readonly ground: Ground;
   readonly loaded: LoadedConfig;
   readonly clock: Clock;
+  /** Told each time that a changed configuration was taken in. */
+  readonly reloaded?: (file: string | null) => void;
 }
 
 /** What is replaced by a reload gives its runs back where they next stand written, which one long tool call can hold up. */
@@ -130,8 +132,10 @@ export class Inside {
     if (outcome === undefined) return;
     this.#figures.reloaded(outcome);
     const loaded = this.#current?.get().loaded;
-    if (outcome === "done" && loaded !== undefined)
-      this.#watch.watch(filesOf(loaded, [this.#options.where.cwd, this.#options.ground.root]));
+    if (outcome !== "done" || loaded === undefined) return;
+    const { where, ground, reloaded } = this.#options;
+    this.#watch.watch(filesOf(loaded, [where.cwd, ground.root]));
+    reloaded?.(loaded.file);
   }
 
   /** What is nearly done is waited for, and no longer. */

@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly version: string;
   readonly pieces: GatewayPieces;
   readonly clock?: Clock;
+  /** Told each time that a changed configuration was taken in. */
+  readonly reloaded?: (file: string | null) => void;
 }
 
 /** Another process is the gateway of this folder. */

@@ -3,10 +3,12 @@ import type { ServerSettings } from "../../gateway/contract.ts";
 
 /** Why it cannot listen there, with what to do; everything else as it is. */
 export function portError(error: unknown, { host, port }: Pick<ServerSettings, "host" | "port">): unknown {
-  const reason = reasons[(error as { readonly code?: string }).code ?? ""];
-  if (reason === undefined || error instanceof SkeinError) return error;
+  // The server may have told it in words of its own already.
+  const system = error instanceof SkeinError ? error.cause : error;
+  const reason = reasons[(system as { readonly code?: string } | undefined)?.code ?? ""];
+  if (reason === undefined) return error;
   const [problem, advice] = reason(host, port);
-  return new SkeinError("unavailable", { problem, advice }, { cause: error });
+  return new SkeinError("unavailable", { problem, advice }, { cause: system });
 }
 
 /** Whether somebody listens there already, as the system said it or as the server did. */

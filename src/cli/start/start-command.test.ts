@@ -69,6 +69,23 @@ describe("the command", () => {
     await one.stop();
   });
 
+  test("[NWU6] says when it has taken in a changed configuration, and with --json nothing", async () => {
+    using folder = temporaryFolder();
+    const file = join(folder.path, "skein.yaml");
+    writeFileSync(file, "logging: { level: silent }\n");
+    const said = async (options: object) => {
+      const one = start(folder.path, { port: 0, ...options });
+      await expect.poll(one.out, { timeout: 20_000 }).not.toBe("");
+      await expect.poll(() => one.pieces.opened.length, { timeout: 20_000 }).toBe(1);
+      writeFileSync(file, `logging: { level: silent }\nagents: { a${Object.keys(options).length}: {} }\n`);
+      await expect.poll(() => one.pieces.opened.length, { timeout: 20_000 }).toBe(2);
+      await one.stop();
+      return one.out();
+    };
+    expect(await said({})).toContain(`Taken in anew: ${file}.\n`);
+    expect(await said({ json: true })).not.toContain("anew");
+  });
+
   test.each([["70000"], ["-1"], ["http"], ["1.5"]])("[GST14] --port %s is misuse", async (port) => {
     const { exit, err } = await run(["start", "--port", port]);
     expect(exit).toBe(2);

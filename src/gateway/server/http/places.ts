@@ -16,6 +16,7 @@ const welcome = [
   "  skein token create      a token for a program",
   "",
   "Programs ask with Authorization: Bearer <token> at /rpc/<method> and /ws; /openapi.json has every method.",
+  "MCP is at /mcp. The code behind # in the link of a start is good for one token: POST /link.",
   "",
 ].join("\n");
 
