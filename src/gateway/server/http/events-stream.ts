@@ -24,8 +24,8 @@ export async function events(exchange: Exchange): Promise<void> {
   exchange.atEnd(release);
   begin(exchange);
   const sink = sinkOf(exchange.response, ground);
-  const { close } = ground.parts.hub.subscribe(principal, wanted, sink, after);
-  exchange.atEnd(close);
+  const subscription = ground.parts.hub.subscribe(principal, wanted, sink, after);
+  exchange.atEnd(() => subscription.close());
   keepUp(exchange, principal);
 }
 
