@@ -2,6 +2,7 @@ import type { AccessAction } from "../../../access/visibility/policy.ts";
 import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { withoutPaths } from "../../masking/without-paths.ts";
 import { shownTo } from "./shown.ts";
 import { contextOf, sessionOf } from "./whom.ts";
 
@@ -36,7 +37,8 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const session = await sessionOf(deps, call, sessionKey, agentId);
       const how = { ...contextOf(session), signal: call.signal, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
-      return { name, isError, result: shownTo(deps, call).value(result), ...present({ rootId }) };
+      const seen = call.isAdmin ? result : shownTo(deps, call).value(withoutPaths(result));
+      return { name, isError, result: seen, ...present({ rootId }) };
     },
   };
 }
