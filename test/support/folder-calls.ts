@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { folderDeps } from "../../src/compose/call-deps.ts";
 import type { FilesStore } from "../../src/compose.ts";
 import { openFolder } from "../../src/compose.ts";
@@ -31,11 +31,8 @@ export interface FolderCalls {
 
 const folders: string[] = [];
 const stores: FilesStore[] = [];
-/** Copied for every test of a file. */
+/** Copied for every test of this process, whose files may share this module. */
 let seeded: string | null = null;
-afterAll(() => {
-  if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
-});
 
 /** A seeded folder, its configuration, and the methods that change it. */
 export async function openFolderCalls(config = ""): Promise<FolderCalls> {
@@ -68,6 +65,7 @@ export async function closeFolderCalls(): Promise<void> {
 
 async function seedOnce(): Promise<string> {
   const root = mkdtempSync(join(tmpdir(), "skein-calls-seed-"));
+  process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   await seedFolder(root);
   return root;
 }
