@@ -26,8 +26,8 @@ const first = samples.find(({ vendor }) => vendor === "OpenAI project") ?? { tex
 const oneWord = samples.find(({ vendor }) => vendor === "Google API") ?? first;
 const allOfThem = samples.map(({ text }) => text).join("\n");
 /** Words up to where something is cut, with the secret across that place. */
-const across = (at: number, secret = first.secret) =>
-  `${"x ".repeat(at / 2 - Math.floor(secret.length / 4))}${secret} ${"y ".repeat(at / 2)}`;
+const across = (at: number) =>
+  `${"x ".repeat(at / 2 - Math.floor(first.secret.length / 4))}${first.secret} ${"y ".repeat(at / 2)}`;
 
 let world: Awaited<ReturnType<typeof openedGateway>>;
 let calls: WalkCalls;
@@ -167,6 +167,14 @@ describe("secrets, for whoever is no admin", () => {
     expectSafe(text, method);
   });
 
+  test("[WLK5] sessions.context shows a session to which nothing was said, whose agent has the model that ships", async () => {
+    await calls.http(plain, "sessions.create", { key: "agent:main:session:fresh" });
+    const { text, payload } = await calls.http(plain, "sessions.context", {
+      key: "agent:main:session:fresh",
+    });
+    expect(payload, text).toMatchObject({ request: { messages: [] } });
+  });
+
   test("[WLK7] a search for a secret finds nothing that would confirm it", async () => {
     const { payload } = await calls.http(plain, "sessions.search", { query: first.secret });
     expect(payload).toMatchObject({ count: 0 });
@@ -202,7 +210,8 @@ describe("secrets, for whoever is no admin", () => {
     const answers = [await send(`repeat ${allOfThem}`), await send(`repeat ${across(200)}`)];
     answers.push(await send(`think about ${oneWord.text}`), await send(`fail ${first.text}`));
     answers.push(await send("list the sessions"), await send("read the session vault"));
-    answers.push(await send(`repeat ${across(200, oneWord.secret)}`));
+    // Cut off behind most of it, it has the shape of nothing.
+    answers.push(await send(`repeat ${"x ".repeat(81)}${oneWord.secret} ${"y ".repeat(40)}`));
     const { store } = world.deps;
     await store.sessions.append(
       scope,

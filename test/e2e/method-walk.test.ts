@@ -48,6 +48,7 @@ function expectSilent({ text, code }: Answered, params: unknown, isAdmin = false
 /** Whatever is done, everything of ann's is as it was. */
 async function unchanged(act: () => Promise<void>): Promise<void> {
   const before = last ?? (await world.fingerprint());
+  last = null;
   await act();
   last = await world.fingerprint();
   expect(last).toBe(before);
