@@ -31,13 +31,8 @@ export interface FolderCalls {
 
 const folders: string[] = [];
 const stores: FilesStore[] = [];
-/** Copied for every test of a file. */
-/** Made once for all files of a worker, and gone with it. */
+/** Copied for every test of this process, whose files may share this module. */
 let seeded: string | null = null;
-process.once("exit", () => {
-  if (seeded !== null) rmSync(seeded, { recursive: true, force: true });
-  seeded = null; // a worker loads this once for all its files
-});
 
 /** A seeded folder, its configuration, and the methods that change it. */
 export async function openFolderCalls(config = ""): Promise<FolderCalls> {
@@ -70,6 +65,7 @@ export async function closeFolderCalls(): Promise<void> {
 
 async function seedOnce(): Promise<string> {
   const root = mkdtempSync(join(tmpdir(), "skein-calls-seed-"));
+  process.once("exit", () => rmSync(root, { recursive: true, force: true }));
   await seedFolder(root);
   return root;
 }

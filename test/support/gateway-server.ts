@@ -247,6 +247,11 @@ export class TestSocket {
     this.#ids += 1;
     const id = `r${this.#ids}`;
     this.ws.send(JSON.stringify({ type: "req", id, method, ...(params === undefined ? {} : { params }) }));
+    return this.answerTo(id);
+  }
+
+  /** The answer to a frame that the test sends by itself. */
+  answerTo(id: string): Promise<ResponseFrame> {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 

@@ -3,8 +3,11 @@ import { join } from "node:path";
 import { gatewayPieces } from "../../src/cli/start/gateway-pieces.ts";
 import type { OpenGateway } from "../../src/cli/start/open-gateway.ts";
 import { openGateway } from "../../src/cli/start/open-gateway.ts";
+import type { GatewayPieces } from "../../src/cli/start/pieces.ts";
 import { connect } from "../../src/client/connect.ts";
 import type { SkeinClient } from "../../src/client/contract.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
@@ -31,15 +34,20 @@ export interface WholeOptions {
   /** Text of `skein.yaml`; the rehearsal model answers anyway. */
   readonly config?: string;
   readonly folder?: TemporaryFolder;
+  /** Instead of those of `skein start`. */
+  readonly pieces?: Partial<GatewayPieces>;
+  readonly clock?: Clock;
 }
 
-export async function wholeGateway({ config = "", folder }: WholeOptions = {}): Promise<WholeGateway> {
+export async function wholeGateway(options: WholeOptions = {}): Promise<WholeGateway> {
+  const { config = "", folder, clock = systemClock } = options;
   const home = folder ?? temporaryFolder("skein-gateway-");
   const root = join(home.path, "root");
   const usual = `defaults: { model: rehearsal/basic }\nlogging: { level: error, file: ${join(home.path, "log")} }\n`;
   writeFileSync(join(home.path, "skein.yaml"), usual + config);
   const where = { cwd: home.path, root, env: { HOME: home.path } };
-  const open = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces: gatewayPieces });
+  const pieces = { ...gatewayPieces, ...options.pieces };
+  const open = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces, clock });
   if (!open.isMine) throw new Error("another gateway runs on this folder");
   const { url } = open;
   const admin = readFileSync(join(root, "token"), "utf8").trim();

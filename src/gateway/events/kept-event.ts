@@ -1,6 +1,8 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { eventPayload } from "../../protocol/events.ts";
+import { maskFor } from "../masking/mask.ts";
+import { pathless } from "../masking/pathless.ts";
 import type { ReaderKind } from "./readers.ts";
 import { sizeOf } from "./size-of.ts";
 
@@ -56,10 +58,17 @@ export class KeptEvent {
     const payload = eventPayload(this.#event, {
       isAdmin,
       allUsers,
-      redact: (value) => (isDelta ? "" : this.#redactor.redactJson(value).value),
+      redact: (value) => (isDelta ? "" : this.#safe(value)),
       redactDelta: () => this.#masked,
     });
     return JSON.stringify({ type: "event", event: this.#event.type, payload, seq: this.seq });
+  }
+
+  /** An entry as methods show it, so that what a reader hears is what it may read. */
+  #safe(value: unknown): unknown {
+    const redactor = this.#redactor;
+    if (this.#event.type === "entry.appended") return maskFor({ redactor }, { isAdmin: false }).value(value);
+    return pathless(redactor).redactJson(value).value;
   }
 
   /** Whose it was and of what kind stays, so that its readers can be told; what it said is gone. */

@@ -6,6 +6,7 @@ import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionTool, ToolResult } from "../../tools/contract.ts";
 import { isRefusal, refusalOf } from "../../tools/refusal.ts";
 import { mayCall } from "../auth/principal.ts";
+import { withoutPaths } from "../masking/without-paths.ts";
 import type { McpAsker, McpParts } from "./contract.ts";
 import { Follower } from "./progress.ts";
 import { toolScope } from "./tool-listing.ts";
@@ -67,14 +68,6 @@ function answerOf(result: ToolResult): CallToolResult {
     structuredContent: { ...result },
     ...(isRefusal(result) ? { isError: true } : {}),
   };
-}
-
-/** Where files lie on this machine is for admins alone. */
-function withoutPaths(result: ToolResult): ToolResult {
-  const { sessions } = result;
-  if (!Array.isArray(sessions)) return result;
-  const rows = sessions.map(({ transcriptPath: _, ...row }: Readonly<Record<string, unknown>>) => row);
-  return { ...result, sessions: rows };
 }
 
 function unknownTool(name: string): ProtocolError {

@@ -7,7 +7,12 @@ import type { Approval, OutboxRow, Run, RunSession, RunWaits } from "../../runs/
 
 const longestPreview = 200;
 
-export function runRow(run: Run, waits: RunWaits | null = null): RunRowPayload {
+/** `seen`: what was said, as its reader may see it; before it is cut, for half a secret is not known as one. */
+export function runRow(
+  run: Run,
+  waits: RunWaits | null = null,
+  seen: (text: string) => string = (text) => text,
+): RunRowPayload {
   const { runId, session, state, kind, lane, queueMode, seq, root, createdAt, startedAt, endedAt } = run;
   return present({
     runId,
@@ -17,7 +22,7 @@ export function runRow(run: Run, waits: RunWaits | null = null): RunRowPayload {
     kind,
     lane,
     queueMode,
-    preview: cutText(saidIn(run), longestPreview),
+    preview: cutText(seen(saidIn(run)), longestPreview),
     seq,
     rootId: root.rootId,
     hops: root.hops,

@@ -2,10 +2,10 @@ import { readKey } from "../../../core/keys.ts";
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import { nameNew } from "../../../sessions/name-new.ts";
-import { sessionState } from "../../../sessions/session-state.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { askerOf, findSession, scopeOf } from "./find-session.ts";
+import { shownState } from "./shown-state.ts";
 
 /** Sessions that come to be, and where they stand. */
 export function makingHandlers(
@@ -27,7 +27,7 @@ export function makingHandlers(
           meta: present({ label, displayName, model, thinkingLevel }),
         },
       );
-      return sessionState(record, call);
+      return shownState(deps, record, call);
     },
 
     "sessions.fork": async (params, call) => {
@@ -40,7 +40,7 @@ export function makingHandlers(
         meta: present({ label }),
       });
       return {
-        ...sessionState(record, call),
+        ...shownState(deps, record, call),
         forkedFrom: { key: from.key, sessionId: from.sessionId, entryId },
       };
     },

@@ -1,9 +1,10 @@
 import { present } from "../../../core/present.ts";
 import { nameSession } from "../../../sessions/rename-session.ts";
-import { patchedState, sessionState } from "../../../sessions/session-state.ts";
+import { patchedState } from "../../../sessions/session-state.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { findSession, scopeOf } from "./find-session.ts";
+import { shownState } from "./shown-state.ts";
 
 /** What is known of sessions. */
 export function markingHandlers(
@@ -18,13 +19,13 @@ export function markingHandlers(
         params.name === undefined
           ? await sessions.patch(scope, found.sessionId, { label: params.label ?? null })
           : await nameSession(sessions, scope, found, params.name);
-      return sessionState(record, call);
+      return shownState(deps, record, call);
     },
 
     "sessions.archive": async (params, call) => {
       const { sessionId } = await findSession(deps, params, call);
       const archived = params.archived === false ? null : true;
-      return sessionState(await sessions.patch(scopeOf(call), sessionId, { archived }), call);
+      return shownState(deps, await sessions.patch(scopeOf(call), sessionId, { archived }), call);
     },
 
     "sessions.patch": async (params, call) => {

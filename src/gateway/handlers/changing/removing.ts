@@ -1,7 +1,7 @@
 import { purgeSession, removeSession } from "../../../sessions/remove-session.ts";
-import { sessionState } from "../../../sessions/session-state.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { askerOf, findRemoved, findSession, scopeOf } from "./find-session.ts";
+import { shownState } from "./shown-state.ts";
 
 /** What takes away, and what brings back. */
 export function removingHandlers(
@@ -28,7 +28,7 @@ export function removingHandlers(
 
     "sessions.restore": async (params, call) => {
       const { sessionId } = await findRemoved(deps, params, call);
-      return sessionState(await sessions.restore(scopeOf(call), sessionId), call);
+      return shownState(deps, await sessions.restore(scopeOf(call), sessionId), call);
     },
 
     "sessions.redact": async (params, call) => {

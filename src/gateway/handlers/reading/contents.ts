@@ -9,9 +9,9 @@ import { wireLimits } from "../../../protocol/frames.ts";
 import { exportPieces } from "../../../sessions/export-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import type { Mask } from "../../masking/mask.ts";
+import { maskFor } from "../../masking/mask.ts";
 import { findSession } from "./find.ts";
-import type { Mask } from "./mask.ts";
-import { maskFor } from "./mask.ts";
 
 /** What is around the content in a frame. */
 const frameRoom = 64 * 1024;

@@ -7,9 +7,9 @@ import type { SessionRecord } from "../../../store/contract.ts";
 import { noSuchSession } from "../../../store/refusals.ts";
 import { historyLimitFor } from "../../../transcript/history-limit.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import type { Mask } from "../../masking/mask.ts";
+import { maskFor } from "../../masking/mask.ts";
 import { findSession, scopeOf } from "./find.ts";
-import type { Mask } from "./mask.ts";
-import { maskFor } from "./mask.ts";
 import type { Looked } from "./see-context.ts";
 import { pruningBy, seeContext } from "./see-context.ts";
 

@@ -16,9 +16,9 @@ import { noSuchSession } from "../../../store/refusals.ts";
 import { isToolMessage } from "../../../tools/reading/blocks.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import type { Mask } from "../../masking/mask.ts";
+import { maskFor } from "../../masking/mask.ts";
 import { findSession, lookFor, scopeOf } from "./find.ts";
-import type { Mask } from "./mask.ts";
-import { maskFor } from "./mask.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" | "chat.history";
 

@@ -8,9 +8,9 @@ import type { SessionQuery } from "../../../store/contract.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
 import { safeSnippet } from "../../../tools/reading/safe-snippet.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import type { Mask } from "../../masking/mask.ts";
+import { maskFor } from "../../masking/mask.ts";
 import { findListed, findSession, lookFor, notThere, scopeOf } from "./find.ts";
-import type { Mask } from "./mask.ts";
-import { maskFor } from "./mask.ts";
 
 type ListMethod =
   | "sessions.list"

@@ -6,8 +6,8 @@ import { createRedactor } from "../../../access/redaction/redactor.ts";
 import { answered, said } from "../../../conformance/expect.ts";
 import type { EntryDraft } from "../../../core/seal.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
+import { maskFor } from "../../masking/mask.ts";
 import type { ReadingMethod } from "../families.ts";
-import { maskFor } from "./mask.ts";
 
 let folder: ReadingFolder;
 let sha256 = "";

@@ -1,3 +1,4 @@
+import { rehearsalModel } from "../../../config/default-model.ts";
 import { modelSettings, providerType } from "../../../config/model-settings.ts";
 import type { Config } from "../../../config/sections/all.ts";
 import type { SessionContext } from "../../../core/context.ts";
@@ -59,6 +60,7 @@ export function noModel(): SkeinError {
 
 /** A model that is typed, here or in the configuration, must be one that could be asked: a slip of the pen would be taken for a server. */
 function checkReachable({ provider, model }: ModelRef, config: Config, given: string | undefined): void {
+  if (`${provider}/${model}` === rehearsalModel) return;
   const { type, baseUrl } = modelSettings(config.models, provider, model);
   if (type !== "openai-compatible" || baseUrl !== null || given !== undefined) return;
   throw noBaseUrl(provider, `: --base-url <url>, or models.providers.${provider}.baseUrl`);

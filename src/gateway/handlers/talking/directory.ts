@@ -2,6 +2,7 @@ import type { AccessAction } from "../../../access/visibility/policy.ts";
 import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { withoutPaths } from "../../masking/without-paths.ts";
 import { shownTo } from "./shown.ts";
 import { contextOf, sessionOf, spokenTo } from "./whom.ts";
 
@@ -39,7 +40,8 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
           : await spokenTo(deps, call, sessionKey, agentId);
       const how = { ...to, signal: call.signal, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
-      return { name, isError, result: shownTo(deps, call).value(result), ...present({ rootId }) };
+      const seen = call.isAdmin ? result : shownTo(deps, call).value(withoutPaths(result));
+      return { name, isError, result: seen, ...present({ rootId }) };
     },
   };
 }

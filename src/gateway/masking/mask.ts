@@ -1,7 +1,7 @@
-import type { Redactor } from "../../../access/redaction/redactor.ts";
-import { isRecord } from "../../../core/shape.ts";
-import { isBinary } from "../../../tools/reading/blocks.ts";
-import type { Call, FolderDeps } from "../../calls/contract.ts";
+import type { Redactor } from "../../access/redaction/redactor.ts";
+import { isRecord } from "../../core/shape.ts";
+import { isBinary } from "../../tools/reading/blocks.ts";
+import { pathless } from "./pathless.ts";
 
 /**
  * What was said, as a caller may see it: an admin as it is, everybody else with secrets masked and without paths of this machine.
@@ -17,10 +17,10 @@ export interface Mask {
 }
 
 export function maskFor(
-  { redactor }: Pick<FolderDeps, "redactor">,
-  { isAdmin }: Pick<Call, "isAdmin">,
+  { redactor }: { readonly redactor: Redactor },
+  { isAdmin }: { readonly isAdmin: boolean },
 ): Mask {
-  return isAdmin ? off : new Masking(redactor);
+  return isAdmin ? off : new Masking(pathless(redactor));
 }
 
 const off: Mask = { text: (text) => text, value: (value) => value, hasMasked: false, isOff: true };

@@ -1,0 +1,60 @@
+import type { WalkWorld } from "./walk-world.ts";
+
+/** What an answer to somebody else may not hold. */
+
+const marker = /ann-secret-\d+/gi;
+const insides = /\n\s+at |file:\/\/|node_modules|\.ts:\d+/;
+const place = /\/(?:home|tmp|root|srv|usr|var|work|Users|private)\//;
+
+/** Markers in an answer that the caller did not say itself. */
+export function markersIn(text: string, params: unknown): string[] {
+  // The longest first: one may be the beginning of another.
+  const own = stringsIn(params).sort((one, other) => other.length - one.length);
+  return (
+    own.reduce((rest, each) => rest.replaceAll(JSON.stringify(each).slice(1, -1), ""), text).match(marker) ??
+    []
+  );
+}
+
+/** Insides of the program, and for who is no admin places of its machine. */
+export function insidesIn(text: string, isAdmin = false): string[] {
+  const found = [insides.exec(text)?.[0] ?? "", isAdmin ? "" : (place.exec(text)?.[0] ?? "")];
+  return found.filter((each) => each !== "");
+}
+
+function stringsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(stringsIn);
+}
+
+/** The same params about names that are nowhere, and the way back. */
+export class Nowhere {
+  readonly #twins: readonly (readonly [string, string])[];
+
+  constructor({ runId, approvalId, deadId, queuedId, entryId, secondId, sha256 }: WalkWorld) {
+    const ids = [runId, approvalId, deadId, queuedId, entryId, secondId, sha256];
+    this.#twins = [
+      ["ann-secret", "non-secret"],
+      ["ANN-SECRET", "NON-SECRET"],
+      ...ids.map((id) => [id, `${id.slice(0, -6)}${id.endsWith("ffffff") ? "eeeeee" : "ffffff"}`] as const),
+    ];
+  }
+
+  of<T>(params: T): T {
+    return JSON.parse(this.#swapped(JSON.stringify(params), 0, 1)) as T;
+  }
+
+  back(text: string): string {
+    return this.#swapped(text, 1, 0);
+  }
+
+  #swapped(text: string, from: 0 | 1, to: 0 | 1): string {
+    return this.#twins.reduce((rest, twin) => rest.replaceAll(twin[from], twin[to]), text);
+  }
+}
+
+/** So many brackets. */
+export function nested(depth: number): string {
+  return `${"[".repeat(depth)}${"]".repeat(depth)}`;
+}

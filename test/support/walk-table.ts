@@ -1,0 +1,142 @@
+import type { WireErrorCode } from "../../src/protocol/errors.ts";
+import type { MethodName, Params } from "../../src/protocol/methods/method-table.ts";
+import type { Via } from "./walk-calls.ts";
+import type { WalkWorld } from "./walk-world.ts";
+
+/** A good call of every method about things of ann's. */
+
+export interface WalkRow<M extends MethodName> {
+  good(world: WalkWorld, via: Via): Params<M>;
+  /** What others ask; left out: the same. */
+  others?(world: WalkWorld, via: Via): Params<M>;
+  /** What others are told; `ok`: an answer about their own space, with nothing of ann's in it. */
+  readonly told: "ok" | WireErrorCode;
+}
+
+type WalkTable = { readonly [M in MethodName]: WalkRow<M> };
+
+const shadow = (what: string, via: Via) => `agent:main:session:shadow-${what}-${via}`;
+/** Ann's own key of a message, which is nobody else's. */
+const once = "ann-secret-41-once";
+
+const reading = {
+  "sessions.list": { good: () => ({ limit: 100 }), told: "ok" },
+  "sessions.get": { good: ({ key }) => ({ key }), told: "not_found" },
+  "sessions.resolve": { good: ({ label }) => ({ label }), told: "not_found" },
+  "sessions.preview": { good: ({ key }) => ({ keys: [key] }), told: "ok" },
+  "sessions.tree": { good: ({ key }) => ({ key }), told: "not_found" },
+  "sessions.entries": {
+    good: ({ key, secondId }) => ({ key, along: "all", after: secondId }),
+    told: "not_found",
+  },
+  "sessions.usage": { good: ({ key }) => ({ key, by: ["day", "model"] }), told: "not_found" },
+  "sessions.search": { good: ({ key }) => ({ key, query: "wanted" }), told: "not_found" },
+  "sessions.context": {
+    good: ({ key }) => ({ key, model: "anthropic/claude-sonnet-4-5" }),
+    told: "not_found",
+  },
+  "sessions.export": { good: ({ sessionId }) => ({ key: sessionId, format: "md" }), told: "not_found" },
+  "sessions.trash": { good: () => ({}), told: "ok" },
+  "sessions.subscribe": { good: ({ key }) => ({ keys: [key] }), told: "ok" },
+  "sessions.unsubscribe": { good: () => ({ subscriptionId: "ann-secret-50" }), told: "ok" },
+  "chat.history": { good: ({ key }) => ({ sessionKey: key }), told: "not_found" },
+  "blobs.get": { good: ({ key, sha256 }) => ({ key, sha256 }), told: "not_found" },
+  "runs.list": { good: ({ busy }) => ({ sessionKey: busy }), told: "not_found" },
+  "runs.get": { good: ({ runId }) => ({ runId }), told: "not_found" },
+  "outbox.list": { good: () => ({}), told: "ok" },
+  "approvals.list": { good: ({ runId }) => ({ runId, open: false }), told: "ok" },
+  "agents.list": { good: () => ({}), told: "ok" },
+  "models.list": { good: () => ({}), told: "ok" },
+  "access.explain": { good: ({ key, busy }) => ({ asker: key, target: busy }), told: "not_found" },
+} satisfies Partial<WalkTable>;
+
+const writing = {
+  "sessions.create": {
+    good: (_, via) => ({ key: `agent:main:session:ann-secret-51-${via}`, label: `ANN-SECRET-52-${via}` }),
+    others: (_, via) => ({
+      key: shadow("create", via),
+      sessionId: `shadow-create-${via}`,
+      label: `shadow-create-${via} label`,
+    }),
+    told: "ok",
+  },
+  "sessions.send": {
+    good: ({ key }) => ({ key, message: "repeat one", idempotencyKey: "w-1", timeoutMs: 20_000 }),
+    others: (_, via) => ({
+      key: shadow("send", via),
+      message: "repeat own",
+      idempotencyKey: `${once}${via === "ws" ? "-ws" : ""}`,
+      timeoutMs: 20_000,
+    }),
+    told: "ok",
+  },
+  "sessions.fork": { good: ({ key, entryId }) => ({ key, entryId }), told: "not_found" },
+  "sessions.branch": { good: ({ key, secondId }) => ({ key, entryId: secondId }), told: "not_found" },
+  "sessions.rename": { good: ({ key }) => ({ key, name: "ANN-SECRET-53" }), told: "not_found" },
+  "sessions.archive": { good: ({ key }) => ({ key }), told: "not_found" },
+  "chat.send": {
+    good: ({ key }) => ({ sessionKey: key, message: "repeat two", idempotencyKey: "w-2" }),
+    others: (_, via) => ({
+      sessionKey: shadow("chat", via),
+      message: "repeat own",
+      idempotencyKey: `ann-secret-54-${via}`,
+    }),
+    told: "ok",
+  },
+  "chat.abort": { good: ({ busy, runId }) => ({ sessionKey: busy, runId }), told: "not_found" },
+  agent: {
+    good: ({ key }) => ({ sessionKey: key, message: "repeat three", idempotencyKey: "w-3" }),
+    others: (_, via) => ({
+      sessionKey: shadow("agent", via),
+      message: "repeat own",
+      idempotencyKey: `ann-secret-55-${via}`,
+    }),
+    told: "ok",
+  },
+  "agent.wait": { good: ({ runId }) => ({ runId, timeoutMs: 0 }), told: "not_found" },
+  "approvals.resolve": {
+    good: ({ approvalId }) => ({ approvalId, answer: "approved" }),
+    told: "not_found",
+  },
+  "outbox.retry": { good: ({ deadId }) => ({ outboxId: deadId }), told: "not_found" },
+  "outbox.drop": { good: ({ queuedId }) => ({ outboxId: queuedId }), told: "not_found" },
+  "runs.abort": { good: ({ runId }) => ({ runId, reason: "enough" }), told: "not_found" },
+  "tools.invoke": {
+    good: ({ key }) => ({ sessionKey: key, name: "sessions_list", arguments: {} }),
+    told: "not_found",
+  },
+} satisfies Partial<WalkTable>;
+
+const administering = {
+  "sessions.patch": { good: ({ key }) => ({ key, displayName: "ANN-SECRET-60" }), told: "not_found" },
+  "sessions.reset": { good: ({ resettable }) => ({ key: resettable }), told: "not_found" },
+  "sessions.delete": { good: ({ doomed }) => ({ key: doomed }), told: "not_found" },
+  "sessions.restore": { good: ({ trashed }) => ({ key: trashed }), told: "not_found" },
+  "sessions.compact": { good: ({ long }) => ({ key: long }), told: "not_found" },
+  "sessions.import": {
+    good: (_, via) => ({ files: [{ name: `ann-secret-61-${via}.jsonl`, content: piFile(via) }] }),
+    told: "ok",
+  },
+  "sessions.redact": { good: ({ key, entryId }) => ({ key, entryIds: [entryId] }), told: "not_found" },
+  "chat.inject": {
+    good: ({ key }) => ({ sessionKey: key, message: "ANN-SECRET-62", idempotencyKey: "w-4" }),
+    told: "not_found",
+  },
+  "tokens.create": { good: () => ({ scopes: ["read"], userId: "ann" }), told: "forbidden" },
+  "tokens.list": { good: () => ({}), told: "forbidden" },
+  "tokens.revoke": { good: ({ spareTokenId }) => ({ tokenId: spareTokenId }), told: "forbidden" },
+  "maintenance.run": { good: () => ({ dryRun: true }), told: "forbidden" },
+  "config.get": { good: () => ({}), told: "forbidden" },
+  "users.remove": { good: () => ({ userId: "ann" }), told: "forbidden" },
+} satisfies Partial<WalkTable>;
+
+/** Every method: one that is missing does not compile. What takes most away comes last. */
+export const walkTable = { ...reading, ...writing, ...administering } satisfies WalkTable;
+
+function piFile(via: Via): string {
+  const at = "2026-01-01T00:00:00.000Z";
+  const header = { type: "session", version: 3, id: `imported-${via}`, timestamp: at, cwd: "/w" };
+  const message = { role: "user", content: "hello", timestamp: 1 };
+  const entry = { type: "message", id: "a1", parentId: null, timestamp: at, message };
+  return `${JSON.stringify(header)}\n${JSON.stringify(entry)}\n`;
+}

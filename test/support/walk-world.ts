@@ -1,0 +1,229 @@
+import { createHash } from "node:crypto";
+import { globSync, readFileSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { expect, vi } from "vitest";
+import type { ServingDeps } from "../../src/cli/start/pieces.ts";
+import { answered, said } from "../../src/conformance/expect.ts";
+import type { TokenScope } from "../../src/gateway/auth/principal.ts";
+import { allHandlers } from "../../src/gateway/handlers/all.ts";
+import { createServer } from "../../src/gateway/server/create-server.ts";
+import type { Result } from "../../src/protocol/methods/method-table.ts";
+import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
+import type { WalkPlaces } from "./walk-places.ts";
+import { longTalk, plantMain } from "./walk-places.ts";
+import type { WholeGateway } from "./whole-gateway.ts";
+import { wholeGateway } from "./whole-gateway.ts";
+
+/** The whole gateway with the things of ann's in it, each full of markers, and tokens of everybody who wants them. */
+
+export const annScope = { userId: "ann" } as const;
+export const allScopes: readonly TokenScope[] = ["read", "write", "tools", "admin"];
+/** Where ann's sessions work: nothing that anybody but an admin is told. */
+export const annFolder = "/srv/ann-secret-90";
+
+export interface WalkWorld extends WalkPlaces {
+  readonly gateway: WholeGateway;
+  readonly deps: ServingDeps;
+  readonly runs: EmbeddedRuns;
+  readonly tokens: {
+    readonly ann: string;
+    readonly bob: string;
+    readonly unnamed: string;
+    /** The three without `admin`. */
+    readonly plain: string;
+    readonly alone: Readonly<Record<TokenScope, string>>;
+    readonly expired: string;
+    readonly revoked: string;
+  };
+  /** Everything of ann's, and every token, as one text. */
+  fingerprint(): Promise<string>;
+  close(): Promise<void>;
+}
+
+export const walkConfig = [
+  'gateway: { trustProxy: ["127.0.0.1"] }',
+  "tools: { sessions: { visibility: all }, agentToAgent: { enabled: true } }",
+  "agents: { main: {}, other: {} }",
+  "approvals: { timeoutSeconds: 3600 }",
+  "",
+].join("\n");
+
+/** The real gateway, its insides, and a clock that a test can put forward. */
+export async function openedGateway(config: string) {
+  let deps: ServingDeps | null = null;
+  const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
+  const gateway = await wholeGateway({
+    config,
+    clock,
+    pieces: {
+      handlers: (given) => {
+        deps = given;
+        return allHandlers(given);
+      },
+      listen: (parts) => createServer(parts, { requestsPerSecond: 1_000_000 }),
+    },
+  });
+  return { gateway, clock, deps: deps as unknown as ServingDeps };
+}
+
+export async function openWalk(): Promise<WalkWorld> {
+  const { gateway, clock, deps } = await openedGateway(walkConfig);
+  const runs = deps.runs as unknown as EmbeddedRuns;
+  const places = await plantAll(gateway, deps, runs);
+  const tokens = await makeTokens(gateway, clock);
+  await stillness(() => fingerprintOf(gateway, deps));
+  return {
+    ...places,
+    gateway,
+    deps,
+    runs,
+    tokens,
+    fingerprint: () => fingerprintOf(gateway, deps),
+    close: () => gateway.close(),
+  };
+}
+
+/** The run that goes on has written its input, and the index has it. */
+async function stillness(look: () => Promise<string>): Promise<void> {
+  let before = "";
+  await vi.waitFor(
+    async () => {
+      const now = await look();
+      const isStill = now === before && now.includes('"lastInputAt": 1');
+      before = now;
+      expect(isStill).toBe(true);
+    },
+    { timeout: 30_000, interval: 300 },
+  );
+}
+
+async function makeTokens(gateway: WholeGateway, clock: { ahead: number; now(): number }) {
+  const scopes = [...allScopes];
+  const alone = {} as Record<TokenScope, string>;
+  for (const scope of allScopes) {
+    alone[scope] = await gateway.token({ scopes: [scope], userId: "ann", label: "ANN-SECRET-80" });
+  }
+  const expired = await gateway.token({ scopes, userId: "ann", expiresAt: clock.now() + 60_000 });
+  clock.ahead += 61_000;
+  const { body } = await gateway.rpc("tokens.create", { scopes, userId: "ann" });
+  const { token: revoked, tokenId } = body as Result<"tokens.create">;
+  await gateway.rpc("tokens.revoke", { tokenId });
+  return {
+    ann: await gateway.token({ scopes, userId: "ann" }),
+    bob: await gateway.token({ scopes, userId: "bob" }),
+    unnamed: await gateway.token({ scopes }),
+    plain: await gateway.token({ scopes: ["read", "write", "tools"], userId: "bob" }),
+    alone,
+    expired,
+    revoked,
+  };
+}
+
+async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: EmbeddedRuns): Promise<WalkPlaces> {
+  const { sessions } = deps.store;
+  const make = async (name: string, ...texts: readonly string[]) => {
+    // What others may take as a name of their own is no marker.
+    const sessionId = name.startsWith("shadow") ? name : `ann-secret-${name}`;
+    const key = `agent:main:session:${sessionId}`;
+    await sessions.create(annScope, { key, sessionId, cwd: annFolder, meta: { label: `${name} label` } });
+    const items = texts.map((text, at) => ({ draft: at % 2 === 0 ? said(text) : answered(text) }));
+    if (items.length > 0) await sessions.append(annScope, sessionId, items);
+    return key;
+  };
+  const main = await plantMain(deps);
+  const trashed = await make("20-trashed", "said ANN-SECRET-21");
+  await sessions.remove(annScope, "ann-secret-20-trashed");
+  const doomed = await make("22-doomed", "said ANN-SECRET-23");
+  const resettable = await make("24-reset", "said ANN-SECRET-25");
+  const long = await make("26-long", ...longTalk("ANN-SECRET-27"));
+  const busy = await make("28-busy");
+  for (const via of ["http", "ws"]) {
+    for (const what of ["create", "send", "chat", "agent"]) {
+      await make(`shadow-${what}-${via}`, "said ANN-SECRET-31");
+    }
+  }
+  return {
+    ...main,
+    ...{ trashed, doomed, resettable, long, busy },
+    ...(await plantWork(deps, runs, busy)),
+    spareTokenId: await spareToken(gateway),
+  };
+}
+
+/** A run that goes on, with a question about a tool call, and messages on their way. */
+async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
+  const handle = deps.skein.session({ userId: "ann", sessionKey: busy });
+  const { runId, session } = await handle.accept("be slow for 500 seconds", {
+    idempotencyKey: "ann-secret-41-once",
+  });
+  const isRunning = async () => expect((await runs.get(runId))?.state).toBe("running");
+  await vi.waitFor(isRunning, { timeout: 30_000 });
+  const fence = (await runs.get(runId))?.fence ?? -1;
+  const { approvalId } = await runs.requestApproval(
+    { runId, fence },
+    {
+      toolCallId: "call-1",
+      toolName: "pay",
+      arguments: { to: "ANN-SECRET-42" },
+      expiresAt: Date.now() + 3_600_000,
+    },
+  );
+  const letter = (number: number, channel: string) =>
+    runs.outbox.put({
+      session,
+      runId,
+      target: { channel, to: `agent:main:session:ann-secret-${number}-gone` },
+      text: `ANN-SECRET-${number}`,
+      idempotencyKey: `letter-${number}`,
+    });
+  // What is for a session that is gone is given up at once; what is for a channel that nobody knows waits.
+  const [dead, queued] = [await letter(45, "session"), await letter(46, "ann-secret-43-desk")];
+  const isDead = async () => expect((await runs.outbox.get(dead.outboxId))?.state).toBe("dead");
+  await vi.waitFor(isDead, { timeout: 30_000 });
+  return { runId, approvalId, deadId: dead.outboxId, queuedId: queued.outboxId };
+}
+
+async function spareToken(gateway: WholeGateway): Promise<string> {
+  const { body } = await gateway.rpc("tokens.create", {
+    scopes: ["read"],
+    userId: "ann",
+    label: "ANN-SECRET-81",
+  });
+  return (body as Result<"tokens.create">).tokenId;
+}
+
+async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: ServingDeps): Promise<string> {
+  const query = { includeGlobal: true, includeUnknown: true, limit: 1000 };
+  const runs = (await skein.runs({ limit: 1000 }, "ann")).map(({ leaseUntil: _, ...run }) => run);
+  const listed = await store.sessions.list(annScope, query);
+  const archived = await store.sessions.list(annScope, { ...query, archived: true });
+  const seen = {
+    sessions: listed.sessions,
+    archived: archived.sessions,
+    trashed: await store.sessions.trashed(annScope),
+    runs,
+    approvals: await skein.approvals("ann", { open: false }),
+    // How often it was tried is for its channel to say.
+    outbox: (await skein.outbox({ limit: 1000 }, "ann")).map(({ outboxId, text, state }) => [
+      outboxId,
+      text,
+      state,
+    ]),
+    tokens: tokens.list().map(({ lastUsedAt: _, ...token }) => token),
+    files: filesIn(join(root, "users", "ann")),
+  };
+  return JSON.stringify(seen, null, 1);
+}
+
+function filesIn(folder: string): string[] {
+  // The list beside the sessions is written when there is time, from what is in the fingerprint anyway.
+  const files = globSync("**/*", { cwd: folder }).filter(
+    (name) => basename(name) !== "sessions.json" && statSync(join(folder, name)).isFile(),
+  );
+  return files.sort().map((name) => {
+    const sum = createHash("sha256")
+      .update(readFileSync(join(folder, name)))
+      .digest("hex");
+    return `${name} ${sum}`;
+  });
+}
