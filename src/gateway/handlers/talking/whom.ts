@@ -1,5 +1,4 @@
 import { SkeinError } from "../../../core/errors.ts";
-import { readKey } from "../../../core/keys.ts";
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
@@ -28,19 +27,6 @@ export async function spokenTo(
   agentId: string | undefined,
 ): Promise<RuntimeContext> {
   return (await contextMeant(deps.store, speaker(deps, call, agentId), reference)) ?? notThere(reference);
-}
-
-/** For whom a tool is called. The session of an MCP client may look around before anything has made it. */
-export async function invokerOf(
-  deps: SkeinDeps,
-  call: Call,
-  reference: string,
-  agentId: string | undefined,
-): Promise<RuntimeContext> {
-  const key = readKey(reference);
-  const isNode = !("problem" in key) && key.form === "node";
-  if (isNode) return spokenTo(deps, call, reference, agentId);
-  return contextOf(await sessionOf(deps, call, reference, agentId));
 }
 
 /** A session that was found, as the Skein is asked about it. */
