@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { deepestNesting, isTooDeep, NestingMeter } from "../../../protocol/nesting.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import { malformed, notJsonType, tooLarge } from "../door/refusals.ts";
 
@@ -23,13 +24,17 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
 
-/** Piece by piece, for whoever looks at headers first. */
+const tooDeep = malformed(`The body is nested more than ${deepestNesting} deep`);
+
+/** Piece by piece, for whoever looks at headers first. What is nested too deep ends there, before anybody parses it. */
 export async function* bodyChunks(request: IncomingMessage, most: number): AsyncGenerator<Uint8Array> {
   refuseDeclared(request, most);
+  const meter = new NestingMeter();
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
     if (length > most) throw new Refused(tooLarge("The body", most));
+    if (meter.take(chunk)) throw new Refused(tooDeep);
     yield new Uint8Array(chunk);
   }
 }
@@ -76,6 +81,7 @@ function refuseEncoded({ headers }: IncomingMessage): void {
 
 function parsed(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
+  if (isTooDeep(bytes)) throw new Refused(tooDeep);
   try {
     return JSON.parse(bytes.toString("utf8")) as unknown;
   } catch {

@@ -2,6 +2,7 @@ import type { WebSocket } from "ws";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { CloseReason, RequestFrame, ResponseFrame } from "../../../protocol/frames.ts";
 import { closeCodes, readRequest } from "../../../protocol/frames.ts";
+import { isTooDeep } from "../../../protocol/nesting.ts";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
@@ -86,6 +87,7 @@ export class Connection {
     if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
+    if (isTooDeep(data)) return void this.close("badFrame");
     const read = readRequest(data.toString("utf8"));
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
     if (this.#principal === null) this.#connect(read.frame);
