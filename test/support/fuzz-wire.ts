@@ -189,9 +189,9 @@ export async function exchangeFrames(
 
 function send(socket: WebSocket, sent: Sent): void {
   if (socket.readyState !== socket.OPEN) return;
-  if (sent.kind === "ping") return socket.ping("x");
-  if ("bytes" in sent) return sendBytes(socket, sent.bytes, sent.kind === "raw");
-  if (sent.kind === "text") return socket.send(sent.text);
+  if (sent.kind === "ping") return void socket.ping("x");
+  if ("bytes" in sent) return void sendBytes(socket, sent.bytes, sent.kind === "raw");
+  if (sent.kind === "text") return void socket.send(sent.text);
   const half = Math.floor(sent.text.length / 2);
   socket.send(sent.text.slice(0, half), { fin: false });
   socket.send(sent.text.slice(half), { fin: true });
