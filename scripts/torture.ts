@@ -6,9 +6,8 @@ const [rounds = "1000", runs = "2000"] = process.argv.slice(2);
 console.log(
   `${rounds} rounds of kill -9 of writers and of families, ${runs} runs of each comparison with the memory store,`,
 );
-console.log(
-  "a turn killed at every one of its durable acts, and a gateway killed 100 times under 100 clients",
-);
+console.log("a turn killed at every one of its durable acts, a gateway killed 100 times under 100 clients,");
+console.log("and an hour of visitors at a gateway");
 const env = {
   ...process.env,
   SKEIN_CRASH_ROUNDS: rounds,
@@ -16,7 +15,8 @@ const env = {
   SKEIN_DIFFERENTIAL_RUNS: runs,
   SKEIN_KILL_POINTS: "all",
   SKEIN_GATEWAY_ROUNDS: "100",
+  SKEIN_SOAK_SECONDS: "3600",
 };
-const suites = ["run", "test/crash", "test/contract"];
+const suites = ["run", "test/crash", "test/contract", "test/soak"];
 const { status } = spawnSync("vitest", suites, { cwd: root, env, stdio: "inherit" });
 process.exitCode = status ?? 1;

@@ -9,9 +9,9 @@ import { noSuchSession } from "../store/refusals.ts";
 
 type Placed = Pick<SessionRecord, "userId" | "sessionId">;
 
-/** The working set of a session in a folder: what pi and others open. */
-export function transcriptPath(store: FilesStore, session: Placed): string {
-  return filesOf(store, session).working;
+/** The working set of a session in a folder: what pi and others open. `null`: it was removed a moment ago, as happens to lists. */
+export function transcriptPath({ upkeep }: FilesStore, { userId, sessionId }: Placed): string | null {
+  return upkeep.files(userId === null ? {} : { userId }, sessionId)?.working ?? null;
 }
 
 /** Everything that was ever said in a session, its damage too, read at once. */

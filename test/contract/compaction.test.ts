@@ -58,7 +58,7 @@ function tokensOf({ messages }: SessionContext): number {
 /** What the files of a session say, each read on its own. */
 function sameInFiles(store: FilesStore, session: SessionRecord, context: SessionContext): void {
   const log = parseSession(readFileSync(logPath(store, session)));
-  const working = parseSession(readFileSync(transcriptPath(store, session)));
+  const working = parseSession(readFileSync(transcriptPath(store, session) ?? ""));
   const fromLog = buildContext(log.lines);
   const fromWorkingSet = SessionTree.from(working).context();
   for (const each of [fromLog, fromWorkingSet]) {

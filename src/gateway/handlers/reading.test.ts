@@ -40,6 +40,24 @@ describe("lists of sessions", () => {
     expect(removed).toMatchObject([{ sessionId: "old-trip", label: "last year" }]);
   });
 
+  test("[SOK11] a session that goes while it is listed takes nothing else with it", async () => {
+    const busy = await readingFolder();
+    const goes = { key: "agent:main:session:goes", sessionId: "goes", cwd: "/" };
+    try {
+      const { sessions } = busy.store;
+      await sessions.create({}, { key: "agent:main:session:stays", sessionId: "stays", cwd: "/" });
+      const gone = await sessions.create({}, goes);
+      const [listed] = await Promise.all([
+        busy.admin("sessions.list", {}),
+        sessions.remove({}, "goes").then(() => sessions.purge({}, "goes")),
+      ]);
+      expect(listed.sessions.map(({ sessionId }) => sessionId)).toContain("stays");
+      expect(busy.deps.transcriptPath(gone)).toBe(null);
+    } finally {
+      await busy.close();
+    }
+  });
+
   test("[GRE1] what is active counts from now", async () => {
     const at = { now: 0 };
     const timed = await readingFolder({ clock: { now: () => at.now } });

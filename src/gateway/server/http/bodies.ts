@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { isTooDeep, NestingMeter } from "../../../protocol/nesting.ts";
 import { Refused } from "../../calls/dispatch.ts";
-import { Nesting } from "../door/nesting.ts";
 import { malformed, notJsonType, tooDeep, tooLarge } from "../door/refusals.ts";
 
 /** Bodies of requests, never more of them than is allowed. What is left of one that is too large Node reads and drops. */
@@ -24,15 +24,15 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
 
-/** Piece by piece, for whoever looks at headers first. */
+/** Piece by piece, for whoever looks at headers first. What is nested too deep ends there, before anybody parses it. */
 export async function* bodyChunks(request: IncomingMessage, most: number): AsyncGenerator<Uint8Array> {
   refuseDeclared(request, most);
-  const nesting = new Nesting();
+  const meter = new NestingMeter();
   let length = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     length += chunk.length;
     if (length > most) throw new Refused(tooLarge("The body", most));
-    if (!nesting.take(chunk)) throw new Refused(tooDeep);
+    if (meter.take(chunk)) throw new Refused(tooDeep);
     yield new Uint8Array(chunk);
   }
 }
@@ -78,8 +78,8 @@ function refuseEncoded({ headers }: IncomingMessage): void {
 }
 
 function parsed(bytes: Buffer): unknown {
-  if (!new Nesting().take(bytes)) throw new Refused(tooDeep);
   if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
+  if (isTooDeep(bytes)) throw new Refused(tooDeep);
   try {
     return JSON.parse(bytes.toString("utf8")) as unknown;
   } catch {

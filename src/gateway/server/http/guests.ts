@@ -18,11 +18,15 @@ export function inbound(url: () => string): Act {
   };
 }
 
-/** `/mcp`, for whoever shows a token. */
+/** As much as comes at once. */
+const onePiece = 64 * 1024;
+
+/** `/mcp`, for whoever shows a token. It bounds bodies itself, and is let see the piece that is too much, so that it can say so. */
 export function mcp(url: () => string): Act {
   return async (exchange) => {
     const principal = await exchange.enter();
     const { parts, tuning } = exchange.ground;
-    await sendWeb(exchange, await parts.mcp(webRequest(exchange, url(), tuning.frameBytes), principal));
+    const request = webRequest(exchange, url(), tuning.frameBytes + onePiece);
+    await sendWeb(exchange, await parts.mcp(request, principal));
   };
 }

@@ -2,10 +2,10 @@ import type { WebSocket } from "ws";
 import type { WireError } from "../../../protocol/errors.ts";
 import type { CloseReason, RequestFrame, ResponseFrame } from "../../../protocol/frames.ts";
 import { closeCodes, readRequest } from "../../../protocol/frames.ts";
+import { isTooDeep } from "../../../protocol/nesting.ts";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
-import { Nesting } from "../door/nesting.ts";
 import { malformed, rateLimited, stopping, wrongToken } from "../door/refusals.ts";
 import type { Stop } from "../door/tuning.ts";
 import { helloPayload, readConnect } from "./hello.ts";
@@ -92,7 +92,7 @@ export class Connection {
     if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
-    if (!new Nesting().take(data)) return void this.close("badFrame");
+    if (isTooDeep(data)) return void this.close("badFrame");
     const read = readRequest(data.toString("utf8"));
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
     if (this.#principal === null) this.#connect(read.frame);

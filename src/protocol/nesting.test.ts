@@ -1,0 +1,33 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { deepestNesting, isTooDeep, NestingMeter } from "./nesting.ts";
+
+const bytesOf = (text: string) => Buffer.from(text, "utf8");
+const nested = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+const long = " ".repeat(64 * 1024);
+
+describe("how deep JSON nests", () => {
+  test.each([
+    ["at the edge", nested(deepestNesting) + long, false],
+    ["beyond it", nested(deepestNesting + 1) + long, true],
+    ["of objects", `${'{"a":'.repeat(deepestNesting + 1)}${long}`, true],
+    ["in a text", `"${nested(5000)}\\"${nested(5000)}\\\\"${long}`, false],
+    ["behind a text", `["\\"\\\\",${nested(deepestNesting)}]${long}`, true],
+    ["beside each other", `[${"[],".repeat(50_000)}[]]`, false],
+    ["deep but short", nested(30_000), false],
+  ])("[SOK10] %s", (_, text, expected) => {
+    expect(isTooDeep(bytesOf(text))).toBe(expected);
+  });
+
+  test("[SOK10] is measured alike however it is cut", () => {
+    fc.assert(
+      fc.property(fc.json(), fc.nat(), fc.integer({ min: 998, max: 1001 }), (inner, at, levels) => {
+        const bytes = bytesOf(`${"[".repeat(levels)}${inner}`);
+        const meter = new NestingMeter();
+        const cut = at % bytes.length;
+        const isDeep = meter.take(bytes.subarray(0, cut)) || meter.take(bytes.subarray(cut));
+        expect(isDeep).toBe(new NestingMeter().take(bytes));
+      }),
+    );
+  });
+});

@@ -1,0 +1,40 @@
+/** How deep a text of JSON nests. A parser takes a second for a million levels, and everybody else waits meanwhile. */
+
+/** Nothing that anybody means is as deep. */
+export const deepestNesting = 1000;
+
+/** A shorter text is parsed in no time, however deep it is. */
+const shortBytes = 64 * 1024;
+
+const [quote, backslash, openList, closeList, openObject, closeObject] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Measures a text as its bytes come, in pieces that may end anywhere. */
+export class NestingMeter {
+  #depth = 0;
+  #isText = false;
+  #isEscaped = false;
+
+  /** Whether it is too deep, up to the end of this piece. */
+  take(bytes: Uint8Array): boolean {
+    for (let index = 0; index < bytes.length; index += 1) {
+      const byte = bytes[index] as number;
+      if (this.#isText) this.#inText(byte);
+      else if (byte === quote) this.#isText = true;
+      else if (byte === openList || byte === openObject) this.#depth += 1;
+      else if (byte === closeList || byte === closeObject) this.#depth -= 1;
+      if (this.#depth > deepestNesting) return true;
+    }
+    return false;
+  }
+
+  #inText(byte: number): void {
+    if (this.#isEscaped) this.#isEscaped = false;
+    else if (byte === backslash) this.#isEscaped = true;
+    else if (byte === quote) this.#isText = false;
+  }
+}
+
+/** Whether it would take too long to parse. */
+export function isTooDeep(bytes: Uint8Array): boolean {
+  return bytes.length > shortBytes && new NestingMeter().take(bytes);
+}

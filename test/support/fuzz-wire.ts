@@ -1,0 +1,204 @@
+import type { Socket } from "node:net";
+import { connect } from "node:net";
+import fc from "fast-check";
+import { WebSocket } from "ws";
+import { wireErrors } from "../../src/protocol/errors.ts";
+import { closeCodes } from "../../src/protocol/frames.ts";
+import { anyJson } from "./fuzz-params.ts";
+import { connectParams } from "./gateway-server.ts";
+
+/** Requests and frames that are nearly right, and what an answer to them must be. */
+
+const codes: Readonly<Record<string, { readonly status: number }>> = wireErrors;
+export const listedCloses: readonly number[] = Object.values(closeCodes).map(({ code }) => code);
+
+/** Why this is no refusal that a client can do something with; `null`: it is one. */
+export function refusalProblem(error: unknown, status?: number): string | null {
+  const { code, message } = (error ?? {}) as { readonly code?: unknown; readonly message?: unknown };
+  const text = JSON.stringify(error)?.slice(0, 300);
+  if (typeof code !== "string" || !Object.hasOwn(codes, code)) return `no code that is known: ${text}`;
+  if (code === "internal") return `internal: ${text}`;
+  if (typeof message !== "string" || !/\S.*[.?!]$/s.test(message)) return `no sentence: ${text}`;
+  if (status !== undefined && codes[code]?.status !== status) return `${status} with ${text}`;
+  return null;
+}
+
+/** Everything that came back over a connection, once the other side has closed it; whoever waits for more is left after a while. */
+export function exchangeRaw(port: number, bytes: Uint8Array, patienceMs: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1");
+    const chunks: Buffer[] = [];
+    const leave = setTimeout(() => socket.end(), patienceMs);
+    socket.on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      // A stream of events has no end of its own, nor has a socket.
+      if (/^HTTP\/1.1 (101|200)/.test(String(chunks[0]))) socket.end();
+    });
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      clearTimeout(leave);
+      resolve(Buffer.concat(chunks).toString("latin1"));
+    });
+    socket.write(bytes);
+  });
+}
+
+/** Why what came back over a connection is not in order; `null`: it is. Nothing at all is, where no request was whole. */
+export function rawProblem(text: string): string | null {
+  const heads = [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+  const odd = heads.find((status) => status >= 500 || status === 417);
+  if (odd !== undefined) return `${odd}: ${text.slice(0, 600)}`;
+  if (text !== "" && !text.startsWith("HTTP/1.1 ")) return `no HTTP: ${text.slice(0, 200)}`;
+  for (const [, body] of text.matchAll(/\r\n\r\n(\{"error":.*?\})(?=HTTP\/1\.1|$)/gs)) {
+    const { error } = JSON.parse(body ?? "") as { readonly error: unknown };
+    const problem = refusalProblem(error);
+    if (problem !== null) return problem;
+  }
+  const isTold = heads.every((status) => status < 400) || text.includes('"message":') || /^HEAD /.test(text);
+  return isTold ? null : `a refusal without a word: ${text.slice(0, 600)}`;
+}
+
+/** Bytes with a few of them changed, left out or put in. */
+export function mutated(bytes: fc.Arbitrary<Uint8Array>): fc.Arbitrary<Uint8Array> {
+  const change = fc.tuple(fc.constantFrom("flip", "drop", "put", "cut"), fc.nat(), fc.nat({ max: 255 }));
+  return fc.tuple(bytes, fc.array(change, { maxLength: 3 })).map(([whole, changes]) =>
+    changes.reduce((given, [kind, place, byte]) => {
+      const at = given.length === 0 ? 0 : place % given.length;
+      if (kind === "flip") return given.map((each, index) => (index === at ? each ^ (byte | 1) : each));
+      if (kind === "drop") return Uint8Array.from([...given.slice(0, at), ...given.slice(at + 1)]);
+      if (kind === "put") return Uint8Array.from([...given.slice(0, at), byte, ...given.slice(at)]);
+      return given.slice(0, at);
+    }, whole),
+  );
+}
+
+export type Sent =
+  | { readonly kind: "text" | "parts"; readonly text: string }
+  | { readonly kind: "bytes" | "raw"; readonly bytes: Uint8Array }
+  | { readonly kind: "ping" };
+
+const ids = fc.oneof(
+  { weight: 8, arbitrary: fc.constantFrom("a", "b", "c", "\ud800", "x".repeat(128)) },
+  { weight: 1, arbitrary: fc.constantFrom("", "x".repeat(129)) },
+  { weight: 1, arbitrary: anyJson },
+);
+const methods = fc.constantFrom(
+  "agents.list",
+  "sessions.list",
+  "sessions.subscribe",
+  "sessions.subscribe",
+  "sessions.unsubscribe",
+  "connect",
+  "nothing",
+  "__proto__",
+  "toString",
+  "",
+);
+const plain = fc.record(
+  { type: fc.constant("req"), id: ids, method: methods, params: fc.oneof(fc.constant({}), anyJson) },
+  { requiredKeys: ["type", "id", "method"] },
+);
+const text = fc.oneof(
+  { weight: 12, arbitrary: plain.map((frame) => JSON.stringify(frame)) },
+  { weight: 1, arbitrary: anyJson.map((value) => JSON.stringify(value)) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(plain, fc.nat({ max: 60 })).map(([frame, at]) => JSON.stringify(frame).slice(0, at)),
+  },
+  { weight: 1, arbitrary: fc.constant(`{"type":"req","id":"a","id":"d","method":"agents.list"}`) },
+  {
+    weight: 1,
+    arbitrary: fc.constant(
+      `{"type":"req","id":"n","method":"nothing","params":${"[".repeat(1e5)}${"]".repeat(1e5)}}`,
+    ),
+  },
+);
+
+/** What a client sends over a socket, in order. */
+export const sentFrames: fc.Arbitrary<readonly Sent[]> = fc.array(
+  fc.oneof(
+    { weight: 20, arbitrary: text.map((each): Sent => ({ kind: "text", text: each })) },
+    { weight: 4, arbitrary: text.map((each): Sent => ({ kind: "parts", text: each })) },
+    { weight: 3, arbitrary: fc.constant<Sent>({ kind: "ping" }) },
+    {
+      weight: 1,
+      arbitrary: fc.uint8Array({ maxLength: 20 }).map((bytes): Sent => ({ kind: "bytes", bytes })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .uint8Array({ minLength: 2, maxLength: 20 })
+        .map((bytes): Sent => ({ kind: "raw", bytes })),
+    },
+  ),
+  { minLength: 1, maxLength: 12 },
+);
+
+/** The id that a text can be answered under; `null`: it cannot. The only long ones are too deep to be read. */
+export function idOf(sent: string): string | null {
+  if (sent.length > 64 * 1024) return null;
+  try {
+    const { id } = (JSON.parse(sent) ?? {}) as { readonly id?: unknown };
+    return typeof id === "string" && id.length >= 1 && id.length <= 128 ? id : null;
+  } catch {
+    return null;
+  }
+}
+
+export interface SocketAnswers {
+  /** Of requests, by id, in the order they came. */
+  readonly answers: readonly { readonly id: string; readonly error?: unknown }[];
+  /** `null`: it was still open, and everything was answered. */
+  readonly closed: number | null;
+}
+
+/** Sends all that over a socket of its own, and gathers what comes back until all is answered or the socket is closed. */
+export async function exchangeFrames(
+  url: string,
+  token: string,
+  frames: readonly Sent[],
+): Promise<SocketAnswers> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/ws`);
+  const answers: { id: string; error?: unknown }[] = [];
+  const expected = frames.filter((each) => "text" in each && idOf(each.text) !== null).length;
+  const isRaw = frames.some(({ kind }) => kind === "raw");
+  const all = Promise.withResolvers<number | null>();
+  const leave = setTimeout(() => all.resolve(null), isRaw ? 300 : 20_000);
+  socket.on("error", () => undefined);
+  socket.on("close", (code) => all.resolve(code));
+  socket.on("open", () =>
+    send(socket, {
+      kind: "text",
+      text: JSON.stringify({ type: "req", id: "hello", method: "connect", params: connectParams(token) }),
+    }),
+  );
+  socket.on("message", (data) => {
+    const { type, id, error } = JSON.parse(String(data)) as { type: string; id: string; error?: unknown };
+    if (type !== "res") return;
+    if (id === "hello") for (const each of frames) send(socket, each);
+    // A pong behind the last answer: another answer to the same would have come before it.
+    else if (answers.push({ id, error }) === expected) socket.ping();
+    if (id === "hello" && expected === 0) socket.ping();
+  });
+  socket.on("pong", () => void (answers.length >= expected && all.resolve(null)));
+  const closed = await all.promise;
+  clearTimeout(leave);
+  socket.terminate();
+  return { answers, closed };
+}
+
+function send(socket: WebSocket, sent: Sent): void {
+  if (socket.readyState !== socket.OPEN) return;
+  if (sent.kind === "ping") return void socket.ping("x");
+  if ("bytes" in sent) return void sendBytes(socket, sent.bytes, sent.kind === "raw");
+  if (sent.kind === "text") return void socket.send(sent.text);
+  const half = Math.floor(sent.text.length / 2);
+  socket.send(sent.text.slice(0, half), { fin: false });
+  socket.send(sent.text.slice(half), { fin: true });
+}
+
+/** As a frame, or past the library as they are. */
+function sendBytes(socket: WebSocket, bytes: Uint8Array, isRaw: boolean): void {
+  if (isRaw) (socket as unknown as { readonly _socket: Socket })._socket.write(bytes);
+  else socket.send(bytes, { binary: true });
+}

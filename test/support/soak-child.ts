@@ -1,0 +1,76 @@
+// A process for the soak: the real gateway on a folder, which tells how much it holds when it is asked.
+// SOAK_LEAK=events keeps every event for good, SOAK_LEAK=files every file that it opens once an event.
+import { openSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { gatewayPieces } from "../../src/cli/start/gateway-pieces.ts";
+import { openGateway } from "../../src/cli/start/open-gateway.ts";
+import type { GatewayPieces } from "../../src/cli/start/pieces.ts";
+import { createEventHub } from "../../src/gateway/events/hub.ts";
+import { durableNumbers } from "../../src/gateway/events/numbers.ts";
+import type { SoakSample } from "./soak-judge.ts";
+
+const [home = ""] = process.argv.slice(2);
+const root = join(home, "root");
+const leak = process.env.SOAK_LEAK;
+const kept: unknown[] = [];
+
+/** Few events are kept, so that the ring is full long before the warm-up is over. */
+const pieces: GatewayPieces = {
+  ...gatewayPieces,
+  openHub: ({ tokens, subscribe, redactor, report }) => {
+    if (leak !== undefined) subscribe((event) => void kept.push(leaked(event)));
+    return createEventHub({
+      numbers: durableNumbers({ ledger: tokens.ledger, report }),
+      redactor: {
+        redact: (text) => redactor().redact(text),
+        redactJson: (value) => redactor().redactJson(value),
+        stream: () => redactor().stream(),
+      },
+      subscribe,
+      report,
+      limits: { events: 200 },
+    });
+  },
+};
+
+/** As careless code would. */
+function leaked(event: object): unknown {
+  return leak === "files"
+    ? openSync(process.execPath, "r")
+    : { ...event, padding: "x".repeat(20_000).split("") };
+}
+
+function sample(): SoakSample {
+  globalThis.gc?.();
+  globalThis.gc?.();
+  const wals = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
+    name.endsWith("-wal"),
+  );
+  return {
+    atMs: performance.now(),
+    heapBytes: process.memoryUsage().heapUsed,
+    resources: process.getActiveResourcesInfo().filter((name) => !passing.has(name)).length,
+    fds: readdirSync("/proc/self/fd").length,
+    walBytes: wals.reduce((sum, name) => sum + sizeOf(join(root, name)), 0),
+  };
+}
+
+/** Work that is under way just now, and ends by itself. */
+const passing = new Set(["FSReqCallback", "FSReqPromise", "Immediate", "TickObject", "CloseReq"]);
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+writeFileSync(
+  join(home, "skein.yaml"),
+  `defaults: { model: rehearsal/basic }\nlogging: { level: error, file: ${join(home, "log")} }\n`,
+);
+const where = { cwd: home, root, env: { HOME: home } };
+const opened = await openGateway({ where, asked: { port: 0 }, version: "0.0.0", pieces });
+if (!opened.isMine) throw new Error("another gateway runs on this folder");
+process.on("message", (word) => {
+  if (word === "sample") process.send?.({ sample: sample() });
+  else void opened.close(2000).then(() => process.disconnect?.());
+});
+process.send?.({ url: opened.url, token: readFileSync(join(root, "token"), "utf8").trim() });

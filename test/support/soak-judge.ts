@@ -1,0 +1,77 @@
+/** Whether a gateway that was under load for a while stays level: a judgement over samples. Pure. */
+
+export interface SoakSample {
+  readonly atMs: number;
+  /** After a collection. */
+  readonly heapBytes: number;
+  /** What keeps the event loop of the process alive, or could. */
+  readonly resources: number;
+  readonly fds: number;
+  /** All write-ahead logs of the folder together. */
+  readonly walBytes: number;
+}
+
+export interface Soaked {
+  /** Before anybody came, once everything had been used for the first time. */
+  readonly before: SoakSample;
+  readonly during: readonly SoakSample[];
+  /** After everybody has left. */
+  readonly after: SoakSample;
+}
+
+export interface Tolerance {
+  /** Part of the samples at the beginning that is not looked at: caches fill. */
+  readonly warmUp: number;
+  /** How far the heap may climb from the first sample behind the warm-up to the last one. */
+  readonly heapBytes: number;
+  /** How many more handles and files there may be after than before. */
+  readonly surplus: number;
+  readonly walBytes: number;
+}
+
+const mebi = 1024 * 1024;
+
+export const usualTolerance: Tolerance = {
+  warmUp: 1 / 3,
+  heapBytes: 4 * mebi,
+  surplus: 2,
+  walBytes: 32 * mebi,
+};
+
+const leastSamples = 6;
+
+/** Each thing that does not stay level; empty: nothing. */
+export function judgeSoak({ before, during, after }: Soaked, tolerance = usualTolerance): string[] {
+  const warm = during.slice(Math.ceil(during.length * tolerance.warmUp));
+  if (warm.length < leastSamples) return [`${warm.length} samples are too few to tell`];
+  const climb = climbOf(warm);
+  const widest = Math.max(...[...during, after].map(({ walBytes }) => walBytes));
+  return [
+    ...over("the heap climbed by", climb, tolerance.heapBytes, "bytes"),
+    ...over("handles are left:", after.resources - before.resources, tolerance.surplus, "more"),
+    ...over("files are left open:", after.fds - before.fds, tolerance.surplus, "more"),
+    ...over("write-ahead logs came to", widest, tolerance.walBytes, "bytes"),
+  ];
+}
+
+/** What the slope comes to from the first sample to the last. */
+function climbOf(samples: readonly SoakSample[]): number {
+  const [first, last] = [samples[0], samples.at(-1)] as [SoakSample, SoakSample];
+  const points = samples.map(({ atMs, heapBytes }) => [atMs, heapBytes] as const);
+  return theilSen(points) * (last.atMs - first.atMs);
+}
+
+/** The middle one of the slopes between every two points: a third of them may lie anywhere. */
+export function theilSen(points: readonly (readonly [number, number])[]): number {
+  const slopes = points.flatMap(([x, y], index) =>
+    points.slice(index + 1).flatMap(([x2, y2]) => (x2 === x ? [] : [(y2 - y) / (x2 - x)])),
+  );
+  const sorted = slopes.toSorted((one, other) => one - other);
+  const half = Math.floor(sorted.length / 2);
+  const [low = 0, high = 0] = [sorted[sorted.length % 2 === 0 ? half - 1 : half], sorted[half]];
+  return (low + high) / 2;
+}
+
+function over(what: string, value: number, most: number, unit: string): string[] {
+  return value > most ? [`${what} ${Math.round(value)} ${unit}, at most ${most} are in order`] : [];
+}
