@@ -1,6 +1,6 @@
 import type { WebSocket } from "ws";
 import type { Figures, Job } from "../side.ts";
-import { openSocket } from "./lines.ts";
+import { check, openSocket } from "./lines.ts";
 import { at } from "./load.ts";
 import type { Served } from "./served.ts";
 import { withServer } from "./served.ts";
@@ -81,9 +81,9 @@ async function subscribed(served: Served, count: number, kind: string, heard: He
     const socket = await openSocket({ ...served, token });
     const key = `agent:main:bench-${kind === "own" ? number : 0}`;
     const params = { keys: [key], events: ["run.*"] };
-    const answered = new Promise((resolve) => socket.once("message", resolve));
+    const answered = new Promise<Buffer>((resolve) => socket.once("message", resolve));
     socket.send(JSON.stringify({ type: "req", id: "2", method: "sessions.subscribe", params }));
-    await answered;
+    check(await answered);
     socket.on("message", (data: Buffer) => heard.take(data));
     sockets.push(socket);
   }
@@ -94,7 +94,8 @@ async function newToken({ url, token }: Served): Promise<string> {
   const answer = await fetch(new URL("/rpc/tokens.create", url), {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
-    body: JSON.stringify({ name: "listener", scopes: ["read"] }),
+    body: JSON.stringify({ label: "listener", scopes: ["read"] }),
   });
+  if (!answer.ok) throw new Error(await answer.text());
   return ((await answer.json()) as { readonly token: string }).token;
 }

@@ -37,7 +37,7 @@ class HttpAnswers {
   #left = -1;
 
   constructor(socket: Socket) {
-    socket.on("data", (chunk) => this.#take(chunk));
+    socket.on("data", (chunk: Buffer) => this.#take(chunk));
     socket.once("close", () => this.#waiting?.reject(new Error("the server closed the connection")));
   }
 
@@ -92,6 +92,12 @@ export async function openSocket({ url, token }: Served): Promise<WebSocket> {
   await new Promise<void>((resolve, reject) => ws.once("open", resolve).once("error", reject));
   const params = { protocol: { min: 1, max: 1 }, client: { name: "bench", version: "0" }, auth: { token } };
   ws.send(JSON.stringify({ type: "req", id: "1", method: "connect", params }));
-  await new Promise((resolve, reject) => ws.once("message", resolve).once("close", reject));
+  check(await new Promise<Buffer>((resolve, reject) => ws.once("message", resolve).once("close", reject)));
   return ws;
+}
+
+/** An answer that is no refusal. */
+export function check(data: Buffer): void {
+  const text = data.toString("utf8");
+  if (!text.includes('"ok":true')) throw new Error(text.slice(0, 300));
 }

@@ -76,6 +76,6 @@ function loaded(times: number[], bytes: number, ms: number): Loaded {
   };
 }
 
-export function at(times: readonly number[], part: number): number {
+export function at(times: ArrayLike<number>, part: number): number {
   return times[Math.min(times.length - 1, Math.floor(times.length * part))] ?? 0;
 }
