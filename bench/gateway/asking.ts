@@ -14,12 +14,17 @@ const measuredMs = 3000;
 
 const questions: Readonly<Record<string, (sessions: number) => Question>> = {
   list: () => () => ({ method: "sessions.list", params: '{"limit":100}' }),
-  // Another session each time, far from the one before.
-  history: (sessions) => (number) => ({
-    method: "chat.history",
-    params: `{"sessionKey":"${keyAt((number * 7919) % sessions)}"}`,
-  }),
+  // Those that people have before them.
+  history: (sessions) => (number) => historyOf(number % Math.min(readOften, sessions)),
+  // Another session each time, far from the one before: its files are not open.
+  "any history": (sessions) => (number) => historyOf((number * 7919) % sessions),
 };
+
+const readOften = 100;
+
+function historyOf(number: number): ReturnType<Question> {
+  return { method: "chat.history", params: `{"sessionKey":"${keyAt(number)}"}` };
+}
 
 /** As the fixture names its sessions. */
 function keyAt(number: number): string {
