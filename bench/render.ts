@@ -42,6 +42,19 @@ const names: Readonly<Record<string, string>> = {
   twice: "twice",
   plainMs: "without messages",
   rows: "rows",
+  requestsPerSecond: "requests",
+  fullP99Ms: "p99, full load",
+  halfP50Ms: "p50, half load",
+  halfP99Ms: "p99, half load",
+  usCpu: "processor, a request",
+  bodyKb: "answer",
+  serverMb: "server's memory",
+  p99Ms: "p99",
+  heardPerSecond: "received",
+  grownMb: "grown meanwhile",
+  bootMs: "Node itself",
+  importMs: "loading code",
+  restMs: "opening, to ready",
   parseMs: "read",
   linkMs: "link",
   contextMs: "context",
@@ -57,7 +70,8 @@ export function formatValue(name: string, value: number): string {
   if (name.startsWith("us") || name.includes("Us")) return `${digits(value)} µs`;
   if (name === "mbPerSecond") return `${digits(value)} MB/s`;
   if (name.endsWith("Percent")) return `${digits(value)} %`;
-  if (name === "perSecond") return `${digits(value)}/s`;
+  if (name.toLowerCase().endsWith("persecond")) return `${digits(value)}/s`;
+  if (name.endsWith("Kb")) return `${digits(value)} KB`;
   if (name.endsWith("Mb")) return `${digits(value)} MB`;
   if (name.toLowerCase().endsWith("bytes")) return `${digits(value / 1e6)} MB`;
   if (name.toLowerCase().endsWith("ratio")) return `${value.toFixed(2)} ×`;

@@ -24,7 +24,10 @@ export type ActName =
   | "crowd"
   | "spawn"
   | "listTool"
-  | "core";
+  | "core"
+  | "ask"
+  | "hear"
+  | "ready";
 export type Acts = Readonly<Partial<Record<ActName, (job: Job) => Promise<Figures>>>>;
 
 /** Numbers with a unit in the name: `ms`, `perSecond`, `rssMb`, … */
@@ -59,6 +62,10 @@ export interface Job {
   readonly kind?: string;
   /** How a list is narrowed. */
   readonly filter?: "none" | "filtered" | "text";
+  /** Events a second. */
+  readonly rate?: number;
+  /** What requests come by. */
+  readonly over?: "http" | "socket";
   /** What the session that lists may see. */
   readonly visibility?: "all" | "agent" | "tree";
 }

@@ -25,6 +25,8 @@ export const sides = {
   os: { ...ours, name: "skein (os)", durability: os, sync: "os" },
   memory: { ...ours, name: "skein (memory)", durability: "none: it lives as long as its process" },
   bare: { ...ours, name: "bare AI SDK loop", durability: "", module: "bare-loop" },
+  gateway: { ...ours, name: "skein gateway", durability: "", module: "gateway/acts" },
+  bareRoute: { ...ours, name: "bare Fastify route", durability: "", module: "gateway/acts" },
   entry: { ...ours, name: "skein", durability: "", module: "entry" },
   core: { ...ours, name: "skein core", durability: "", module: "core-curve" },
   pipeline: { ...ours, name: "skein pipeline", durability: "", module: "pipeline" },

@@ -288,6 +288,52 @@ const listingByTool: Target[] = [
   ),
 ];
 
+const gateway = "skein gateway";
+const served = {
+  "list, HTTP": "`sessions.list`, 100 of 100k, over HTTP",
+  "list, WebSocket": "… over a socket",
+  "history, HTTP": "`chat.history` of sessions that are read often, over HTTP",
+  "history, WebSocket": "… over a socket",
+  "any history, HTTP": "… of any of 100k, over HTTP",
+};
+const serving: Target[] = [
+  ...Object.entries(served).flatMap(([name, what]): Target[] => [
+    {
+      what,
+      us: at("gateway", name, gateway, "requestsPerSecond"),
+      against: at("gateway", name, "bare Fastify route", "requestsPerSecond"),
+      goal: { kind: "more", times: 0.4 },
+    },
+    {
+      what: "… p99 at half load",
+      us: at("gateway", name, gateway, "halfP99Ms"),
+      goal: { kind: "at most", value: 20 },
+    },
+  ]),
+  ...["each its own session", "all the same one"].flatMap((name): Target[] => [
+    {
+      what: `1,000 subscribers, ${name}: p99 from emit to receipt`,
+      us: at("subscribers", name, gateway, "p99Ms"),
+      goal: { kind: "at most", value: 200 },
+    },
+    {
+      what: "… none lost",
+      us: at("subscribers", name, gateway, "lost"),
+      goal: { kind: "at most", value: 0 },
+    },
+    {
+      what: "… memory in all",
+      us: at("subscribers", name, gateway, "peakMb"),
+      goal: { kind: "at most", value: 400 },
+    },
+  ]),
+  {
+    what: "`skein start` ready, 100k sessions",
+    us: at("gateway-start", "100k", gateway),
+    goal: { kind: "at most", value: 1000 },
+  },
+];
+
 export const targets: readonly Target[] = [
   ...opening,
   ...appending,
@@ -295,6 +341,7 @@ export const targets: readonly Target[] = [
   ...listingByTool,
   ...turning,
   ...spawning,
+  ...serving,
   ...preparing,
   ...counting,
   ...redacting,

@@ -3,6 +3,8 @@ import { row as core } from "./core.ts";
 import { row as disk } from "./disk.ts";
 import { row as estimate } from "./estimate.ts";
 import { row as fork } from "./fork.ts";
+import { row as gateway } from "./gateway.ts";
+import { row as gatewayStart } from "./gateway-start.ts";
 import { row as entry } from "./import.ts";
 import { row as list } from "./list.ts";
 import { row as listWithMessages } from "./list-with-messages.ts";
@@ -17,6 +19,7 @@ import { row as search } from "./search.ts";
 import { row as sessionsAtOnce } from "./sessions-at-once.ts";
 import { row as spawns } from "./spawns.ts";
 import { row as start } from "./start.ts";
+import { row as subscribers } from "./subscribers.ts";
 import { row as turn } from "./turn.ts";
 
 /** In the order of the report. */
@@ -36,6 +39,9 @@ export const rows: readonly Row[] = [
   turn,
   sessionsAtOnce,
   spawns,
+  gateway,
+  subscribers,
+  gatewayStart,
   pipeline,
   estimate,
   redaction,

@@ -47,6 +47,7 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     newId: createIdSource(),
     root: store.root,
     users: () => store.upkeep.users(),
+    changeMark: () => store.upkeep.changeMark(),
     transcriptPath: (session) => transcriptPath(store, session),
     readTree: (session) => readLog(store, session),
     blobs: (session) => readBlobs(store, session),

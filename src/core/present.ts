@@ -9,7 +9,12 @@ export type Present<T> = {
 
 /** The same object without what is `undefined` or `null`: in what we answer, absence is absence. */
 export function present<T extends object>(fields: T): Present<T> {
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
-  ) as Present<T>;
+  const there: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined || value === null) continue;
+    // As a field like any other: to assign it would change the object's prototype.
+    if (name === "__proto__") Object.defineProperty(there, name, { value, enumerable: true });
+    else there[name] = value;
+  }
+  return there as Present<T>;
 }

@@ -36,16 +36,19 @@ export async function readHistoryRange(
   const wanted = (entry: Entry): entry is ShownEntry => isShown(entry) && isWanted(entry);
   const { limit, before, after } = range;
   const forward = after !== undefined;
-  const { found, leafId } = await (forward
+  const { found, leafId, isFromBeginning, isToEnd } = await (forward
     ? gatherForward(read, { before, after }, limit, wanted)
     : gatherBack(read, before, limit, wanted));
   const [oldest, newest] = [found[0]?.id, found.at(-1)?.id];
   return {
     entries: forward ? found.slice(0, limit) : found.slice(Math.max(0, found.length - limit)),
     leafId,
-    hasBefore: async (id) => id !== oldest || (await gatherBack(read, id, 1, wanted)).found.length > 0,
+    // What was read up to an end of the branch need not be read again.
+    hasBefore: async (id) =>
+      id !== oldest || (!isFromBeginning && (await gatherBack(read, id, 1, wanted)).found.length > 0),
     hasAfter: async (id, upTo) =>
-      id !== newest || (await gatherForward(read, { after: id, before: upTo }, 1, wanted)).found.length > 0,
+      id !== newest ||
+      (!isToEnd && (await gatherForward(read, { after: id, before: upTo }, 1, wanted)).found.length > 0),
   };
 }
 
@@ -55,6 +58,9 @@ type IsWanted = (entry: Entry) => entry is ShownEntry;
 interface Gathered {
   readonly found: readonly ShownEntry[];
   readonly leafId: string | null;
+  /** Nothing is on the branch before what was read, or behind it. */
+  readonly isFromBeginning: boolean;
+  readonly isToEnd: boolean;
 }
 
 /** What is wanted before a place, newest last, at least as many as wanted if there are. */
@@ -66,7 +72,7 @@ async function gatherBack(
 ): Promise<Gathered> {
   let chunk = chunkFor(most);
   let page = await read(before === undefined ? {} : { before }, chunk);
-  const { leafId } = page;
+  const { leafId, hasLater } = page;
   const pages = [page.entries.filter(isWanted)];
   let count = pages[0]?.length ?? 0;
   for (let first = page.entries[0]; count < most && page.hasEarlier && first !== undefined; ) {
@@ -77,7 +83,8 @@ async function gatherBack(
     pages.push(found);
     count += found.length;
   }
-  return { found: pages.toReversed().flat(), leafId };
+  const ends = { isFromBeginning: !page.hasEarlier, isToEnd: !hasLater };
+  return { found: pages.toReversed().flat(), leafId, ...ends };
 }
 
 /** What is wanted behind a place, up to another. */
@@ -90,7 +97,7 @@ async function gatherForward(
   const upTo = before === undefined ? {} : { before };
   let chunk = chunkFor(most);
   let page = await read({ ...upTo, after }, chunk);
-  const { leafId } = page;
+  const { leafId, hasEarlier } = page;
   const found: ShownEntry[] = page.entries.filter(isWanted);
   for (let last = page.entries.at(-1); found.length < most && last !== undefined; ) {
     chunk = Math.min(mostChunk, chunk * 2);
@@ -98,7 +105,7 @@ async function gatherForward(
     last = page.entries.at(-1);
     found.push(...page.entries.filter(isWanted));
   }
-  return { found, leafId };
+  return { found, leafId, isFromBeginning: !hasEarlier, isToEnd: before === undefined && !page.hasLater };
 }
 
 function chunkFor(most: number): number {

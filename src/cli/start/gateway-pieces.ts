@@ -3,9 +3,8 @@ import { createEventHub } from "../../gateway/events/hub.ts";
 import { durableNumbers } from "../../gateway/events/numbers.ts";
 import { wantedFor } from "../../gateway/events/wanted.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
-import { createMcp } from "../../gateway/mcp/create-mcp.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
-import type { GatewayPieces, HubParts, McpParts } from "./pieces.ts";
+import type { GatewayPieces, HubParts, McpDoor, McpParts } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
 export const gatewayPieces: GatewayPieces = {
@@ -30,8 +29,21 @@ function asked(redactor: () => Redactor): Redactor {
   };
 }
 
+/** Loaded with the first request: most gateways never have one, and all would start the later for it. */
+function openMcp(parts: McpParts): McpDoor {
+  let door: Promise<McpDoor> | null = null;
+  return {
+    handle: async (request, principal) => {
+      door ??= loadMcp(parts);
+      return (await door).handle(request, principal);
+    },
+    close: async () => (await door)?.close(),
+  };
+}
+
 /** What a reload may change is asked for with each request. */
-function openMcp({ tokens, version, deps, subscribe, report }: McpParts) {
+async function loadMcp({ tokens, version, deps, subscribe, report }: McpParts): Promise<McpDoor> {
+  const { createMcp } = await import("../../gateway/mcp/create-mcp.ts");
   return createMcp({
     version,
     get scope() {

@@ -52,6 +52,8 @@ export interface FolderDeps {
   transcriptPath(session: SessionRecord): string | null;
   /** Everything that was ever said in a session, its damage too, read at once. */
   readTree(session: SessionRecord): Promise<SessionTree>;
+  /** The same text for as long as no list can have changed; `null`: it is not known. */
+  changeMark(): Promise<string | null>;
   /** What goes on in sessions. */
   readonly runs: Pick<RunStore, "work"> | null;
   /** Accepted input that is not yet conversation. */

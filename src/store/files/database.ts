@@ -74,6 +74,12 @@ export class Database {
     }
   }
 
+  /** Another text once anybody has changed something: others, by the file's version, or we ourselves. */
+  changeMark(): string {
+    const others = this.sql("PRAGMA data_version").get()?.data_version;
+    return `${others}.${this.sql("SELECT total_changes() AS own").get()?.own}`;
+  }
+
   /** What is wrong with its pages; `null`: nothing. */
   problem(): string | null {
     const [row] = this.#db.prepare("PRAGMA quick_check(1)").all();

@@ -132,11 +132,17 @@ export class IndexDb {
   readonly #path: string;
   #db: Database;
   #file: string | null;
+  #opened = 0;
 
   constructor(path: string, verify = false) {
     this.#path = path;
     this.#db = new Database(path, pragmas, migrations, verify);
     this.#file = fileAt(path);
+  }
+
+  /** How often another file has come under its name. */
+  get opened(): number {
+    return this.#opened;
   }
 
   get db(): Database {
@@ -154,6 +160,7 @@ export class IndexDb {
     const made = new Database(this.#path, pragmas, migrations);
     this.#db.close();
     this.#db = made;
+    this.#opened += 1;
     this.#file = fileAt(this.#path);
     return true;
   }

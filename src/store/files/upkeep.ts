@@ -27,6 +27,11 @@ export interface FilesUpkeep {
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
   /** Whose sessions are here; `null` is the unnamed user. */
   users(): readonly (string | null)[];
+  /**
+   * A text that stays the same for as long as lists, and what they say of runs, do. `null`: the index is behind, and every
+   * list may show more.
+   */
+  changeMark(): Promise<string | null>;
   /** Where a session's files are; `null`: there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** Where a session's attachments lie, whether it is there yet or not. */
@@ -53,6 +58,10 @@ export function filesUpkeep(
     backup: (folder, progress = silent) => backupFiles(catalogue, databases, folder, progress),
     sweepBlobs: sweep,
     users: () => catalogue.work.users(),
+    changeMark: async () => {
+      if ((await feed.catchUp()) > 0) return null;
+      return `${index.opened}.${index.db.changeMark()}.${catalogue.work.changeMark()}`;
+    },
     files: (scope, sessionId) => {
       const row = catalogue.work.byId(scope.userId ?? null, sessionId);
       if (row === null || !inScope(scope, row)) return null;

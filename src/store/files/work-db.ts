@@ -257,6 +257,11 @@ export class WorkDb {
     return Number(this.#db.sql("PRAGMA data_version").get()?.data_version);
   }
 
+  /** Another text once anybody has changed something. */
+  changeMark(): string {
+    return this.#db.changeMark();
+  }
+
   /** Gives back what a session took that never came to be; one that somebody else has made meanwhile stays. */
   release(uid: string): void {
     this.#claiming([uid], () =>

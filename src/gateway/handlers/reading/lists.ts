@@ -1,5 +1,6 @@
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
+import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { SearchPayload, SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
 import { listRow } from "../../../sessions/list-row.ts";
 import type { ListPlace } from "../../../sessions/list-sessions.ts";
@@ -10,6 +11,7 @@ import { safeSnippet } from "../../../tools/reading/safe-snippet.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
+import { Repeated } from "../../calls/repeated.ts";
 import { findListed, findSession, lookFor, notThere, scopeOf } from "./find.ts";
 
 type ListMethod =
@@ -21,21 +23,20 @@ type ListMethod =
 
 const minute = 60_000;
 const readsAtATime = 8;
+/** Remembered for as long as nothing changes. */
+const mostLists = 64;
 
 /** Which sessions there are, from the index alone. */
 export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
   const { store } = deps;
+  const lists = new Repeated<SessionListPayload>(mostLists);
   return {
     "sessions.list": async (params, call) => {
-      const { limit, cursor, activeMinutes, agentId, kinds, label, search, archived } = params;
-      const { includeGlobal, includeUnknown, spawnedBy } = params;
-      const query: SessionQuery = present({
-        ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
-        activeSince: activeMinutes === undefined ? null : deps.clock.now() - activeMinutes * minute,
-        spawnedBy: spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId),
-      });
-      const found = await listSessions(store.sessions, scopeOf(call, agentId), query, placeFor(deps, call));
-      return withMaskedRows(found, maskFor(deps, call));
+      // What counts back from now changes by itself.
+      const mark = params.activeMinutes === undefined ? await deps.changeMark() : null;
+      if (mark === null) return listFor(deps, params, call);
+      const name = JSON.stringify([params, call.userId, call.isAdmin]);
+      return lists.get(name, mark, () => listFor(deps, params, call));
     },
     "sessions.get": (params, call) => detailsOf(deps, call, params),
     "sessions.resolve": async ({ key, sessionId, label, spawnedBy, prefix, agentId }, call) => {
@@ -58,6 +59,23 @@ export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
     "sessions.trash": async ({ agentId }, call) =>
       listTrash(store.sessions, scopeOf(call, agentId), pathFor(deps, call)),
   };
+}
+
+async function listFor(
+  deps: FolderDeps,
+  params: Params<"sessions.list">,
+  call: Call,
+): Promise<SessionListPayload> {
+  const { limit, cursor, activeMinutes, agentId, kinds, label, search, archived } = params;
+  const { includeGlobal, includeUnknown, spawnedBy } = params;
+  const query: SessionQuery = present({
+    ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
+    activeSince: activeMinutes === undefined ? null : deps.clock.now() - activeMinutes * minute,
+    spawnedBy: spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId),
+  });
+  const { sessions } = deps.store;
+  const found = await listSessions(sessions, scopeOf(call, agentId), query, placeFor(deps, call));
+  return withMaskedRows(found, maskFor(deps, call));
 }
 
 /** Of a list: a parent that is gone may have children still, and is known by its key alone. */

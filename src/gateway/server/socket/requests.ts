@@ -89,7 +89,7 @@ export class Requests {
 
   /** An answer that no socket would hold is told as what it is. */
   #give(id: string, payload: unknown): void {
-    const text = jsonText({ type: "res", id, ok: true, payload: payload ?? null });
+    const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
     const { heldBytes } = this.#ground.tuning;
     if (text.length > heldBytes) throw new Refused(tooLarge("The answer", heldBytes));
     this.#target.send(text);

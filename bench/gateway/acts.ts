@@ -1,0 +1,8 @@
+import type { Acts } from "../side.ts";
+
+/** The gateway, each act with a server of its own. */
+export const acts: Acts = {
+  ask: async (job) => (await import("./asking.ts")).ask(job),
+  hear: async (job) => (await import("./hearing.ts")).hear(job),
+  ready: async (job) => (await import("./starting.ts")).ready(job),
+};
