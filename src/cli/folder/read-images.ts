@@ -10,10 +10,7 @@ interface Image {
 }
 
 /** The images that a message is sent with, by the files that the user named. */
-export async function readImages(
-  terminal: Terminal,
-  files: readonly string[],
-): Promise<Image[]> {
+export async function readImages(terminal: Terminal, files: readonly string[]): Promise<Image[]> {
   return Promise.all(files.map((file) => readOne(pathFrom(terminal, file))));
 }
 

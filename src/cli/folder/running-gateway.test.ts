@@ -118,17 +118,23 @@ describe("the gateway that runs on a folder", () => {
   test.each([
     ["of another machine", { host: "elsewhere" }],
     ["of this one, as far as anybody can tell", { started: null, bootId: null }],
-  ])("[ATG1] a folder somebody made names their gateway %s: SKEIN_TOKEN does not go there", async (_, lie) => {
-    running();
-    const path = runningPath(folder.path);
-    const written = JSON.parse(readFileSync(path, "utf8"));
-    // Leads to the peer, and is no address that a machine has.
-    writeFileSync(path, JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }));
-    const shown: unknown[] = [];
-    peer.greet = (request) => void shown.push(request.params.auth);
-    expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
-    expect([shown, printed.err]).toEqual([[], expect.stringContaining("is sent to no other machine")]);
-  });
+  ])(
+    "[ATG1] a folder somebody made names their gateway %s: SKEIN_TOKEN does not go there",
+    async (_, lie) => {
+      running();
+      const path = runningPath(folder.path);
+      const written = JSON.parse(readFileSync(path, "utf8"));
+      // Leads to the peer, and is no address that a machine has.
+      writeFileSync(
+        path,
+        JSON.stringify({ ...written, ...lie, url: peer.url.replace("127.0.0.1", "0.0.0.0") }),
+      );
+      const shown: unknown[] = [];
+      peer.greet = (request) => void shown.push(request.params.auth);
+      expect(await reach({ SKEIN_TOKEN: goodToken })).toBeNull();
+      expect([shown, printed.err]).toEqual([[], expect.stringContaining("is sent to no other machine")]);
+    },
+  );
 });
 
 describe("what a gateway refuses", () => {
@@ -151,9 +157,7 @@ describe("what a gateway refuses", () => {
     for (const error of [new Refused(wire), new CallError(wire)]) {
       printed.err = "";
       expect(report(error)).toBe(2);
-      expect(printed.err).toMatch(
-        /^error: "label" is too long\. The --help.* \(invalid_request\)\n$/,
-      );
+      expect(printed.err).toMatch(/^error: "label" is too long\. The --help.* \(invalid_request\)\n$/);
     }
   });
 });

@@ -9,9 +9,9 @@ import type { SessionQuery } from "../../../store/contract.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
 import { safeSnippet } from "../../../tools/reading/safe-snippet.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { Repeated } from "../../calls/repeated.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { Repeated } from "../../calls/repeated.ts";
 import { findListed, findSession, lookFor, notThere, scopeOf } from "./find.ts";
 
 type ListMethod =
