@@ -101,10 +101,7 @@ function registerCompact(sessions: Command, terminal: Terminal): void {
     )
     .addHelpText(
       "after",
-      examples(
-        'skein sessions compact trip --mind "keep every price"',
-        'skein sessions compact trip --summary "Goal: three calm days." --keep-from 52e90dd7',
-      ),
+      examples('skein sessions compact trip --summary "Goal: three calm days." --keep-from 52e90dd7'),
     )
     .action(async (name: string, _, command: Command) => {
       const { compactCommand } = await import("../commands/sessions-compact.ts");
