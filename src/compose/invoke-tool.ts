@@ -4,7 +4,6 @@ import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ToolResultMessage } from "../core/messages.ts";
-import { present } from "../core/present.ts";
 import { cutText, thrownText } from "../core/text.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../runtimes/contract.ts";
 import { unlessAborted } from "../runtimes/loop/waits.ts";
