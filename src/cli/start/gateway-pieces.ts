@@ -4,8 +4,9 @@ import { durableNumbers } from "../../gateway/events/numbers.ts";
 import { wantedFor } from "../../gateway/events/wanted.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
 import { createMcp } from "../../gateway/mcp/create-mcp.ts";
+import { ofUser } from "../../gateway/mcp/skein-parts.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
-import type { GatewayPieces, HubParts, McpParts } from "./pieces.ts";
+import type { GatewayPieces, HubParts, McpDoorParts } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
 export const gatewayPieces: GatewayPieces = {
@@ -31,7 +32,7 @@ function asked(redactor: () => Redactor): Redactor {
 }
 
 /** What a reload may change is asked for with each request. */
-function openMcp({ tokens, version, deps, subscribe, report }: McpParts) {
+function openMcp({ tokens, version, deps, during, subscribe, report }: McpDoorParts) {
   return createMcp({
     version,
     get scope() {
@@ -41,11 +42,8 @@ function openMcp({ tokens, version, deps, subscribe, report }: McpParts) {
       return deps().defaultAgentId;
     },
     isCurrent: (tokenId) => tokens.current(tokenId) !== null,
-    callTool: async (name, args, call) => deps().skein.callTool(name, args, call),
-    subscribe: (userId, listener) =>
-      subscribe((event) => {
-        if (event.userId === userId) listener(event);
-      }),
+    callTool: (name, args, call) => during(({ skein }) => skein.callTool(name, args, call)),
+    subscribe: ofUser(subscribe),
     report,
   });
 }
