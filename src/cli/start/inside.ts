@@ -106,7 +106,7 @@ export class Inside {
       exchange: (code) => exchangeLinkCode(folder.tokens, code),
       webhook: (channelId) => this.#webhook(channelId),
       mcp: (request, principal) => this.#mcp.handle(request, principal),
-      wanted: async (params, principal, userId) =>
+      wanted: (params, principal, userId) =>
         this.#during(({ deps }) => pieces.wanted(deps, params, principal, userId)),
       metrics: async () =>
         this.#figures.join(await this.#during(({ skein }) => skein.metrics()), this.#hub.size),
@@ -162,7 +162,7 @@ export class Inside {
   }
 
   /** Does something on what serves now, which is not closed before that is over. */
-  #during<T>(act: (serving: Serving) => Promise<T>): Promise<T> {
+  async #during<T>(act: (serving: Serving) => Promise<T>): Promise<T> {
     const serving = this.#serving();
     return serving.calls.during(() => act(serving));
   }
