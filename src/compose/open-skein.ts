@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Channel } from "../channels/contract.ts";
+import type { LoadedConfig } from "../config/load.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
@@ -85,16 +86,24 @@ export interface SkeinOptions {
   readonly newId?: IdSource;
 }
 
+/** For tools of our own; not for users. */
+export interface OpenOptions extends SkeinOptions {
+  /** The configuration, where it was read already: it is not read again, and `dir` and `config` say nothing. */
+  readonly loaded?: LoadedConfig;
+}
+
 /** What lies behind a Skein, for tools of our own and for tests; not for users. */
 export interface SkeinInside {
   readonly store: FilesStore | MemoryStore;
   readonly runs: EmbeddedRuns;
   readonly worker: Worker;
+  /** Who subscribes before anything runs hears what the start itself does too. */
+  readonly bus: EventBus;
 }
 
 /** Everything of one process, wired together. `inside` is told of it before anything runs. */
 export async function openSkein(
-  options: SkeinOptions = {},
+  options: OpenOptions = {},
   inside: (parts: SkeinInside) => void = () => undefined,
 ): Promise<Skein> {
   const { clock = systemClock, leaseMs = 30_000 } = options;
@@ -185,7 +194,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const keeper = new ChildKeeper(session.deps);
   const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
-  inside({ store, runs, worker: engine.worker });
+  inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
   const invoking: InvokeParts = {
     ...here,
@@ -260,22 +269,18 @@ function wasClosed(): SkeinError {
 }
 
 async function configOf(
-  options: SkeinOptions,
+  options: OpenOptions,
 ): Promise<{ config: Config; variable: Environment; configured: readonly string[] }> {
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
   const root = options.dir === undefined ? {} : { root: resolve(cwd, options.dir) };
   const hasCode = (options.agents ?? []).length > 0;
-  if (options.config === null) {
+  if (options.config === null && options.loaded === undefined) {
     const config = defaultConfig(root.root ?? resolve(cwd, ".skein"));
     return { config, variable: (name) => env[name], configured: hasCode ? [] : Object.keys(config.agents) };
   }
-  const { config, sources, variable } = await loadConfig({
-    cwd,
-    ...root,
-    env,
-    ...present({ file: options.config }),
-  });
+  const { config, sources, variable } =
+    options.loaded ?? (await loadConfig({ cwd, ...root, env, ...present({ file: options.config }) }));
   const isWritten = [...sources].some(([path, { from }]) => path.startsWith("agents.") && from !== "default");
   return { config, variable, configured: hasCode && !isWritten ? [] : Object.keys(config.agents) };
 }

@@ -32,6 +32,8 @@ export type Claimed =
 
 /** The gateway is known as this process until `release`. */
 export interface RunningClaim {
+  /** In milliseconds since 1970. */
+  readonly startedAt: number;
   /** At least every half minute, so that other machines see that it lives. `false`: the file is not this process's. */
   beat(): boolean;
   release(): void;
@@ -69,9 +71,10 @@ export function claimRunning(root: string, { url, clock = systemClock, exclusive
   return exclusively<Claimed>(() => {
     const running = findRunning(root, clock);
     if (running !== null) return { isMine: false, running };
-    const written: Written = { ...thisProcess(), url, startedAt: clock.now(), nonce };
+    const startedAt = clock.now();
+    const written: Written = { ...thisProcess(), url, startedAt, nonce };
     replacePrivate(path, `${JSON.stringify(written, null, 2)}\n`, nonce);
-    return { isMine: true, mine: { beat, release } };
+    return { isMine: true, mine: { startedAt, beat, release } };
   });
 
   function isMine(): boolean {

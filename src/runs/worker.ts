@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
+import { within } from "../core/within.ts";
 import type { Claim, Held, Run, RunStore } from "./contract.ts";
 
 /** Why a run's signal was aborted. */
@@ -274,12 +275,4 @@ export function isFenced(error: unknown): boolean {
 
 function immediately(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
-}
-
-/** Holds the process: who hangs in something that keeps nothing alive would end it before the rest is closed. */
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, ms);
-  await Promise.race([work, late.promise]);
-  clearTimeout(timer);
 }

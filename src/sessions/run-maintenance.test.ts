@@ -4,7 +4,7 @@ import { said } from "../conformance/expect.ts";
 import type { Scope } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { MaintenanceRules } from "./maintenance.ts";
-import { runMaintenance } from "./run-maintenance.ts";
+import { maintain, maintenanceInput, runMaintenance } from "./run-maintenance.ts";
 
 const day = 86_400_000;
 const ann: Scope = { userId: "ann", agentId: "main" };
@@ -63,6 +63,19 @@ describe("maintenance", () => {
     expect(await store.sessions.trashed(ann)).toEqual([]);
     await expect(store.sessions.restore(ann, "old")).rejects.toThrow("not found");
     expect(await listed(store, bob)).toEqual(["old"]);
+  });
+
+  test("[GST18] told to leave off, it neither looks nor does anything any more", async () => {
+    const { store, now } = await prepared();
+    const rules = rulesWith({ mode: "enforce" });
+    const work = { store, users: ["ann", "bob"], now: now(), hasOpenRun: () => false, rules };
+    const seen = await maintenanceInput(work);
+    const signal = AbortSignal.abort();
+    await expect(maintain(work, seen, { signal })).rejects.toThrow(/abort/);
+    await expect(maintenanceInput({ ...work, signal })).rejects.toThrow(/abort/);
+    await expect(runMaintenance({ ...work, signal })).rejects.toThrow(/abort/);
+    expect(await listed(store, ann)).toEqual(["home", "new", "old"]);
+    expect((await maintain(work, seen)).done).toHaveLength(1);
   });
 
   test("[MNT7] beyond the most sessions of a user the oldest are archived", async () => {

@@ -1,4 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
 import type { ListedSession, Scope, Store } from "../store/contract.ts";
 import type {
   MaintainedSession,
@@ -15,6 +16,8 @@ export interface MaintenanceWork {
   readonly rules: MaintenanceRules;
   readonly now: number;
   hasOpenRun(session: MaintainedSession): boolean;
+  /** Leaves off where it stands; what is done by then stays done. */
+  readonly signal?: AbortSignal;
 }
 
 export interface MaintenanceReport {
@@ -29,20 +32,21 @@ const pageSize = 1000;
 
 /** Decides what is to become of old sessions and, where the rules say `enforce`, does it. */
 export async function runMaintenance(work: MaintenanceWork): Promise<MaintenanceReport> {
-  return maintain(work, await maintenanceInput(work));
+  return maintain(work, await maintenanceInput(work), present({ signal: work.signal }));
 }
 
 /** The same by what was looked at already. `dryRun`: nothing is done, whatever the mode. */
 export async function maintain(
   work: Pick<MaintenanceWork, "store">,
   input: MaintenanceInput,
-  { dryRun = false }: { readonly dryRun?: boolean } = {},
+  { dryRun = false, signal }: { readonly dryRun?: boolean; readonly signal?: AbortSignal } = {},
 ): Promise<MaintenanceReport> {
   const { mode } = input.rules;
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
   if (mode === "warn" || dryRun) return { mode, decisions, done };
   for (const decision of decisions) {
+    signal?.throwIfAborted();
     if (await carryOut(work, decision, input).catch(unlessChanged)) done.push(decision);
   }
   return { mode, decisions, done };
@@ -55,13 +59,17 @@ export async function maintenanceInput({
   rules,
   now,
   hasOpenRun,
+  signal,
 }: MaintenanceWork): Promise<MaintenanceInput> {
   const sessions: MaintainedSession[] = [];
   const trashed: MaintenanceInput["trashed"][number][] = [];
   for (const user of users) {
     const scope = scopeOf(user);
     for (const archived of [false, true]) {
-      for await (const session of allSessions(store, scope, archived)) sessions.push(maintained(session));
+      for await (const page of pagesOf(store, scope, archived)) {
+        signal?.throwIfAborted();
+        sessions.push(...page.map(maintained));
+      }
     }
     trashed.push(...(await store.sessions.trashed(scope)));
   }
@@ -95,15 +103,15 @@ function unlessChanged(error: unknown): false {
   throw error;
 }
 
-async function* allSessions(
+async function* pagesOf(
   store: MaintenanceWork["store"],
   scope: Scope,
   archived: boolean,
-): AsyncGenerator<ListedSession> {
+): AsyncGenerator<readonly ListedSession[]> {
   const query = { archived, includeGlobal: true, includeUnknown: true, limit: pageSize };
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = await store.sessions.list(scope, cursor === undefined ? query : { ...query, cursor });
-    yield* page.sessions;
+    yield page.sessions;
     cursor = page.nextCursor;
   }
 }

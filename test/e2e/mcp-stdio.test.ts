@@ -104,6 +104,9 @@ describe("skein mcp, the process", () => {
     },
   });
 
+  const toolCall = (name: string, args: object) =>
+    JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: { name, arguments: args } });
+
   test("[GMC11] ends when its input ends, and its output carries MCP alone", async () => {
     const mcp = startCli(dir, "mcp");
     started.push(mcp);
@@ -116,12 +119,32 @@ describe("skein mcp, the process", () => {
     expect(mcp.err).toBe("");
   });
 
-  test("[GMC11] Ctrl-C ends it too, and what runs is left in a written state", async () => {
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "[GMC11] %s ends it too, and what runs is left in a written state",
+    async (signal) => {
+      const mcp = startCli(dir, "mcp");
+      started.push(mcp);
+      mcp.write(`${opening}\n`);
+      await mcp.until(/"protocolVersion"/);
+      mcp.write(`${toolCall("sessions_spawn", { task: "be slow for 300 seconds" })}\n`);
+      await mcp.until(/childSessionKey/);
+      mcp.child.kill(signal);
+      expect(await mcp.end()).toBe(0);
+      const listed = await run(["runs", "ls", "--json"], { cwd: home, env: { SKEIN_DIR: dir } });
+      const { runs } = JSON.parse(listed.out) as { runs: { state: string }[] };
+      expect(runs.map(({ state }) => state)).toEqual(["queued"]);
+    },
+  );
+
+  test("[GMC11] a host that ends the input, and asks to stop while all is closed, waits for the end", async () => {
     const mcp = startCli(dir, "mcp");
     started.push(mcp);
     mcp.write(`${opening}\n`);
     await mcp.until(/"protocolVersion"/);
-    mcp.child.kill("SIGINT");
+    mcp.write(`${toolCall("sessions_spawn", { task: "be slow for 300 seconds" })}\n`);
+    await mcp.until(/childSessionKey/);
+    mcp.endInput();
+    mcp.child.kill("SIGTERM");
     expect(await mcp.end()).toBe(0);
   });
 });

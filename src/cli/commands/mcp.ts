@@ -15,23 +15,37 @@ import { connectRunning } from "../folder/running-gateway.ts";
 import { defaultAgent, tell } from "../folder/with-folder.ts";
 import { withSkein } from "../folder/with-skein.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
+import { onStopAsked } from "../output/signals.ts";
 import { StdoutGuard } from "../output/stdout-guard.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { untilStopped } from "../start/stopping.ts";
 
 /**
  * Speaks MCP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
- * itself, whose runs this process does then. The output carries MCP alone.
+ * itself, whose runs this process does then. The output carries MCP alone. Asked to stop, it lets runs come to a written
+ * state first; asked once more, it ends at once. Hosts end the input and ask to stop a moment later: that is heard until all
+ * is closed.
  */
 export async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
   const guard = new StdoutGuard();
+  const leaving = new AbortController();
+  const stop = untilStopped({ onStop: onStopAsked }, () => process.exit(0));
+  void stop.asked.then(() => leaving.abort());
   try {
-    await serve({ ...terminal, out: (text) => guard.ours(() => terminal.out(text)) }, version, options);
+    const ours = { ...terminal, out: (text: string) => guard.ours(() => terminal.out(text)) };
+    await serve(ours, version, options, leaving.signal);
   } finally {
+    stop.end();
     guard.release();
   }
 }
 
-async function serve(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
+async function serve(
+  terminal: Terminal,
+  version: string,
+  options: GlobalOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   const known = {
@@ -47,11 +61,11 @@ async function serve(terminal: Terminal, version: string, options: GlobalOptions
     // Named, so that a folder is begun where there is none.
     const { user = null } = options;
     return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(terminal, { ...localPrincipal, user }, skeinParts(skein, known)),
+      speak(terminal, { ...localPrincipal, user }, skeinParts(skein, known), signal),
     );
   }
   try {
-    await speak(terminal, principalOf(running.hello, options), partsOver(running, known));
+    await speak(terminal, principalOf(running.hello, options), partsOver(running, known), signal);
   } finally {
     await running.close();
   }
@@ -63,16 +77,15 @@ function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
 }
 
-async function speak(terminal: Terminal, principal: Principal, parts: McpParts) {
+async function speak(
+  terminal: Terminal,
+  principal: Principal,
+  parts: McpParts,
+  signal: AbortSignal,
+): Promise<void> {
   const asker = askerOf(principal, parts.defaultAgentId);
-  const leaving = new AbortController();
-  const stopListening = terminal.onInterrupt(() => leaving.abort());
-  try {
-    const input = terminal.input().stream as Readable;
-    await serveMcpStdio(parts, asker, { input, output: outputOf(terminal), signal: leaving.signal });
-  } finally {
-    stopListening();
-  }
+  const input = terminal.input().stream as Readable;
+  await serveMcpStdio(parts, asker, { input, output: outputOf(terminal), signal });
 }
 
 function outputOf(terminal: Terminal): Writable {

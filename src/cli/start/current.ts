@@ -1,3 +1,5 @@
+import { within } from "../../core/within.ts";
+
 /** How long what is closed may take to come to its end. */
 export interface Grace {
   /** For runs to come to a written state. */
@@ -46,14 +48,7 @@ export class Current<T extends Closable> {
   /** Closes what serves, and waits for all that went before, for so long at the most. `false`: some are not closed. */
   async close(grace: Grace): Promise<boolean> {
     this.#retire(this.#value, grace);
-    const late = Promise.withResolvers<"late">();
-    const timer = setTimeout(
-      () => late.resolve("late"),
-      Math.max(grace.runsMs, grace.callsMs) + this.#unwindMs,
-    );
-    const ended = await Promise.race([Promise.all(this.#leaving), late.promise]);
-    clearTimeout(timer);
-    return ended !== "late";
+    return within(Math.max(grace.runsMs, grace.callsMs) + this.#unwindMs, Promise.all(this.#leaving));
   }
 
   #retire(old: T, grace: Grace): void {

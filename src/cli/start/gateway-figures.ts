@@ -3,8 +3,16 @@ export class GatewayFigures {
   readonly #calls = new Map<string, number>();
   readonly #reloads = new Map<string, number>();
 
-  called(method: string, outcome: "ok" | "error"): void {
-    count(this.#calls, `method="${method}",outcome="${outcome}"`);
+  /** Counts how a call ends. */
+  async calling<T>(method: string, call: () => Promise<T>): Promise<T> {
+    let outcome = "error";
+    try {
+      const result = await call();
+      outcome = "ok";
+      return result;
+    } finally {
+      count(this.#calls, `method="${method}",outcome="${outcome}"`);
+    }
   }
 
   reloaded(outcome: "done" | "refused"): void {

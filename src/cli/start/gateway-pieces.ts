@@ -3,8 +3,9 @@ import { createEventHub } from "../../gateway/events/hub.ts";
 import { durableNumbers } from "../../gateway/events/numbers.ts";
 import { wantedFor } from "../../gateway/events/wanted.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
+import { ofUser } from "../../gateway/mcp/skein-parts.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
-import type { GatewayPieces, HubParts, McpDoor, McpParts } from "./pieces.ts";
+import type { GatewayPieces, HubParts, McpDoor, McpDoorParts } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
 export const gatewayPieces: GatewayPieces = {
@@ -30,7 +31,7 @@ function asked(redactor: () => Redactor): Redactor {
 }
 
 /** Loaded with the first request: most gateways never have one, and all would start the later for it. */
-function openMcp(parts: McpParts): McpDoor {
+function openMcp(parts: McpDoorParts): McpDoor {
   let door: Promise<McpDoor> | null = null;
   return {
     handle: async (request, principal) => {
@@ -42,7 +43,8 @@ function openMcp(parts: McpParts): McpDoor {
 }
 
 /** What a reload may change is asked for with each request. */
-async function loadMcp({ tokens, version, deps, subscribe, report }: McpParts): Promise<McpDoor> {
+async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
+  const { tokens, version, deps, during, subscribe, report } = parts;
   const { createMcp } = await import("../../gateway/mcp/create-mcp.ts");
   return createMcp({
     version,
@@ -53,11 +55,8 @@ async function loadMcp({ tokens, version, deps, subscribe, report }: McpParts): 
       return deps().defaultAgentId;
     },
     isCurrent: (tokenId) => tokens.current(tokenId) !== null,
-    callTool: async (name, args, call) => deps().skein.callTool(name, args, call),
-    subscribe: (userId, listener) =>
-      subscribe((event) => {
-        if (event.userId === userId) listener(event);
-      }),
+    callTool: (name, args, call) => during(({ skein }) => skein.callTool(name, args, call)),
+    subscribe: ofUser(subscribe),
     report,
   });
 }

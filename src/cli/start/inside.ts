@@ -13,13 +13,14 @@ import type { ServerParts, ServerSettings } from "../../gateway/contract.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { Grace } from "./current.ts";
 import { Current } from "./current.ts";
+import type { FolderTokens } from "./folder-tokens.ts";
 import { GatewayFigures } from "./gateway-figures.ts";
 import { openGatewayLog } from "./gateway-log.ts";
-import type { Ground } from "./ground.ts";
 import type { GatewayPieces, McpDoor, OpenHub } from "./pieces.ts";
-import { filesOf, Reloading } from "./reloading.ts";
+import { Reloading, seeConfig } from "./reloading.ts";
 import type { Serving } from "./serving.ts";
 import { openServing } from "./serving.ts";
+import type { SeenFiles } from "./watch-files.ts";
 import { FileWatch } from "./watch-files.ts";
 
 export interface InsideOptions {
@@ -27,8 +28,10 @@ export interface InsideOptions {
   readonly version: string;
   readonly settings: ServerSettings;
   readonly pieces: GatewayPieces;
-  readonly ground: Ground;
+  readonly folder: FolderTokens;
   readonly loaded: LoadedConfig;
+  /** The files of the configuration, as they were when it was about to be read. */
+  readonly seen: SeenFiles;
   readonly clock: Clock;
   /** Told each time that a changed configuration was taken in. */
   readonly reloaded?: (file: string | null) => void;
@@ -36,7 +39,6 @@ export interface InsideOptions {
 
 /** What is replaced by a reload gives its runs back where they next stand written, which one long tool call can hold up. */
 const replaced: Grace = { runsMs: 3_600_000, callsMs: 3_600_000 };
-const nearlyDoneMs = 2000;
 
 /**
  * Everything of a gateway but its port. Calls are `unavailable` until `begin`, so that it can listen, and know that it is the
@@ -51,6 +53,7 @@ export class Inside {
   readonly #watch: FileWatch;
   readonly dispatch: Dispatch;
   #log: Log;
+  #seen: SeenFiles;
   #current: Current<Serving> | null = null;
   #reloading: Reloading<Serving> | null = null;
 
@@ -59,23 +62,25 @@ export class Inside {
   }
 
   private constructor(options: InsideOptions, log: Log) {
-    const { pieces, version, ground, clock } = options;
+    const { pieces, version, folder, clock, seen } = options;
     this.#options = options;
     this.#log = log;
+    this.#seen = seen;
     this.#bus = new EventBus(this.#report);
     this.#watch = new FileWatch({
       changed: () => void this.reload(),
-      failed: (folder, error) => this.log("warn", `${folder} is not watched: ${thrownText(error)}`),
+      failed: (path, error) => this.log("warn", `${path} is not watched: ${thrownText(error)}`),
     });
     this.dispatch = new Dispatch({
       handlers: () => this.#serving().handlers,
+      during: (method, call) => this.#during(() => this.#figures.calling(method, call)),
       newErrorId: randomUUID,
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
     const first = redactorOf(options.loaded.config);
     const parts = {
-      tokens: ground.tokens,
+      tokens: folder.tokens,
       clock,
       subscribe: (listener: Parameters<EventBus["subscribe"]>[0]) => this.#bus.subscribe(listener),
       deps: () => this.#serving().deps,
@@ -83,8 +88,7 @@ export class Inside {
       report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
-    const { dispatch } = this;
-    this.#mcp = pieces.openMcp({ ...parts, version, hub: this.#hub, dispatch });
+    this.#mcp = pieces.openMcp({ ...parts, version, during: (act) => this.#during(({ deps }) => act(deps)) });
   }
 
   readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);
@@ -93,20 +97,21 @@ export class Inside {
 
   /** What the server stands on. */
   serverParts(): ServerParts {
-    const { version, settings, pieces, ground, clock } = this.#options;
+    const { version, settings, pieces, folder, clock } = this.#options;
     return {
       version,
       settings,
       dispatch: this.dispatch,
       hub: this.#hub,
-      tokens: ground.tokens,
+      tokens: folder.tokens,
       clock,
-      exchange: (code) => exchangeLinkCode(ground.tokens, code),
-      webhook: (channelId) => this.#serving().skein.webhook(channelId),
+      exchange: (code) => exchangeLinkCode(folder.tokens, code),
+      webhook: (channelId) => this.#webhook(channelId),
       mcp: (request, principal) => this.#mcp.handle(request, principal),
-      wanted: async (params, principal, userId) =>
-        pieces.wanted(this.#serving().deps, params, principal, userId),
-      metrics: async () => this.#figures.join(await this.#serving().skein.metrics(), this.#hub.size),
+      wanted: (params, principal, userId) =>
+        this.#during(({ deps }) => pieces.wanted(deps, params, principal, userId)),
+      metrics: async () =>
+        this.#figures.join(await this.#during(({ skein }) => skein.metrics()), this.#hub.size),
       notReady: () => (this.#current === null ? "it is starting" : null),
       log: this.log,
     };
@@ -114,36 +119,29 @@ export class Inside {
 
   /** Opens the first Skein, and takes in changes of the configuration from then on. */
   async begin(): Promise<void> {
-    const { loaded, where, ground } = this.#options;
+    const { loaded, where } = this.#options;
     const current = new Current(await this.#open(loaded), this.#report);
     this.#current = current;
     this.#reloading = new Reloading({
       current,
-      load: () => loadConfig(where),
+      load: () => {
+        this.#seen = seeConfig(where);
+        return loadConfig(where);
+      },
       open: (next) => this.#reopen(next),
       log: this.log,
       grace: replaced,
     });
-    this.#watch.watch(filesOf(loaded, [where.cwd, ground.root]));
+    this.#watch.watch(this.#seen);
   }
 
   async reload(): Promise<void> {
     const outcome = await this.#reloading?.reload();
     if (outcome === undefined) return;
     this.#figures.reloaded(outcome);
-    const loaded = this.#current?.get().loaded;
-    if (outcome !== "done" || loaded === undefined) return;
-    const { where, ground, reloaded } = this.#options;
-    this.#watch.watch(filesOf(loaded, [where.cwd, ground.root]));
-    reloaded?.(loaded.file);
-  }
-
-  /** What is nearly done is waited for, and no longer. */
-  async soon(doing: Promise<unknown>): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, nearlyDoneMs);
-    await Promise.race([doing, late.promise]);
-    clearTimeout(timer);
+    if (outcome !== "done") return;
+    this.#watch.watch(this.#seen);
+    this.#options.reloaded?.(this.#current?.get().loaded.file ?? null);
   }
 
   /** `false`: something that was replaced is still under way. */
@@ -167,12 +165,21 @@ export class Inside {
     });
   }
 
+  /** Does something on what serves now, which is not closed before that is over. */
+  async #during<T>(act: (serving: Serving) => Promise<T>): Promise<T> {
+    const serving = this.#serving();
+    return serving.calls.during(() => act(serving));
+  }
+
+  #webhook(channelId: string): ReturnType<ServerParts["webhook"]> {
+    const { skein, calls } = this.#serving();
+    const take = skein.webhook(channelId);
+    return take === null ? null : (request) => calls.during(() => take(request));
+  }
+
   #open(loaded: LoadedConfig): Promise<Serving> {
-    const { where, pieces, ground } = this.#options;
-    const { tokens } = ground;
-    const { emit } = this.#bus;
-    const called = (method: string, outcome: "ok" | "error") => this.#figures.called(method, outcome);
-    return openServing({ where, loaded, tokens, pieces, emit, called });
+    const { where, pieces, folder } = this.#options;
+    return openServing({ where, loaded, tokens: folder.tokens, pieces, emit: this.#bus.emit });
   }
 
   /** With the log that the new configuration wants. */

@@ -1,14 +1,20 @@
-import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { newClient } from "../../../test/support/mcp-gateway.ts";
 import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
+import type { Principal } from "../../gateway/auth/principal.ts";
+import type { Call } from "../../gateway/calls/contract.ts";
 import { runningPath } from "../../gateway/running-file.ts";
+import { realDisk } from "../../store/files/disk.ts";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
+import { gatewayPieces } from "./gateway-pieces.ts";
 import type { AlreadyRunning, OpenGateway } from "./open-gateway.ts";
 import { openGateway } from "./open-gateway.ts";
 
@@ -39,14 +45,14 @@ afterEach(async () => {
 
 const where = () => ({ cwd: folder.path, root: dir, env: { HOME: folder.path } });
 
-async function open(asked: object = { port: 0 }): Promise<OpenGateway | AlreadyRunning> {
-  const gateway = await openGateway({ where: where(), asked, version: "1.2.3", pieces });
+async function open(asked: object = { port: 0 }, more: object = {}): Promise<OpenGateway | AlreadyRunning> {
+  const gateway = await openGateway({ where: where(), asked, version: "1.2.3", pieces, ...more });
   if (gateway.isMine) opened.push(gateway);
   return gateway;
 }
 
-async function mine(): Promise<OpenGateway> {
-  const gateway = await open();
+async function mine(more: object = {}): Promise<OpenGateway> {
+  const gateway = await open({ port: 0 }, more);
   if (!gateway.isMine) throw new Error("another one runs");
   return gateway;
 }
@@ -64,6 +70,18 @@ async function call(url: string, method: string, params: unknown = {}) {
     error: { code: string };
     code: string;
   };
+}
+
+const admin: Principal = { tokenId: "a", name: "a", scopes: ["read", "write"], user: null, expiresAt: null };
+
+/** What `agents_list` gives over MCP. */
+async function overMcp(handle: (request: Request) => Promise<Response>): Promise<unknown> {
+  const client = newClient("2026-07-28");
+  const fetch = (url: string | URL, init?: RequestInit) => handle(new Request(url, init));
+  await client.connect(new StreamableHTTPClientTransport(new URL("http://localhost/mcp"), { fetch }));
+  const { structuredContent } = await client.callTool({ name: "agents_list", arguments: {} });
+  await client.close();
+  return structuredContent;
 }
 
 const codeIn = (link: string) => new URL(link).hash.replace("#code=", "");
@@ -153,6 +171,10 @@ describe("a start", () => {
       `Port ${port} at 127.0.0.1 is taken by another program. End that one, or listen elsewhere: --port`,
     );
     expect(existsSync(runningPath(dir))).toBe(false);
+    // In the same words where all its parts are the real ones.
+    await expect(open({ port }, { pieces: gatewayPieces })).rejects.toThrow(
+      `Port ${port} at 127.0.0.1 is taken by another program. End that one, or listen elsewhere: --port`,
+    );
     expect((await open()).isMine).toBe(true);
   });
 
@@ -188,6 +210,85 @@ describe("a stop", () => {
     const states = async () => (await skein?.runs())?.map(({ state }) => state);
     await expect.poll(states, { timeout: 20_000 }).toEqual(["ok"]);
     expect(next.url).not.toBe("");
+  });
+});
+
+describe("a stop in the midst of something", () => {
+  test("[GST18] while it does maintenance: from that moment on nothing is taken", async () => {
+    const [begun, held] = [Promise.withResolvers<AbortSignal>(), Promise.withResolvers<void>()];
+    const { handlers } = smallPieces();
+    const slow = async (_: unknown, { signal }: Call) => {
+      begun.resolve(signal);
+      await held.promise;
+      return { mode: "warn", decisions: [], done: [] };
+    };
+    pieces = smallPieces({ handlers: (deps) => ({ ...handlers(deps), "maintenance.run": slow as never }) });
+    const gateway = await mine({ upkeepAfterMs: 0 });
+    const signal = await begun.promise;
+    const closing = gateway.close();
+    const refused = await call(gateway.url, "agents.list").catch(() => ({ code: "unavailable" }));
+    held.resolve();
+    expect({ code: refused.code, isTold: signal.aborted }).toEqual({ code: "unavailable", isTold: true });
+    expect(await closing).toBe(true);
+  });
+
+  test("[GST18] gateway.json cannot be removed: that is told, and port and folder are let go of", async () => {
+    const gateway = await mine();
+    const unlink = vi.spyOn(realDisk, "unlink").mockImplementation((path) => {
+      throw new Error(`${path} is held`);
+    });
+    await expect(gateway.close(0)).rejects.toThrow("gateway.json is held");
+    unlink.mockRestore();
+    opened.splice(0);
+    await expect(fetch(gateway.url)).rejects.toThrow();
+    rmSync(runningPath(dir));
+    expect((await open()).isMine).toBe(true);
+  });
+});
+
+describe("a configuration that is written meanwhile", () => {
+  const agents = (url: string) => async () => (await call(url, "agents.list")).payload;
+
+  test("[GST16] between the reading and the opening: the Skein and what is told of it are of one reading", async () => {
+    const { listen } = pieces;
+    pieces = smallPieces({
+      listen: async (parts) => {
+        writeFileSync(file, config("main: {}, second: {}"));
+        return listen(parts);
+      },
+    });
+    await mine();
+    const [first] = pieces.opened;
+    const served = (await first?.skein.agents(null))?.map(({ id }) => id);
+    expect(served).toEqual(Object.keys(first?.config.agents ?? {}));
+    expect(served).toEqual(["main"]);
+  });
+
+  test("[GST17] while it starts: it is taken in as soon as it has started", async () => {
+    const { listen } = pieces;
+    pieces = smallPieces({
+      listen: async (parts) => {
+        writeFileSync(file, config("main: {}, second: {}"));
+        return listen(parts);
+      },
+    });
+    const { url } = await mine();
+    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "second"]);
+  });
+
+  test("[GST17] while it reloads: it is taken in behind that", async () => {
+    const { handlers } = smallPieces();
+    let opens = 0;
+    pieces = smallPieces({
+      handlers: (deps) => {
+        opens++;
+        if (opens === 2) writeFileSync(file, config("main: {}, third: {}"));
+        return handlers(deps);
+      },
+    });
+    const { url } = await mine();
+    writeFileSync(file, config("main: {}, second: {}"));
+    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "third"]);
   });
 });
 
@@ -237,6 +338,39 @@ describe("a reload", () => {
       .poll(() => old?.skein.runs().then(String, (error: Error) => error.message))
       .toMatch(/was closed/);
   });
+
+  test.each(["a message of a channel", "a tool over MCP"])(
+    "[GST5] so does %s, whose Skein is not closed under it",
+    async (what) => {
+      pieces = smallPieces({ openMcp: gatewayPieces.openMcp });
+      const gateway = await mine();
+      const { skein } = pieces.opened[0] ?? {};
+      const { parts } = pieces;
+      if (skein === undefined || parts === null) throw new Error("it is not open");
+      const [begun, held] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      const closed = vi.spyOn(skein, "close");
+      const act = async () => {
+        begun.resolve();
+        await held.promise;
+        return { result: { count: (await skein.runs()).length }, rootId: null };
+      };
+      vi.spyOn(skein, "callTool").mockImplementation(act);
+      vi.spyOn(skein, "webhook").mockReturnValue(async () => Response.json((await act()).result));
+      const answer =
+        what === "a tool over MCP"
+          ? overMcp((request) => parts.mcp(request, admin))
+          : parts
+              .webhook("desk")?.(new Request("http://localhost"))
+              .then((response) => response.json());
+      await begun.promise;
+      await gateway.reload();
+      for (let count = 0; count < 20; count++) await call(gateway.url, "agents.list");
+      expect(closed).not.toHaveBeenCalled();
+      held.resolve();
+      expect(await answer).toEqual({ count: 0 });
+      await expect.poll(() => closed.mock.calls.length).toBe(1);
+    },
+  );
 
   test("[GST8] one with a mistake changes nothing, and is told with its file and line", async () => {
     const gateway = await mine();

@@ -4,15 +4,19 @@ import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { present } from "../../core/present.ts";
+import { within } from "../../core/within.ts";
 import { checkBinding } from "../../gateway/auth/binding.ts";
 import type { Server, ServerSettings } from "../../gateway/contract.ts";
 import type { RunningClaim, RunningGateway } from "../../gateway/running-file.ts";
 import { claimRunning, findRunning } from "../../gateway/running-file.ts";
-import type { Ground } from "./ground.ts";
-import { openGround } from "./ground.ts";
+import type { FolderTokens } from "./folder-tokens.ts";
+import { openFolderTokens } from "./folder-tokens.ts";
+import type { InsideOptions } from "./inside.ts";
 import { Inside } from "./inside.ts";
 import type { GatewayPieces } from "./pieces.ts";
 import { isTaken, portError } from "./port-error.ts";
+import { seeConfig } from "./reloading.ts";
 import { beating, startUpkeep } from "./upkeep.ts";
 
 export interface GatewayOptions {
@@ -25,6 +29,8 @@ export interface GatewayOptions {
   readonly clock?: Clock;
   /** Told each time that a changed configuration was taken in. */
   readonly reloaded?: (file: string | null) => void;
+  /** When it looks after the folder for the first time; by default after a minute. */
+  readonly upkeepAfterMs?: number;
 }
 
 /** Another process is the gateway of this folder. */
@@ -50,23 +56,26 @@ export interface OpenGateway {
 }
 
 const usualGraceMs = 30_000;
+/** What is nearly done at a stop is waited for, and no longer. */
+const nearlyDoneMs = 2000;
 
 /** A gateway on a folder, unless one runs there already. */
 export async function openGateway(options: GatewayOptions): Promise<OpenGateway | AlreadyRunning> {
   const { where, asked = {}, clock = systemClock } = options;
+  const seen = seeConfig(where);
   const loaded = await loadConfig(where);
   const settings = settingsOf(loaded, asked);
   checkBinding(settings.host, settings.isExposed);
-  const ground = await openGround(loaded, clock);
+  const folder = await openFolderTokens(loaded, clock);
   try {
-    const running = findRunning(ground.root, clock);
-    const opened = running ?? (await start({ ...options, clock }, loaded, settings, ground));
+    const running = findRunning(folder.root, clock);
+    const opened = running ?? (await start({ ...options, clock, seen, loaded, settings, folder }));
     if ("isMine" in opened) return opened;
-    const link = ground.link(opened.url);
-    await ground.close();
+    const link = folder.link(opened.url);
+    await folder.close();
     return { isMine: false, running: opened, link };
   } catch (error) {
-    await ground.close();
+    await folder.close();
     throw error;
   }
 }
@@ -81,31 +90,29 @@ function settingsOf(
 }
 
 /** Of two that start at once one gets the port or the file; the other one is told which. */
-async function start(
-  options: GatewayOptions & { readonly clock: Clock },
-  loaded: LoadedConfig,
-  settings: ServerSettings,
-  ground: Ground,
-): Promise<OpenGateway | RunningGateway> {
-  const { clock } = options;
-  const inside = await Inside.open({ ...options, settings, ground, loaded });
+async function start(options: GatewayOptions & InsideOptions): Promise<OpenGateway | RunningGateway> {
+  const { clock, folder, settings, upkeepAfterMs } = options;
+  const inside = await Inside.open(options);
   let server: Server | null = null;
   try {
     server = await options.pieces.listen(inside.serverParts());
     const { url } = server;
-    const claim = () => claimRunning(ground.root, { url, clock, exclusively: ground.exclusively });
+    const claim = () => claimRunning(folder.root, { url, clock, exclusively: folder.exclusively });
     const claimed = claim();
-    if (!claimed.isMine) {
-      await server.close();
-      await inside.close(0);
-      return claimed.running;
-    }
-    return await served(inside, { server, ground, clock, claim, mine: claimed.mine });
+    if (claimed.isMine)
+      return await served(inside, {
+        server,
+        folder,
+        claim,
+        mine: claimed.mine,
+        ...present({ upkeepAfterMs }),
+      });
+    await abandon(server, inside);
+    return claimed.running;
   } catch (error) {
-    await server?.close();
-    await inside.close(0);
+    await abandon(server, inside);
     // The port may be that of a start that was a moment quicker.
-    const other = isTaken(error) ? await soonRunning(ground.root, clock) : findRunning(ground.root, clock);
+    const other = isTaken(error) ? await soonRunning(folder.root, clock) : findRunning(folder.root, clock);
     if (other !== null) return other;
     throw portError(error, settings);
   }
@@ -123,16 +130,24 @@ async function soonRunning(root: string, clock: Clock): Promise<RunningGateway |
   }
 }
 
+async function abandon(server: Server | null, inside: Inside): Promise<void> {
+  try {
+    await server?.close();
+  } finally {
+    await inside.close(0);
+  }
+}
+
 interface Served {
   readonly server: Server;
-  readonly ground: Ground;
-  readonly clock: Clock;
+  readonly folder: FolderTokens;
+  readonly upkeepAfterMs?: number;
   readonly mine: RunningClaim;
   claim(): ReturnType<typeof claimRunning>;
 }
 
 async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
-  const { server, ground, clock, mine, claim } = parts;
+  const { server, folder, mine, claim, upkeepAfterMs } = parts;
   const known = beating(mine, () => {
     const again = claim();
     if (!again.isMine) inside.log("warn", `another gateway runs on this folder: ${again.running.url}`);
@@ -145,33 +160,47 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     throw error;
   }
   const { log, dispatch } = inside;
-  const endUpkeep = startUpkeep({ tokens: ground.tokens, dispatch, beat: known.beat, log });
-  log("info", "gateway started", { url: server.url, root: ground.root });
+  const upkeep = { tokens: folder.tokens, dispatch, beat: known.beat, log };
+  const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
+  log("info", "gateway started", { url: server.url, root: folder.root });
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {
     log("info", "gateway stops");
-    await endUpkeep();
     // From here on requests are refused; those that are nearly done are let finish before their ground goes.
     const drained = server.drain(graceMs).catch((error: unknown) => log("error", String(error)));
-    await inside.soon(drained);
-    const isClean = await inside.close(graceMs);
-    known.release();
-    await inside.soon(drained);
-    await server.close();
-    await ground.close();
-    return isClean;
+    try {
+      await within(nearlyDoneMs, Promise.all([drained, endUpkeep()]));
+      return await inside.close(graceMs);
+    } finally {
+      await letGo(known, drained, server, folder);
+    }
   };
   return {
     isMine: true,
     url: server.url,
-    link: ground.link(server.url),
-    root: ground.root,
-    startedAt: findRunning(ground.root, clock)?.startedAt ?? clock.now(),
-    isFirst: ground.isFirst,
+    link: folder.link(server.url),
+    root: folder.root,
+    startedAt: mine.startedAt,
+    isFirst: folder.isFirst,
     reload: () => inside.reload(),
     close: (graceMs = usualGraceMs) => {
       closing ??= close(graceMs);
       return closing;
     },
   };
+}
+
+/** However one of them fares, the next is let go of. */
+async function letGo(
+  known: { release(): void },
+  drained: Promise<unknown>,
+  server: Server,
+  folder: FolderTokens,
+): Promise<void> {
+  try {
+    known.release();
+    await within(nearlyDoneMs, drained);
+  } finally {
+    await server.close().finally(() => folder.close());
+  }
 }

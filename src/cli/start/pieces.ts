@@ -4,7 +4,6 @@ import type { SkeinEvent } from "../../core/events.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers, SkeinDeps, TokenDeps } from "../../gateway/calls/contract.ts";
-import type { Dispatch } from "../../gateway/calls/dispatch.ts";
 import type { Server, ServerParts, SubscribeParams } from "../../gateway/contract.ts";
 import type { EventHub, Wanted } from "../../gateway/events/contract.ts";
 
@@ -15,7 +14,7 @@ export interface GatewayPieces {
   /** The one hub of a process. */
   openHub(parts: HubParts): OpenHub;
   /** MCP for whoever showed a token. */
-  openMcp(parts: McpParts): McpDoor;
+  openMcp(parts: McpDoorParts): McpDoor;
   /** What was asked to be told of, as the hub wants it. */
   wanted(
     deps: ServingDeps,
@@ -46,10 +45,10 @@ export interface OpenHub extends EventHub {
   close(): void;
 }
 
-export interface McpParts extends HubParts {
+export interface McpDoorParts extends Pick<HubParts, "tokens" | "subscribe" | "deps" | "report"> {
   readonly version: string;
-  readonly hub: EventHub;
-  readonly dispatch: Dispatch;
+  /** Does something on what serves now, which is not closed before that is over. */
+  during<T>(act: (deps: ServingDeps) => Promise<T>): Promise<T>;
 }
 
 export interface McpDoor {

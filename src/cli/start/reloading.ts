@@ -1,11 +1,15 @@
 import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { configNames } from "../../config/find-file.ts";
+import { dirname, join, resolve } from "node:path";
+import { configNames, findConfigFile } from "../../config/find-file.ts";
 import type { LoadedConfig } from "../../config/load.ts";
+import type { LoadOptions } from "../../config/root.ts";
+import { rootOf } from "../../config/root.ts";
 import { thrownText } from "../../core/text.ts";
 import type { ServerParts } from "../../gateway/contract.ts";
 import type { Closable, Current, Grace } from "./current.ts";
 import { restartNeeded } from "./restart-needed.ts";
+import type { SeenFiles } from "./watch-files.ts";
+import { seeFiles } from "./watch-files.ts";
 
 /** What a configuration has made. */
 export interface Configured extends Closable {
@@ -75,8 +79,14 @@ function keepingPlace(loaded: LoadedConfig, { config: { store, gateway } }: Load
   return { ...loaded, config: Object.freeze({ ...loaded.config, store, gateway }) };
 }
 
-/** The files that a configuration comes from, or could come from once they are there. */
-export function filesOf({ file }: LoadedConfig, folders: readonly string[]): readonly string[] {
-  if (file !== null) return [file, join(dirname(file), ".env")];
-  return folders.flatMap((folder) => configNames.map((name) => join(folder, name)));
+/**
+ * The files that a configuration comes from, or could come from once they are there. Asked for before it is read, so that no
+ * change falls between.
+ */
+export function seeConfig(where: LoadOptions): SeenFiles {
+  const cwd = resolve(where.cwd);
+  const root = rootOf(where).path;
+  const file = where.file === undefined ? findConfigFile(cwd, root) : resolve(cwd, where.file);
+  if (file !== null) return seeFiles([file, join(dirname(file), ".env")]);
+  return seeFiles([cwd, root].flatMap((folder) => configNames.map((name) => join(folder, name))));
 }

@@ -46,7 +46,7 @@ const sameMs = 500;
  * Resolves with why it is to stop. A second request, that is not the first one heard twice, calls `atOnce`.
  */
 export function untilStopped(
-  outside: Outside,
+  outside: Pick<Outside, "onStop">,
   atOnce: () => void,
   now: () => number = () => performance.now(),
 ): { readonly asked: Promise<string>; end(): void } {

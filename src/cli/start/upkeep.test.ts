@@ -64,6 +64,7 @@ describe("what a gateway does by itself", () => {
   test("[GST11] a gateway.json that was taken away is written anew, unless another gateway has come", () => {
     const made: string[] = [];
     const claim = (name: string, ...lives: boolean[]) => ({
+      startedAt: 0,
       beat: () => lives.shift() ?? false,
       release: () => void made.push(`${name} released`),
     });

@@ -13,10 +13,12 @@ export interface UpkeepParts {
   /** Says anew that the gateway runs; `false`: another one does. */
   beat(): boolean;
   readonly log: ServerParts["log"];
+  /** Until the first round; by default a minute. */
+  readonly firstMs?: number;
 }
 
 const beatMs = 20_000;
-const firstMs = 60_000;
+const usualFirstMs = 60_000;
 const everyMs = 3_600_000;
 /** Tokens that are over are listed for so long. */
 const expiredMs = 30 * 24 * 3_600_000;
@@ -27,7 +29,7 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
   const rounds = (async () => {
     let said = "";
-    for (let wait = firstMs; ; wait = everyMs) {
+    for (let wait = parts.firstMs ?? usualFirstMs; ; wait = everyMs) {
       await after(wait, undefined, { ref: false, signal: over.signal });
       said = await lookAfter(parts, over.signal, said);
     }

@@ -11,6 +11,16 @@ export interface WatchOptions {
   failed(folder: string, error: unknown): void;
 }
 
+/** Files, and what they held when somebody was about to read them. */
+export interface SeenFiles {
+  readonly files: readonly string[];
+  readonly held: string;
+}
+
+export function seeFiles(files: readonly string[]): SeenFiles {
+  return { files, held: contentsOf(files) };
+}
+
 /**
  * Watches files by their folders, because editors put a new file in the place of the old one; they need not be there yet.
  * Tells of nothing where what they hold is as before.
@@ -26,13 +36,14 @@ export class FileWatch {
     this.#options = options;
   }
 
-  /** From now on these, as they are now. */
-  watch(files: readonly string[]): void {
+  /** From now on these. What has changed in them since they were seen is told like every later change. */
+  watch({ files, held }: SeenFiles): void {
     this.close();
     this.#files = files;
-    this.#held = contentsOf(files);
+    this.#held = held;
     const folders = [...new Set(files.map((file) => dirname(file)))];
     this.#watchers = folders.flatMap((folder) => this.#watchFolder(folder));
+    this.#stir();
   }
 
   close(): void {

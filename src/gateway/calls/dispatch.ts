@@ -17,6 +17,8 @@ export type Answer =
 export interface DispatchOptions {
   /** Asked for each call, because they are others after a reload. */
   handlers(): Handlers;
+  /** Every call that is in order goes through it. Left out: nothing is done about it. */
+  during?<T>(method: string, call: () => Promise<T>): Promise<T>;
   newErrorId(): string;
   /** Told of what nobody foresaw, under the id that the client has. */
   report(errorId: string, method: string, error: unknown): void;
@@ -80,8 +82,11 @@ export class Dispatch {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new Refused(invalidRequest([onlyOnSockets(name)]));
     const { params, call } = checkCall(method, given, principal);
-    const handler = this.#options.handlers()[name as HandledMethod] as Handler<HandledMethod>;
-    return handler(params as Parameters<typeof handler>[0], { ...call, signal });
+    const { handlers, during = (_, act) => act() } = this.#options;
+    return during(name, async () => {
+      const handler = handlers()[name as HandledMethod] as Handler<HandledMethod>;
+      return handler(params as Parameters<typeof handler>[0], { ...call, signal });
+    });
   }
 
   /** The same with every outcome as a value. */

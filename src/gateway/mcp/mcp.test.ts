@@ -29,6 +29,7 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
   const listeners = new Set<(event: SkeinEvent) => void>();
   const reported: unknown[] = [];
   let isCurrent = true;
+  let lookups = 0;
   const parts: McpParts = {
     version: "0",
     defaultAgentId: "main",
@@ -38,7 +39,10 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    isCurrent: () => isCurrent,
+    isCurrent: () => {
+      lookups++;
+      return isCurrent;
+    },
     report: (error) => reported.push(error),
   };
   const emit = (each: SkeinEvent) => {
@@ -47,7 +51,7 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
   const revoke = () => {
     isCurrent = false;
   };
-  return { parts, emit, reported, listeners, revoke };
+  return { parts, emit, reported, listeners, revoke, lookups: () => lookups };
 }
 
 describe("the asker", () => {
@@ -199,6 +203,27 @@ describe("notices", () => {
     emit(event("session.deleted"));
     await settled();
     expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
+  });
+
+  test("[GMC19] a token that is revoked while it is looked what it may read is told nothing", async () => {
+    const { emit, heard, listeners, settled, revoke } = listening({ reads: [at.sessionKey], lists: [] });
+    await settled();
+    emit(event("entry.appended"));
+    revoke();
+    await settled();
+    expect({ heard, listening: listeners.size }).toEqual({ heard: [], listening: 0 });
+  });
+
+  test("[GMC20] a thousand pieces of an answer are no look at the token", async () => {
+    const { emit, settled, lookups } = listening({ reads: [at.sessionKey], lists: [] });
+    await settled();
+    const before = lookups();
+    for (let count = 0; count < 1000; count++) emit(event("run.delta", { runId: "r1", delta: "a" }));
+    await settled();
+    expect(lookups()).toBe(before);
+    for (let count = 0; count < 1000; count++) emit(event("entry.appended"));
+    await settled();
+    expect(lookups() - before).toBeLessThan(10);
   });
 
   test("[GMC8] once it is closed nothing is heard or asked", async () => {

@@ -56,10 +56,6 @@ export class Notices {
   }
 
   #hear(event: SkeinEvent): void {
-    if (!this.#parts.isCurrent(this.#asker.tokenId)) {
-      this.close();
-      return;
-    }
     if (event.type === "entry.appended" || event.type === "session.reset") this.#changed(event);
     switch (event.type) {
       case "session.created":
@@ -78,6 +74,12 @@ export class Notices {
         return;
     }
     this.#relist();
+  }
+
+  /** A token that holds no more hears nothing more. Looked up where there is work: events are many. */
+  #isOver(): boolean {
+    if (!this.#closing.signal.aborted && !this.#parts.isCurrent(this.#asker.tokenId)) this.close();
+    return this.#closing.signal.aborted;
   }
 
   #changed(session: Session): void {
@@ -111,7 +113,7 @@ export class Notices {
   /** What comes while it works makes it work again. */
   async #untilDone(work: { again: boolean }, act: () => Promise<void>): Promise<void> {
     try {
-      while (work.again && !this.#closing.signal.aborted) {
+      while (work.again && !this.#isOver()) {
         work.again = false;
         await act();
       }
@@ -122,14 +124,14 @@ export class Notices {
 
   async #mayRead(sessionKey: string): Promise<boolean> {
     const result = await this.#ask("sessions_history", { sessionKey, limit: 1 });
-    return !isRefusal(result) && !this.#closing.signal.aborted;
+    return !isRefusal(result) && !this.#isOver();
   }
 
   async #compare(): Promise<void> {
     const moved = [...this.#moved];
     this.#moved.clear();
     const result = await this.#ask("sessions_list", { limit: longestPage });
-    if (isRefusal(result) || this.#closing.signal.aborted) return;
+    if (isRefusal(result) || this.#isOver()) return;
     const { sessions, nextCursor } = result as {
       sessions: readonly { readonly sessionId: string }[];
       nextCursor?: string;

@@ -1,3 +1,4 @@
+import type { SkeinEvent } from "../../core/events.ts";
 import type { Skein } from "../../sessions/skein/skein.ts";
 import type { McpParts } from "./contract.ts";
 
@@ -9,9 +10,16 @@ export function skeinParts(
   return {
     ...known,
     callTool: (name, args, call) => skein.callTool(name, args, call),
-    subscribe: (userId, listener) =>
-      skein.subscribe((event) => {
-        if (event.userId === userId) listener(event);
-      }),
+    subscribe: ofUser((listener) => skein.subscribe(listener)),
   };
+}
+
+/** Of all that happens, what happens in the sessions of one user. */
+export function ofUser(
+  subscribe: (listener: (event: SkeinEvent) => void) => () => void,
+): McpParts["subscribe"] {
+  return (userId, listener) =>
+    subscribe((event) => {
+      if (event.userId === userId) listener(event);
+    });
 }

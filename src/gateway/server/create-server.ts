@@ -1,6 +1,5 @@
 import type { Server as HttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { SkeinError } from "../../core/errors.ts";
 import { checkBinding } from "../auth/binding.ts";
 import type { Server, ServerParts, ServerSettings } from "../contract.ts";
 import { plainAddress } from "../limits/addresses.ts";
@@ -11,7 +10,7 @@ import type { Listener } from "./http/listener.ts";
 import { httpListener, refuseRaw } from "./http/listener.ts";
 import { Sockets } from "./socket/sockets.ts";
 
-/** A server that listens, with HTTP and sockets on one port. */
+/** A server that listens, with HTTP and sockets on one port. Rejects with the system's own error where it cannot. */
 export async function createServer(parts: ServerParts, tuning: Partial<Tuning> = {}): Promise<Server> {
   const { settings } = parts;
   checkBinding(settings.host, settings.isExposed);
@@ -70,22 +69,12 @@ async function close(ground: Ground, sockets: Sockets, { server, app }: Listener
 
 function listen(server: HttpServer, { host, port }: ServerSettings): Promise<number> {
   return new Promise((resolve, reject) => {
-    const fail = (error: Error) => reject(notListening(error, host, port));
-    server.once("error", fail);
+    server.once("error", reject);
     server.listen({ host, port }, () => {
-      server.removeListener("error", fail);
+      server.removeListener("error", reject);
       resolve((server.address() as AddressInfo).port);
     });
   });
-}
-
-function notListening(error: NodeJS.ErrnoException, host: string, port: number): SkeinError {
-  const isTaken = error.code === "EADDRINUSE";
-  const problem = isTaken
-    ? `Port ${port} at ${host} is taken`
-    : `It cannot listen at ${host}:${port}: ${error.code ?? error.message}`;
-  const advice = "Stop what listens there, or use another port with --port or gateway.port";
-  return new SkeinError("unavailable", { problem, advice }, { cause: error });
 }
 
 /** Where everything is listened at, this machine is the one that is meant. */

@@ -243,7 +243,7 @@ describe("who is let in", () => {
       allowedHosts: [],
       trustProxy: [],
     };
-    await expect(start({ parts: { settings: taken } })).rejects.toMatchObject({ code: "unavailable" });
+    await expect(start({ parts: { settings: taken } })).rejects.toMatchObject({ code: "EADDRINUSE" });
     const settings = { ...taken, host: "0.0.0.0", port: 0 };
     await expect(createServer({ settings } as never)).rejects.toMatchObject({ code: "forbidden" });
   });

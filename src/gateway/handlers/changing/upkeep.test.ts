@@ -52,6 +52,15 @@ describe("maintenance.run", () => {
     expect(await folder.store.sessions.get({ userId: "alice" }, "trip")).toBe(null);
   });
 
+  test("[GST18] nobody waits for it any more: it leaves off, and nothing is done", async () => {
+    const folder = await openFolderCalls(rules("enforce"));
+    const before = await folder.everything(null, "alice");
+    const calls = await laterThan(31 * day, folder);
+    const call = calls.call("maintenance.run", {}, { signal: AbortSignal.abort() });
+    await expect(call).rejects.toThrow(/abort/);
+    expect(await folder.everything(null, "alice")).toEqual(before);
+  });
+
   test("[GCH6] is for tokens for every user alone", async () => {
     const folder = await openFolderCalls();
     const calls = folder.as({ tokenId: "a", user: null });

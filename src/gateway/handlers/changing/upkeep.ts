@@ -11,15 +11,19 @@ export function upkeepHandlers(
   deps: UpkeepDeps,
 ): HandlersOf<"maintenance.run" | "config.get" | "users.remove"> {
   return {
-    "maintenance.run": async ({ dryRun = false }) => {
+    "maintenance.run": async ({ dryRun = false }, { signal }) => {
       const { store, config, clock } = deps;
       const rules = config.session.maintenance;
       const users = deps.users();
-      const work = { store, users, rules, now: clock.now(), hasOpenRun: () => false };
+      const work = { store, users, rules, now: clock.now(), hasOpenRun: () => false, signal };
       const seen = await maintenanceInput(work);
       const works = await deps.runs?.work(seen.sessions.map(({ uid }) => uid));
       const hasOpenRun = ({ uid }: { readonly uid: string }) => (works?.get(uid)?.runId ?? null) !== null;
-      const { mode, decisions, done } = await maintain({ store }, { ...seen, hasOpenRun }, { dryRun });
+      const { mode, decisions, done } = await maintain(
+        { store },
+        { ...seen, hasOpenRun },
+        { dryRun, signal },
+      );
       return { mode, decisions: decisions.map(decisionPayload), done: done.map(decisionPayload) };
     },
 

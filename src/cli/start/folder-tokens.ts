@@ -5,8 +5,8 @@ import { firstToken } from "../../gateway/auth/first-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 
-/** What of a folder a gateway has for as long as its process lives, whatever is reloaded: its tokens. */
-export interface Ground {
+/** The tokens of a folder, which a gateway has for as long as its process lives, whatever is reloaded. */
+export interface FolderTokens {
   readonly root: string;
   readonly tokens: Tokens;
   /** The admin token was made by this start. */
@@ -18,7 +18,7 @@ export interface Ground {
   close(): Promise<void>;
 }
 
-export async function openGround({ config }: LoadedConfig, clock: Clock): Promise<Ground> {
+export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): Promise<FolderTokens> {
   const root = config.store.path;
   const folder = await openFolder({
     root,
