@@ -192,9 +192,11 @@ function send(socket: WebSocket, sent: Sent): void {
   if (sent.kind === "ping") return void socket.ping("x");
   if ("bytes" in sent) return void sendBytes(socket, sent.bytes, sent.kind === "raw");
   if (sent.kind === "text") return void socket.send(sent.text);
-  const half = Math.floor(sent.text.length / 2);
-  socket.send(sent.text.slice(0, half), { fin: false });
-  socket.send(sent.text.slice(half), { fin: true });
+  // By bytes: half of a character is whole again at the other end, half of a surrogate pair is not.
+  const bytes = Buffer.from(sent.text);
+  const half = Math.floor(bytes.length / 2);
+  socket.send(bytes.subarray(0, half), { binary: false, fin: false });
+  socket.send(bytes.subarray(half), { binary: false, fin: true });
 }
 
 /** As a frame, or past the library as they are. */
