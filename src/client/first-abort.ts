@@ -17,8 +17,8 @@ export class FirstAbort {
 
   #listenTo(signal: AbortSignal): void {
     const onAbort = () => this.#controller.abort(signal.reason);
-    if (signal.aborted) return onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
     this.#leave.push(() => signal.removeEventListener("abort", onAbort));
   }
 }
