@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { PeerRequest } from "../../test/support/gateway-peer.ts";
@@ -6,8 +7,11 @@ import { PeerHub } from "../../test/support/peer-hub.ts";
 import { soon } from "../../test/support/soon.ts";
 import type { Entry } from "../core/entries.ts";
 import { pageOf } from "../store/entry-page.ts";
+import { realTiming } from "./backoff.ts";
 import { connect } from "./connect.ts";
 import type { FollowOptions, SkeinClient } from "./contract.ts";
+import { follow } from "./follow.ts";
+import type { LiveStream } from "./live-stream.ts";
 
 let peer: GatewayPeer;
 let hub: PeerHub;
@@ -155,6 +159,42 @@ describe("following a session", () => {
     await quiet.done;
     peer.closeAll(4403);
     await expect(cut.done).rejects.toMatchObject({ code: "unauthorized" });
+  });
+});
+
+describe("what a reader that leaves has left", () => {
+  const stream = {
+    close: () => undefined,
+    async *[Symbol.asyncIterator]() {
+      yield* [];
+    },
+  } as unknown as LiveStream;
+
+  test.each([
+    ["in the middle", [{ id: "e1" }, { id: "e2" }], false],
+    ["by a failure", [], true],
+  ])("[CLT14] hangs on no signal any more: %s", async (_, entries, fails) => {
+    const [over, own] = [new AbortController(), new AbortController()];
+    const given: AbortSignal[] = [];
+    const call = async (method: string, _params: unknown, { signal }: { readonly signal: AbortSignal }) => {
+      given.push(signal);
+      if (method === "sessions.resolve") return { key: "agent:main:main", sessionId: "s1" };
+      if (fails) throw new Error("unreadable");
+      return { entries, hasEarlier: false, hasLater: false };
+    };
+    const watch = (_key: string, ring: () => void) => {
+      ring();
+      return stream;
+    };
+    const deps = { calls: { call: call as never }, timing: realTiming, over: over.signal, watch };
+    const read = async () => {
+      for await (const _entry of follow(deps, "main", { signal: own.signal })) break;
+    };
+    await (fails ? expect(read()).rejects.toThrow("unreadable") : read());
+    for (const { signal } of [over, own]) expect(getEventListeners(signal, "abort")).toEqual([]);
+    over.abort();
+    own.abort();
+    expect(given.map(({ aborted }) => aborted)).toEqual([false, false]);
   });
 });
 

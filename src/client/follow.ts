@@ -5,6 +5,7 @@ import type { Timing } from "./backoff.ts";
 import { delayBefore, sleep } from "./backoff.ts";
 import { CallError, isPassing } from "./call-error.ts";
 import type { FollowOptions } from "./contract.ts";
+import { FirstAbort } from "./first-abort.ts";
 import type { LiveStream } from "./live-stream.ts";
 
 /**
@@ -30,7 +31,9 @@ export async function* follow(
   key: string,
   options: FollowOptions,
 ): AsyncGenerator<WireEntry, void> {
-  const signal = AbortSignal.any([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
+  // Not `AbortSignal.any`: that is kept until one of them comes, and a client may live long.
+  const ending = new FirstAbort([deps.over, ...(options.signal === undefined ? [] : [options.signal])]);
+  const { signal } = ending;
   const bell = new Bell(signal);
   const reader = new PageReader(deps, options, signal);
   let stream: LiveStream | null = null;
@@ -50,6 +53,7 @@ export async function* follow(
     throw error;
   } finally {
     stream?.close();
+    ending.close();
   }
 }
 

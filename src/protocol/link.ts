@@ -6,7 +6,6 @@ import { ScopeSchema } from "./tokens.ts";
 /** `POST /link`: a page shows the code of its link, and gets a token of its own. */
 
 export const LinkSchema = Type.Object({ code: Type.String({ minLength: 1, maxLength: 256 }) }, closed);
-export type LinkParams = Static<typeof LinkSchema>;
 
 export const LinkedSchema = Type.Object(
   {

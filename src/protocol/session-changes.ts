@@ -44,7 +44,6 @@ export const BranchedSchema = Type.Object(
   { ...named, leafId: Type.Union([Type.String(), Type.Null()]) },
   strict,
 );
-export type BranchedPayload = Static<typeof BranchedSchema>;
 
 /** `sessions.fork`: the new session, and what it was made from. */
 export const ForkedSchema = Type.Object(
@@ -58,11 +57,9 @@ export const ForkedSchema = Type.Object(
   },
   strict,
 );
-export type ForkedPayload = Static<typeof ForkedSchema>;
 
 /** `sessions.reset`: the new session under the old key, and where the old one is. */
 export const ResetSchema = Type.Object({ ...named, previous: Type.Object(named, strict) }, strict);
-export type ResetPayload = Static<typeof ResetSchema>;
 
 /** `sessions.delete`: in the trash, or with `purge` gone for good. */
 export const DeletedSchema = Type.Object({ ...named, state: Type.Enum(["trashed", "purged"]) }, strict);
@@ -97,4 +94,3 @@ export type RedactedPayload = Static<typeof RedactedSchema>;
 
 /** `users.remove`, `users rm`. */
 export const UserRemovedSchema = Type.Object({ userId: Type.String(), sessions: Type.Integer() }, strict);
-export type UserRemovedPayload = Static<typeof UserRemovedSchema>;

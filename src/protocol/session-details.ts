@@ -36,7 +36,6 @@ export type SessionDetailsPayload = Static<typeof SessionDetailsSchema>;
 
 /** `sessions.resolve`. */
 export const ResolvedSchema = Type.Object(named, closed);
-export type ResolvedPayload = Static<typeof ResolvedSchema>;
 
 /** `sessions.preview`: one for each key, in the order asked; one that fails does not fail the others. */
 export const PreviewsSchema = Type.Object(
@@ -139,4 +138,3 @@ export const BlobSchema = Type.Object(
   },
   closed,
 );
-export type BlobPayload = Static<typeof BlobSchema>;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SkeinError } from "../core/errors.ts";
 import type { RunState } from "./contract.ts";
 import type { RunEvent } from "./states.ts";
-import { isEnded, mostLost, nextState, runEvents, runStates } from "./states.ts";
+import { endStates, isEnded, mostLost, nextState, openStates, runEvents, runStates } from "./states.ts";
 
 /** The table of the specification, a row a state, in the order of `runEvents`; `-` cannot happen, `.` is ignored. */
 const table: Record<RunState, string> = {
@@ -52,5 +52,6 @@ describe("the states of a run", () => {
   test("[RUN1] ended are those to which nothing happens", () => {
     const ended = Object.keys(table).filter((state) => isEnded(state as RunState));
     expect(ended).toEqual(["ok", "error", "timeout", "aborted", "merged"]);
+    expect([...openStates, ...endStates]).toEqual(Object.keys(table));
   });
 });

@@ -130,10 +130,19 @@ export function nextState(run: RunFacts, event: RunEvent): RunState | null {
   }
 }
 
-const endStates: readonly RunState[] = ["ok", "error", "timeout", "aborted", "merged"];
+/** Those that a run can still leave. */
+export const openStates = ["queued", "running", "waiting", "sleeping"] as const satisfies readonly RunState[];
+
+export const endStates = [
+  "ok",
+  "error",
+  "timeout",
+  "aborted",
+  "merged",
+] as const satisfies readonly RunState[];
 
 export function isEnded(state: RunState): boolean {
-  return endStates.includes(state);
+  return (endStates as readonly RunState[]).includes(state);
 }
 
 function cannotHappen({ runId, state }: RunFacts, event: RunEvent): SkeinError {

@@ -2,6 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import { thrownText } from "../../core/text.ts";
+import { openStates } from "../../runs/states.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { findEntry } from "../folder/find-entry.ts";
 import { codeIn } from "../folder/resolve-ref.ts";
@@ -97,11 +98,10 @@ async function status({ session, terminal }: ActAbout): Promise<void> {
   const { open, to } = session;
   const { key: sessionKey, ...whose } = to;
   const details = await session.details();
-  const states = ["queued", "running", "waiting", "sleeping"] as const;
   const { runs, approvals } =
     details === null
       ? { runs: [], approvals: [] }
-      : await open.calls.call("runs.list", { ...whose, sessionKey, states: [...states] });
+      : await open.calls.call("runs.list", { ...whose, sessionKey, states: [...openStates] });
   const agent = details === null ? undefined : open.config.agents[details.agentId];
   const lines = [
     ["session", details?.key ?? session.key],

@@ -3,6 +3,7 @@ import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import type { ApprovalPayload, RunListPayload, RunRowPayload } from "../../protocol/runs.ts";
 import type { RunState } from "../../runs/contract.ts";
+import { endStates, openStates } from "../../runs/states.ts";
 import { resolveRef } from "../folder/resolve-ref.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
@@ -21,8 +22,6 @@ export interface RunsListOptions extends GlobalOptions {
   readonly before?: number;
 }
 
-const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
-const ended: readonly RunState[] = ["ok", "error", "timeout", "aborted", "merged"];
 const defaultLimit = 50;
 const pageSize = 500;
 
@@ -37,11 +36,11 @@ export async function listRuns(terminal: Terminal, options: RunsListOptions): Pr
 }
 
 function statesOf(text: string): RunState[] {
-  const known = [...open, ...ended];
+  const known = [...openStates, ...endStates];
   return text.split(",").flatMap((each) => {
     const name = each.trim().toLowerCase();
-    if (name === "open") return [...open];
-    if (name === "ended") return [...ended];
+    if (name === "open") return [...openStates];
+    if (name === "ended") return [...endStates];
     const state = known.find((one) => one === name);
     if (state !== undefined) return [state];
     const advice = `The states are ${known.join(", ")}; open and ended stand for several`;

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { TrashRow } from "../../protocol/session-list.ts";
 import { findTrashed } from "../../sessions/find-trashed.ts";
-import { placeOf } from "./resolve-ref.ts";
+import { placeOf } from "./no-such-session.ts";
 import type { OpenCalls } from "./with-calls.ts";
 
 /** The session in the trash that a person means, or an error that says where was looked. */

@@ -1,11 +1,11 @@
 import { present } from "../../core/present.ts";
 import type { RunRowPayload, SentPayload } from "../../protocol/runs.ts";
+import { openStates } from "../../runs/states.ts";
 import { codeIn } from "./resolve-ref.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 type Open = Pick<OpenSkeinCalls, "calls" | "reader" | "config" | "store">;
 
-const openStates = ["queued", "running", "waiting", "sleeping"] as const;
 /** How long one call waits; another one follows it. */
 const waitMs = 60_000;
 const lookMs = 1000;

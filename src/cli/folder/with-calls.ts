@@ -1,10 +1,7 @@
 import { folderDeps } from "../../compose/call-deps.ts";
 import type { FilesStore } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
-import type { Config } from "../../config/sections/all.ts";
-import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
-import type { Asker } from "../../core/references.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import { localCalls } from "../../gateway/calls/local-calls.ts";
 import { folderHandlers } from "../../gateway/handlers/all.ts";
@@ -14,26 +11,21 @@ import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import { checkScope } from "../../store/scoped.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { loadSettings } from "./load-settings.ts";
+import type { OnBehalf } from "./on-behalf.ts";
+import { onBehalf } from "./on-behalf.ts";
 import { connectRunning } from "./running-gateway.ts";
 import type { WhenMissing } from "./with-folder.ts";
-import { defaultAgent, withLoadedFolder } from "./with-folder.ts";
+import { withLoadedFolder } from "./with-folder.ts";
 
-/** Methods as a command calls them, and on whose behalf. */
-export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> {
+/** Methods as a command calls them, on somebody's behalf. */
+export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends OnBehalf {
   readonly calls: Calls<M>;
   /** The folder itself, for what is too large for a call; `null`: a gateway is in between. */
   readonly store: FilesStore | null;
-  readonly asker: Asker;
-  /** `--user` and `--agent` as params of methods about one session have them. */
-  readonly reader: { readonly userId?: string; readonly agentId?: string };
-  readonly config: Config;
   /** Where the sessions are, for people: a folder. */
   readonly place: string;
-  /** A command for the user to type next, about this same place. */
-  toType(...words: readonly string[]): string;
 }
 
 /**
@@ -48,14 +40,8 @@ export async function withCalls<T>(
 ): Promise<T> {
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
-  const agentId = parseAgentId(options.agent ?? defaultAgent);
   checkScope(present({ userId: options.user }));
-  const about = {
-    asker: { agentId, scope: config.session.scope },
-    reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
-    config,
-    toType: (...words: readonly string[]) => commandLine(terminal, options, words),
-  };
+  const about = onBehalf(terminal, options, config);
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {

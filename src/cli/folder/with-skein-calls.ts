@@ -1,8 +1,6 @@
 import { userInfo } from "node:os";
 import { skeinDeps } from "../../compose/call-deps.ts";
 import { SkeinError } from "../../core/errors.ts";
-import { parseAgentId } from "../../core/names.ts";
-import { present } from "../../core/present.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import type { HandledMethod } from "../../gateway/calls/contract.ts";
 import { localPrincipal } from "../../gateway/calls/local-calls.ts";
@@ -10,13 +8,12 @@ import { localWatchedCalls } from "../../gateway/calls/local-watched.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
 import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { commandLine } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { isFileName } from "./find-session.ts";
 import { loadSettings } from "./load-settings.ts";
+import { onBehalf } from "./on-behalf.ts";
 import { connectRunning } from "./running-gateway.ts";
 import type { OpenCalls } from "./with-calls.ts";
-import { defaultAgent } from "./with-folder.ts";
 import type { SkeinUse } from "./with-skein.ts";
 import { withSkein } from "./with-skein.ts";
 
@@ -38,14 +35,7 @@ export async function withSkeinCalls<T>(
   if (how.ref !== undefined && isFileName(how.ref)) throw noFileAnswers(how.ref);
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
-  const agentId = parseAgentId(options.agent ?? defaultAgent);
-  const about = {
-    asker: { agentId, scope: config.session.scope },
-    reader: present({ userId: options.user, agentId: options.agent === undefined ? null : agentId }),
-    config,
-    place: config.store.path,
-    toType: (...words: readonly string[]) => commandLine(terminal, options, words),
-  };
+  const about = { ...onBehalf(terminal, options, config), place: config.store.path };
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {

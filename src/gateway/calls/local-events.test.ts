@@ -1,12 +1,18 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { TestSink } from "../../../test/support/event-hub.ts";
 import { answering, closeAll } from "../../../test/support/skein.ts";
 import { closeTalking, openTalking } from "../../../test/support/talking.ts";
+import { createRedactor } from "../../access/redaction/redactor.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { EventBus } from "../../core/events.ts";
 import { mistakesIn } from "../../protocol/check-value.ts";
 import { eventTable } from "../../protocol/events.ts";
-import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { EventFilter, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import { createEventHub } from "../events/hub.ts";
+import { countingFrom } from "../events/numbers.ts";
+import { wantedFor } from "../events/wanted.ts";
 import { talkingHandlers } from "../handlers/talking.ts";
+import { localPrincipal } from "./local-calls.ts";
 import { LocalEvents } from "./local-events.ts";
 import { localWatchedCalls } from "./local-watched.ts";
 
@@ -30,6 +36,38 @@ const delta = (text: string, sessionKey = trip, userId: string | null = null): S
 async function watching() {
   const { deps, skein } = await openTalking({ script: answering() });
   return { skein, calls: localWatchedCalls(talkingHandlers(deps), deps) };
+}
+
+const hubDeps = {
+  store: { sessions: { find: async () => [] } },
+  defaultAgentId: "main",
+  config: { session: { scope: "per-sender" as const } },
+};
+
+/** Where a hub on the same bus sends what was asked for. */
+async function sinksOfHub(bus: EventBus, filters: readonly EventFilter[]): Promise<readonly TestSink[]> {
+  const hub = createEventHub({
+    numbers: countingFrom(1),
+    redactor: createRedactor(),
+    subscribe: (listener) => bus.subscribe(listener),
+  });
+  return Promise.all(
+    filters.map(async (filter) => {
+      const sink = new TestSink();
+      const wanted = await wantedFor(filter, localPrincipal, filter.userId ?? null, hubDeps);
+      hub.subscribe(localPrincipal, wanted, sink);
+      return sink;
+    }),
+  );
+}
+
+async function namesOf(stream: LocalEvents): Promise<readonly string[]> {
+  const names: string[] = [];
+  for await (const each of stream)
+    names.push(
+      each.event === "gap" ? `gap ${each.payload.after}-${each.payload.upTo}` : `${each.event} ${each.seq}`,
+    );
+  return names;
 }
 
 describe("events in this process", () => {
@@ -56,61 +94,80 @@ describe("events in this process", () => {
     expect(kinds).toEqual(
       expect.arrayContaining(["session.created", "run.queued", "run.delta", "run.ended"]),
     );
-    expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, index) => index + 1));
+    const numbers = seen.map(({ seq }) => seq);
+    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
     expect(seen.at(-1)?.payload).toMatchObject({ runId, state: "ok" });
   });
 
-  test("[GTK16] kinds, agents and users narrow it; leaving the loop, and closing all, ends it", async () => {
+  test("[GTK16] what a hub would send, and in its order; leaving the loop, and closing all, ends it", async () => {
     const bus = new EventBus();
-    const source = { subscribe: bus.subscribe.bind(bus), keysOf: async (keys: readonly string[]) => keys };
     const closed: unknown[] = [];
-    const open = (filter: ConstructorParameters<typeof LocalEvents>[1]) =>
-      new LocalEvents(source, filter, (stream) => closed.push(stream));
-    const streams = {
-      all: open({}),
-      kinds: open({ events: ["session.*"] }),
-      research: open({ agentId: "Research" }),
-      ann: open({ userId: "ann" }),
-      keyed: open({ keys: [trip] }),
+    const open = (filter: EventFilter) =>
+      new LocalEvents(
+        {
+          subscribe: (listener) => bus.subscribe(listener),
+          wanted: () => wantedFor(filter, localPrincipal, filter.userId ?? null, hubDeps),
+        },
+        (stream) => closed.push(stream),
+      );
+    const filters: readonly EventFilter[] = [
+      {},
+      { events: ["session.*"] },
+      { events: ["run.started"], agentId: "research" },
+      { agentId: "Research" },
+      { userId: "ann" },
+      { keys: [trip] },
+      { keys: [trip], userId: "ann" },
+    ];
+    const sinks = await sinksOfHub(bus, filters);
+    const streams = filters.map(open);
+    const emit = () => {
+      bus.emit(delta("a"));
+      bus.emit(delta("b", trip, "ann"));
+      bus.emit(delta("c", "agent:research:main"));
+      // Another agent answers in the session of this one: it is that session's.
+      bus.emit({ ...delta("d"), type: "run.started", agentId: "research" } as SkeinEvent);
     };
-    bus.emit(delta("a"));
-    bus.emit(delta("b", trip, "ann"));
-    bus.emit(delta("c", "agent:research:main"));
-    await streams.keyed.ready;
-    for (const stream of Object.values(streams)) stream.close();
-    expect(closed).toHaveLength(5);
-    const texts = async (stream: LocalEvents) => {
-      const seen: unknown[] = [];
-      for await (const { payload } of stream) seen.push((payload as { readonly delta: string }).delta);
-      return seen.join("");
-    };
-    expect(await texts(streams.all)).toBe("abc");
-    expect(await texts(streams.kinds)).toBe("");
-    expect(await texts(streams.research)).toBe("c");
-    expect(await texts(streams.ann)).toBe("b");
-    expect(await texts(streams.keyed)).toBe("a");
+    // Once before it is known what is wanted, and once behind that.
+    emit();
+    await Promise.all(streams.map((stream) => stream.ready));
+    emit();
+    for (const stream of streams) stream.close();
+    expect(closed).toHaveLength(filters.length);
+    const seen = await Promise.all(streams.map(namesOf));
+    expect(seen).toEqual(sinks.map(({ said }) => said));
+    expect(seen.map(({ length }) => length)).toEqual([8, 0, 0, 2, 2, 4, 2]);
     const left = open({});
     bus.emit(delta("d"));
     for await (const _ of left) break;
     expect(closed).toContain(left);
   });
 
-  test("[GTK16] a reader that is far behind loses pieces of answers, is told so, and loses nothing else", async () => {
-    const bus = new EventBus();
-    const stream = new LocalEvents({ subscribe: bus.subscribe.bind(bus), keysOf: async () => [] });
-    for (let index = 0; index < 10_002; index += 1) bus.emit(delta("x"));
-    bus.emit({ ...delta("x"), type: "run.resumed" } as SkeinEvent);
-    bus.emit(delta("y"));
-    stream.close();
-    const seen: ReceivedEvent[] = [];
-    for await (const event of stream) seen.push(event);
-    expect(seen).toHaveLength(10_003);
-    expect(seen.slice(-3)).toMatchObject([
-      { event: "gap", payload: { after: 10_000, upTo: 10_002, reason: "slow" }, seq: 10_002 },
-      { event: "run.resumed", seq: 10_003 },
-      { event: "gap", payload: { after: 10_003, upTo: 10_004 }, seq: 10_004 },
-    ]);
-  });
+  test.each([
+    ["before it is known what is wanted", false],
+    ["behind that", true],
+  ])(
+    "[GTK16] a reader that is far behind holds no more than it may, and is told by a gap: %s",
+    async (_, isReady) => {
+      const bus = new EventBus();
+      const wanted = { keys: null, events: [], of: "everybody" as const, agentId: null };
+      const source = { subscribe: bus.subscribe.bind(bus), wanted: async () => wanted };
+      const stream = new LocalEvents(source, undefined, 4);
+      if (isReady) await stream.ready;
+      const resumed = { ...delta("x"), type: "run.resumed" } as SkeinEvent;
+      for (const each of [delta("x"), resumed, delta("x"), delta("x"), resumed]) bus.emit(each);
+      stream.close();
+      expect(await namesOf(stream)).toEqual(["gap 0-4", "run.resumed 2", "run.resumed 5"]);
+      const flooded = new LocalEvents(source, undefined, 4);
+      if (isReady) await flooded.ready;
+      for (let index = 0; index < 1001; index += 1) bus.emit(resumed);
+      flooded.close();
+      const told = await namesOf(flooded);
+      expect(told.length).toBeLessThanOrEqual(4);
+      expect(told[0]).toMatch(/^gap 0-/);
+      expect(told.at(-1)).toBe("run.resumed 1001");
+    },
+  );
 
   test("[GTK16] a session that is not there is told to whoever waits or reads, and all ends with its calls", async () => {
     const { calls } = await watching();

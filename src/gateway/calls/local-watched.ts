@@ -1,9 +1,9 @@
-import { SkeinError } from "../../core/errors.ts";
-import { parseAgentId } from "../../core/names.ts";
 import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
-import { contextMeant } from "../../sessions/skein/speak-to.ts";
+import { methodTable } from "../../protocol/methods/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
+import { wantedFor } from "../events/wanted.ts";
 import type { HandledMethod, HandlersOf, SkeinDeps } from "./contract.ts";
+import { checkCall } from "./dispatch.ts";
 import { localCalls, localPrincipal } from "./local-calls.ts";
 import { LocalEvents } from "./local-events.ts";
 
@@ -20,15 +20,17 @@ export function localWatchedCalls<M extends HandledMethod>(
   principal: Principal = localPrincipal,
 ): LocalWatchedCalls<M> {
   const streams = new Set<LocalEvents>();
-  const source = {
-    subscribe: deps.skein.subscribe.bind(deps.skein),
-    keysOf: (references: readonly string[], whose: EventFilter) =>
-      Promise.all(references.map((reference) => keyOf(deps, reference, whose))),
+  const wanted = async (filter: EventFilter) => {
+    const { params, call } = checkCall(methodTable["sessions.subscribe"], filter, principal);
+    return wantedFor(params as EventFilter, principal, call.userId, deps);
   };
   return {
     ...localCalls(handlers, principal),
     events: (filter = {}) => {
-      const stream = new LocalEvents(source, filter, (closed) => streams.delete(closed));
+      const stream = new LocalEvents(
+        { subscribe: (listener) => deps.skein.subscribe(listener), wanted: () => wanted(filter) },
+        (closed) => streams.delete(closed),
+      );
       streams.add(stream);
       return stream;
     },
@@ -36,14 +38,4 @@ export function localWatchedCalls<M extends HandledMethod>(
       for (const stream of [...streams]) stream.close();
     },
   };
-}
-
-async function keyOf(deps: SkeinDeps, reference: string, whose: EventFilter): Promise<string> {
-  const { store, config, defaultAgentId, newId } = deps;
-  const { agentId = defaultAgentId, userId = null } = whose;
-  const asker = { agentId: parseAgentId(agentId), scope: config.session.scope };
-  const meant = await contextMeant(store, { userId, asker, newId }, reference);
-  if (meant !== null) return meant.sessionKey;
-  const advice = "sessions.list shows which there are";
-  throw new SkeinError("not_found", { what: "Session", name: reference, advice });
 }

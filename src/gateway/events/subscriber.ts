@@ -8,6 +8,7 @@ import type { Frames } from "./frames.ts";
 import type { KeptEvent } from "./kept-event.ts";
 import type { ReaderKind } from "./readers.ts";
 import type { Ring } from "./ring.ts";
+import { isAbout } from "./wanted.ts";
 
 export interface ReaderLimits {
   /** Beyond so many bytes of backlog, lossy events are dropped and nothing kept is fed. */
@@ -127,12 +128,8 @@ export class Subscriber implements Subscription {
   }
 
   #wants(kept: KeptEvent): boolean {
-    const { type, userId, sessionKey } = kept.event;
-    const { keys, of, agentId } = this.wanted;
-    if (!this.#types.has(type) || !kept.isFor(this.#kind)) return false;
-    if (of !== "everybody" && of.userId !== userId) return false;
-    if (keys !== null && !keys.has(sessionKey)) return false;
-    return agentId === null || sessionKey.startsWith(`agent:${agentId}:`);
+    if (!this.#types.has(kept.event.type) || !kept.isFor(this.#kind)) return false;
+    return isAbout(this.wanted, kept.event);
   }
 
   /** Once some were dropped, more are until half of the backlog is read: else every second one would be a gap. */

@@ -45,6 +45,16 @@ export async function wantedFor(
   return { keys: found, events, of: { userId }, agentId: null };
 }
 
+/** Whether an event is about what somebody wants to hear of; of which kind it is aside. */
+export function isAbout(
+  { keys, of, agentId }: Wanted,
+  { userId, sessionKey }: { readonly userId: string | null; readonly sessionKey: string },
+): boolean {
+  if (of !== "everybody" && of.userId !== userId) return false;
+  if (keys !== null && !keys.has(sessionKey)) return false;
+  return agentId === null || sessionKey.startsWith(`agent:${agentId}:`);
+}
+
 /** Somebody may wait for a session that is not there yet, by its key; what could be any name must name one. */
 async function keyOf(
   reference: string,
