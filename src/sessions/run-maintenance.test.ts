@@ -35,7 +35,7 @@ async function listed(store: Awaited<ReturnType<typeof prepared>>["store"], scop
 describe("maintenance", () => {
   test("[MNT7] warn decides, says why, and does nothing", async () => {
     const { store, now } = await prepared();
-    const work = { store, users: ["ann", "bob"], now: now(), hasOpenRun: () => false };
+    const work = { store, users: ["ann", "bob"], now: now(), runs: null };
     const report = await runMaintenance({ ...work, rules: rulesWith({ mode: "warn" }) });
     expect(report.decisions).toMatchObject([{ userId: "ann", sessionId: "old", action: "trash" }]);
     expect(report.decisions[0]?.why).toContain("40 days");
@@ -50,7 +50,7 @@ describe("maintenance", () => {
         store,
         users: ["ann", "bob"],
         now: now(),
-        hasOpenRun: () => false,
+        runs: null,
         rules: rulesWith({ mode: "enforce", ...changes }),
       });
     expect((await run()).done).toHaveLength(1);
@@ -71,7 +71,7 @@ describe("maintenance", () => {
       store,
       users: ["ann", "bob"],
       now: now(),
-      hasOpenRun: () => false,
+      runs: null,
       rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 2 }),
     });
     expect(await listed(store, ann)).toEqual(["home", "new"]);
@@ -94,7 +94,7 @@ describe("maintenance", () => {
       store: { sessions: racing },
       users: ["ann"],
       now: now(),
-      hasOpenRun: () => false,
+      runs: null,
       rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 1 }),
     });
     expect(decisions.map(({ sessionId }) => sessionId)).toEqual(["old", "new"]);

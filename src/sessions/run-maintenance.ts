@@ -1,4 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
+import type { RunStore } from "../runs/contract.ts";
 import type { ListedSession, Scope, Store } from "../store/contract.ts";
 import type {
   MaintainedSession,
@@ -14,7 +15,8 @@ export interface MaintenanceWork {
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  hasOpenRun(session: MaintainedSession): boolean;
+  /** What goes on in sessions: one with an open run is left alone. `null`: nothing ever does there. */
+  readonly runs: Pick<RunStore, "work"> | null;
 }
 
 export interface MaintenanceReport {
@@ -27,18 +29,13 @@ export interface MaintenanceReport {
 
 const pageSize = 1000;
 
-/** Decides what is to become of old sessions and, where the rules say `enforce`, does it. */
-export async function runMaintenance(work: MaintenanceWork): Promise<MaintenanceReport> {
-  return maintain(work, await maintenanceInput(work));
-}
-
-/** The same by what was looked at already. `dryRun`: nothing is done, whatever the mode. */
-export async function maintain(
-  work: Pick<MaintenanceWork, "store">,
-  input: MaintenanceInput,
+/** Decides what is to become of old sessions and, where the rules say `enforce`, does it. `dryRun`: it is not done, whatever the mode. */
+export async function runMaintenance(
+  work: MaintenanceWork,
   { dryRun = false }: { readonly dryRun?: boolean } = {},
 ): Promise<MaintenanceReport> {
-  const { mode } = input.rules;
+  const { mode } = work.rules;
+  const input = await inputFor(work);
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
   if (mode === "warn" || dryRun) return { mode, decisions, done };
@@ -49,13 +46,7 @@ export async function maintain(
 }
 
 /** All that the rules look at, of every user. */
-export async function maintenanceInput({
-  store,
-  users,
-  rules,
-  now,
-  hasOpenRun,
-}: MaintenanceWork): Promise<MaintenanceInput> {
+async function inputFor({ store, users, rules, now, runs }: MaintenanceWork): Promise<MaintenanceInput> {
   const sessions: MaintainedSession[] = [];
   const trashed: MaintenanceInput["trashed"][number][] = [];
   for (const user of users) {
@@ -65,6 +56,8 @@ export async function maintenanceInput({
     }
     trashed.push(...(await store.sessions.trashed(scope)));
   }
+  const works = await runs?.work(sessions.map(({ uid }) => uid));
+  const hasOpenRun = ({ uid }: MaintainedSession) => (works?.get(uid)?.runId ?? null) !== null;
   return { sessions, trashed, rules, now, hasOpenRun };
 }
 
