@@ -21,10 +21,11 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       return { run: shown.run(run, await skein.waits(runId)), approvals: approvals.map(shown.approval) };
     },
     "approvals.list": async ({ runId, sessionKey, agentId, open = true, limit = 100 }, call) => {
-      const uid = sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
-      const all = await skein.approvals(call.userId, { open, ...present({ runId }) });
-      const wanted = all.filter(({ session }) => uid === null || session.uid === uid);
-      const approvals = wanted.toReversed().slice(0, limit).map(shownTo(deps, call).approval);
+      const sessionUid =
+        sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
+      const query = { open, limit, ...present({ runId, sessionUid }) };
+      const found = await skein.approvals(call.userId, query);
+      const approvals = found.toReversed().map(shownTo(deps, call).approval);
       return { count: approvals.length, approvals };
     },
     "approvals.resolve": async ({ approvalId, answer }, call) => {
@@ -44,9 +45,9 @@ async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">)
   const runs = await skein.runs({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
   const shown = shownTo(deps, call);
-  const rows = await Promise.all(page.map(async (run) => shown.run(run, await skein.waits(run.runId))));
-  const asked = await skein.approvals(userId);
-  const approvals = asked.filter(({ session }) => sessionUid === null || session.uid === sessionUid);
+  const waits = await skein.waitsOf(page.map(({ runId }) => runId));
+  const rows = page.map((run) => shown.run(run, waits.get(run.runId) ?? null));
+  const approvals = await skein.approvals(userId, present({ sessionUid }));
   const nextBefore = runs.length > limit ? page.at(-1)?.seq : null;
   return {
     count: rows.length,
