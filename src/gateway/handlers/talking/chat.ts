@@ -8,6 +8,8 @@ import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { localPrincipal } from "../../calls/local-calls.ts";
+import type { Attachment } from "./attached-images.ts";
+import { attachedImages } from "./attached-images.ts";
 import { shownTo } from "./shown.ts";
 import { contextOf, sessionOf, spokenTo } from "./whom.ts";
 
@@ -49,7 +51,7 @@ interface Said {
   readonly message: string;
   readonly idempotencyKey: string;
   readonly queueMode?: NonNullable<SendOptions["queueMode"]>;
-  readonly attachments?: readonly { readonly data: string; readonly mimeType: string }[];
+  readonly attachments?: readonly Attachment[];
 }
 
 interface Meant {
@@ -66,12 +68,13 @@ async function accepted(
 ): Promise<Run> {
   const known = await skein.runFor(idempotencyKey, call.userId);
   if (known !== null) return known;
+  const images = attachedImages(attachments);
   const { to, options } = await meant();
   return skein.session(to).accept(message, {
     ...options,
     ...present({ queueMode }),
     idempotencyKey,
-    images: attachments.map(({ data, mimeType }) => ({ data, mimeType })),
+    images,
     // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
     origin: call.principal.tokenId === localPrincipal.tokenId ? "cli" : "api",
   });
