@@ -11,7 +11,7 @@ import type { SessionRecord } from "../../../store/contract.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession } from "./find.ts";
+import { findSession } from "../shared/session-of.ts";
 
 /** What is around the content in a frame. */
 const frameRoom = 64 * 1024;
@@ -20,8 +20,9 @@ const longestPiece = 8 * 1024 * 1024;
 /** Sessions as texts, and the large contents that they name. */
 export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" | "blobs.get"> {
   return {
-    "sessions.export": async ({ key, agentId, format = "jsonl", all = false }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.export": async (params, call) => {
+      const { format = "jsonl", all = false } = params;
+      const session = await findSession(deps, call, params);
       const tree = await deps.readTree(session);
       const mask = maskFor(deps, call);
       const pieces = mask.isOff
@@ -34,8 +35,9 @@ export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" 
         content: withinFrame(pieces, call.signal),
       };
     },
-    "blobs.get": async ({ key, agentId, sha256, offset = 0, length = longestPiece }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "blobs.get": async (params, call) => {
+      const { sha256, offset = 0, length = longestPiece } = params;
+      const session = await findSession(deps, call, params);
       const kept = deps.blobs(session)(sha256);
       if (kept === null) {
         const advice = "Entries name the blobs of their session";

@@ -18,7 +18,8 @@ import { inTurns } from "../../../tools/reading/in-turns.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession, lookFor, scopeOf } from "./find.ts";
+import type { Named } from "../shared/session-of.ts";
+import { findSession, lookFor, scopeOf } from "../shared/session-of.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" | "chat.history";
 
@@ -37,22 +38,25 @@ const previewedBlocks = 20;
 export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
   const { sessions } = deps.store;
   return {
-    "chat.history": async ({ sessionKey, agentId, limit, before, after }, call) => {
-      const session = await findSession(deps, call, { key: sessionKey, ...present({ agentId }) });
+    "chat.history": async (params, call) => {
+      const { limit, before, after } = params;
+      const session = await findSession(deps, call, params);
       const mask = maskFor(deps, call);
       const range = present({ limit, before, after });
       const pending = await deps.pending(session.uid);
       return readHistory(sessions, scopeOf(call), session, range, pending, (value) => mask.value(value));
     },
-    "sessions.tree": async ({ key, agentId, limit, after }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.tree": async (params, call) => {
+      const { limit, after } = params;
+      const session = await findSession(deps, call, params);
       const mask = maskFor(deps, call);
       const tree = await deps.readTree(session);
       const seen = (entry: Entry) => mask.value(entry);
       return maskedTree(treeView(tree, session.key, { seen, ...present({ limit, after }) }), mask);
     },
-    "sessions.entries": async ({ key, agentId, along = "branch", before, after, limit = 200 }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.entries": async (params, call) => {
+      const { along = "branch", before, after, limit = 200 } = params;
+      const session = await findSession(deps, call, params);
       const { sessionId } = session;
       const range = { along, limit, ...present({ before, after }) };
       const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
@@ -63,7 +67,7 @@ export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
       const named = [...new Set(keys)];
       const found = await inTurns(named, readsAtATime, (key) =>
-        previewFor(deps, call, { key, ...present({ agentId }) }, { limit, maxChars }),
+        previewFor(deps, call, { key, agentId }, { limit, maxChars }),
       );
       const byKey = new Map(found.map((each) => [each.key, each]));
       return { previews: keys.flatMap((key) => byKey.get(key) ?? []) };
@@ -120,7 +124,7 @@ function tooLarge(what: string): SkeinError {
 async function previewFor(
   deps: FolderDeps,
   call: Call,
-  named: { readonly key: string; readonly agentId?: string },
+  named: Named & { readonly key: string },
   { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
 ): Promise<PreviewsPayload["previews"][number]> {
   const { key } = named;

@@ -3,7 +3,7 @@ import type { Run, RunState } from "../../../runs/contract.ts";
 import { noSuchRun } from "../../../sessions/skein/run-error.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
-import { sessionOf } from "./whom.ts";
+import { findSession } from "../shared/session-of.ts";
 
 const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
 const most = 1000;
@@ -12,8 +12,9 @@ const most = 1000;
 export function abortingHandlers(deps: SkeinDeps): HandlersOf<"chat.abort" | "runs.abort"> {
   const { skein } = deps;
   return {
-    "chat.abort": async ({ sessionKey, agentId, runId }, call) => {
-      const session = await sessionOf(deps, call, sessionKey, agentId);
+    "chat.abort": async (params, call) => {
+      const { runId } = params;
+      const session = await findSession(deps, call, params);
       const runs =
         runId === undefined ? await openIn(deps, call, session) : [await runIn(deps, call, session, runId)];
       const aborted: AbortedPayload[] = [];

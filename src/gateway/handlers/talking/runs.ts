@@ -3,8 +3,8 @@ import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { RunListPayload } from "../../../protocol/runs.ts";
 import { noSuchRun } from "../../../sessions/skein/run-error.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { findIfNamed } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";
-import { sessionOf } from "./whom.ts";
 
 type Method = "runs.list" | "runs.get" | "approvals.list" | "approvals.resolve";
 
@@ -20,9 +20,9 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const approvals = await skein.approvals(call.userId, { runId, open: false });
       return { run: shown.run(run, await skein.waits(runId)), approvals: approvals.map(shown.approval) };
     },
-    "approvals.list": async ({ runId, sessionKey, agentId, open = true, limit = 100 }, call) => {
-      const sessionUid =
-        sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
+    "approvals.list": async (params, call) => {
+      const { runId, open = true, limit = 100 } = params;
+      const sessionUid = (await findIfNamed(deps, call, params))?.uid;
       const query = { open, limit, ...present({ runId, sessionUid }) };
       const found = await skein.approvals(call.userId, query);
       const approvals = found.toReversed().map(shownTo(deps, call).approval);
@@ -39,8 +39,8 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
 async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
   const { skein } = deps;
   const { userId } = call;
-  const { sessionKey, agentId, states, rootId, startedBy, before, limit = 50 } = params;
-  const sessionUid = sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
+  const { states, rootId, startedBy, before, limit = 50 } = params;
+  const sessionUid = (await findIfNamed(deps, call, params))?.uid;
   const query = present({ states, sessionUid, rootId, startedBy, before });
   const runs = await skein.runs({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
