@@ -5,16 +5,14 @@ import { present } from "../../../core/present.ts";
 import { SessionTree } from "../../../core/tree.ts";
 import { exportJsonl } from "../../../interchange/export-jsonl.ts";
 import { noBlobs } from "../../../interchange/inline-blobs.ts";
-import { wireLimits } from "../../../protocol/frames.ts";
 import { exportPieces } from "../../../sessions/export-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
 import { findSession } from "../shared/session-of.ts";
+import { contentBytes } from "./frame-room.ts";
 
-/** What is around the content in a frame. */
-const frameRoom = 64 * 1024;
 const longestPiece = 8 * 1024 * 1024;
 
 /** Sessions as texts, and the large contents that they name. */
@@ -83,12 +81,12 @@ function maskedTree(tree: SessionTree, session: SessionRecord, deps: FolderDeps,
 /** The pieces together; `too_large` as soon as they would not fit into a frame. */
 function withinFrame(pieces: Iterable<string>, signal: AbortSignal): string {
   const taken: string[] = [];
-  let bytes = frameRoom;
+  let bytes = 0;
   for (const piece of pieces) {
     signal.throwIfAborted();
     // As a string in JSON, which is longer than the text.
     bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
-    if (bytes > wireLimits.frameBytes) throw new SkeinError("too_large", { what: "The export" });
+    if (bytes > contentBytes) throw new SkeinError("too_large", { what: "The export" });
     taken.push(piece);
   }
   return taken.join("");

@@ -4,7 +4,6 @@ import { SkeinError } from "../../../core/errors.ts";
 import { stringifyJson } from "../../../core/json.ts";
 import { present } from "../../../core/present.ts";
 import { cutText } from "../../../core/text.ts";
-import { wireLimits } from "../../../protocol/frames.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../../protocol/session-details.ts";
 import type { TreePayload } from "../../../protocol/session-payloads.ts";
 import { isShown, messageOf } from "../../../sessions/history.ts";
@@ -20,13 +19,12 @@ import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
 import type { Named } from "../shared/session-of.ts";
 import { findSession, lookFor, scopeOf } from "../shared/session-of.ts";
+import { contentBytes } from "./frame-room.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" | "chat.history";
 
 /** Of a page of whole entries; one entry may be larger, up to a frame. */
 const pageBytes = 8 * 1024 * 1024;
-/** What is around the entries in a frame. */
-const frameRoom = 64 * 1024;
 /** A preview looks no further back. */
 const previewed = 200;
 const readsAtATime = 8;
@@ -102,7 +100,7 @@ function entriesWithin(
   for (const entry of forward ? page.entries : page.entries.toReversed()) {
     const shown = mask.value(lineOf(entry));
     const size = Buffer.byteLength(stringifyJson(shown));
-    if (size > wireLimits.frameBytes - frameRoom) throw tooLarge(`Entry ${entry.id}`);
+    if (size > contentBytes) throw tooLarge(`Entry ${entry.id}`);
     bytes += size;
     if (bytes > pageBytes && kept.length > 0) break;
     kept.push(shown as unknown as WireEntry);
