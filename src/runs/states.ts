@@ -130,6 +130,9 @@ export function nextState(run: RunFacts, event: RunEvent): RunState | null {
   }
 }
 
+/** Of runs that have not ended. */
+export const openStates = ["queued", "running", "waiting", "sleeping"] as const satisfies readonly RunState[];
+
 const endStates: readonly RunState[] = ["ok", "error", "timeout", "aborted", "merged"];
 
 export function isEnded(state: RunState): boolean {

@@ -1,11 +1,11 @@
 import type { AbortedPayload } from "../../../protocol/runs.ts";
-import type { Run, RunState } from "../../../runs/contract.ts";
+import type { Run } from "../../../runs/contract.ts";
+import { openStates } from "../../../runs/states.ts";
 import { noSuchRun } from "../../../sessions/skein/run-error.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { findSession } from "../shared/session-of.ts";
 
-const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
 const most = 1000;
 
 /** What ends runs before their time. */
@@ -48,5 +48,5 @@ async function openIn(
   { userId }: Call,
   { uid }: SessionRecord,
 ): Promise<readonly Run[]> {
-  return skein.runs({ sessionUid: uid, states: open, limit: most }, userId);
+  return skein.runs({ sessionUid: uid, states: openStates, limit: most }, userId);
 }

@@ -1,4 +1,4 @@
-import type { AccessAction } from "../../../access/visibility/policy.ts";
+import { accessActions } from "../../../access/visibility/policy.ts";
 import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
@@ -7,8 +7,6 @@ import { contextOf, findSession, spokenTo } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";
 
 type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
-
-const everyAction: readonly AccessAction[] = ["list", "history", "send", "status"];
 
 /** Which agents, models and tools there are, and who may what. */
 export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
@@ -26,7 +24,7 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const session = await findSession(deps, call, { key: asker, agentId: reader });
       const { key, sessionId, agentId, userId } = session;
       const explanations: AccessPayload["explanations"] = [];
-      for (const each of action === undefined ? everyAction : [action]) {
+      for (const each of action === undefined ? accessActions : [action]) {
         const { decision, steps } = await skein.explainAccess(contextOf(session), target, each);
         explanations.push({ action: each, decision, steps: [...steps] });
       }
