@@ -6,8 +6,8 @@ import type { DeliveryTarget, Run } from "../../../runs/contract.ts";
 import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
+import { isLocal } from "../../auth/principal.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
-import { localPrincipal } from "../../calls/local-calls.ts";
 import { contextOf, findSession, spokenTo } from "../shared/session-of.ts";
 import type { Attachment } from "./attached-images.ts";
 import { attachedImages } from "./attached-images.ts";
@@ -77,7 +77,7 @@ async function accepted(
     idempotencyKey,
     images,
     // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
-    origin: call.principal.tokenId === localPrincipal.tokenId ? "cli" : "api",
+    origin: isLocal(call.principal) ? "cli" : "api",
   });
 }
 
