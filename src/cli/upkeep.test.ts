@@ -14,6 +14,7 @@ import { Check } from "typebox/value";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
+import { acceptIn, withRuns } from "../../test/support/cli-runs.ts";
 import { BackupSchema, DoctorSchema } from "../protocol/upkeep.ts";
 import type { Terminal } from "./output/terminal.ts";
 
@@ -135,6 +136,25 @@ describe("doctor", () => {
     const { out } = await skein(["doctor", "--config", config]);
     expect(out).toContain("Maintenance (warn)\n");
     expect(out).toMatch(/\n {2}trash +agent:main:session:trip of alice: No activity/);
+  });
+
+  test("[CLI25] [GCH12] a session whose run is open is none of what maintenance would do", async () => {
+    const config = join(home, "strict.yaml");
+    writeFileSync(config, "session: { maintenance: { pruneAfter: 1d } }\n");
+    const due = async () =>
+      (await doctor(["--config", config])).maintenance.decisions.flatMap(
+        ({ userId, sessionId }: { userId?: string; sessionId: string }) =>
+          userId === undefined ? [sessionId] : [],
+      );
+    expect(await due()).toContain("daily");
+    await withRuns(dir, async (runs, store) => {
+      const session = await store.sessions.get({}, "daily");
+      if (session === null) throw new Error("the seed has it");
+      await acceptIn(runs, session, "wait for it", "k1");
+    });
+    const left = await due();
+    expect(left).not.toContain("daily");
+    expect(left).toContain("trip");
   });
 
   test("[CLI16] [CLI25] a folder that is not there is no error, and is not made", async () => {

@@ -1,6 +1,6 @@
 import { pairVerdict } from "../access/visibility/a2a.ts";
-import type { AccessAction, AccessPolicy } from "../access/visibility/policy.ts";
-import { accessPolicy } from "../access/visibility/policy.ts";
+import type { AccessPolicy } from "../access/visibility/policy.ts";
+import { accessActions, accessPolicy } from "../access/visibility/policy.ts";
 import { agentSettings } from "../config/agent-settings.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
@@ -17,8 +17,6 @@ export interface AgentListParts {
 }
 
 type Row = AgentListPayload["agents"][number];
-
-const actions: readonly AccessAction[] = ["list", "history", "send", "status"];
 
 /** The agents that are defined, and behind them those that only have sessions of this user. */
 export async function agentList(parts: AgentListParts, userId: string | null): Promise<readonly Row[]> {
@@ -48,7 +46,7 @@ async function rowOf(parts: AgentListParts, id: string, ids: readonly string[]):
 }
 
 function reachOf(id: string, ids: readonly string[], policy: AccessPolicy): Row["reach"] {
-  const allowed = actions.filter((action) => policy.visibility[action] === "all");
+  const allowed = accessActions.filter((action) => policy.visibility[action] === "all");
   if (allowed.length === 0) return [];
   return ids
     .filter((other) => other !== id && pairVerdict(policy.agentToAgent, id, other).allowed)

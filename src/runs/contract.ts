@@ -307,6 +307,16 @@ export interface RunQuery {
   readonly before?: number;
 }
 
+/** Which approvals. */
+export interface ApprovalQuery {
+  readonly runId?: string;
+  readonly sessionUid?: string;
+  /** Left out: open ones and answered ones. */
+  readonly open?: boolean;
+  /** No more than so many, the newest. */
+  readonly limit?: number;
+}
+
 /** What a run waits for: the runs before it or that it sleeps for, and when it wakes without them. */
 export interface RunWaits {
   readonly runIds: readonly string[];
@@ -368,6 +378,8 @@ export interface RunStore {
   list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
   /** Why a run does not go on; `null`: unknown. */
   waits(runId: string): Promise<RunWaits | null>;
+  /** The same of many at once; those that are unknown are left out. */
+  waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
   /** Accepted input of a session that is not yet in the conversation, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
 
@@ -435,10 +447,8 @@ export interface RunStore {
     by: string | null,
   ): Promise<Approval | null>;
   approval(approvalId: string): Promise<Approval | null>;
-  approvals(
-    query: { readonly runId?: string; readonly open?: boolean },
-    userId?: string | null,
-  ): Promise<readonly Approval[]>;
+  /** Oldest first. */
+  approvals(query: ApprovalQuery, userId?: string | null): Promise<readonly Approval[]>;
 
   /** Lost leases, sleepers whose time has come, deadlines, and what is older than 30 days. Gives when to look again. */
   sweep(): Promise<{ readonly nextAt: number | null }>;

@@ -4,7 +4,7 @@ import { said } from "../conformance/expect.ts";
 import type { Scope } from "../store/contract.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { MaintenanceRules } from "./maintenance.ts";
-import { maintain, maintenanceInput, runMaintenance } from "./run-maintenance.ts";
+import { runMaintenance } from "./run-maintenance.ts";
 
 const day = 86_400_000;
 const ann: Scope = { userId: "ann", agentId: "main" };
@@ -35,7 +35,7 @@ async function listed(store: Awaited<ReturnType<typeof prepared>>["store"], scop
 describe("maintenance", () => {
   test("[MNT7] warn decides, says why, and does nothing", async () => {
     const { store, now } = await prepared();
-    const work = { store, users: ["ann", "bob"], now: now(), hasOpenRun: () => false };
+    const work = { store, users: ["ann", "bob"], now: now(), runs: null };
     const report = await runMaintenance({ ...work, rules: rulesWith({ mode: "warn" }) });
     expect(report.decisions).toMatchObject([{ userId: "ann", sessionId: "old", action: "trash" }]);
     expect(report.decisions[0]?.why).toContain("40 days");
@@ -50,7 +50,7 @@ describe("maintenance", () => {
         store,
         users: ["ann", "bob"],
         now: now(),
-        hasOpenRun: () => false,
+        runs: null,
         rules: rulesWith({ mode: "enforce", ...changes }),
       });
     expect((await run()).done).toHaveLength(1);
@@ -67,15 +67,16 @@ describe("maintenance", () => {
 
   test("[GST18] told to leave off, it neither looks nor does anything any more", async () => {
     const { store, now } = await prepared();
-    const rules = rulesWith({ mode: "enforce" });
-    const work = { store, users: ["ann", "bob"], now: now(), hasOpenRun: () => false, rules };
-    const seen = await maintenanceInput(work);
-    const signal = AbortSignal.abort();
-    await expect(maintain(work, seen, { signal })).rejects.toThrow(/abort/);
-    await expect(maintenanceInput({ ...work, signal })).rejects.toThrow(/abort/);
-    await expect(runMaintenance({ ...work, signal })).rejects.toThrow(/abort/);
+    const work = { store, users: ["ann", "bob"], now: now(), rules: rulesWith({ mode: "enforce" }) };
+    const run = (signal: AbortSignal, looked = () => undefined) => {
+      const runs = { work: async () => (looked(), new Map()) };
+      return runMaintenance({ ...work, runs, signal });
+    };
+    await expect(run(AbortSignal.abort())).rejects.toThrow(/abort/);
+    const leaving = new AbortController();
+    await expect(run(leaving.signal, () => void leaving.abort())).rejects.toThrow(/abort/);
     expect(await listed(store, ann)).toEqual(["home", "new", "old"]);
-    expect((await maintain(work, seen)).done).toHaveLength(1);
+    expect((await run(new AbortController().signal)).done).toHaveLength(1);
   });
 
   test("[MNT7] beyond the most sessions of a user the oldest are archived", async () => {
@@ -84,7 +85,7 @@ describe("maintenance", () => {
       store,
       users: ["ann", "bob"],
       now: now(),
-      hasOpenRun: () => false,
+      runs: null,
       rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 2 }),
     });
     expect(await listed(store, ann)).toEqual(["home", "new"]);
@@ -107,7 +108,7 @@ describe("maintenance", () => {
       store: { sessions: racing },
       users: ["ann"],
       now: now(),
-      hasOpenRun: () => false,
+      runs: null,
       rules: rulesWith({ mode: "enforce", pruneAfter: null, maxSessions: 1 }),
     });
     expect(decisions.map(({ sessionId }) => sessionId)).toEqual(["old", "new"]);

@@ -1,5 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
-import { present } from "../core/present.ts";
+import type { RunStore } from "../runs/contract.ts";
 import type { ListedSession, Scope, Store } from "../store/contract.ts";
 import type {
   MaintainedSession,
@@ -15,7 +15,8 @@ export interface MaintenanceWork {
   readonly users: readonly (string | null)[];
   readonly rules: MaintenanceRules;
   readonly now: number;
-  hasOpenRun(session: MaintainedSession): boolean;
+  /** What goes on in sessions: one with an open run is left alone. `null`: nothing ever does there. */
+  readonly runs: Pick<RunStore, "work"> | null;
   /** Leaves off where it stands; what is done by then stays done. */
   readonly signal?: AbortSignal;
 }
@@ -30,18 +31,14 @@ export interface MaintenanceReport {
 
 const pageSize = 1000;
 
-/** Decides what is to become of old sessions and, where the rules say `enforce`, does it. */
-export async function runMaintenance(work: MaintenanceWork): Promise<MaintenanceReport> {
-  return maintain(work, await maintenanceInput(work), present({ signal: work.signal }));
-}
-
-/** The same by what was looked at already. `dryRun`: nothing is done, whatever the mode. */
-export async function maintain(
-  work: Pick<MaintenanceWork, "store">,
-  input: MaintenanceInput,
-  { dryRun = false, signal }: { readonly dryRun?: boolean; readonly signal?: AbortSignal } = {},
+/** Decides what is to become of old sessions and, where the rules say `enforce`, does it. `dryRun`: it is not done, whatever the mode. */
+export async function runMaintenance(
+  work: MaintenanceWork,
+  { dryRun = false }: { readonly dryRun?: boolean } = {},
 ): Promise<MaintenanceReport> {
-  const { mode } = input.rules;
+  const { signal } = work;
+  const { mode } = work.rules;
+  const input = await inputFor(work);
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
   if (mode === "warn" || dryRun) return { mode, decisions, done };
@@ -53,14 +50,8 @@ export async function maintain(
 }
 
 /** All that the rules look at, of every user. */
-export async function maintenanceInput({
-  store,
-  users,
-  rules,
-  now,
-  hasOpenRun,
-  signal,
-}: MaintenanceWork): Promise<MaintenanceInput> {
+async function inputFor(work: MaintenanceWork): Promise<MaintenanceInput> {
+  const { store, users, rules, now, runs, signal } = work;
   const sessions: MaintainedSession[] = [];
   const trashed: MaintenanceInput["trashed"][number][] = [];
   for (const user of users) {
@@ -73,6 +64,8 @@ export async function maintenanceInput({
     }
     trashed.push(...(await store.sessions.trashed(scope)));
   }
+  const works = await runs?.work(sessions.map(({ uid }) => uid));
+  const hasOpenRun = ({ uid }: MaintainedSession) => (works?.get(uid)?.runId ?? null) !== null;
   return { sessions, trashed, rules, now, hasOpenRun };
 }
 

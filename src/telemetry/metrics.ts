@@ -1,5 +1,6 @@
 import type { SkeinEvent, SkeinEventType } from "../core/events.ts";
 import type { Usage } from "../core/messages.ts";
+import { openStates } from "../runs/states.ts";
 import { BoundedMap, BoundedNames, otherName } from "./bounded.ts";
 import { amount } from "./genai.ts";
 import { MetricRegistry } from "./registry.ts";
@@ -21,8 +22,6 @@ export interface Metrics extends Watcher {
   render(): Promise<{ readonly contentType: string; readonly body: string }>;
   close(): void;
 }
-
-const openStates = ["queued", "running", "waiting", "sleeping"] as const;
 
 interface OpenRun {
   state: (typeof openStates)[number];

@@ -5,6 +5,8 @@ import { readAllowList } from "./a2a.ts";
 /** What an asker may see: itself, all that it spawned, all of its agent, or any of its user's. */
 export type Visibility = "self" | "tree" | "agent" | "all";
 
+export const accessActions = ["list", "history", "send", "status"] as const;
+
 /**
  * What is done with a session that is seen: to be allowed to send is not to be allowed to read.
  *
@@ -14,7 +16,7 @@ export type Visibility = "self" | "tree" | "agent" | "all";
  * const actions: AccessAction[] = ["list", "history", "send", "status"];
  * ```
  */
-export type AccessAction = "list" | "history" | "send" | "status";
+export type AccessAction = (typeof accessActions)[number];
 
 export type VisibilityByAction = { readonly [Action in AccessAction]: Visibility };
 

@@ -1,5 +1,5 @@
 import type { CheckFinding, Recovery } from "../../compose.ts";
-import { holdsSessions, openFolder } from "../../compose.ts";
+import { holdsSessions, openFolder, workIn } from "../../compose.ts";
 import { effectiveConfigText, sourceText } from "../../config/effective.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
@@ -7,8 +7,7 @@ import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
 import { decisionPayload } from "../../sessions/decision-payload.ts";
-import { planMaintenance } from "../../sessions/maintenance.ts";
-import { maintenanceInput } from "../../sessions/run-maintenance.ts";
+import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
 import { printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -72,8 +71,8 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
     findings.push(...found);
     const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
-    const work = { store, users, rules, now: terminal.now(), hasOpenRun: () => false };
-    const decisions = planMaintenance(await maintenanceInput(work));
+    const work = { store, users, rules, now: terminal.now(), runs: workIn(store) ?? null };
+    const { decisions } = await runMaintenance(work, { dryRun: true });
     return { findings, decisions: decisions.map(decisionPayload) };
   } finally {
     await store.close();

@@ -24,6 +24,14 @@ export interface Principal extends Rights {
   readonly name: string;
 }
 
+/** In the place of a token's id: who has the folder itself, and so no token. */
+export const localTokenId = "local";
+
+/** Has the folder itself, on whoever's behalf. */
+export function isLocal({ tokenId }: Pick<Principal, "tokenId">): boolean {
+  return tokenId === localTokenId;
+}
+
 /** What a method asks of its caller. */
 export interface MethodRights {
   readonly scope: TokenScope;
@@ -40,12 +48,22 @@ export interface Denied {
 export type MayCall = { readonly allowed: true } | Denied;
 export type CallScope = { readonly allowed: true; readonly userId: string | null } | Denied;
 
+/** Sees secrets, and paths of this machine. */
+export function isAdmin({ scopes }: Pick<Rights, "scopes">): boolean {
+  return scopes.includes("admin");
+}
+
+/** Speaks for every user. */
+export function isForAll({ user }: Pick<Rights, "user">): boolean {
+  return user === everyUser;
+}
+
 /** Whether a principal may call such a method at all; for whom, {@link scopeFor} says. */
-export function mayCall({ scopes, user }: Rights, { scope, needsAll = false }: MethodRights): MayCall {
-  if (!scopes.includes(scope)) {
+export function mayCall(rights: Rights, { scope, needsAll = false }: MethodRights): MayCall {
+  if (!rights.scopes.includes(scope)) {
     return denied(`This token lacks the scope "${scope}"`, "Use a token that has it");
   }
-  if (needsAll && user !== everyUser) {
+  if (needsAll && !isForAll(rights)) {
     return denied("This needs a token for every user", `Use a token whose user is "${everyUser}"`);
   }
   return { allowed: true };
@@ -55,8 +73,9 @@ export function mayCall({ scopes, user }: Rights, { scope, needsAll = false }: M
  * Whose sessions a call is about. That is the token's user, whatever the call says; only a token for every user may
  * name one, and without a name speaks for the unnamed user. `named`: as the call has it; `undefined`: it names nobody.
  */
-export function scopeFor({ user }: Rights, named?: string | null): CallScope {
-  if (user === everyUser) return { allowed: true, userId: named ?? null };
+export function scopeFor(rights: Rights, named?: string | null): CallScope {
+  const { user } = rights;
+  if (isForAll(rights)) return { allowed: true, userId: named ?? null };
   if (named === undefined || named === user) return { allowed: true, userId: user };
   return denied("This token is another user's", "Leave the user out: it comes from the token");
 }

@@ -1,7 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 import type { Rights, TokenScope, TokenUser } from "./principal.ts";
-import { everyUser, tokenScopes } from "./principal.ts";
+import { everyUser, isForAll, tokenScopes } from "./principal.ts";
 
 /** The rights that a new token may be given. A token mints only a subset of itself. */
 
@@ -36,7 +36,7 @@ export function grant(asked: AskedRights, own: Rights | null, now: number): Righ
 export function excessOf(asked: Rights, own: Rights): string | null {
   const beyond = asked.scopes.filter((scope) => !own.scopes.includes(scope));
   if (beyond.length > 0) return `it lacks the scope ${beyond.join(", ")}`;
-  if (own.user !== everyUser && asked.user !== own.user) return "it is for another user";
+  if (!isForAll(own) && asked.user !== own.user) return "it is for another user";
   const isLonger = own.expiresAt !== null && (asked.expiresAt === null || asked.expiresAt > own.expiresAt);
   return isLonger ? "it ends earlier" : null;
 }

@@ -5,7 +5,7 @@ import { invalidRequest, wireErrorOf } from "../../protocol/errors.ts";
 import type { Method } from "../../protocol/methods/method.ts";
 import { findMethod } from "../../protocol/methods/method-table.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
-import { mayCall, scopeFor } from "../auth/principal.ts";
+import { isAdmin, mayCall, scopeFor } from "../auth/principal.ts";
 import type { Call, HandledMethod, Handler, Handlers } from "./contract.ts";
 
 /** The one way to a handler, whatever a call came by: is there such a method, may they, do the params fit, for whom is it. */
@@ -61,13 +61,14 @@ export function checkCall(method: Method, given: unknown, principal: Principal):
   const checked = checkParams(method.params, given);
   if ("problems" in checked) throw new Refused(invalidRequest(checked.problems));
   const params = checked.params as Readonly<Record<string, unknown>>;
-  const isAdmin = principal.scopes.includes("admin");
-  const reserved = isAdmin ? [] : (method.adminOnly ?? []).filter((field) => params[field] !== undefined);
+  const reserved = isAdmin(principal)
+    ? []
+    : (method.adminOnly ?? []).filter((field) => params[field] !== undefined);
   if (reserved.length > 0) throw new Refused(onlyForAdmins(reserved));
   const named = method.needsAll === true ? undefined : (params.userId as string | undefined);
   const scope = scopeFor(principal, named);
   if (!scope.allowed) throw forbidden(scope);
-  return { params, call: { principal, userId: scope.userId, isAdmin } };
+  return { params, call: { principal, userId: scope.userId, isAdmin: isAdmin(principal) } };
 }
 
 export class Dispatch {
@@ -102,8 +103,8 @@ export class Dispatch {
   refusal(principal: Principal | null, name: string, error: unknown, signal?: AbortSignal): WireError {
     if (error instanceof Refused) return error.wire;
     const told = signal?.aborted === true && isAbort(error) ? signal.reason : error;
-    const isAdmin = principal?.scopes.includes("admin") ?? false;
-    return wireErrorOf(told, { isAdmin, newErrorId: () => this.#report(name, told) });
+    const seesAll = principal !== null && isAdmin(principal);
+    return wireErrorOf(told, { isAdmin: seesAll, newErrorId: () => this.#report(name, told) });
   }
 
   #report(name: string, error: unknown): string {

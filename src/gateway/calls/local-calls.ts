@@ -1,13 +1,13 @@
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
-import { everyUser, tokenScopes } from "../auth/principal.ts";
+import { everyUser, localTokenId, tokenScopes } from "../auth/principal.ts";
 import type { HandledMethod, Handlers, HandlersOf } from "./contract.ts";
 import { Dispatch } from "./dispatch.ts";
 
 /** Who has the folder itself. */
 export const localPrincipal: Principal = {
-  tokenId: "local",
+  tokenId: localTokenId,
   name: "this machine",
   scopes: tokenScopes,
   user: everyUser,

@@ -1,5 +1,5 @@
 import type { Principal } from "../auth/principal.ts";
-import { everyUser } from "../auth/principal.ts";
+import { isAdmin, isForAll } from "../auth/principal.ts";
 
 /** What makes readers alike: all of one kind get the same frame. */
 export interface ReaderKind {
@@ -16,7 +16,7 @@ export const readerKinds: readonly ReaderKind[] = [
   { isAdmin: true, allUsers: true, index: 3 },
 ];
 
-export function readerKindOf({ scopes, user }: Principal): ReaderKind {
-  const index = (scopes.includes("admin") ? 1 : 0) + (user === everyUser ? 2 : 0);
+export function readerKindOf(principal: Principal): ReaderKind {
+  const index = (isAdmin(principal) ? 1 : 0) + (isForAll(principal) ? 2 : 0);
   return readerKinds[index] as ReaderKind;
 }

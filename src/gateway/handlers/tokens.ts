@@ -2,10 +2,9 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { TokenRow } from "../../protocol/tokens.ts";
 import type { TokenUser } from "../auth/principal.ts";
-import { everyUser } from "../auth/principal.ts";
+import { everyUser, isForAll, isLocal } from "../auth/principal.ts";
 import type { TokenRecord } from "../auth/token-rows.ts";
 import type { HandlersOf, TokenDeps } from "../calls/contract.ts";
-import { localPrincipal } from "../calls/local-calls.ts";
 import type { TokenMethod } from "./families.ts";
 
 /** What a token is called that nobody gave a label. */
@@ -17,7 +16,7 @@ export function tokenHandlers(deps: TokenDeps): HandlersOf<TokenMethod> {
     "tokens.create": async (params, { principal }) => {
       const { label: name = plainLabel, scopes, expiresAt } = params;
       const request = { name, scopes, user: userOf(params), ...present({ expiresAt }) };
-      const maker = principal.tokenId === localPrincipal.tokenId ? null : principal;
+      const maker = isLocal(principal) ? null : principal;
       const { secret, token } = deps.tokens.create(request, maker);
       return { ...rowOf(token), token: secret };
     },
@@ -53,7 +52,7 @@ function userOf(params: { readonly userId?: string; readonly allUsers?: boolean 
 
 function rowOf(token: TokenRecord): TokenRow {
   const { tokenId, name, scopes, user, createdAt, parent, expiresAt, lastUsedAt, revokedAt } = token;
-  const allUsers = user === everyUser;
+  const allUsers = isForAll(token);
   return {
     tokenId,
     label: name,

@@ -11,6 +11,8 @@ export interface Mask {
   text(text: string): string;
   /** An entry, a message, a block, a request: any JSON. Ids, types and the bytes of images stay as they are. */
   value<T>(value: T): T;
+  /** JSON of others whose fields may mean anything: nothing in it is a name that would stay. */
+  plain<T>(value: T): T;
   /** Something has been masked so far. */
   readonly hasMasked: boolean;
   readonly isOff: boolean;
@@ -23,7 +25,8 @@ export function maskFor(
   return isAdmin ? off : new Masking(pathless(redactor));
 }
 
-const off: Mask = { text: (text) => text, value: (value) => value, hasMasked: false, isOff: true };
+const same = <T>(value: T): T => value;
+const off: Mask = { text: same, value: same, plain: same, hasMasked: false, isOff: true };
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -59,10 +62,16 @@ class Masking implements Mask {
     return this.#any(value, 0) as T;
   }
 
+  plain<T>(value: T): T {
+    const { value: safe, count } = this.#redactor.redactJson(value);
+    if (count > 0) this.hasMasked = true;
+    return safe as T;
+  }
+
   #any(value: unknown, depth: number): unknown {
     if (typeof value === "string") return this.text(value);
     if (typeof value !== "object" || value === null) return value;
-    if (depth > deepest) return this.#plain(value);
+    if (depth > deepest) return this.plain(value);
     if (!isRecord(value)) return (value as readonly unknown[]).map((each) => this.#any(each, depth + 1));
     return Object.fromEntries(
       Object.entries(value).flatMap(([name, each]) => this.#field(name, each, value, depth)),
@@ -74,13 +83,7 @@ class Masking implements Mask {
     if (names.has(name) && isName(value)) return [[name, value]];
     if (name === "data" && isBinary(of)) return [[name, value]];
     if (inside.has(name) && typeof value === "object") return [[name, this.#any(value, depth + 1)]];
-    return Object.entries(this.#plain({ [name]: value }) as Fields);
-  }
-
-  #plain(value: unknown): unknown {
-    const { value: safe, count } = this.#redactor.redactJson(value);
-    if (count > 0) this.hasMasked = true;
-    return safe;
+    return Object.entries(this.plain<Fields>({ [name]: value }));
   }
 }
 

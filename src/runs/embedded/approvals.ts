@@ -1,7 +1,7 @@
 import { hashedId } from "../../core/hashed-id.ts";
-import type { Approval, ApprovalRequest, Held } from "../contract.ts";
+import type { Approval, ApprovalQuery, ApprovalRequest, Held, LedgerValue as Value } from "../contract.ts";
 import type { Books } from "./books.ts";
-import { numberOrNull, textOrNull } from "./rows.ts";
+import { numberOrNull, sessionOf, textOrNull } from "./rows.ts";
 
 /** Questions to people about a tool call. Each is called in a transaction. */
 
@@ -50,18 +50,20 @@ export function approvalOf(books: Books, approvalId: string): Approval | null {
   return found(books, "approval_id = ?", approvalId)[0] ?? null;
 }
 
-/** Oldest first. */
+/** Oldest first; with a limit, the newest so many. */
 export function approvalsOf(
   books: Books,
-  query: { readonly runId?: string; readonly open?: boolean },
+  { runId, sessionUid, open, limit = -1 }: ApprovalQuery,
   userId: string | null | undefined,
 ): Approval[] {
   const parts: [string, string][] = [];
-  if (query.runId !== undefined) parts.push(["run_id = ?", query.runId]);
-  if (userId !== undefined) parts.push(["user = ?", userId ?? ""]);
-  const open = query.open === undefined ? [] : [`answer IS ${query.open ? "" : "NOT "}NULL`];
-  const where = [...parts.map(([text]) => text), ...open, "true"].join(" AND ");
-  return found(books, `${where} ORDER BY requested_at, approval_id`, ...parts.map(([, value]) => value));
+  if (runId !== undefined) parts.push(["approvals.run_id = ?", runId]);
+  if (sessionUid !== undefined) parts.push(["uid = ?", sessionUid]);
+  if (userId !== undefined) parts.push(["approvals.user = ?", userId ?? ""]);
+  const state = open === undefined ? [] : [`answer IS ${open ? "" : "NOT "}NULL`];
+  const where = [...parts.map(([text]) => text), ...state, "true"].join(" AND ");
+  const sql = `${where} ORDER BY requested_at DESC, approval_id DESC LIMIT ?`;
+  return found(books, sql, ...parts.map(([, value]) => value), limit).reverse();
 }
 
 export function expired(books: Books): string[] {
@@ -69,22 +71,20 @@ export function expired(books: Books): string[] {
   return books.all(sql, books.now()).map((row) => String(row.approval_id));
 }
 
-function found(books: Books, where: string, ...values: string[]): Approval[] {
-  return books.all(`SELECT * FROM approvals WHERE ${where}`, ...values).flatMap((row) => {
-    const run = books.row(String(row.run_id));
-    if (run === null) return [];
-    return {
-      approvalId: String(row.approval_id),
-      runId: run.runId,
-      session: run.session,
-      toolCallId: String(row.tool_call_id),
-      toolName: String(row.tool_name),
-      arguments: JSON.parse(String(row.arguments)) as Record<string, unknown>,
-      expiresAt: Number(row.expires_at),
-      requestedAt: Number(row.requested_at),
-      answer: textOrNull(row.answer) as Approval["answer"],
-      resolvedAt: numberOrNull(row.resolved_at),
-      by: textOrNull(row.by),
-    };
-  });
+/** An approval goes with its run: neither is there without the other. */
+function found(books: Books, where: string, ...values: Value[]): Approval[] {
+  const sql = `SELECT approvals.*, uid, agent, key, session_id FROM approvals JOIN runs USING (run_id) WHERE ${where}`;
+  return books.all(sql, ...values).map((row) => ({
+    approvalId: String(row.approval_id),
+    runId: String(row.run_id),
+    session: sessionOf(row),
+    toolCallId: String(row.tool_call_id),
+    toolName: String(row.tool_name),
+    arguments: JSON.parse(String(row.arguments)) as Record<string, unknown>,
+    expiresAt: Number(row.expires_at),
+    requestedAt: Number(row.requested_at),
+    answer: textOrNull(row.answer) as Approval["answer"],
+    resolvedAt: numberOrNull(row.resolved_at),
+    by: textOrNull(row.by),
+  }));
 }

@@ -1,5 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { RunSession, TellLater, WorkAttendant } from "../contract.ts";
+import { openStates } from "../states.ts";
 import type { Books } from "./books.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { endRun } from "./ending.ts";
@@ -49,7 +50,7 @@ export class RunAttendant implements WorkAttendant {
       else if (isTheirs) bury(this.#books, row);
     }
     const reason = "Its session was removed.";
-    for (const state of ["queued", "running", "waiting", "sleeping"] as const) {
+    for (const state of openStates) {
       for (const row of this.#open(session.uid, state)) this.#abort(row, reason);
     }
     refreshQueue(this.#books, session.uid);

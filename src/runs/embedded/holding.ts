@@ -7,6 +7,7 @@ import { wake } from "./ending.ts";
 import { refreshQueue, takenSlots } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
+import { waitsFor } from "./waits-of.ts";
 
 /** What the owner of a run does with it between its claim and its end. Each is called in a transaction. */
 
@@ -84,21 +85,6 @@ export function enterWait(
   const which = wait.runIds === undefined ? {} : { runIds };
   books.note("run.waiting", row.session, row.runId, { for: wait.for, ...which });
   return { entered: true };
-}
-
-/** What a run waits for now: a queued one for whoever has its session. */
-export function waitsFor(books: Books, runId: string): string[] {
-  const row = books.get("SELECT uid, state, merged_into, kept_for FROM runs WHERE run_id = ?", runId);
-  if (row === undefined) return [];
-  if (row.state === "merged") return [String(row.merged_into)];
-  if (row.state === "queued") {
-    const sql = "SELECT run_id FROM runs WHERE uid = ? AND state IN ('running', 'waiting')";
-    const busy = books.all(sql, String(row.uid)).map((each) => String(each.run_id));
-    return row.kept_for === null ? busy : [...busy, String(row.kept_for)];
-  }
-  if (row.state !== "waiting" && row.state !== "sleeping") return [];
-  const sql = "SELECT to_run FROM run_waits WHERE from_run = ? AND arrived = 0";
-  return books.all(sql, runId).map((each) => String(each.to_run));
 }
 
 /** Before any new claim: a slot that comes free is not given away as long as somebody wants it back. */

@@ -76,7 +76,7 @@ export function publicRun(row: RunRow): Run {
   return run;
 }
 
-function sessionOf(row: Record<string, unknown>): RunSession {
+export function sessionOf(row: Record<string, unknown>): RunSession {
   return {
     uid: String(row.uid),
     userId: row.user === "" ? null : String(row.user),

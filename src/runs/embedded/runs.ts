@@ -11,6 +11,7 @@ import type {
   Accepted,
   AcceptRequest,
   Approval,
+  ApprovalQuery,
   ApprovalRequest,
   BudgetFigures,
   Child,
@@ -54,18 +55,18 @@ import {
   renewLeases,
   resume,
   steerableInto,
-  waitsFor,
 } from "./holding.ts";
 import { Inbox } from "./inbox.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { replyWaitOf, stopWaiting } from "./replies.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
-import { numberOrNull, publicRun } from "./rows.ts";
+import { publicRun } from "./rows.ts";
 import { migrateRuns } from "./schema.ts";
 import { workOf } from "./session-work.ts";
 import { sweepAll } from "./sweeping.ts";
 import { bindTo, keyBoundTo } from "./threads.ts";
+import { waitsOf } from "./waits-of.ts";
 
 type Given = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 
@@ -180,10 +181,11 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async waits(runId: string): Promise<RunWaits | null> {
-    const row = this.#books.get("SELECT state, wake_at FROM runs WHERE run_id = ?", runId);
-    if (row === undefined) return null;
-    const wakeAt = row.state === "sleeping" ? numberOrNull(row.wake_at) : null;
-    return { runIds: waitsFor(this.#books, runId), wakeAt };
+    return waitsOf(this.#books, [runId]).get(runId) ?? null;
+  }
+
+  async waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>> {
+    return waitsOf(this.#books, runIds);
   }
 
   async pending(sessionUid: string): Promise<readonly Run[]> {
@@ -332,10 +334,7 @@ export class EmbeddedRuns implements RunStore {
     return approvalOf(this.#books, approvalId);
   }
 
-  async approvals(
-    query: { readonly runId?: string; readonly open?: boolean },
-    userId?: string | null,
-  ): Promise<readonly Approval[]> {
+  async approvals(query: ApprovalQuery, userId?: string | null): Promise<readonly Approval[]> {
     return approvalsOf(this.#books, query, userId);
   }
 

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { accessOver, askerFrom, within } from "../../../test/support/access.ts";
 import type { AccessAction, AccessSettings, Visibility } from "../../access/visibility/policy.ts";
+import { accessActions } from "../../access/visibility/policy.ts";
 import { displayKey } from "../../core/references.ts";
 import type { SessionMeta, SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 
 const visibilities = ["self", "tree", "agent", "all"] as const;
-const actions = ["list", "history", "send", "status"] as const;
 const relations = ["self", "child", "grandchild", "stranger", "absent"] as const;
 const pairings = [
   "off",
@@ -35,7 +35,7 @@ const everySituation: readonly Situation[] = visibilities
   .flatMap((s) => (["same", "other"] as const).map((agent) => ({ ...s, agent })))
   .flatMap((s) => (["same", "other"] as const).map((user) => ({ ...s, user })))
   .flatMap((s) => relations.map((relation) => ({ ...s, relation })))
-  .flatMap((s) => actions.map((action) => ({ ...s, action })))
+  .flatMap((s) => accessActions.map((action) => ({ ...s, action })))
   .flatMap((s) => pairings.map((pairing) => ({ ...s, pairing })))
   // One's own session is of one's own agent and user.
   .filter((s) => s.relation !== "self" || (s.agent === "same" && s.user === "same"));

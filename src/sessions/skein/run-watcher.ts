@@ -1,7 +1,8 @@
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
-import type { Run, RunState, RunStore } from "../../runs/contract.ts";
+import type { Run, RunStore } from "../../runs/contract.ts";
+import { openStates } from "../../runs/states.ts";
 import { noSuchRun } from "./run-error.ts";
 
 const pollMs = 250;
@@ -9,7 +10,6 @@ const pollMs = 250;
 const mostLooks = 64;
 /** Looks of a poll where no other process has written: for what ends without a word. */
 const idleLooks = 8;
-const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
 
 type Watched = Pick<RunStore, "get" | "approval" | "list"> & {
   /** Another number once another process has written; left out: it may have at any time. */
@@ -68,7 +68,7 @@ export class RunWatcher {
   /** Resolves when one request and all that it set off has ended. */
   async untilSettled(rootId: string, signal?: AbortSignal): Promise<void> {
     const look = async () =>
-      (await this.#runs.list({ rootId, states: open, limit: 1 })).length === 0 ? true : null;
+      (await this.#runs.list({ rootId, states: openStates, limit: 1 })).length === 0 ? true : null;
     await this.#until(look, "run.ended", signal);
   }
 

@@ -7,6 +7,7 @@ import { present } from "../../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../../protocol/directory.ts";
 import type {
   Approval,
+  ApprovalQuery,
   BudgetFigures,
   OutboxRow,
   OutboxState,
@@ -204,6 +205,11 @@ export class Skein {
     return this.#open.runs.waits(runId);
   }
 
+  /** The same of many at once; those that are unknown are left out. */
+  async waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>> {
+    return this.#open.runs.waitsOf(runIds);
+  }
+
   /** Resolves when one request and all that it set off has ended, whoever runs it. */
   async settled(rootId: string, signal?: AbortSignal): Promise<void> {
     return this.#open.watcher.untilSettled(rootId, signal);
@@ -280,12 +286,12 @@ export class Skein {
     return this.#open.runs.budget(rootId);
   }
 
-  /** Tool calls that wait for somebody's word, oldest first; with `open: false` those that were answered too. */
+  /** Tool calls that wait for somebody's word, oldest first; with `open: false` those that were answered too. `limit`: the newest so many. */
   async approvals(
     userId?: string | null,
-    { open = true, runId }: { readonly open?: boolean; readonly runId?: string } = {},
+    { open = true, ...query }: ApprovalQuery = {},
   ): Promise<readonly Approval[]> {
-    return this.#open.runs.approvals(present({ open: open ? true : null, runId }), userId);
+    return this.#open.runs.approvals({ ...query, ...present({ open: open ? true : null }) }, userId);
   }
 
   /** The first answer stands. */

@@ -1,4 +1,5 @@
 import type { Child, Run } from "../../runs/contract.ts";
+import { openStates } from "../../runs/states.ts";
 import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import { isOpen } from "./awaited.ts";
 import { familyOf } from "./family.ts";
@@ -44,8 +45,7 @@ export async function killFamily(child: Child, call: Caller, deps: BetweenDeps):
 
 async function openRuns({ run }: Child, deps: BetweenDeps): Promise<readonly Run[]> {
   const { uid, userId } = run.session;
-  const states = ["queued", "running", "waiting", "sleeping"] as const;
-  const open = await deps.runs.list({ sessionUid: uid, states, limit: 1000 }, userId);
+  const open = await deps.runs.list({ sessionUid: uid, states: openStates, limit: 1000 }, userId);
   return open.filter(isOpen);
 }
 

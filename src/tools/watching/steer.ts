@@ -1,5 +1,6 @@
 import { hashedId } from "../../core/hashed-id.ts";
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
+import { openStates } from "../../runs/states.ts";
 import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 
@@ -20,8 +21,7 @@ export async function steerChild(
 ): Promise<Steered> {
   const session = deps.work.find(call.userId, { key: run.session.key });
   if (session === null) return saidBefore(call, deps);
-  const states = ["queued", "running", "waiting", "sleeping"] as const;
-  const open = await deps.runs.list({ sessionUid: session.uid, states }, call.userId);
+  const open = await deps.runs.list({ sessionUid: session.uid, states: openStates }, call.userId);
   if (open.length === 0) return saidBefore(call, deps);
   const { run: said } = await deps.runs.accept(requestFor(session, text, call));
   const hasTurn = open.some(({ state }) => state === "running" || state === "waiting");

@@ -1,6 +1,6 @@
 import { SessionImporter } from "../../../sessions/import-session.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
-import { askerOf, scopeOf } from "./find-session.ts";
+import { askerOf, scopeOf } from "../shared/session-of.ts";
 
 /** Sessions of other programs, by the contents of their files. */
 export function importingHandlers(deps: FolderDeps): HandlersOf<"sessions.import"> {

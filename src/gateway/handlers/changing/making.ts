@@ -4,7 +4,7 @@ import { present } from "../../../core/present.ts";
 import { nameNew } from "../../../sessions/name-new.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
-import { askerOf, findSession, scopeOf } from "./find-session.ts";
+import { askerOf, findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";
 
 /** Sessions that come to be, and where they stand. */
@@ -31,7 +31,7 @@ export function makingHandlers(
     },
 
     "sessions.fork": async (params, call) => {
-      const from = await findSession(deps, params, call);
+      const from = await findSession(deps, call, params);
       const { entryId = from.leafId, sessionId, label } = params;
       const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: deps.newId });
       const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
@@ -46,7 +46,7 @@ export function makingHandlers(
     },
 
     "sessions.branch": async (params, call) => {
-      const { sessionId } = await findSession(deps, params, call);
+      const { sessionId } = await findSession(deps, call, params);
       const { key, leafId } = await sessions.branch(scopeOf(call), sessionId, params.entryId);
       return { key, sessionId, leafId };
     },

@@ -3,7 +3,7 @@ import { nameSession } from "../../../sessions/rename-session.ts";
 import { patchedState } from "../../../sessions/session-state.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
-import { findSession, scopeOf } from "./find-session.ts";
+import { findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";
 
 /** What is known of sessions. */
@@ -14,7 +14,7 @@ export function markingHandlers(
   return {
     "sessions.rename": async (params, call) => {
       const scope = scopeOf(call);
-      const found = await findSession(deps, params, call);
+      const found = await findSession(deps, call, params);
       const record =
         params.name === undefined
           ? await sessions.patch(scope, found.sessionId, { label: params.label ?? null })
@@ -23,7 +23,7 @@ export function markingHandlers(
     },
 
     "sessions.archive": async (params, call) => {
-      const { sessionId } = await findSession(deps, params, call);
+      const { sessionId } = await findSession(deps, call, params);
       const archived = params.archived === false ? null : true;
       return shownState(deps, await sessions.patch(scopeOf(call), sessionId, { archived }), call);
     },
@@ -31,7 +31,7 @@ export function markingHandlers(
     "sessions.patch": async (params, call) => {
       const { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy, ifVersion } = params;
       if (typeof model === "string") parseModel(model);
-      const { sessionId } = await findSession(deps, params, call);
+      const { sessionId } = await findSession(deps, call, params);
       const given = { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy };
       const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
       const record = await sessions.patch(scopeOf(call), sessionId, changes, present({ ifVersion }));

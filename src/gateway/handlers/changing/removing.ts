@@ -1,6 +1,6 @@
 import { purgeSession, removeSession } from "../../../sessions/remove-session.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
-import { askerOf, findRemoved, findSession, scopeOf } from "./find-session.ts";
+import { askerOf, findRemoved, findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";
 
 /** What takes away, and what brings back. */
@@ -10,7 +10,7 @@ export function removingHandlers(
   const { sessions } = deps.store;
   return {
     "sessions.reset": async (params, call) => {
-      const { sessionId } = await findSession(deps, params, call);
+      const { sessionId } = await findSession(deps, call, params);
       const { old, fresh } = await sessions.reset(scopeOf(call), sessionId);
       return {
         key: fresh.key,
@@ -21,18 +21,18 @@ export function removingHandlers(
 
     "sessions.delete": async (params, call) => {
       const scope = scopeOf(call);
-      if (params.purge === true) return purgeSession(sessions, scope, await findRemoved(deps, params, call));
-      const record = await findSession(deps, params, call);
+      if (params.purge === true) return purgeSession(sessions, scope, await findRemoved(deps, call, params));
+      const record = await findSession(deps, call, params);
       return removeSession(sessions, scope, record, askerOf(deps, params));
     },
 
     "sessions.restore": async (params, call) => {
-      const { sessionId } = await findRemoved(deps, params, call);
+      const { sessionId } = await findRemoved(deps, call, params);
       return shownState(deps, await sessions.restore(scopeOf(call), sessionId), call);
     },
 
     "sessions.redact": async (params, call) => {
-      const { key, sessionId } = await findSession(deps, params, call);
+      const { key, sessionId } = await findSession(deps, call, params);
       const redaction = await sessions.redact(scopeOf(call), sessionId, params.entryIds);
       return {
         key,

@@ -1,6 +1,6 @@
 import { present } from "../../../core/present.ts";
 import { decisionPayload } from "../../../sessions/decision-payload.ts";
-import { maintain, maintenanceInput } from "../../../sessions/run-maintenance.ts";
+import { runMaintenance } from "../../../sessions/run-maintenance.ts";
 import type { FolderDeps, HandlersOf, TokenDeps } from "../../calls/contract.ts";
 
 /** A user that is gone takes its tokens along. */
@@ -12,18 +12,10 @@ export function upkeepHandlers(
 ): HandlersOf<"maintenance.run" | "config.get" | "users.remove"> {
   return {
     "maintenance.run": async ({ dryRun = false }, { signal }) => {
-      const { store, config, clock } = deps;
+      const { store, config, clock, runs } = deps;
       const rules = config.session.maintenance;
-      const users = deps.users();
-      const work = { store, users, rules, now: clock.now(), hasOpenRun: () => false, signal };
-      const seen = await maintenanceInput(work);
-      const works = await deps.runs?.work(seen.sessions.map(({ uid }) => uid));
-      const hasOpenRun = ({ uid }: { readonly uid: string }) => (works?.get(uid)?.runId ?? null) !== null;
-      const { mode, decisions, done } = await maintain(
-        { store },
-        { ...seen, hasOpenRun },
-        { dryRun, signal },
-      );
+      const work = { store, users: deps.users(), rules, now: clock.now(), runs, signal };
+      const { mode, decisions, done } = await runMaintenance(work, { dryRun });
       return { mode, decisions: decisions.map(decisionPayload), done: done.map(decisionPayload) };
     },
 

@@ -5,23 +5,22 @@ import { present } from "../../../core/present.ts";
 import { SessionTree } from "../../../core/tree.ts";
 import { exportJsonl } from "../../../interchange/export-jsonl.ts";
 import { noBlobs } from "../../../interchange/inline-blobs.ts";
-import { wireLimits } from "../../../protocol/frames.ts";
 import { exportPieces } from "../../../sessions/export-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession } from "./find.ts";
+import { findSession } from "../shared/session-of.ts";
+import { contentBytes } from "./frame-room.ts";
 
-/** What is around the content in a frame. */
-const frameRoom = 64 * 1024;
 const longestPiece = 8 * 1024 * 1024;
 
 /** Sessions as texts, and the large contents that they name. */
 export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" | "blobs.get"> {
   return {
-    "sessions.export": async ({ key, agentId, format = "jsonl", all = false }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.export": async (params, call) => {
+      const { format = "jsonl", all = false } = params;
+      const session = await findSession(deps, call, params);
       const tree = await deps.readTree(session);
       const mask = maskFor(deps, call);
       const pieces = mask.isOff
@@ -34,8 +33,9 @@ export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" 
         content: withinFrame(pieces, call.signal),
       };
     },
-    "blobs.get": async ({ key, agentId, sha256, offset = 0, length = longestPiece }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "blobs.get": async (params, call) => {
+      const { sha256, offset = 0, length = longestPiece } = params;
+      const session = await findSession(deps, call, params);
       const kept = deps.blobs(session)(sha256);
       if (kept === null) {
         const advice = "Entries name the blobs of their session";
@@ -81,12 +81,12 @@ function maskedTree(tree: SessionTree, session: SessionRecord, deps: FolderDeps,
 /** The pieces together; `too_large` as soon as they would not fit into a frame. */
 function withinFrame(pieces: Iterable<string>, signal: AbortSignal): string {
   const taken: string[] = [];
-  let bytes = frameRoom;
+  let bytes = 0;
   for (const piece of pieces) {
     signal.throwIfAborted();
     // As a string in JSON, which is longer than the text.
     bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
-    if (bytes > wireLimits.frameBytes) throw new SkeinError("too_large", { what: "The export" });
+    if (bytes > contentBytes) throw new SkeinError("too_large", { what: "The export" });
     taken.push(piece);
   }
   return taken.join("");

@@ -9,15 +9,16 @@ import { historyLimitFor } from "../../../transcript/history-limit.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession, scopeOf } from "./find.ts";
+import { findSession, scopeOf } from "../shared/session-of.ts";
 import type { Looked } from "./see-context.ts";
 import { pruningBy, seeContext } from "./see-context.ts";
 
 /** The X-ray of a session. */
 export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"> {
   return {
-    "sessions.context": async ({ key, agentId, model, baseUrl, wire }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.context": async (params, call) => {
+      const { model, baseUrl, wire } = params;
+      const session = await findSession(deps, call, params);
       const looked = await lookAt(deps, call, session);
       const seen = await seeContext(looked, present({ model, baseUrl, wire }), deps.contextForModel);
       return masked(seen, maskFor(deps, call)) as Result<"sessions.context">;

@@ -4,7 +4,6 @@ import { SkeinError } from "../../../core/errors.ts";
 import { stringifyJson } from "../../../core/json.ts";
 import { present } from "../../../core/present.ts";
 import { cutText } from "../../../core/text.ts";
-import { wireLimits } from "../../../protocol/frames.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../../protocol/session-details.ts";
 import type { TreePayload } from "../../../protocol/session-payloads.ts";
 import { isShown, messageOf } from "../../../sessions/history.ts";
@@ -18,14 +17,14 @@ import { inTurns } from "../../../tools/reading/in-turns.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession, lookFor, scopeOf } from "./find.ts";
+import type { Named } from "../shared/session-of.ts";
+import { findSession, lookFor, scopeOf } from "../shared/session-of.ts";
+import { contentBytes } from "./frame-room.ts";
 
 type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" | "chat.history";
 
 /** Of a page of whole entries; one entry may be larger, up to a frame. */
 const pageBytes = 8 * 1024 * 1024;
-/** What is around the entries in a frame. */
-const frameRoom = 64 * 1024;
 /** A preview looks no further back. */
 const previewed = 200;
 const readsAtATime = 8;
@@ -37,22 +36,25 @@ const previewedBlocks = 20;
 export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
   const { sessions } = deps.store;
   return {
-    "chat.history": async ({ sessionKey, agentId, limit, before, after }, call) => {
-      const session = await findSession(deps, call, { key: sessionKey, ...present({ agentId }) });
+    "chat.history": async (params, call) => {
+      const { limit, before, after } = params;
+      const session = await findSession(deps, call, params);
       const mask = maskFor(deps, call);
       const range = present({ limit, before, after });
       const pending = await deps.pending(session.uid);
       return readHistory(sessions, scopeOf(call), session, range, pending, (value) => mask.value(value));
     },
-    "sessions.tree": async ({ key, agentId, limit, after }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.tree": async (params, call) => {
+      const { limit, after } = params;
+      const session = await findSession(deps, call, params);
       const mask = maskFor(deps, call);
       const tree = await deps.readTree(session);
       const seen = (entry: Entry) => mask.value(entry);
       return maskedTree(treeView(tree, session.key, { seen, ...present({ limit, after }) }), mask);
     },
-    "sessions.entries": async ({ key, agentId, along = "branch", before, after, limit = 200 }, call) => {
-      const session = await findSession(deps, call, { key, ...present({ agentId }) });
+    "sessions.entries": async (params, call) => {
+      const { along = "branch", before, after, limit = 200 } = params;
+      const session = await findSession(deps, call, params);
       const { sessionId } = session;
       const range = { along, limit, ...present({ before, after }) };
       const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
@@ -63,7 +65,7 @@ export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
       const named = [...new Set(keys)];
       const found = await inTurns(named, readsAtATime, (key) =>
-        previewFor(deps, call, { key, ...present({ agentId }) }, { limit, maxChars }),
+        previewFor(deps, call, { key, agentId }, { limit, maxChars }),
       );
       const byKey = new Map(found.map((each) => [each.key, each]));
       return { previews: keys.flatMap((key) => byKey.get(key) ?? []) };
@@ -98,7 +100,7 @@ function entriesWithin(
   for (const entry of forward ? page.entries : page.entries.toReversed()) {
     const shown = mask.value(lineOf(entry));
     const size = Buffer.byteLength(stringifyJson(shown));
-    if (size > wireLimits.frameBytes - frameRoom) throw tooLarge(`Entry ${entry.id}`);
+    if (size > contentBytes) throw tooLarge(`Entry ${entry.id}`);
     bytes += size;
     if (bytes > pageBytes && kept.length > 0) break;
     kept.push(shown as unknown as WireEntry);
@@ -120,7 +122,7 @@ function tooLarge(what: string): SkeinError {
 async function previewFor(
   deps: FolderDeps,
   call: Call,
-  named: { readonly key: string; readonly agentId?: string },
+  named: Named & { readonly key: string },
   { limit, maxChars }: { readonly limit: number; readonly maxChars: number },
 ): Promise<PreviewsPayload["previews"][number]> {
   const { key } = named;

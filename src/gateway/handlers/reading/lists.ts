@@ -12,7 +12,8 @@ import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { Repeated } from "../../calls/repeated.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findListed, findSession, lookFor, notThere, scopeOf } from "./find.ts";
+import { findSession, lookFor, notThere, scopeOf } from "../shared/session-of.ts";
+import { findListed } from "./find.ts";
 
 type ListMethod =
   | "sessions.list"

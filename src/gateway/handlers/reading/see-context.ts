@@ -54,7 +54,7 @@ export async function seeContext(
 export function noModel(): SkeinError {
   return new SkeinError("invalid_arguments", {
     problem: "The session names no model",
-    advice: "Say for which one: --model <provider/model>",
+    advice: "Give model, as provider/model (on the command line: --model <provider/model>)",
   });
 }
 
@@ -63,7 +63,10 @@ function checkReachable({ provider, model }: ModelRef, config: Config, given: st
   if (`${provider}/${model}` === rehearsalModel) return;
   const { type, baseUrl } = modelSettings(config.models, provider, model);
   if (type !== "openai-compatible" || baseUrl !== null || given !== undefined) return;
-  throw noBaseUrl(provider, `: --base-url <url>, or models.providers.${provider}.baseUrl`);
+  throw noBaseUrl(
+    provider,
+    `: baseUrl (on the command line: --base-url <url>), or models.providers.${provider}.baseUrl`,
+  );
 }
 
 /** How old results of tools make room, as the configuration says. */

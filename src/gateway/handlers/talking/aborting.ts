@@ -1,19 +1,20 @@
 import type { AbortedPayload } from "../../../protocol/runs.ts";
-import type { Run, RunState } from "../../../runs/contract.ts";
+import type { Run } from "../../../runs/contract.ts";
+import { openStates } from "../../../runs/states.ts";
 import { noSuchRun } from "../../../sessions/skein/run-error.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
-import { sessionOf } from "./whom.ts";
+import { findSession } from "../shared/session-of.ts";
 
-const open: readonly RunState[] = ["queued", "running", "waiting", "sleeping"];
 const most = 1000;
 
 /** What ends runs before their time. */
 export function abortingHandlers(deps: SkeinDeps): HandlersOf<"chat.abort" | "runs.abort"> {
   const { skein } = deps;
   return {
-    "chat.abort": async ({ sessionKey, agentId, runId }, call) => {
-      const session = await sessionOf(deps, call, sessionKey, agentId);
+    "chat.abort": async (params, call) => {
+      const { runId } = params;
+      const session = await findSession(deps, call, params);
       const runs =
         runId === undefined ? await openIn(deps, call, session) : [await runIn(deps, call, session, runId)];
       const aborted: AbortedPayload[] = [];
@@ -47,5 +48,5 @@ async function openIn(
   { userId }: Call,
   { uid }: SessionRecord,
 ): Promise<readonly Run[]> {
-  return skein.runs({ sessionUid: uid, states: open, limit: most }, userId);
+  return skein.runs({ sessionUid: uid, states: openStates, limit: most }, userId);
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { gifOf, jpegOf, pngOf, webpOf } from "../../../../test/support/images.ts";
 import { gateOf } from "../../../../test/support/run-skein.ts";
 import { answering, closeAll } from "../../../../test/support/skein.ts";
 import { ann, annAdmin, bob, closeTalking, codeOf, openTalking } from "../../../../test/support/talking.ts";
@@ -56,9 +57,50 @@ describe("speaking to a session", () => {
     expect(await next.skein.session({ userId: "ann", sessionKey: trip }).record()).toBeNull();
   });
 
+  test.each([
+    ["text", "image/png", Buffer.from("no image at all")],
+    ["the beginning of one", "image/png", pngOf(4, 3).subarray(0, 20)],
+    ["SVG", "image/svg+xml", Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"/>')],
+    ["PDF", "image/jpeg", Buffer.from("%PDF-1.7 and more of it, as long as it may be")],
+  ])(
+    "[GTK18] %s as an attachment is refused, before anything is accepted or made",
+    async (_, mimeType, bytes) => {
+      const { skein, as } = await openTalking({ script: answering() });
+      const good = { mimeType: "image/png", data: pngOf(4, 3).toString("base64") };
+      const bad = { mimeType, data: bytes.toString("base64") };
+      const said = { message: "Look", idempotencyKey: "1", attachments: [good, bad] };
+      for (const call of [
+        () => as(ann).call("chat.send", { sessionKey: trip, ...said }),
+        () => as(ann).call("agent", { agentId: "main", ...said }),
+        () => as(ann).call("sessions.send", { key: trip, ...said }),
+      ])
+        await expect(call()).rejects.toMatchObject({
+          code: "invalid_arguments",
+          message: expect.stringMatching(/Attachment 2.*PNG, JPEG, GIF and WebP are taken/),
+        });
+      expect((await as(ann).call("runs.list", {})).count).toBe(0);
+      expect((await skein.store.sessions.list({ userId: "ann" }, {})).sessions).toEqual([]);
+    },
+  );
+
+  test.each([
+    ["image/png", pngOf(4, 3)],
+    ["image/jpeg", jpegOf(4, 3)],
+    ["image/gif", gifOf(4, 3)],
+    ["image/webp", webpOf(4, 3)],
+  ])("[GTK18] an image is %s by its bytes, whatever it is called", async (mimeType, bytes) => {
+    const { skein, as } = await openTalking({ script: answering() });
+    const attachments = [{ mimeType: "image/other", data: bytes.toString("base64") }];
+    const said = { sessionKey: trip, message: "Look", idempotencyKey: "1", attachments };
+    const { runId } = await as(ann).call("chat.send", said);
+    expect((await skein.run(runId))?.message).toMatchObject({
+      content: [{ type: "text" }, { type: "image", mimeType }],
+    });
+  });
+
   test("[GTK4] an agent alone is its main session, and the run has settings of its own", async () => {
     const { skein, as } = await openTalking({ script: answering() });
-    const image = { mimeType: "image/png", data: "iVBORw0KGgo=" };
+    const image = { mimeType: "image/png", data: pngOf(4, 3).toString("base64") };
     const said = { message: "Look at /etc/passwd.png", idempotencyKey: "1" };
     const { runId, sessionKey } = await as(annAdmin).call("agent", {
       agentId: "MAIN",

@@ -6,10 +6,12 @@ import type { DeliveryTarget, Run } from "../../../runs/contract.ts";
 import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
+import { isLocal } from "../../auth/principal.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
-import { localPrincipal } from "../../calls/local-calls.ts";
+import { contextOf, findSession, spokenTo } from "../shared/session-of.ts";
+import type { Attachment } from "./attached-images.ts";
+import { attachedImages } from "./attached-images.ts";
 import { shownTo } from "./shown.ts";
-import { contextOf, sessionOf, spokenTo } from "./whom.ts";
 
 type Method = "sessions.send" | "chat.send" | "chat.inject" | "agent" | "agent.wait";
 
@@ -18,9 +20,9 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
   const { skein } = deps;
   return {
     "sessions.send": async (params, call) => {
-      const { key, agentId, timeoutMs = 0, model, thinking, runTimeoutSeconds } = params;
+      const { timeoutMs = 0, model, thinking, runTimeoutSeconds } = params;
       const run = await accepted(deps, call, params, async () => ({
-        to: await spokenTo(deps, call, key, agentId),
+        to: await spokenTo(deps, call, params),
         options: present({ model, thinking, runTimeoutSeconds }),
       }));
       return shownTo(deps, call).sent(await ended(deps, call, run.runId, timeoutMs));
@@ -28,14 +30,15 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
     "chat.send": async (params, call) =>
       acceptedPayload(
         await accepted(deps, call, params, async () => ({
-          to: await spokenTo(deps, call, params.sessionKey, params.agentId),
+          to: await spokenTo(deps, call, params),
           options: {},
         })),
       ),
-    "chat.inject": async ({ sessionKey, agentId, message, idempotencyKey }, call) => {
+    "chat.inject": async (params, call) => {
+      const { message, idempotencyKey } = params;
       const known = await skein.runFor(idempotencyKey, call.userId);
       if (known !== null) return acceptedPayload(known);
-      const session = await sessionOf(deps, call, sessionKey, agentId);
+      const session = await findSession(deps, call, params);
       return acceptedPayload(await skein.session(contextOf(session)).note(message, { idempotencyKey }));
     },
     agent: async (params, call) =>
@@ -49,7 +52,7 @@ interface Said {
   readonly message: string;
   readonly idempotencyKey: string;
   readonly queueMode?: NonNullable<SendOptions["queueMode"]>;
-  readonly attachments?: readonly { readonly data: string; readonly mimeType: string }[];
+  readonly attachments?: readonly Attachment[];
 }
 
 interface Meant {
@@ -66,14 +69,15 @@ async function accepted(
 ): Promise<Run> {
   const known = await skein.runFor(idempotencyKey, call.userId);
   if (known !== null) return known;
+  const images = attachedImages(attachments);
   const { to, options } = await meant();
   return skein.session(to).accept(message, {
     ...options,
     ...present({ queueMode }),
     idempotencyKey,
-    images: attachments.map(({ data, mimeType }) => ({ data, mimeType })),
+    images,
     // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
-    origin: call.principal.tokenId === localPrincipal.tokenId ? "cli" : "api",
+    origin: isLocal(call.principal) ? "cli" : "api",
   });
 }
 
@@ -83,7 +87,7 @@ async function asked(deps: SkeinDeps, call: Call, params: Params<"agent">): Prom
   const to: RuntimeContext =
     sessionKey === undefined
       ? present({ userId: call.userId, agentId })
-      : await spokenTo(deps, call, sessionKey, agentId);
+      : await spokenTo(deps, call, { sessionKey, agentId });
   const deliverTo = deliver === true ? await channelOf(deps.skein.session(to)) : undefined;
   const { extraSystemPrompt } = params;
   const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, extraSystemPrompt };

@@ -2,7 +2,7 @@ import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import type { CompactionNotDone } from "../../../sessions/compaction-outcome.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
-import { contextOf, sessionOf } from "./whom.ts";
+import { contextOf, findSession } from "../shared/session-of.ts";
 
 /** Of these another try may come to more. */
 const ofSummariser: readonly CompactionNotDone["reason"][] = [
@@ -17,9 +17,9 @@ const ofSummariser: readonly CompactionNotDone["reason"][] = [
 /** The model of the session is asked for the summary. Nothing is written where there is none. */
 export function compactHandlers(deps: SkeinDeps): HandlersOf<"sessions.compact"> {
   return {
-    "sessions.compact": async ({ key, agentId, instructions }, call) => {
-      const session = await sessionOf(deps, call, key, agentId);
-      const how = { signal: call.signal, ...present({ instructions }) };
+    "sessions.compact": async (params, call) => {
+      const session = await findSession(deps, call, params);
+      const how = { signal: call.signal, ...present({ instructions: params.instructions }) };
       const outcome = await deps.skein.compact(contextOf(session), how);
       if (!outcome.done) throw notCompacted(session.key, outcome);
       const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;

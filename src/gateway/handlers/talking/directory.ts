@@ -1,14 +1,12 @@
-import type { AccessAction } from "../../../access/visibility/policy.ts";
+import { accessActions } from "../../../access/visibility/policy.ts";
 import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { withoutPaths } from "../../masking/without-paths.ts";
+import { contextOf, findSession, spokenTo } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";
-import { contextOf, sessionOf, spokenTo } from "./whom.ts";
 
 type Method = "agents.list" | "models.list" | "access.explain" | "tools.invoke";
-
-const everyAction: readonly AccessAction[] = ["list", "history", "send", "status"];
 
 /** Which agents, models and tools there are, and who may what. */
 export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
@@ -23,10 +21,10 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
       return { count: models.length, models };
     },
     "access.explain": async ({ asker, target, action, agentId: reader }, call) => {
-      const session = await sessionOf(deps, call, asker, reader);
+      const session = await findSession(deps, call, { key: asker, agentId: reader });
       const { key, sessionId, agentId, userId } = session;
       const explanations: AccessPayload["explanations"] = [];
-      for (const each of action === undefined ? everyAction : [action]) {
+      for (const each of action === undefined ? accessActions : [action]) {
         const { decision, steps } = await skein.explainAccess(contextOf(session), target, each);
         explanations.push({ action: each, decision, steps: [...steps] });
       }
@@ -37,7 +35,7 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const to =
         sessionKey === undefined
           ? present({ userId: call.userId, agentId })
-          : await spokenTo(deps, call, sessionKey, agentId);
+          : await spokenTo(deps, call, { sessionKey, agentId });
       const how = { ...to, signal: call.signal, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
       const seen = call.isAdmin ? result : shownTo(deps, call).value(withoutPaths(result));

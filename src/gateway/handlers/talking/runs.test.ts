@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { gateOf } from "../../../../test/support/run-skein.ts";
 import { answering, closeAll } from "../../../../test/support/skein.ts";
 import {
@@ -70,6 +70,22 @@ describe("runs and approvals", () => {
     expect(rest).not.toHaveProperty("nextBefore");
     expect((await as(ann).call("runs.list", { states: ["queued"] })).count).toBe(1);
     expect((await as(ann).call("runs.list", { rootId: runId })).count).toBe(1);
+  });
+
+  test("[GTK17] a list asks once for what all of its runs wait for, and for no more approvals than it shows", async () => {
+    const { as, skein } = await asking();
+    for (const idempotencyKey of ["2", "3", "4"])
+      await as(ann).call("chat.send", { sessionKey: trip, message: "And?", idempotencyKey });
+    const [one, many, approvals] = [
+      vi.spyOn(skein, "waits"),
+      vi.spyOn(skein, "waitsOf"),
+      vi.spyOn(skein, "approvals"),
+    ];
+    expect((await as(ann).call("runs.list", { sessionKey: trip })).count).toBe(4);
+    expect([one.mock.calls.length, many.mock.calls.length]).toEqual([0, 1]);
+    await as(ann).call("approvals.list", { open: false, sessionKey: trip, limit: 7 });
+    const { uid: sessionUid } = (await skein.run((await skein.runs({}))[0]?.runId ?? ""))?.session ?? {};
+    expect(approvals.mock.lastCall).toEqual(["ann", { open: false, limit: 7, sessionUid }]);
   });
 
   test("[GTK9] the first answer stands, by the token's name, and a run keeps every approval that it asked for", async () => {

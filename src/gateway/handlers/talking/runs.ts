@@ -3,8 +3,8 @@ import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { RunListPayload } from "../../../protocol/runs.ts";
 import { noSuchRun } from "../../../sessions/skein/run-error.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import { findIfNamed } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";
-import { sessionOf } from "./whom.ts";
 
 type Method = "runs.list" | "runs.get" | "approvals.list" | "approvals.resolve";
 
@@ -20,11 +20,12 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const approvals = await skein.approvals(call.userId, { runId, open: false });
       return { run: shown.run(run, await skein.waits(runId)), approvals: approvals.map(shown.approval) };
     },
-    "approvals.list": async ({ runId, sessionKey, agentId, open = true, limit = 100 }, call) => {
-      const uid = sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
-      const all = await skein.approvals(call.userId, { open, ...present({ runId }) });
-      const wanted = all.filter(({ session }) => uid === null || session.uid === uid);
-      const approvals = wanted.toReversed().slice(0, limit).map(shownTo(deps, call).approval);
+    "approvals.list": async (params, call) => {
+      const { runId, open = true, limit = 100 } = params;
+      const sessionUid = (await findIfNamed(deps, call, params))?.uid;
+      const query = { open, limit, ...present({ runId, sessionUid }) };
+      const found = await skein.approvals(call.userId, query);
+      const approvals = found.toReversed().map(shownTo(deps, call).approval);
       return { count: approvals.length, approvals };
     },
     "approvals.resolve": async ({ approvalId, answer }, call) => {
@@ -38,15 +39,15 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
 async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
   const { skein } = deps;
   const { userId } = call;
-  const { sessionKey, agentId, states, rootId, startedBy, before, limit = 50 } = params;
-  const sessionUid = sessionKey === undefined ? null : (await sessionOf(deps, call, sessionKey, agentId)).uid;
+  const { states, rootId, startedBy, before, limit = 50 } = params;
+  const sessionUid = (await findIfNamed(deps, call, params))?.uid;
   const query = present({ states, sessionUid, rootId, startedBy, before });
   const runs = await skein.runs({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
   const shown = shownTo(deps, call);
-  const rows = await Promise.all(page.map(async (run) => shown.run(run, await skein.waits(run.runId))));
-  const asked = await skein.approvals(userId);
-  const approvals = asked.filter(({ session }) => sessionUid === null || session.uid === sessionUid);
+  const waits = await skein.waitsOf(page.map(({ runId }) => runId));
+  const rows = page.map((run) => shown.run(run, waits.get(run.runId) ?? null));
+  const approvals = await skein.approvals(userId, present({ sessionUid }));
   const nextBefore = runs.length > limit ? page.at(-1)?.seq : null;
   return {
     count: rows.length,

@@ -7,7 +7,7 @@ import type {
 import type { Approval, OutboxRow, Run, RunWaits } from "../../../runs/contract.ts";
 import { approvalRow, outboxRowPayload, runRow, sentPayload } from "../../../sessions/skein/run-views.ts";
 import type { Call, SkeinDeps } from "../../calls/contract.ts";
-import { pathless } from "../../masking/pathless.ts";
+import { maskFor } from "../../masking/mask.ts";
 
 /** Payloads for one reader: whoever is no admin gets every text that somebody said or wrote without its secrets. */
 export interface Shown {
@@ -24,22 +24,22 @@ const textsOfRun = ["preview", "reply", "output", "error"];
 const textsOfApproval = ["arguments"];
 const textsOfOutbox = ["text", "lastError", "receipt"];
 
-export function shownTo(
-  { redactor }: Pick<SkeinDeps, "redactor">,
-  { isAdmin }: Pick<Call, "isAdmin">,
-): Shown {
-  const safe = pathless(redactor);
-  const value = <T>(given: T): T => (isAdmin ? given : (safe.redactJson(given).value as T));
+export function shownTo(deps: Pick<SkeinDeps, "redactor">, call: Pick<Call, "isAdmin">): Shown {
+  const mask = maskFor(deps, call);
   const fields = <T extends object>(payload: T, names: readonly string[]): T => {
-    if (isAdmin) return payload;
+    if (mask.isOff) return payload;
     const texts = Object.entries(payload).filter(([name]) => names.includes(name));
-    return { ...payload, ...value(Object.fromEntries(texts)) };
+    return { ...payload, ...mask.plain(Object.fromEntries(texts)) };
   };
   return {
-    run: (run, waits) => fields(runRow(run, waits, value), textsOfRun),
+    run: (run, waits) =>
+      fields(
+        runRow(run, waits, (text) => mask.text(text)),
+        textsOfRun,
+      ),
     sent: (run) => fields(sentPayload(run), textsOfRun),
     approval: (approval) => fields(approvalRow(approval), textsOfApproval),
     outbox: (row) => fields(outboxRowPayload(row), textsOfOutbox),
-    value,
+    value: (value) => mask.plain(value),
   };
 }

@@ -1,6 +1,6 @@
 import { openApiDocument } from "../../../protocol/openapi/document.ts";
 import { pageHeaders } from "../../auth/headers.ts";
-import { mayCall } from "../../auth/principal.ts";
+import { isAdmin, mayCall } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
 import { noSuch } from "../door/refusals.ts";
@@ -31,10 +31,10 @@ export async function healthz(exchange: Exchange): Promise<void> {
 
 /** Why it is not ready may name places of this machine. */
 export async function readyz(exchange: Exchange): Promise<void> {
-  const { scopes } = await exchange.enter();
+  const principal = await exchange.enter();
   const reason = exchange.ground.parts.notReady();
   if (reason === null) return exchange.send({ text: '{"status":"ready"}' });
-  const why = scopes.includes("admin") ? reason : "The gateway is not ready yet";
+  const why = isAdmin(principal) ? reason : "The gateway is not ready yet";
   throw new Refused({ code: "unavailable", message: `${why}.`, retryable: true, retryAfterMs: 1000 });
 }
 

@@ -1,0 +1,58 @@
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
+
+let books: RunBooks;
+beforeEach(() => {
+  books = new RunBooks();
+});
+
+describe("many runs at once", () => {
+  test("[GTK17] what they wait for is what each of them waits for, by as many reads for many as for few", async () => {
+    const first = await books.running("a");
+    const second = await books.running("b");
+    await books.runs.wait(heldOf(first), { for: "run", runIds: [second.run.runId] });
+    const third = await books.running("c");
+    await books.runs.sleep(heldOf(third), { waitFor: [first.run.runId], wakeAt: books.now + 5000 });
+    const queued = [];
+    for (let each = 0; each < 20; each++) queued.push((await books.accept("a")).runId);
+    const ended = await books.running("d");
+    await books.runs.end(heldOf(ended), { state: "ok" });
+    const all = [first, second, third, ended].map(({ run }) => run.runId).concat(queued);
+
+    const expected = new Map<string, unknown>();
+    for (const runId of all) expected.set(runId, await books.runs.waits(runId));
+    expect(await books.runs.waitsOf([...all, "nowhere"])).toEqual(expected);
+    expect(expected.get(first.run.runId)).toEqual({ runIds: [second.run.runId], wakeAt: null });
+    expect(expected.get(third.run.runId)).toEqual({ runIds: [first.run.runId], wakeAt: books.now + 5000 });
+    expect(expected.get(queued[0] ?? "")).toEqual({ runIds: [first.run.runId], wakeAt: null });
+    expect(expected.get(ended.run.runId)).toEqual({ runIds: [], wakeAt: null });
+    expect(await books.runs.waits("nowhere")).toBe(null);
+
+    const reads = vi.spyOn(books.db, "sql");
+    await books.runs.waitsOf(all);
+    expect(reads.mock.calls.length).toBeLessThanOrEqual(3);
+  });
+
+  test("[GTK17] approvals of one session, the newest so many, are read as such", async () => {
+    const asked: string[] = [];
+    for (const uid of ["a", "b"]) {
+      const claim = await books.running(uid);
+      for (let each = 0; each < 10; each++) {
+        books.now++;
+        const request = { toolCallId: `c${each}`, toolName: "pay", arguments: {}, expiresAt: 9e9 };
+        const { approvalId } = await books.runs.requestApproval(heldOf(claim), request);
+        if (uid === "a") asked.push(approvalId);
+        if (each % 2 === 0) await books.runs.resolveApproval(approvalId, "approved", null);
+      }
+    }
+    const reads = vi.spyOn(books.db, "sql");
+    const last = await books.runs.approvals({ sessionUid: "a", limit: 3 }, "ann");
+    expect(last.map(({ approvalId }) => approvalId)).toEqual(asked.slice(-3));
+    expect(last.map(({ session }) => session.uid)).toEqual(["a", "a", "a"]);
+    expect(reads.mock.calls.length).toBe(1);
+    const open = await books.runs.approvals({ sessionUid: "a", open: true, limit: 2 }, "ann");
+    expect(open.map(({ approvalId }) => approvalId)).toEqual([asked[7], asked[9]]);
+    expect(await books.runs.approvals({}, "ann")).toHaveLength(20);
+    expect(await books.runs.approvals({ limit: 3 }, "bob")).toEqual([]);
+  });
+});
