@@ -106,7 +106,7 @@ export class Inside {
       mcp: (request, principal) => this.#mcp.handle(request, principal),
       wanted: async (params, principal, userId) =>
         pieces.wanted(this.#serving().deps, params, principal, userId),
-      metrics: async () => this.#figures.join(await this.#serving().skein.metrics(), this.#hub.size),
+      metrics: async () => this.#figures.join(await this.#serving().skein.metrics(), this.#hub.stats()),
       notReady: () => (this.#current === null ? "it is starting" : null),
       log: this.log,
     };
