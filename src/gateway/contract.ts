@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.ts";
+import type { EventFilter } from "../protocol/methods/calls.ts";
 import type { Principal } from "./auth/principal.ts";
 import type { NewToken, Tokens } from "./auth/tokens.ts";
 import type { Dispatch } from "./calls/dispatch.ts";
@@ -29,18 +30,11 @@ export interface ServerParts {
   /** MCP over Streamable HTTP, for whoever showed a token. */
   mcp(request: Request, principal: Principal): Promise<Response>;
   /** What `sessions.subscribe` and `/events` were asked for, as the hub wants it. Throws as a handler does. */
-  wanted(params: SubscribeParams, principal: Principal, userId: string | null): Promise<Wanted>;
+  wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<Wanted>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
   /** `null`: it can do its work; else why it cannot yet. */
   notReady(): string | null;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
-}
-
-export interface SubscribeParams {
-  readonly keys?: readonly string[];
-  readonly events?: readonly string[];
-  readonly agentId?: string;
-  readonly userId?: string;
 }
 
 /** A server that listens. */

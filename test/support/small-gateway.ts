@@ -39,6 +39,7 @@ export function smallPieces(more: Partial<GatewayPieces> = {}): SmallPieces {
           return seq;
         },
         size: 0,
+        stats: () => ({ subscriptions: 0, sent: 0, dropped: 0, droppedReaders: 0 }),
         subscribe: () => ({ seq, close: () => undefined }),
         close: leave,
       };

@@ -1,3 +1,5 @@
+import type { HubStats } from "../../gateway/events/contract.ts";
+
 /** What a gateway counts beside its Skein, as Prometheus reads it. Methods are of a table, so labels are few. */
 export class GatewayFigures {
   readonly #calls = new Map<string, number>();
@@ -22,15 +24,23 @@ export class GatewayFigures {
   /** Behind what the Skein has counted. */
   join(
     metrics: { readonly contentType: string; readonly body: string } | null,
-    subscriptions: number,
+    { subscriptions, sent, dropped, droppedReaders }: HubStats,
   ): { readonly contentType: string; readonly body: string } | null {
     if (metrics === null) return null;
     const own = [
+      ...lines("skein_gateway_subscriptions", "gauge", "Who is told of events", of(subscriptions)),
+      ...lines("skein_gateway_events_sent_total", "counter", "Events that went out", of(sent)),
       ...lines(
-        "skein_gateway_subscriptions",
-        "gauge",
-        "Who is told of events",
-        new Map([["", subscriptions]]),
+        "skein_gateway_events_dropped_total",
+        "counter",
+        "Events left out for slow readers",
+        of(dropped),
+      ),
+      ...lines(
+        "skein_gateway_readers_dropped_total",
+        "counter",
+        "Readers that were given up",
+        of(droppedReaders),
       ),
       ...lines("skein_gateway_calls_total", "counter", "Calls of methods that have ended", this.#calls),
       ...lines("skein_gateway_reloads_total", "counter", "Changes of the configuration", this.#reloads),
@@ -39,8 +49,12 @@ export class GatewayFigures {
   }
 }
 
-function count(of: Map<string, number>, labels: string): void {
-  of.set(labels, (of.get(labels) ?? 0) + 1);
+function of(value: number): ReadonlyMap<string, number> {
+  return new Map([["", value]]);
+}
+
+function count(values: Map<string, number>, labels: string): void {
+  values.set(labels, (values.get(labels) ?? 0) + 1);
 }
 
 function lines(name: string, kind: string, help: string, values: ReadonlyMap<string, number>): string[] {

@@ -111,7 +111,7 @@ export class Inside {
       wanted: (params, principal, userId) =>
         this.#during(({ deps }) => pieces.wanted(deps, params, principal, userId)),
       metrics: async () =>
-        this.#figures.join(await this.#during(({ skein }) => skein.metrics()), this.#hub.size),
+        this.#figures.join(await this.#during(({ skein }) => skein.metrics()), this.#hub.stats()),
       notReady: () => (this.#current === null ? "it is starting" : null),
       log: this.log,
     };

@@ -406,5 +406,8 @@ describe("a reload", () => {
     expect(body).toContain('skein_gateway_calls_total{method="agents.list",outcome="ok"} 2\n');
     expect(body).toContain('skein_gateway_reloads_total{outcome="done"} 1\n');
     expect(body).toContain("skein_gateway_subscriptions 0\n");
+    for (const name of ["events_sent", "events_dropped", "readers_dropped"]) {
+      expect(body).toContain(`skein_gateway_${name}_total 0\n`);
+    }
   });
 });

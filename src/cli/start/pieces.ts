@@ -4,8 +4,9 @@ import type { SkeinEvent } from "../../core/events.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers, SkeinDeps, TokenDeps } from "../../gateway/calls/contract.ts";
-import type { Server, ServerParts, SubscribeParams } from "../../gateway/contract.ts";
-import type { EventHub, Wanted } from "../../gateway/events/contract.ts";
+import type { Server, ServerParts } from "../../gateway/contract.ts";
+import type { EventHub, HubStats, Wanted } from "../../gateway/events/contract.ts";
+import type { EventFilter } from "../../protocol/methods/calls.ts";
 
 /** What a gateway is put together from, so that each can be another in a test. */
 export interface GatewayPieces {
@@ -18,7 +19,7 @@ export interface GatewayPieces {
   /** What was asked to be told of, as the hub wants it. */
   wanted(
     deps: ServingDeps,
-    params: SubscribeParams,
+    filter: EventFilter,
     principal: Principal,
     userId: string | null,
   ): Promise<Wanted>;
@@ -42,6 +43,7 @@ export interface HubParts {
 }
 
 export interface OpenHub extends EventHub {
+  stats(): HubStats;
   close(): void;
 }
 

@@ -37,7 +37,7 @@ export interface EventHub {
    * `gap` before them. Who the principal is stays as it was: a token that ends is for the socket to notice.
    */
   subscribe(principal: Principal, wanted: Wanted, sink: EventSink, after?: number): Subscription;
-  /** How many are open, for metrics. */
+  /** How many are open. */
   readonly size: number;
 }
 

@@ -106,6 +106,29 @@ describe("texts that come in pieces", () => {
     expect(admin.said).toEqual(["run.delta 1", "run.ended 3"]);
   });
 
+  test("[GEV23] a session is deleted while half of a secret is held back: neither half is sent behind it", () => {
+    for (const end of [ended(), toolCall({}), appended("assistant", "all of it")]) {
+      const { emit, plain } = readers();
+      emit(delta(`Here: ${secret.slice(0, 20)}`));
+      emit({ ...updated(), type: "session.deleted" });
+      emit(delta(`${secret.slice(20)} and more`));
+      emit(end);
+      expect(textOf(plain)).toBe("Here: ");
+      emit(delta("a new answer"));
+      emit(ended());
+      expect(textOf(plain)).toBe("Here: a new answer");
+    }
+  });
+
+  test("[GEV23] an older session of the key is deleted, or another user's: whoever speaks now is heard to the end", () => {
+    const { emit, plain } = readers();
+    emit(delta("It begins with sk-ant-"));
+    emit({ ...updated({ sessionId: "s-before" }), type: "session.deleted" });
+    emit({ ...updated({ userId: "ann" }), type: "session.deleted" });
+    emit(ended());
+    expect(textOf(plain)).toBe("It begins with sk-ant-");
+  });
+
   test("[GEV14] streams end with their answers, and are bounded where nobody tells of an end", () => {
     const deltas = new DeltaRedaction(redactor, 2);
     const speak = (runId: string, sessionKey = `agent:main:session:${runId}`) =>

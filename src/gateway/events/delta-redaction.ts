@@ -12,6 +12,8 @@ interface Open {
 
 interface Speaker {
   readonly place: string;
+  /** Its session is gone, and nothing that it says is told any more. */
+  readonly isSilent: boolean;
   readonly open: Map<Delta["kind"], Open>;
 }
 
@@ -59,6 +61,17 @@ export class DeltaRedaction {
     return { tails: run === undefined ? [] : this.#end(run, event.at), text: null };
   }
 
+  /**
+   * The session is gone: what is held back of texts in it is never sent. Their streams stay until their runs end, for what comes
+   * behind the first half of a secret may be the second.
+   */
+  silence({ userId, sessionId }: Pick<SkeinEvent, "userId" | "sessionId">): void {
+    for (const [run, speaker] of this.#runs) {
+      const isIn = ({ last }: Open) => last.sessionId === sessionId && last.userId === userId;
+      if ([...speaker.open.values()].some(isIn)) this.#runs.set(run, { ...speaker, isSilent: true });
+    }
+  }
+
   /** The ends of all texts. Nothing comes any more. */
   endAll(): readonly Delta[] {
     return [...this.#runs.keys()].flatMap((run) => this.#end(run));
@@ -66,13 +79,14 @@ export class DeltaRedaction {
 
   #push(event: Delta): Masked {
     const [run, place] = [runOf(event), placeOf(event)];
-    const open: Speaker["open"] = this.#runs.get(run)?.open ?? new Map();
+    const { open = new Map() as Speaker["open"], isSilent = false } = this.#runs.get(run) ?? {};
     const stream = open.get(event.kind)?.stream ?? this.#redactor.stream();
     // To the end, and out of the session where it spoke before, should that be another one now.
     this.#close(run);
-    this.#runs.set(run, { place, open: open.set(event.kind, { stream, last: event }) });
+    this.#runs.set(run, { place, isSilent, open: open.set(event.kind, { stream, last: event }) });
     this.#speaking.set(place, run);
-    return { tails: this.#makeRoom(event.at), text: stream.push(event.delta) };
+    const text = stream.push(event.delta);
+    return { tails: this.#makeRoom(event.at), text: isSilent ? "" : text };
   }
 
   /** Runs whose end nobody told of: the one that has been silent for longest goes first. */
@@ -84,7 +98,10 @@ export class DeltaRedaction {
   }
 
   #end(run: string, at?: number): Delta[] {
-    return [...this.#close(run)].flatMap(({ stream, last }) => {
+    const isSilent = this.#runs.get(run)?.isSilent ?? false;
+    const open = this.#close(run);
+    if (isSilent) return [];
+    return open.flatMap(({ stream, last }) => {
       const delta = stream.end();
       return delta === "" ? [] : [{ ...last, at: at ?? last.at, delta }];
     });

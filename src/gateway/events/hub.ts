@@ -34,9 +34,10 @@ export type Subscribe = (listener: (event: SkeinEvent) => void) => () => void;
 
 export interface EventHubOptions {
   readonly numbers: Numbers;
+  /** Asked each time: what it takes out may be more after a reload. */
   readonly redactor: Redactor;
-  /** Attached at once. */
-  readonly subscribe?: Subscribe;
+  /** The bus: the same over reloads. */
+  readonly subscribe: Subscribe;
   /** Told of sinks that fail and of events that are no JSON. */
   readonly report?: (error: unknown) => void;
   readonly limits?: Partial<typeof hubLimits>;
@@ -44,20 +45,13 @@ export interface EventHubOptions {
 }
 
 export interface OpenEventHub extends EventHub {
-  /**
-   * Takes in the events of a bus until the returned function is called. After a reload it is another bus, perhaps with
-   * another redactor; numbers and readers go on.
-   */
-  attach(subscribe: Subscribe, redactor?: Redactor): () => void;
   stats(): HubStats;
-  /** Leaves every bus, and sends nothing any more. */
+  /** Leaves the bus, sends what was held back, and nothing any more. */
   close(): void;
 }
 
 export function createEventHub(options: EventHubOptions): OpenEventHub {
-  const hub = new Hub(options);
-  if (options.subscribe !== undefined) hub.attach(options.subscribe);
-  return hub;
+  return new Hub(options);
 }
 
 class Hub implements OpenEventHub {
@@ -66,15 +60,18 @@ class Hub implements OpenEventHub {
   readonly #home: SubscriberHome;
   readonly #index = new SubscriberIndex<Subscriber>();
   readonly #feeding: Feeding<Subscriber>;
-  readonly #detach = new Set<() => void>();
+  readonly #deltas: DeltaRedaction;
+  readonly #leave: () => void;
   /** What is numbered and not yet told of: an event may come while another is sent. */
   readonly #untold: KeptEvent[] = [];
   #isTelling = false;
 
-  constructor({ numbers, redactor, report = () => undefined, limits, schedule }: EventHubOptions) {
+  constructor(options: EventHubOptions) {
+    const { numbers, redactor, subscribe, report = () => undefined, limits, schedule } = options;
     const bounds = { ...hubLimits, ...limits };
     this.#numbers = numbers;
     this.#redactor = redactor;
+    this.#deltas = new DeltaRedaction(redactor);
     this.#feeding = new Feeding(schedule);
     this.#home = {
       ring: new Ring(bounds, numbers.last),
@@ -88,6 +85,7 @@ class Hub implements OpenEventHub {
       },
       report,
     };
+    this.#leave = subscribe((event) => this.#publish(event));
   }
 
   get seq(): number {
@@ -112,21 +110,10 @@ class Hub implements OpenEventHub {
     return subscriber;
   }
 
-  attach(subscribe: Subscribe, redactor: Redactor = this.#redactor): () => void {
-    const deltas = new DeltaRedaction(redactor);
-    const leave = subscribe((event) => this.#publish(event, deltas, redactor));
-    const detach = () => {
-      if (!this.#detach.delete(detach)) return;
-      leave();
-      this.#keepTails(deltas.endAll(), redactor);
-      this.#tell();
-    };
-    this.#detach.add(detach);
-    return detach;
-  }
-
   close(): void {
-    for (const detach of [...this.#detach]) detach();
+    this.#leave();
+    this.#keepTails(this.#deltas.endAll());
+    this.#tell();
     for (const subscriber of this.#index.all()) subscriber.close();
   }
 
@@ -139,20 +126,21 @@ class Hub implements OpenEventHub {
     return { cursor: goneUpTo, gap: { after, upTo: goneUpTo, reason: "gone" } };
   }
 
-  #publish(event: SkeinEvent, deltas: DeltaRedaction, redactor: Redactor): void {
-    const { tails, text } = deltas.take(event);
-    this.#keepTails(tails, redactor);
+  #publish(event: SkeinEvent): void {
+    if (event.type === "session.deleted") this.#deltas.silence(event);
+    const { tails, text } = this.#deltas.take(event);
+    this.#keepTails(tails);
     if (isForgetting(event)) this.#forget(event);
-    this.#keep({ event, masked: text, isTail: false, redactor });
+    this.#keep({ event, masked: text, isTail: false });
     this.#tell();
   }
 
-  #keepTails(tails: readonly SkeinEvent<"run.delta">[], redactor: Redactor): void {
-    for (const tail of tails) this.#keep({ event: tail, masked: tail.delta, isTail: true, redactor });
+  #keepTails(tails: readonly SkeinEvent<"run.delta">[]): void {
+    for (const tail of tails) this.#keep({ event: tail, masked: tail.delta, isTail: true });
   }
 
-  #keep(options: Omit<KeptOptions, "seq">): void {
-    const kept = new KeptEvent({ seq: this.#numbers.next(), ...options });
+  #keep(options: Omit<KeptOptions, "seq" | "redactor">): void {
+    const kept = new KeptEvent({ seq: this.#numbers.next(), redactor: this.#redactor, ...options });
     this.#home.ring.push(kept);
     this.#untold.push(kept);
   }

@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
 import { adminOfAll, hubWorld, updated, want } from "../../../test/support/event-hub.ts";
+import { HandTimers } from "../../../test/support/gateway-server.ts";
 import { lastEventId, sseEvent, sseHeartbeat, sseOpening, sseSink } from "./sse.ts";
 
 const closing: (() => void)[] = [];
@@ -9,14 +10,22 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
+const patience = { beatMs: 15, closeMs: 2 };
+
 class Target {
   written = "";
   writableLength = 0;
   isDestroyed = false;
+  isEnded = false;
   #onClose: () => void = () => undefined;
 
   write(text: string): void {
     this.written += text;
+  }
+
+  end(): void {
+    if (this.isEnded) throw new Error("ended twice");
+    this.isEnded = true;
   }
 
   destroy(): void {
@@ -51,25 +60,33 @@ describe("events over an answer", () => {
   });
 
   test("[GEV22] a heartbeat comes while nothing waits, and nothing once it is closed", () => {
-    const target = new Target();
-    let beat: () => void = () => undefined;
-    let isStopped = false;
-    const every = (act: () => void) => {
-      beat = act;
-      return () => {
-        isStopped = true;
-      };
-    };
-    const sink = sseSink(target, { every });
-    beat();
+    const [target, timers] = [new Target(), new HandTimers()];
+    const sink = sseSink(target, { ...patience, timers });
+    timers.fire(15);
     target.writableLength = 3;
-    beat();
+    timers.fire(15);
     expect(sink.backlog()).toBe(3);
     expect(target.written).toBe(`${sseOpening()}${sseHeartbeat}`);
     sink.drop();
     sink.send("{}", 1, "gap");
-    expect([target.isDestroyed, isStopped, sink.backlog()]).toEqual([true, true, 0]);
+    expect([target.isDestroyed, timers.count(15), sink.backlog()]).toEqual([true, 0, 0]);
     expect(target.written).not.toContain("{}");
+  });
+
+  test("[GEV22] a stream that is ended says nothing more, and whoever does not read the rest is let go", () => {
+    const [target, timers] = [new Target(), new HandTimers()];
+    const sink = sseSink(target, { ...patience, timers });
+    sink.end();
+    sink.end();
+    sink.send("{}", 1, "gap");
+    timers.fire(15);
+    expect([target.written, target.isEnded, target.isDestroyed]).toEqual([sseOpening(), true, false]);
+    timers.fire(2);
+    expect(target.isDestroyed).toBe(true);
+    const [reading, others] = [new Target(), new HandTimers()];
+    sseSink(reading, { ...patience, timers: others }).end();
+    reading.destroy();
+    expect([others.count(15), others.count(2)]).toEqual([0, 0]);
   });
 
   test("[GEV22] a reader over HTTP gets what is kept and what comes", async () => {
@@ -77,7 +94,7 @@ describe("events over an answer", () => {
     emit(updated());
     const server = createServer((_, answer) => {
       answer.writeHead(200, { "content-type": "text/event-stream" });
-      hub.subscribe(adminOfAll, want(), sseSink(answer), 0);
+      hub.subscribe(adminOfAll, want(), sseSink(answer, { ...patience, timers: new HandTimers() }), 0);
       settle();
       emit(updated());
     });

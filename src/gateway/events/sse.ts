@@ -29,43 +29,53 @@ export function lastEventId(header: string | undefined): number | undefined {
 export interface SseTarget {
   readonly writableLength: number;
   write(text: string): unknown;
+  end(): unknown;
   destroy(): unknown;
   once(event: "close", listener: () => void): unknown;
 }
 
 export interface SseOptions {
-  readonly heartbeatMs?: number;
-  /** Repeats until it is stopped, without keeping the process alive. */
-  readonly every?: (act: () => void, ms: number) => () => void;
+  readonly timers: SseTimers;
+  readonly beatMs: number;
+  /** So long a reader has for the rest once it is ended. */
+  readonly closeMs: number;
 }
 
-/** A sink that writes events to an answer. It says nothing any more once that is closed. */
-export function sseSink(
-  target: SseTarget,
-  { heartbeatMs = 15_000, every = everyMs }: SseOptions = {},
-): EventSink {
+export interface SseTimers {
+  after(ms: number, act: () => void): () => void;
+  every(ms: number, act: () => void): () => void;
+}
+
+/** A sink that writes events to an answer. Nothing is written any more once that is ended or closed. */
+export interface SseSink extends EventSink {
+  /** The rest goes out, if it is read in time. */
+  end(): void;
+}
+
+export function sseSink(target: SseTarget, { timers, beatMs, closeMs }: SseOptions): SseSink {
   let isOpen = true;
   const write = (text: string) => void (isOpen && target.write(text));
   // To whoever does not read, a heartbeat would only be more to read.
-  const stop = every(() => void (target.writableLength === 0 && write(sseHeartbeat)), heartbeatMs);
-  const end = () => {
+  const beat = () => void (target.writableLength === 0 && write(sseHeartbeat));
+  let stop = timers.every(beatMs, beat);
+  const leave = () => {
     isOpen = false;
     stop();
   };
-  target.once("close", end);
+  target.once("close", leave);
   write(sseOpening());
   return {
     send: (frame, seq, event) => write(sseEvent(frame, seq, event)),
     backlog: () => (isOpen ? target.writableLength : 0),
     drop: () => {
-      end();
+      leave();
       target.destroy();
     },
+    end: () => {
+      if (!isOpen) return;
+      leave();
+      stop = timers.after(closeMs, () => target.destroy());
+      target.end();
+    },
   };
-}
-
-function everyMs(act: () => void, ms: number): () => void {
-  const timer = setInterval(act, ms);
-  timer.unref();
-  return () => clearInterval(timer);
 }

@@ -1,6 +1,7 @@
 import type { SkeinEventType } from "../../core/events.ts";
-import { eventNames, eventTable, isWanted } from "../../protocol/events.ts";
+import { eventNames, isWanted } from "../../protocol/events.ts";
 import type { GapPayload } from "../../protocol/frames.ts";
+import { lossyEvents } from "../../protocol/wire.ts";
 import type { EventSink, GapReason, Subscription, Wanted } from "./contract.ts";
 import type { Served } from "./feeding.ts";
 import { sendCost } from "./feeding.ts";
@@ -136,7 +137,7 @@ export class Subscriber implements Subscription {
   #isDropped({ event }: KeptEvent, backlog: number): boolean {
     const { softBytes } = this.#home.limits;
     const most = this.#gap === null ? softBytes : softBytes / 2;
-    return isLossy(event.type) && backlog > most;
+    return lossyEvents.includes(event.type) && backlog > most;
   }
 
   #send(kept: KeptEvent): void {
@@ -191,9 +192,4 @@ export class Subscriber implements Subscription {
       this.#home.report(error);
     }
   }
-}
-
-function isLossy(type: SkeinEventType): boolean {
-  const { isLossy: may = false } = eventTable[type] as { readonly isLossy?: true };
-  return may;
 }

@@ -3,18 +3,11 @@ import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
 import { referenceLookups, resolveReference } from "../../core/references.ts";
+import type { EventFilter } from "../../protocol/methods/calls.ts";
 import type { SessionStore } from "../../store/contract.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 import type { Wanted } from "./contract.ts";
-
-/** What `sessions.subscribe` and `/events` take; its form is checked. */
-export interface EventFilter {
-  readonly keys?: readonly string[];
-  readonly events?: readonly string[];
-  readonly agentId?: string;
-  readonly userId?: string;
-}
 
 export interface WantedDeps {
   readonly store: { readonly sessions: Pick<SessionStore, "find"> };

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { networkOf, plainAddress, withinNetworks } from "./addresses.ts";
 import { clientAddress } from "./client-address.ts";
 import { FailedTries, holdFor } from "./failed-tries.ts";
-import { RequestRate, SocketCount } from "./rates.ts";
+import { OpenCount, RequestRate } from "./rates.ts";
 
 describe("addresses", () => {
   test.each([
@@ -131,7 +131,7 @@ describe("what a token may do at once", () => {
   });
 
   test("[GSA13] sixty-four sockets, each given back once", () => {
-    const sockets = new SocketCount();
+    const sockets = new OpenCount();
     const open = Array.from({ length: 64 }, () => sockets.open("a"));
     expect(open.every((each) => each !== null)).toBe(true);
     expect(sockets.open("a")).toBe(null);

@@ -48,8 +48,8 @@ export class RequestRate {
   }
 }
 
-/** Open sockets. */
-export class SocketCount {
+/** What a token has open at once: sockets and streams, or requests. */
+export class OpenCount {
   readonly #most: number;
   readonly #open = new Map<string, number>();
 
@@ -57,12 +57,12 @@ export class SocketCount {
     this.#most = most;
   }
 
-  /** How many tokens have sockets open. */
+  /** How many tokens have any. */
   get size(): number {
     return this.#open.size;
   }
 
-  /** What to call once the socket is closed; a second call does nothing. `null`: the token has as many as it may. */
+  /** What to call once it is closed; a second call does nothing. `null`: the token has as many as it may. */
   open(tokenId: string): (() => void) | null {
     const count = this.#open.get(tokenId) ?? 0;
     if (count >= this.#most) return null;

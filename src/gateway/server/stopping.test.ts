@@ -3,7 +3,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
 import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
 import { closeCodes } from "../../protocol/frames.ts";
-import type { Call } from "../calls/contract.ts";
+import type { Call, Handlers } from "../calls/contract.ts";
 import { urlOf } from "./create-server.ts";
 
 const open: TestGateway[] = [];
@@ -36,8 +36,8 @@ function world() {
     },
     "models.list": (_: unknown, call: Call) => until("stuck", call),
     "agent.wait": (_: unknown, call: Call) => until("wait", call),
-  } as never;
-  return { gate, aborted, handlers, begun: () => begun };
+  };
+  return { gate, aborted, until, handlers: handlers as never as Handlers, begun: () => begun };
 }
 
 describe("a server that stops", () => {
@@ -80,6 +80,43 @@ describe("a server that stops", () => {
     await drained;
     expect(gateway.timers.count(30_000)).toBe(1); // that of the sockets' signs of life
     expect(gateway.log).toEqual([]);
+  });
+
+  test.each([
+    ["agent.wait", { runId: "r" }],
+    ["sessions.send", { key: "main", message: "m", idempotencyKey: "1", timeoutMs: 600_000 }],
+    ["tools.invoke", { name: "sessions_send", arguments: { message: "m", timeoutSeconds: 600 } }],
+  ])(
+    "[GSV25] %s waits for an answer, and holds up no stop, over HTTP and on a socket",
+    async (method, params) => {
+      const { aborted, until, begun } = world();
+      const gateway = await start({
+        handlers: { [method]: (_: unknown, call: Call) => until("wait", call) } as never,
+      });
+      const socket = await gateway.connected();
+      const waiting = [gateway.rpc(method, params), socket.request(method, params)];
+      await eventually(begun).toBe(2);
+      await gateway.server.drain(30_000);
+      await Promise.all(waiting);
+      expect(aborted).toEqual(["wait", "wait"]);
+    },
+  );
+
+  test.each([
+    ["sessions.send", { key: "main", message: "m", idempotencyKey: "1", timeoutMs: 0 }],
+    ["tools.invoke", { name: "own_tool" }],
+  ])("[GSV25] %s that only works is done first", async (method, params) => {
+    const { gate, handlers, begun } = world();
+    const work = handlers["agents.list"];
+    const gateway = await start({ handlers: { [method]: work } as never });
+    const socket = await gateway.connected();
+    const working = [gateway.rpc(method, params), socket.request(method, params)];
+    await eventually(begun).toBe(2);
+    const drained = gateway.server.drain(30_000);
+    gate.resolve();
+    const [overHttp, overSocket] = await Promise.all(working);
+    expect([(overHttp as Response).status, overSocket]).toMatchObject([200, { ok: true }]);
+    await drained;
   });
 
   test("[GSV25] waits no longer than it was told to, and then ends the rest", async () => {

@@ -99,6 +99,7 @@ export const agent = method({
 export const agentWait = method({
   scope: "write",
   about: "Waits so long for the end of a run.",
+  isLong: () => true,
   params: Type.Object(
     {
       runId: id,

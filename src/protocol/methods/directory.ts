@@ -56,9 +56,13 @@ export const blobsGet = method({
  * `rootId`: of what the call set off, for `runs.list`. A refusal of the tool is a result. Without a session: the agent's main one,
  * if it is there. A key that is new will do for session tools; those that set something off make its session.
  */
+/** Those that wait for other sessions; what an agent's own tool is doing is work, and is not broken off. */
+const waitingTools: readonly unknown[] = ["sessions_send", "sessions_spawn"];
+
 export const toolsInvoke = method({
   scope: "tools",
   about: "Calls a tool exactly as an agent in that session would.",
+  isLong: ({ name }) => waitingTools.includes(name),
   params: Type.Object(
     {
       sessionKey: Type.Optional(reference),

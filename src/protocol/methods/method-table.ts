@@ -107,6 +107,12 @@ export function findMethod(name: string): Method | null {
   return Object.hasOwn(methodTable, name) ? methodTable[name as MethodName] : null;
 }
 
+/** Whether a call of this name does little but wait. Neither needs to be valid. */
+export function isLongCall(name: string, params: unknown): boolean {
+  const given = typeof params === "object" && params !== null ? params : {};
+  return findMethod(name)?.isLong?.(given as Readonly<Record<string, unknown>>) ?? false;
+}
+
 /** The methods that a token may call. */
 export function methodsFor(token: {
   readonly scopes: readonly Scope[];

@@ -19,6 +19,11 @@ export interface Method<P extends TSchema = TSchema, R extends TSchema = TSchema
   readonly isIdempotent?: true;
   /** Takes something away that was there. */
   readonly isDestructive?: true;
+  /**
+   * Whether a call does little but wait for something to happen, so that a gateway that stops need not wait for it: its signal
+   * comes then. Params may be anything yet.
+   */
+  readonly isLong?: (params: Readonly<Record<string, unknown>>) => boolean;
   /** Means something on a socket alone. */
   readonly isSocketOnly?: true;
 }

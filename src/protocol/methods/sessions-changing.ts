@@ -49,6 +49,7 @@ export const sessionsCreate = method({
 export const sessionsSend = method({
   scope: "write",
   about: "Says something to a session, and waits so long for the answer.",
+  isLong: ({ timeoutMs = 0 }) => timeoutMs !== 0,
   params: Type.Object(
     {
       ...oneSession,

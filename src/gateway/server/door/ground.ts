@@ -1,5 +1,6 @@
 import type { ServerParts } from "../../contract.ts";
-import { SocketCount } from "../../limits/rates.ts";
+import { HeldBytes } from "../../limits/held-bytes.ts";
+import { OpenCount } from "../../limits/rates.ts";
 import { Door } from "./door.ts";
 import type { Tuning } from "./tuning.ts";
 import { usualTuning } from "./tuning.ts";
@@ -14,9 +15,13 @@ export interface Ground {
   readonly underway: Underway;
   readonly visitors: Visitors;
   /** Sockets and streams of each token. */
-  readonly sockets: SocketCount;
+  readonly sockets: OpenCount;
   /** Requests of each token that are under way over HTTP. */
-  readonly requests: SocketCount;
+  readonly requests: OpenCount;
+  /** Bodies of each token that are under way over HTTP. */
+  readonly bodies: HeldBytes;
+  /** Bodies of whoever shows no token, all together. */
+  readonly unsignedBodies: HeldBytes;
 }
 
 export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
@@ -28,10 +33,9 @@ export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
     door,
     underway: new Underway(),
     visitors: new Visitors((principal) => door.isOver(principal)),
-    sockets: new SocketCount(tuning.socketsPerToken),
-    requests: new SocketCount(tuning.requestsPerToken),
+    sockets: new OpenCount(tuning.socketsPerToken),
+    requests: new OpenCount(tuning.requestsPerToken),
+    bodies: new HeldBytes(tuning.bodyBytesPerToken),
+    unsignedBodies: new HeldBytes(tuning.unsignedBytes),
   };
 }
-
-/** Methods that do nothing but wait for something to happen. */
-export const longMethods: ReadonlySet<string> = new Set(["agent.wait"]);

@@ -13,6 +13,9 @@ export interface Tuning {
   readonly requestsPerSocket: number;
   /** Over HTTP, at the same time. */
   readonly requestsPerToken: number;
+  /** Bodies over HTTP that are under way come to no more: of one token, and of all who show none. */
+  readonly bodyBytesPerToken: number;
+  readonly unsignedBytes: number;
   readonly subscriptionsPerSocket: number;
   /** Requests of a socket that are under way come to no more, and answers that it does not read. */
   readonly heldBytes: number;
@@ -62,6 +65,8 @@ export const usualTuning: Tuning = {
   socketsPerToken: wireLimits.socketsPerToken,
   requestsPerSocket: 100,
   requestsPerToken: 256,
+  bodyBytesPerToken: 256 * 1024 * 1024,
+  unsignedBytes: 64 * 1024 * 1024,
   subscriptionsPerSocket: 64,
   heldBytes: 64 * 1024 * 1024,
   beatMs: 30_000,

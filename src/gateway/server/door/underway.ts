@@ -3,6 +3,8 @@ import { SkeinError } from "../../../core/errors.ts";
 /** One request that is under way. */
 export interface Task {
   readonly signal: AbortSignal;
+  /** From now on it does nothing but wait for something to happen, and ends as soon as the server stops. */
+  wait(): void;
   /** Nobody waits for it any more. */
   leave(): void;
   /** It is answered, or given up. */
@@ -11,7 +13,7 @@ export interface Task {
 
 interface Row {
   readonly controller: AbortController;
-  readonly isLong: boolean;
+  isLong: boolean;
 }
 
 const advice = "Ask again in a while; what was begun may have been done";
@@ -30,12 +32,13 @@ export class Underway {
     return this.#isStopping;
   }
 
-  /** `isLong`: it does nothing but wait for something to happen, and ends as soon as the server stops. */
+  /** `isLong`: it waits from the beginning. */
   begin(isLong: boolean): Task {
     const row = { controller: new AbortController(), isLong };
     this.#rows.add(row);
     return {
       signal: row.controller.signal,
+      wait: () => this.#wait(row),
       leave: () => row.controller.abort(over("Nobody waits for the answer any more")),
       done: () => this.#end(row),
     };
@@ -51,6 +54,11 @@ export class Underway {
 
   abortAll(): void {
     this.#abort(() => true);
+  }
+
+  #wait(row: Row): void {
+    row.isLong = true;
+    if (this.#isStopping) this.#abort((each) => each === row);
   }
 
   #abort(isMeant: (row: Row) => boolean): void {

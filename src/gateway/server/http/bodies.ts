@@ -8,14 +8,21 @@ import { malformed, notJsonType, tooDeep, tooLarge } from "../door/refusals.ts";
 
 const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$/i;
 
+/** Told of each piece before it is held; throws where that is too much. */
+export type Hold = (bytes: number) => void;
+
 /** The JSON of a body; `undefined`: there is none. */
-export async function jsonBody(request: IncomingMessage, most: number): Promise<unknown> {
+export async function jsonBody(
+  request: IncomingMessage,
+  most: number,
+  hold: Hold = () => undefined,
+): Promise<unknown> {
   if (!hasBody(request)) return undefined;
   if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
     throw new Refused(notJsonType);
   }
   refuseEncoded(request);
-  const bytes = await readBody(request, most);
+  const bytes = await readBody(request, most, hold);
   return bytes.length === 0 ? undefined : parsed(bytes);
 }
 
@@ -25,19 +32,29 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Piece by piece, for whoever looks at headers first. What is nested too deep ends there, before anybody parses it. */
-export async function* bodyChunks(request: IncomingMessage, most: number): AsyncGenerator<Uint8Array> {
+export async function* bodyChunks(
+  request: IncomingMessage,
+  most: number,
+  hold: Hold,
+): AsyncGenerator<Uint8Array> {
   refuseDeclared(request, most);
   const meter = new NestingMeter();
   let length = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > most) throw new Refused(tooLarge("The body", most));
-    if (meter.take(chunk)) throw new Refused(tooDeep);
-    yield new Uint8Array(chunk);
+  try {
+    // The connection stays, so that whoever sent too much is told so.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > most) throw new Refused(tooLarge("The body", most));
+      if (meter.take(chunk)) throw new Refused(tooDeep);
+      hold(chunk.length);
+      yield new Uint8Array(chunk);
+    }
+  } finally {
+    request.resume();
   }
 }
 
-function readBody(request: IncomingMessage, most: number): Promise<Buffer> {
+function readBody(request: IncomingMessage, most: number, hold: Hold): Promise<Buffer> {
   refuseDeclared(request, most);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -51,11 +68,16 @@ function readBody(request: IncomingMessage, most: number): Promise<Buffer> {
       reject(new Refused(malformed("The body was cut off")));
     };
     const take = (chunk: Buffer) => {
-      length += chunk.length;
-      if (length <= most) return void chunks.push(chunk);
-      leave();
-      request.resume();
-      reject(new Refused(tooLarge("The body", most)));
+      try {
+        length += chunk.length;
+        if (length > most) throw new Refused(tooLarge("The body", most));
+        hold(chunk.length);
+        chunks.push(chunk);
+      } catch (error) {
+        leave();
+        request.resume();
+        reject(error);
+      }
     };
     const leave = () => request.off("data", take).off("end", end).off("close", fail);
     // An error of the connection is followed by its close.

@@ -1,24 +1,73 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { SkeinError } from "../../../core/errors.ts";
 import { apiHeaders } from "../../auth/headers.ts";
+import { Refused } from "../../calls/dispatch.ts";
+import type { Hold } from "./bodies.ts";
 import { bodyChunks, hasBody } from "./bodies.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** Requests and answers as the web has them, for parts that are no part of any server. */
 
-/** A request with its raw body, of at most so many bytes. */
-export function webRequest({ request, signal }: Exchange, url: string, most: number): Request {
+export interface WebBody {
+  /** So many bytes of it at most. */
+  readonly most: number;
+  readonly hold: Hold;
+}
+
+/** Hands a request on with its raw body, and sends the answer. A body that is refused is told as that, whatever comes of it. */
+export async function handOn(
+  exchange: Exchange,
+  url: string,
+  body: WebBody,
+  ask: (request: Request) => Promise<Response>,
+): Promise<void> {
+  const refusals: Refused[] = [];
+  const given = webRequest(exchange, url, body, (refusal) => void refusals.push(refusal));
+  try {
+    const answer = await ask(given);
+    if (refusals.length === 0) return await sendWeb(exchange, answer);
+    await answer.body?.cancel();
+  } catch (error) {
+    if (refusals.length === 0) throw error;
+  }
+  throw refusals[0];
+}
+
+function webRequest(
+  { request, signal }: Exchange,
+  url: string,
+  body: WebBody,
+  refused: (refusal: Refused) => void,
+): Request {
   const { method = "GET" } = request;
   const isBodied = method !== "GET" && method !== "HEAD" && hasBody(request);
+  const chunks = () =>
+    ReadableStream.from(noted(bodyChunks(request, body.most, body.hold), body.most, refused));
   return new Request(new URL(request.url ?? "/", url), {
     method,
     headers: headersOf(request),
     signal,
-    ...(isBodied ? { body: ReadableStream.from(bodyChunks(request, most)), duplex: "half" as const } : {}),
+    ...(isBodied ? { body: chunks(), duplex: "half" as const } : {}),
   });
 }
 
+/** Whoever reads the body is told in words that it knows, so that it takes this for no fault of its own. */
+async function* noted(
+  chunks: AsyncGenerator<Uint8Array>,
+  bytes: number,
+  refused: (refusal: Refused) => void,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* chunks;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    refused(error);
+    throw new SkeinError("body_too_large", { bytes }, { cause: error });
+  }
+}
+
 /** An answer of the web, its body as it comes. Resolves when it has gone out, or nobody wants it. */
-export async function sendWeb({ response, signal, rules }: Exchange, answer: Response): Promise<void> {
+async function sendWeb({ response, signal, rules }: Exchange, answer: Response): Promise<void> {
   // Its token ended before there was an answer.
   if (response.headersSent) return answer.body?.cancel();
   const headers = new Headers(apiHeaders);
@@ -30,7 +79,8 @@ export async function sendWeb({ response, signal, rules }: Exchange, answer: Res
   response.writeHead(answer.status, [...headers].flat());
   if (answer.body === null) return void response.end();
   response.flushHeaders();
-  await streamTo(response, answer.body, signal);
+  response.on("timeout", () => response.destroy());
+  await streamTo(response, answer.body, signal, rules.stalledMs);
 }
 
 /** A stream ends by itself, with its client, or with the server; then it was whole as far as it went. */
@@ -38,23 +88,27 @@ async function streamTo(
   response: ServerResponse,
   body: ReadableStream<Uint8Array>,
   signal: AbortSignal,
+  stalledMs: number,
 ): Promise<void> {
   const reader = body.getReader();
   const cancel = () => void reader.cancel(signal.reason).catch(() => undefined);
   if (signal.aborted) cancel();
   else signal.addEventListener("abort", cancel, { once: true });
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    if (!response.write(part.value)) await drained(response);
+    if (!response.write(part.value)) await drained(response, stalledMs);
   }
+  response.setTimeout(stalledMs);
   response.end();
 }
 
-/** Once it takes more, or nobody is there to take it. */
-function drained(response: ServerResponse): Promise<void> {
+/** Once it takes more, or nobody is there to take it. A stream may be silent for long; unread for long it is given up. */
+function drained(response: ServerResponse, stalledMs: number): Promise<void> {
   if (response.closed) return Promise.resolve();
+  response.setTimeout(stalledMs);
   return new Promise((resolve) => {
     const go = () => {
       response.off("drain", go).off("close", go);
+      response.setTimeout(0);
       resolve();
     };
     response.on("drain", go).on("close", go);

@@ -1,10 +1,9 @@
-import type { ServerResponse } from "node:http";
+import type { EventFilter } from "../../../protocol/methods/calls.ts";
 import { apiHeaders } from "../../auth/headers.ts";
 import { checkCall, methodFor, Refused } from "../../calls/dispatch.ts";
-import type { SubscribeParams } from "../../contract.ts";
-import type { EventSink } from "../../events/contract.ts";
-import type { Ground } from "../door/ground.ts";
-import { malformed, rateLimited } from "../door/refusals.ts";
+import type { SseSink } from "../../events/sse.ts";
+import { lastEventId, sseSink } from "../../events/sse.ts";
+import { rateLimited } from "../door/refusals.ts";
 import type { Exchange } from "./exchange.ts";
 
 const method = "sessions.subscribe";
@@ -15,17 +14,17 @@ export async function events(exchange: Exchange): Promise<void> {
   const { ground, request } = exchange;
   const principal = await exchange.enter();
   const { params, call } = checkCall(methodFor(method, principal), filterOf(request.url ?? ""), principal);
-  const after = lastEventId(request.headers["last-event-id"]);
-  const wanted = await ground.parts.wanted(params as SubscribeParams, principal, call.userId);
+  const after = lastEventId(request.headers["last-event-id"]?.toString());
+  const wanted = await ground.parts.wanted(params as EventFilter, principal, call.userId);
   if (exchange.signal.aborted) throw exchange.signal.reason;
   const release = ground.sockets.open(principal.tokenId);
   if (release === null) throw new Refused(rateLimited("This token has too many sockets and streams", 1000));
   exchange.atEnd(release);
-  begin(exchange);
-  const sink = sinkOf(exchange.response, ground);
+  const sink = begin(exchange);
   const subscription = ground.parts.hub.subscribe(principal, wanted, sink, after);
   exchange.atEnd(() => subscription.close());
-  keepUp(exchange);
+  // With its token, and with the server.
+  exchange.signal.addEventListener("abort", () => sink.end(), { once: true });
 }
 
 /** What the query asks for, as `sessions.subscribe` takes it. */
@@ -39,15 +38,7 @@ export function filterOf(url: string): Readonly<Record<string, unknown>> {
   return filter;
 }
 
-/** An id that a reader has from us; one that is none would have it miss events without a word. */
-export function lastEventId(header: string | readonly string[] | undefined): number | undefined {
-  if (header === undefined || header === "") return undefined;
-  const id = typeof header === "string" && /^\d{1,15}$/.test(header) ? Number(header) : null;
-  if (id === null) throw new Refused(malformed("Last-Event-ID must be the id of an event"));
-  return id;
-}
-
-function begin({ response, rules }: Exchange): void {
+function begin({ ground, response, rules }: Exchange): SseSink {
   response.writeHead(200, {
     ...apiHeaders,
     "content-type": "text/event-stream; charset=utf-8",
@@ -55,27 +46,6 @@ function begin({ response, rules }: Exchange): void {
     "x-accel-buffering": "no",
     ...(rules.isLast ? { connection: "close" } : {}),
   });
-  response.write(": here\n\n");
-}
-
-function sinkOf(response: ServerResponse, { tuning }: Ground): EventSink {
-  return {
-    send(frame, seq, event) {
-      if (response.destroyed || response.writableEnded) return;
-      response.write(`id: ${seq}\nevent: ${event}\ndata: ${frame}\n\n`);
-      if (response.writableLength > tuning.heldBytes) response.destroy();
-    },
-    backlog: () => response.writableLength,
-    drop: () => void response.destroy(),
-  };
-}
-
-/** Says that it is there, and ends with its token and with the server. */
-function keepUp(exchange: Exchange): void {
-  const { ground, response, signal } = exchange;
-  const { timers, streamBeatMs } = ground.tuning;
-  const end = () => void response.end();
-  exchange.atEnd(timers.every(streamBeatMs, () => void response.write(": still here\n\n")));
-  if (signal.aborted) end();
-  else signal.addEventListener("abort", end, { once: true });
+  const { timers, streamBeatMs: beatMs, closeMs } = ground.tuning;
+  return sseSink(response, { timers, beatMs, closeMs });
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
+import type { HeldBytes } from "../../limits/held-bytes.ts";
 import type { Ground } from "../door/ground.ts";
 import { rateLimited, wrongToken } from "../door/refusals.ts";
 import type { Task } from "../door/underway.ts";
@@ -30,6 +31,10 @@ export class Exchange {
     this.name = way.name;
     this.task = ground.underway.begin(way.isLong);
     response.once("close", () => this.#close());
+    // What breaks while an answer is written is its client's loss, never the process's.
+    response.on("error", (error) =>
+      ground.parts.log("info", "An answer broke off", { error: error.message }),
+    );
   }
 
   get signal(): AbortSignal {
@@ -55,6 +60,24 @@ export class Exchange {
     const release = this.ground.requests.open(name);
     if (release === null) throw new Refused(rateLimited("Too many requests are under way at once", 1000));
     this.#ends.push(release);
+  }
+
+  /**
+   * Counts the bytes of its body under a name, until it is answered; what it returns throws where they are too many. The first
+   * `free` of them are not counted.
+   */
+  holdBytes(held: HeldBytes, name: string, free = 0): (bytes: number) => void {
+    let [length, taken] = [0, 0];
+    this.atEnd(() => held.give(name, taken));
+    return (bytes) => {
+      length += bytes;
+      const more = Math.max(0, length - free) - taken;
+      if (this.response.closed || more === 0) return;
+      if (!held.take(name, more)) {
+        throw new Refused(rateLimited("Too many bytes of requests are under way at once", 1000));
+      }
+      taken += more;
+    };
   }
 
   /** Called when the client is gone or has its answer. */
@@ -84,7 +107,19 @@ export class Exchange {
   #close(): void {
     // Behind a finished answer it is of no account.
     if (!this.response.writableFinished) this.task.leave();
-    for (const end of this.#ends.splice(0)) end();
-    this.task.done();
+    try {
+      for (const end of this.#ends.splice(0)) this.#end(end);
+    } finally {
+      this.task.done();
+    }
+  }
+
+  /** One that fails keeps no other from its end. */
+  #end(end: () => void): void {
+    try {
+      end();
+    } catch (error) {
+      this.ground.parts.log("error", "What was held for a request could not be let go", { error });
+    }
   }
 }

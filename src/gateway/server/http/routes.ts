@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
-import { longMethods } from "../door/ground.ts";
 import { noSuch, notJsonType, stopping } from "../door/refusals.ts";
 import { events } from "./events-stream.ts";
 import { Exchange } from "./exchange.ts";
@@ -14,16 +13,16 @@ interface Route {
   readonly method: string | string[];
   readonly path: string;
   act(exchange: Exchange): Promise<void>;
-  /** Whether it does nothing but wait. */
-  isLong?(name: string): boolean;
+  /** It does nothing but wait, from the beginning. */
+  readonly isLong?: true;
   /** Answered by a server that stops, too. */
   readonly isAlways?: true;
 }
 
 function routesOf(ground: Ground, url: () => string): Route[] {
   return [
-    { method: "POST", path: "/rpc/:name", act: rpc, isLong: (name) => longMethods.has(name) },
-    { method: "GET", path: "/events", act: events, isLong: () => true },
+    { method: "POST", path: "/rpc/:name", act: rpc },
+    { method: "GET", path: "/events", act: events, isLong: true },
     { method: "GET", path: "/openapi.json", act: openApi(ground) },
     { method: "GET", path: "/healthz", act: healthz, isAlways: true },
     { method: "GET", path: "/readyz", act: readyz },
@@ -31,7 +30,7 @@ function routesOf(ground: Ground, url: () => string): Route[] {
     { method: "POST", path: "/channels/:name/inbound", act: inbound(url) },
     { method: "POST", path: "/link", act: link },
     // Its streams have no end; its calls have one.
-    { method: "GET", path: "/mcp", act: mcp(url), isLong: () => true },
+    { method: "GET", path: "/mcp", act: mcp(url), isLong: true },
     { method: ["POST", "DELETE"], path: "/mcp", act: mcp(url) },
     { method: "GET", path: "/", act: root },
   ];
@@ -70,7 +69,7 @@ function handlerOf(ground: Ground, route: Route): (request: FastifyRequest, repl
   return ({ raw, params }, reply) => {
     reply.hijack();
     const { name = raw.url ?? "" } = (params ?? {}) as { readonly name?: string };
-    const exchange = new Exchange(ground, raw, reply.raw, { name, isLong: route.isLong?.(name) ?? false });
+    const exchange = new Exchange(ground, raw, reply.raw, { name, isLong: route.isLong === true });
     run(exchange, route).catch((error: unknown) => exchange.fail(error));
   };
 }

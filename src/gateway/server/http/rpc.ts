@@ -1,3 +1,4 @@
+import { isLongCall } from "../../../protocol/methods/method-table.ts";
 import { jsonText } from "../door/json-text.ts";
 import { jsonBody } from "./bodies.ts";
 import type { Exchange } from "./exchange.ts";
@@ -6,7 +7,9 @@ import type { Exchange } from "./exchange.ts";
 export async function rpc(exchange: Exchange): Promise<void> {
   const { ground, request, name, signal } = exchange;
   const principal = await exchange.enter();
-  const params = await jsonBody(request, ground.tuning.frameBytes);
+  const hold = exchange.holdBytes(ground.bodies, principal.tokenId);
+  const params = await jsonBody(request, ground.tuning.frameBytes, hold);
+  if (isLongCall(name, params)) exchange.task.wait();
   const payload = await ground.parts.dispatch.invoke(principal, name, params, signal);
   exchange.send({ text: jsonText(payload) });
 }

@@ -11,11 +11,21 @@ import type { Stop } from "../door/tuning.ts";
 import { helloPayload, readConnect } from "./hello.ts";
 import { Requests } from "./requests.ts";
 
+/** So much at most is gathered before it is written. */
+const gatheredBytes = 64 * 1024;
+
 type State = "waiting" | "held" | "open" | "over";
+
+/** What the frames of a socket are written to. */
+export interface Wire {
+  cork(): void;
+  uncork(): void;
+}
 
 /** One socket: `connect` first, then requests, each with its one answer, and events. */
 export class Connection {
   readonly #ws: WebSocket;
+  readonly #wire: Wire;
   readonly #ground: Ground;
   readonly #address: string;
   readonly #requests: Requests;
@@ -24,9 +34,11 @@ export class Connection {
   #principal: Principal | null = null;
   #release: (() => void) | null = null;
   #isAlive = true;
+  #gathering: NodeJS.Immediate | null = null;
 
-  constructor(ws: WebSocket, ground: Ground, address: string) {
+  constructor(ws: WebSocket, wire: Wire, ground: Ground, address: string) {
     this.#ws = ws;
+    this.#wire = wire;
     this.#ground = ground;
     this.#address = address;
     this.#requests = new Requests(ground, {
@@ -168,7 +180,24 @@ export class Connection {
   #send(text: string): void {
     if (this.#ws.readyState !== this.#ws.OPEN) return;
     if (this.#ws.bufferedAmount > this.#ground.tuning.heldBytes) return void this.terminate();
+    this.#gather();
     this.#ws.send(text);
+    // Nobody is to pass for a slow reader by what was gathered here.
+    if (this.#ws.bufferedAmount > gatheredBytes) this.#flush();
+  }
+
+  /** What is sent in one turn of the event loop goes out in one write: of a text that is streamed each piece is a frame. */
+  #gather(): void {
+    if (this.#gathering !== null) return;
+    this.#wire.cork();
+    this.#gathering = setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    if (this.#gathering === null) return;
+    clearImmediate(this.#gathering);
+    this.#gathering = null;
+    this.#wire.uncork();
   }
 
   #end(): void {

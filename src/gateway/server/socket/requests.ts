@@ -1,8 +1,8 @@
 import type { RequestFrame, ResponseFrame } from "../../../protocol/frames.ts";
+import { isLongCall } from "../../../protocol/methods/method-table.ts";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
-import { longMethods } from "../door/ground.ts";
 import { jsonText } from "../door/json-text.ts";
 import { rateLimited, tooLarge } from "../door/refusals.ts";
 import type { Task } from "../door/underway.ts";
@@ -40,7 +40,7 @@ export class Requests {
     if (this.#tasks.size >= requestsPerSocket || isTooMuch) {
       throw new Refused(rateLimited("Too many requests of this socket are under way at once", 1000));
     }
-    const task = this.#ground.underway.begin(longMethods.has(frame.method));
+    const task = this.#ground.underway.begin(isLongCall(frame.method, frame.params));
     this.#tasks.add(task);
     this.#bytes += bytes;
     void this.#run(frame, principal, task.signal).finally(() => {
@@ -87,11 +87,16 @@ export class Requests {
     return undefined;
   }
 
-  /** An answer that no socket would hold is told as what it is. */
+  /** An answer that is no frame any more, as `hello` has them, is told as what it is. */
   #give(id: string, payload: unknown): void {
     const text = `{"type":"res","id":${JSON.stringify(id)},"ok":true,"payload":${jsonText(payload ?? null)}}`;
-    const { heldBytes } = this.#ground.tuning;
-    if (text.length > heldBytes) throw new Refused(tooLarge("The answer", heldBytes));
+    const { frameBytes } = this.#ground.tuning;
+    if (isLonger(text, frameBytes)) throw new Refused(tooLarge("The answer", frameBytes));
     this.#target.send(text);
   }
+}
+
+/** In bytes of UTF-8, which are counted only where that can decide. */
+function isLonger(text: string, bytes: number): boolean {
+  return text.length > bytes || (text.length * 3 > bytes && Buffer.byteLength(text) > bytes);
 }

@@ -61,7 +61,7 @@ export class Sockets {
     const address = this.#ground.door.addressOf(request);
     this.#server.handleUpgrade(request, socket, head, (ws) => {
       this.#makeRoom();
-      const connection = new Connection(ws, this.#ground, address);
+      const connection = new Connection(ws, socket, this.#ground, address);
       this.#open.add(connection);
       ws.once("close", () => this.#open.delete(connection));
       this.#boundFirstFrame(socket as Socket, connection);

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
+import type { EventFilter } from "../../../protocol/methods/calls.ts";
 import type { Principal } from "../../auth/principal.ts";
 import { checkCall, methodFor, Refused } from "../../calls/dispatch.ts";
-import type { ServerParts, SubscribeParams } from "../../contract.ts";
+import type { ServerParts } from "../../contract.ts";
 import type { Subscription } from "../../events/contract.ts";
 import { rateLimited } from "../door/refusals.ts";
 import type { SinkTarget } from "./sink.ts";
@@ -31,7 +32,7 @@ export class Subscriptions {
   async subscribe(given: unknown, principal: Principal): Promise<Subscribed> {
     const method = methodFor("sessions.subscribe", principal);
     const { params, call } = checkCall(method, given, principal);
-    const { after, ...filter } = params as SubscribeParams & { readonly after?: number };
+    const { after, ...filter } = params as EventFilter & { readonly after?: number };
     const wanted = await this.#parts.wanted(filter, principal, call.userId);
     if (this.#open.size >= this.#most) {
       throw new Refused(rateLimited(`A socket has ${this.#most} subscriptions, and this one more`, 1000));

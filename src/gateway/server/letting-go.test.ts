@@ -1,0 +1,181 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { hubWorld, updated } from "../../../test/support/event-hub.ts";
+import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
+import { eventually, HandHub, TestGateway } from "../../../test/support/gateway-server.ts";
+
+const open: TestGateway[] = [];
+afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+const start = async (options?: GatewayOptions) => {
+  const gateway = await TestGateway.start(options);
+  open.push(gateway);
+  return gateway;
+};
+const mebi = 1024 * 1024;
+const ask = (path: string, token: string, method = "GET") =>
+  `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n`;
+
+/** A stream of events of the real hub, with more on its way than its reader has read. */
+async function unreadStream() {
+  const { hub, emit } = hubWorld();
+  const gateway = await start({ parts: { hub } });
+  const { secret, token } = gateway.books.tokens.create(
+    { name: "r", scopes: ["read", "admin"], user: "*" },
+    null,
+  );
+  const { socket } = await gateway.raw(null);
+  socket.pause();
+  socket.write(`${ask("/events", secret)}\r\n`);
+  await eventually(() => hub.size).toBe(1);
+  const large = updated({ sessionKey: `agent:main:session:${"x".repeat(mebi)}` });
+  for (let sent = 0; sent < 12; sent += 1) emit(large);
+  return { gateway, hub, emit, socket, tokenId: token.tokenId };
+}
+
+describe("streams of events that nobody reads", () => {
+  test("[GSV17] the token of a stalled reader ends: nothing is written behind the end, and it is let go", async () => {
+    const { gateway, hub, emit, tokenId } = await unreadStream();
+    const broken = vi.fn();
+    process.once("uncaughtException", broken);
+    gateway.books.tokens.revoke(tokenId);
+    gateway.timers.fire(1000);
+    gateway.timers.fire(15_000);
+    emit(updated());
+    await new Promise(setImmediate);
+    process.off("uncaughtException", broken);
+    expect(broken).not.toHaveBeenCalled();
+    expect([gateway.log, gateway.timers.count(15_000)]).toEqual([[], 0]);
+    gateway.timers.fire(2000);
+    await eventually(() => hub.size).toBe(0);
+    expect(gateway.timers.count(2000)).toBe(0);
+  });
+
+  test("[GSV17] a stalled reader does not hold up a server that stops", async () => {
+    const { gateway } = await unreadStream();
+    const drained = gateway.server.drain(30_000);
+    gateway.timers.fire(2000);
+    await drained;
+  });
+
+  test("[GSV17] a reader with too much unread is given up, by the hub", async () => {
+    const { hub, emit, socket } = await unreadStream();
+    const large = updated({ sessionKey: `agent:main:session:${"x".repeat(mebi)}` });
+    for (let sent = 0; sent < 24; sent += 1) emit(large);
+    await eventually(() => hub.size).toBe(0);
+    socket.destroy();
+  });
+});
+
+describe("the end of a request", () => {
+  test("[GSV28] one end that fails keeps no other from its end, nor the server from stopping", async () => {
+    class FailingHub extends HandHub {
+      override subscribe(...given: Parameters<HandHub["subscribe"]>) {
+        const close = () => {
+          throw new Error("cannot close");
+        };
+        return { ...super.subscribe(...given), close };
+      }
+    }
+    const gateway = await start({ parts: { hub: new FailingHub() }, tuning: { socketsPerToken: 1 } });
+    const client = new AbortController();
+    await gateway.get("/events", gateway.admin, { signal: client.signal });
+    client.abort();
+    await eventually(() => gateway.log.length).toBe(1);
+    expect(gateway.log[0]).toMatchObject({ level: "error", fields: { error: { message: "cannot close" } } });
+    expect(gateway.timers.count(15_000)).toBe(0);
+    await gateway.server.drain(30_000);
+  });
+
+  test("[GSV16] an answer of MCP that nobody reads is given up, and one that is silent is not", async () => {
+    const cancelled: string[] = [];
+    const silent = () =>
+      new ReadableStream<Uint8Array>({
+        start: (controller) => controller.enqueue(new Uint8Array(1)),
+        cancel: () => void cancelled.push("silent"),
+      });
+    const unread = () =>
+      new ReadableStream<Uint8Array>({
+        pull: (controller) => controller.enqueue(new Uint8Array(mebi)),
+        cancel: () => void cancelled.push("unread"),
+      });
+    const gateway = await start({
+      parts: {
+        mcp: async ({ url }) => new Response(url.endsWith("silent") ? silent() : unread()),
+      },
+      tuning: { stalledMs: 50 },
+    });
+    for (const name of ["silent", "unread"]) {
+      const { socket } = await gateway.raw(null);
+      if (name === "unread") socket.pause();
+      socket.write(`${ask(`/mcp?${name}`, gateway.admin)}\r\n`);
+    }
+    await eventually(() => cancelled.length).toBeGreaterThan(0);
+    expect(cancelled).toEqual(["unread"]);
+  });
+});
+
+describe("bodies that are under way", () => {
+  const head = (path: string, token: string, length: number) =>
+    `${ask(path, token, "POST")}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`;
+
+  test("[GSV29] strangers send large messages without end: what they hold has a bound, and small messages are taken", async () => {
+    const faults: unknown[] = [];
+    const take = async (request: Request) => {
+      try {
+        return new Response(String((await request.arrayBuffer()).byteLength));
+      } catch (error) {
+        faults.push(error);
+        return new Response("fault", { status: 500 });
+      }
+    };
+    const gateway = await start({ parts: { webhook: () => take }, tuning: { unsignedBytes: mebi } });
+    const send = (length: number) =>
+      gateway.get("/channels/desk/inbound", null, { method: "POST", body: new Uint8Array(length) });
+    const { socket } = await gateway.raw(head("/channels/desk/inbound", "none", 4 * mebi));
+    socket.write(new Uint8Array(mebi));
+    await eventually(async () => (await send(200_000)).status).toBe(429);
+    const refused = await send(200_000);
+    expect([refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
+      "1",
+      { error: { code: "rate_limited", retryable: true } },
+    ]);
+    expect(faults[0]).toMatchObject({ code: "body_too_large" });
+    expect(await (await send(60_000)).text()).toBe("60000");
+    socket.destroy();
+    await eventually(async () => (await send(200_000)).status).toBe(200);
+  });
+
+  test("[GSV29] a token has so many bytes of bodies under way, over /rpc and /mcp; another is served meanwhile", async () => {
+    const gateway = await start({
+      handlers: { "agents.list": async () => ({ count: 0, agents: [] }) } as never,
+      parts: { mcp: async (request) => new Response(await request.text()) },
+      tuning: { bodyBytesPerToken: mebi },
+    });
+    const other = gateway.token({ name: "o", scopes: ["read"], user: null });
+    const { socket } = await gateway.raw(head("/rpc/agents.list", gateway.admin, 4 * mebi));
+    socket.write(new Uint8Array(mebi - 10));
+    const padded = {
+      headers: { "content-type": "application/json" },
+      method: "POST",
+      body: `{}${" ".repeat(100)}`,
+    };
+    const send = (path: string, token: string) => gateway.get(path, token, padded);
+    for (const path of ["/rpc/agents.list", "/mcp"]) {
+      await eventually(async () => (await send(path, gateway.admin)).status).toBe(429);
+      expect((await send(path, other)).status).toBe(200);
+    }
+    socket.destroy();
+    await eventually(async () => (await send("/rpc/agents.list", gateway.admin)).status).toBe(200);
+    expect((await send("/mcp", gateway.admin)).status).toBe(200);
+  });
+
+  test("[GSV29] whoever sends too much is told so, in the middle of sending", async () => {
+    const take = async (request: Request) => new Response(String((await request.arrayBuffer()).byteLength));
+    const gateway = await start({ parts: { webhook: () => take }, tuning: { frameBytes: mebi } });
+    const { socket, text } = await gateway.raw(
+      `${ask("/channels/desk/inbound", "none", "POST")}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    );
+    const chunk = Buffer.concat([Buffer.from("10000\r\n"), Buffer.alloc(0x10000), Buffer.from("\r\n")]);
+    for (let sent = 0; sent < 40; sent += 1) socket.write(chunk);
+    expect(await text).toMatch(/^HTTP\/1\.1 413 [\s\S]*"too_large"/);
+  });
+});
