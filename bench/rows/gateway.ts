@@ -31,6 +31,6 @@ function measureCase(shop: Workshop, { name, kind, over, bytes }: (typeof cases)
 export const row: Row = {
   name: "gateway",
   title:
-    "The gateway: the first 100 of 100,000 sessions, also with a change every 50 ms, and the history of some that are read often, or of any",
+    "The gateway: the first 100 of 100,000 sessions, and the history of some that are read often, or of any",
   measure: (shop) => inTurn(cases, (each) => measureCase(shop, each)),
 };
