@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Figures, Job } from "../side.ts";
 import type { Line } from "./lines.ts";
 import { httpLine, socketLine } from "./lines.ts";
@@ -12,8 +13,14 @@ const connections = 16;
 const warmUpMs = 1000;
 const measuredMs = 3000;
 
+const everyMs = 50;
+
+const list = () => () => ({ method: "sessions.list", params: '{"limit":100}' });
+
 const questions: Readonly<Record<string, (sessions: number) => Question>> = {
-  list: () => () => ({ method: "sessions.list", params: '{"limit":100}' }),
+  list,
+  // Somebody changes a session all the while.
+  "changing list": list,
   // Those that people have before them.
   history: (sessions) => (number) => historyOf(number % Math.min(readOften, sessions)),
   // Another session each time, far from the one before: its files are not open.
@@ -36,7 +43,31 @@ function keyAt(number: number): string {
 export async function ask(job: Job): Promise<Figures> {
   const { kind = "list", over = "http", payload, folder, sessions = 1 } = job;
   const wish: Wish = payload === undefined ? { wish: "gateway", folder } : { wish: "bare", bytes: payload };
-  return withServer(wish, (served) => measure(served, over, questions[kind]?.(sessions) as Question));
+  return withServer(wish, async (served) => {
+    const stop = kind === "changing list" ? await writing(served) : async () => undefined;
+    const figures = await measure(served, over, questions[kind]?.(sessions) as Question);
+    await stop();
+    return figures;
+  });
+}
+
+/** Gives a session another name every so often, over a line of its own, until it is stopped. */
+async function writing(served: Served): Promise<() => Promise<void>> {
+  const line = await httpLine(served);
+  let isStopped = false;
+  const work = async () => {
+    for (let number = 0; !isStopped; number++) {
+      const next = sleep(everyMs);
+      await line.ask("sessions.patch", `{"key":"${keyAt(0)}","displayName":"Report ${number}"}`);
+      await next;
+    }
+    line.close();
+  };
+  const done = work();
+  return () => {
+    isStopped = true;
+    return done;
+  };
 }
 
 async function measure(served: Served, over: "http" | "socket", question: Question): Promise<Figures> {

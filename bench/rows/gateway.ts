@@ -8,6 +8,7 @@ import { inTurn } from "./row.ts";
 const cases = [
   { name: "list, HTTP", kind: "list", over: "http", bytes: 33_200 },
   { name: "list, WebSocket", kind: "list", over: "socket", bytes: 33_200 },
+  { name: "list beside a writer, HTTP", kind: "changing list", over: "http", bytes: 33_200 },
   { name: "history, HTTP", kind: "history", over: "http", bytes: 1070 },
   { name: "history, WebSocket", kind: "history", over: "socket", bytes: 1070 },
   { name: "any history, HTTP", kind: "any history", over: "http", bytes: 1070 },

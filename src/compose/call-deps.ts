@@ -7,7 +7,7 @@ import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { contextForModel } from "./context-for-model.ts";
 import { redactorOf } from "./redaction.ts";
-import { readBlobs, readLog, transcriptPath } from "./session-files.ts";
+import { readBlobs, readLog } from "./session-files.ts";
 import { pendingIn, workIn } from "./settings.ts";
 
 const defaultAgentId = "main";
@@ -48,7 +48,7 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     root: store.root,
     users: () => store.upkeep.users(),
     changeMark: () => store.upkeep.changeMark(),
-    transcriptPath: (session) => transcriptPath(store, session),
+    transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
     readTree: (session) => readLog(store, session),
     blobs: (session) => readBlobs(store, session),
     redactor: redactorOf(config),

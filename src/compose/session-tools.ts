@@ -17,7 +17,7 @@ import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
-import { findFor, noSuchAgent, scopeOf, sessionFor } from "../sessions/input/accept-input.ts";
+import { findFor, noSuchAgent, sessionFor } from "../sessions/input/accept-input.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
@@ -206,8 +206,7 @@ function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
       const tools = await parts.tools().of(agent, run, session);
       return tools.map(({ name }) => name);
     },
-    transcriptPath: (session) =>
-      "upkeep" in store ? (store.upkeep.files(scopeOf(session), session.sessionId)?.working ?? null) : null,
+    transcriptPaths: (sessions) => ("upkeep" in store ? store.upkeep.workingSets(sessions) : new Map()),
   };
 }
 

@@ -7,11 +7,11 @@ import type { ListedSession, SessionMeta, TrashedSession } from "../store/contra
 
 /** What a list's row says beside what the store's record does. */
 export interface RowExtras {
-  readonly transcriptPath?: string;
-  readonly childSessions?: readonly string[];
+  readonly transcriptPath?: string | undefined;
+  readonly childSessions?: readonly string[] | undefined;
   readonly bytes?: number;
   /** Left out: not known. */
-  readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt">;
+  readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt"> | undefined;
 }
 
 /** A session as `sessions.list` shows it. Pure: the same row wherever it is asked for. */

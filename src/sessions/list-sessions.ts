@@ -17,7 +17,8 @@ import { listRow, trashRow } from "./list-row.ts";
 /** What a list can say that only its store's home knows. */
 export interface ListPlace {
   readonly path?: string;
-  transcriptPath?(session: ListedSession): string | null;
+  /** By uid. */
+  transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
   /** What goes on in the sessions; left out: rows do not say. */
   readonly runs?: Pick<RunStore, "work">;
 }
@@ -34,17 +35,18 @@ export async function listSessions(
 ): Promise<SessionListPayload> {
   const page = await sessions.list(scope, query);
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
-  const rows = [];
+  const paths = place.transcriptPaths?.(page.sessions);
   // Every list of a store that is behind spends time on catching up.
   const parents = page.behind === 0 ? page.sessions.map(({ key }) => key) : [];
   const children = await childrenOf(sessions, scope, parents);
-  for (const session of page.sessions) {
-    const childSessions = children.get(session.key) ?? [];
-    const transcriptPath = place.transcriptPath?.(session);
-    const work = works?.get(session.uid);
-    const { bytes } = session.digest;
-    rows.push(listRow(session, { childSessions, bytes, ...present({ transcriptPath, work }) }));
-  }
+  const rows = page.sessions.map((session) =>
+    listRow(session, {
+      childSessions: children.get(session.key),
+      bytes: session.digest.bytes,
+      transcriptPath: paths?.get(session.uid),
+      work: works?.get(session.uid),
+    }),
+  );
   return present({
     count: rows.length,
     sessions: rows,

@@ -47,8 +47,8 @@ export interface ToolDeps extends BetweenDeps {
   readonly redactor: Redactor;
   /** The tools that a session's agent would be offered now, by name. */
   offered(call: Caller): Promise<readonly string[]>;
-  /** The working set of a session as a path; `null`: the store has none. */
-  transcriptPath(session: ListedSession): string | null;
+  /** The working sets of sessions as paths, by uid; empty: the store has none. */
+  transcriptPaths(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
   /** What is known of a model by its name; `null`: nothing. Left out: nothing is known of any. */
   describeModel?(name: string): Pick<TurnModel, "policy" | "info"> | null;
 }

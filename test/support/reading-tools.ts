@@ -67,7 +67,8 @@ export function readingWorld(options: WorldOptions = {}): World {
         new Map(uids.map((uid) => [uid, options.work?.get(uid) ?? nothingRan])),
       pending: async () => options.pending ?? [],
     },
-    transcriptPath: ({ sessionId }: SessionRecord) => `/sessions/${sessionId}.jsonl`,
+    transcriptPaths: (sessions: readonly SessionRecord[]) =>
+      new Map(sessions.map(({ uid, sessionId }) => [uid, `/sessions/${sessionId}.jsonl`])),
     report: (error: unknown) => void reported.push(error),
   } as unknown as ToolDeps;
   return Object.assign(world, {

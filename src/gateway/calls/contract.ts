@@ -49,7 +49,8 @@ export interface FolderDeps {
   readonly root: string | null;
   /** Whose sessions there are; `null` is the unnamed user. */
   users(): readonly (string | null)[];
-  transcriptPath(session: SessionRecord): string | null;
+  /** The working sets of these as paths, by uid; one that was removed a moment ago has none. */
+  transcriptPaths(sessions: readonly SessionRecord[]): ReadonlyMap<string, string>;
   /** Everything that was ever said in a session, its damage too, read at once. */
   readTree(session: SessionRecord): Promise<SessionTree>;
   /** The same text for as long as no list can have changed; `null`: it is not known. */

@@ -131,7 +131,7 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>> {
-    return new Map(uids.map((uid) => [uid, workOf(this.#books, uid)]));
+    return workOf(this.#books, uids);
   }
 
   async children(

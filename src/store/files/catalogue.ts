@@ -20,7 +20,7 @@ import { SessionFile } from "./session-file.ts";
 import type { FileOwner } from "./session-files.ts";
 import { headerOf } from "./session-record.ts";
 import type { EntryLookup } from "./session-view.ts";
-import type { SessionRow, WorkDb } from "./work-db.ts";
+import type { SessionPlace, SessionRow, WorkDb } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 import { WriteLock } from "./write-lock.ts";
@@ -60,7 +60,7 @@ export class SessionCatalogue {
     return this.settings.clock.now();
   }
 
-  pathsOf(row: SessionRow): SessionPaths {
+  pathsOf(row: SessionPlace): SessionPaths {
     return row.state === "trashed"
       ? trashedPaths(this.settings.root, row.uid, row.sessionId)
       : sessionPaths(this.settings.root, row, row.sessionId);

@@ -11,7 +11,7 @@ import { scopeWord } from "./index-words.ts";
  */
 
 const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;";
-const migrations = [
+export const indexSteps = [
   `CREATE TABLE sessions (
      uid TEXT PRIMARY KEY,
      user TEXT NOT NULL,
@@ -70,6 +70,36 @@ const migrations = [
   `ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT '';
    UPDATE sessions SET key = json_extract(record, '$.key');
    CREATE INDEX sessions_key ON sessions (user, key);
+   CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
+  // Rows are long. By their uid alone they stood in the inner pages too, a few to a page, and each was found by many reads.
+  `ALTER TABLE sessions RENAME TO sessions_by_uid;
+   CREATE TABLE sessions (
+     uid TEXT NOT NULL UNIQUE,
+     user TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     kind TEXT NOT NULL,
+     special TEXT,
+     label TEXT,
+     archived INTEGER NOT NULL,
+     spawned_by TEXT,
+     updated_at INTEGER NOT NULL,
+     names TEXT NOT NULL,
+     home TEXT NOT NULL,
+     record TEXT NOT NULL,
+     log_bytes INTEGER NOT NULL,
+     log_identity TEXT NOT NULL,
+     fold TEXT NOT NULL,
+     key TEXT NOT NULL
+   ) STRICT;
+   INSERT INTO sessions SELECT * FROM sessions_by_uid ORDER BY updated_at;
+   DROP TABLE sessions_by_uid;
+   CREATE INDEX sessions_user ON sessions (user, archived, updated_at DESC, uid DESC);
+   CREATE INDEX sessions_agent ON sessions (user, agent, archived, updated_at DESC, uid DESC);
+   CREATE INDEX sessions_kind ON sessions (user, kind, archived, updated_at DESC, uid DESC);
+   CREATE INDEX sessions_label ON sessions (user, label, archived, updated_at DESC, uid DESC) WHERE label IS NOT NULL;
+   CREATE INDEX sessions_parent ON sessions (user, spawned_by, archived, updated_at DESC, uid DESC) WHERE spawned_by IS NOT NULL;
+   CREATE INDEX sessions_home ON sessions (home, agent, uid);
+   CREATE INDEX sessions_key ON sessions (user, key, uid);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
 ];
 
@@ -136,7 +166,7 @@ export class IndexDb {
 
   constructor(path: string, verify = false) {
     this.#path = path;
-    this.#db = new Database(path, pragmas, migrations, verify);
+    this.#db = new Database(path, pragmas, indexSteps, verify);
     this.#file = fileAt(path);
   }
 
@@ -157,7 +187,7 @@ export class IndexDb {
   /** Opens what is under its name now, made anew where there is nothing. `false`: it is the same file. */
   followName(): boolean {
     if (fileAt(this.#path) === this.#file && this.#file !== null) return false;
-    const made = new Database(this.#path, pragmas, migrations);
+    const made = new Database(this.#path, pragmas, indexSteps);
     this.#db.close();
     this.#db = made;
     this.#opened += 1;

@@ -27,6 +27,7 @@ export class IndexFeed {
   #settled = performance.now();
   #following: NodeJS.Timeout | null = null;
   #underWay: Promise<unknown> = Promise.resolve();
+  #isTidyDue = false;
   #isClosed = false;
 
   constructor(work: WorkDb, service: IndexService, report: (found: Recovery) => void) {
@@ -92,7 +93,11 @@ export class IndexFeed {
 
   /** Listings and marks follow when nobody waits for an answer. */
   #tidyLater(): void {
+    // One that has not begun yet does for all lists until then.
+    if (this.#isTidyDue) return;
+    this.#isTidyDue = true;
     this.#inBackground(async () => {
+      this.#isTidyDue = false;
       if (this.#isClosed) return;
       await this.service.writeListings(false);
       const isDue = performance.now() - this.#settled >= settleMs || this.#work.countDirty() > manyMarks;

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { checkNamespace } from "../../core/namespace.ts";
 
 /** Where everything lives under the root. Ids have been checked before they come here. */
@@ -60,8 +60,9 @@ export function trashedPaths(root: string, uid: string, sessionId: string): Sess
 }
 
 function pathsIn(folder: string, sessionId: string): SessionPaths {
-  const working = join(folder, `${sessionId}${workingEnding}`);
-  return { folder, working, log: join(folder, `${sessionId}${logEnding}`), lock: `${working}.lock` };
+  const stem = folder + sep + sessionId;
+  const working = stem + workingEnding;
+  return { folder, working, log: stem + logEnding, lock: `${working}.lock` };
 }
 
 export function stateFolder(root: string, place: AgentPlace, sessionId: string): string {

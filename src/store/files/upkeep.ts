@@ -1,5 +1,5 @@
 import { inScope } from "../changes.ts";
-import type { Scope } from "../contract.ts";
+import type { Scope, SessionRecord } from "../contract.ts";
 import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
@@ -34,6 +34,8 @@ export interface FilesUpkeep {
   changeMark(): Promise<string | null>;
   /** Where a session's files are; `null`: there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
+  /** The working sets of a page of sessions, by uid; one that was removed for good a moment ago has none. */
+  workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
   /** Where a session's attachments lie, whether it is there yet or not. */
   attachments(userId: string | null, agentId: string, sessionId: string): string;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
@@ -67,6 +69,10 @@ export function filesUpkeep(
       if (row === null || !inScope(scope, row)) return null;
       const { log, working } = catalogue.pathsOf(row);
       return { log, working };
+    },
+    workingSets: (sessions) => {
+      const places = catalogue.work.placesOf(sessions.map(({ uid }) => uid));
+      return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
     },
     attachments: (userId, agentId, sessionId) =>
       attachmentsFolder(settings.root, { home: homeFor(userId), agentId }, sessionId),

@@ -24,17 +24,21 @@ export function isThere(row: SessionRow): boolean {
   return row.state === "pending" || row.state === "live";
 }
 
-export interface SessionRow {
+/** What says where a session's files are. */
+export interface SessionPlace {
   readonly uid: string;
-  readonly userId: string | null;
   readonly agentId: string;
-  readonly key: string;
   readonly sessionId: string;
-  readonly label: string | null;
-  readonly createdAt: number;
   readonly state: SessionState;
   /** The folder of the user, from the root on, with slashes; empty for the unnamed one. */
   readonly home: string;
+}
+
+export interface SessionRow extends SessionPlace {
+  readonly userId: string | null;
+  readonly key: string;
+  readonly label: string | null;
+  readonly createdAt: number;
   /** When it went into the trash. */
   readonly removedAt: number | null;
   /** A change of metadata that is decided and not yet in the log. */
@@ -269,6 +273,17 @@ export class WorkDb {
     );
   }
 
+  /** Where the files of these are, by one question and as anybody last changed it. */
+  placesOf(uids: readonly string[]): SessionPlace[] {
+    return this.#db
+      .sql(
+        `SELECT uid, agent, session_id, state, home FROM sessions
+         WHERE uid IN (SELECT value FROM json_each(?))`,
+      )
+      .all(JSON.stringify(uids))
+      .map(placeOf);
+  }
+
   byUid(uid: string): SessionRow | null {
     return this.#one("uid = ?", uid);
   }
@@ -430,17 +445,23 @@ function orTaken<T>(names: Partial<Omit<SessionRow, "label">> & { label?: unknow
   }
 }
 
-function rowOf(row: Record<string, unknown>): SessionRow {
+function placeOf(row: Record<string, unknown>): SessionPlace {
   return {
     uid: String(row.uid),
-    userId: row.user === "" ? null : String(row.user),
     agentId: String(row.agent),
-    key: String(row.key),
     sessionId: String(row.session_id),
-    label: row.label === null ? null : String(row.label),
-    createdAt: Number(row.created_at),
     state: String(row.state) as SessionState,
     home: String(row.home),
+  };
+}
+
+function rowOf(row: Record<string, unknown>): SessionRow {
+  return {
+    ...placeOf(row),
+    userId: row.user === "" ? null : String(row.user),
+    key: String(row.key),
+    label: row.label === null ? null : String(row.label),
+    createdAt: Number(row.created_at),
     removedAt: row.removed_at === null ? null : Number(row.removed_at),
     todo: row.todo === null ? null : (JSON.parse(String(row.todo)) as MetaPatch),
     first: JSON.parse(String(row.first)) as SessionRow["first"],

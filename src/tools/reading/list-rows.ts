@@ -12,7 +12,7 @@ export type ToolRow = Omit<SessionRow, "userId">;
 
 export interface RowDeps extends Pick<BetweenDeps, "access" | "store" | "runs"> {
   readonly redactor: Redactor;
-  transcriptPath(session: ListedSession): string | null;
+  transcriptPaths(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
 }
 
 /**
@@ -33,13 +33,14 @@ export async function listRows(
   const withChildren = asker.sandboxed || page.behind === 0;
   const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
   const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
+  const paths = asker.sandboxed ? null : deps.transcriptPaths(page.sessions);
   const rows = [];
   for (const session of page.sessions) {
     const { key, uid, meta } = session;
     const extras = {
       childSessions: (children.get(key) ?? []).map((child) => access.display(asker, child)),
       work: works.get(uid),
-      transcriptPath: asker.sandboxed ? null : deps.transcriptPath(session),
+      transcriptPath: paths?.get(uid),
     };
     const { userId: _userId, spawnedBy: _spawnedBy, ...row } = listRow(session, present(extras));
     const parent = meta.spawnedBy !== undefined && parents.has(meta.spawnedBy) ? meta.spawnedBy : null;

@@ -110,7 +110,7 @@ function pathFor({ root }: FolderDeps, { isAdmin }: Call): Pick<ListPlace, "path
 function placeFor(deps: FolderDeps, call: Call): ListPlace {
   return {
     ...pathFor(deps, call),
-    ...(call.isAdmin ? { transcriptPath: (session) => deps.transcriptPath(session) } : {}),
+    ...(call.isAdmin ? { transcriptPaths: (sessions) => deps.transcriptPaths(sessions) } : {}),
     ...present({ runs: deps.runs }),
   };
 }
@@ -133,7 +133,7 @@ async function detailsOf(deps: FolderDeps, call: Call, named: Parameters<typeof 
   const mask = maskFor(deps, call);
   const extras = {
     ...{ childSessions: children.get(key), work, bytes: digest.bytes },
-    transcriptPath: call.isAdmin ? deps.transcriptPath(session) : null,
+    transcriptPath: call.isAdmin ? deps.transcriptPaths([session]).get(uid) : undefined,
   };
   return present({
     ...masked(listRow(session, present(extras)), mask),

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { ReadingFolder } from "../../../../test/support/reading-folder.ts";
 import { readingFolder } from "../../../../test/support/reading-folder.ts";
 import { openFolder } from "../../../compose.ts";
+import type { SessionRecord } from "../../../store/contract.ts";
 
 let folder: ReadingFolder | null = null;
 
@@ -16,11 +17,11 @@ const cwd = "/home/ann";
 /** A folder with one session, and how many rows an admin's lists were made of. */
 async function watched() {
   let rows = 0;
-  const transcriptPath = ({ sessionId }: { readonly sessionId: string }) => {
-    rows += 1;
-    return `/${sessionId}.jsonl`;
+  const transcriptPaths = (sessions: readonly SessionRecord[]) => {
+    rows += sessions.length;
+    return new Map(sessions.map(({ uid, sessionId }) => [uid, `/${sessionId}.jsonl`]));
   };
-  const made = await readingFolder({ transcriptPath });
+  const made = await readingFolder({ transcriptPaths });
   folder = made;
   await made.store.sessions.create({}, { key: "agent:main:session:a", sessionId: "a", cwd });
   return { ...made, rows: () => rows };

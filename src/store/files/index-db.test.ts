@@ -1,0 +1,40 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Database } from "./database.ts";
+import { IndexDb, indexSteps } from "./index-db.ts";
+import { listSessions } from "./index-query.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "skein-index-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+test("[GBN4] the index of an older Skein lists what it did, and finds rows by the same indexes", () => {
+  const path = join(folder, "index.db");
+  const old = new Database(path, "", indexSteps.slice(0, 3));
+  const insert = `INSERT INTO sessions (uid, user, agent, kind, archived, spawned_by, updated_at, names, home, record, log_bytes,
+    log_identity, fold, key) VALUES (?, 'ann', 'main', 'other', 0, ?, ?, '', '', ?, 7, 'i', '{"states":1}', ?)`;
+  for (const [uid, spawnedBy, at] of [
+    ["a", null, 1],
+    ["b", "key of a", 2],
+  ] as const) {
+    old.run(insert, uid, spawnedBy, at, JSON.stringify({ uid }), `key of ${uid}`);
+  }
+  const identity = old.sql("SELECT value FROM identity").get()?.value;
+  const made = "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY name";
+  const indexes = old.sql(made).all();
+  old.close();
+
+  const index = new IndexDb(path);
+  const scope = { userId: "ann" };
+  expect(listSessions(index, scope, {}, 9, null).map(({ uid }) => uid)).toEqual(["b", "a"]);
+  expect(listSessions(index, scope, { spawnedBy: "key of a" }, 9, null)).toEqual([{ uid: "b" }]);
+  expect(index.known("a")).toEqual({ logBytes: 7, identity: "i", fold: { states: 1 } });
+  expect([index.identity, index.db.sql(made).all()]).toEqual([identity, indexes]);
+  const isShort = "SELECT wr FROM pragma_table_list WHERE name = 'sessions'";
+  expect(index.db.sql(isShort).get()?.wr).toBe(0);
+  index.close();
+});
