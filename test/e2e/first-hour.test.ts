@@ -20,7 +20,7 @@ describe("what somebody tries first on a gateway", () => {
     const headers = { authorization: `Bearer ${gateway.admin}` };
     const stream = await fetch(`${gateway.url}/events?events=run.*`, { headers, signal: leaving.signal });
     const reader = stream.body?.getReader();
-    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe(": here\n\n");
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe("retry: 1000\n\n");
     await expect.poll(subscriptions).toBe(1);
     leaving.abort();
     await expect.poll(subscriptions).toBe(0);
@@ -33,7 +33,10 @@ describe("what somebody tries first on a gateway", () => {
     const asker = "agent:main:node:mcp-local";
     expect((await invoke(asker, "sessions_list")).body).toMatchObject({ result: { count: 0 } });
     expect((await gateway.rpc("sessions.list")).body).toMatchObject({ count: 0 });
-    expect((await invoke("agent:main:main", "sessions_list")).status).toBe(200);
+    expect((await invoke("agent:main:main", "sessions_list")).status).toBe(404);
+    expect((await invoke("agent:nobody:node:mcp-local", "sessions_list")).body).toMatchObject({
+      result: { count: 0 },
+    });
     expect((await gateway.rpc("sessions.list")).body).toMatchObject({ count: 0 });
     const spawned = await invoke(asker, "sessions_spawn", { task: "repeat one", background: false });
     expect(spawned.body).toMatchObject({ isError: false, result: { result: "one" } });
