@@ -172,15 +172,17 @@ export async function exchangeFrames(
       text: JSON.stringify({ type: "req", id: "hello", method: "connect", params: connectParams(token) }),
     }),
   );
+  // A pong behind the last answer: another answer to the same would have come before it. Pings among the
+  // frames have pongs of their own, which say nothing of what was sent behind them.
+  const last = "behind the last";
   socket.on("message", (data) => {
     const { type, id, error } = JSON.parse(String(data)) as { type: string; id: string; error?: unknown };
     if (type !== "res") return;
     if (id === "hello") for (const each of frames) send(socket, each);
-    // A pong behind the last answer: another answer to the same would have come before it.
-    else if (answers.push({ id, error }) === expected) socket.ping();
-    if (id === "hello" && expected === 0) socket.ping();
+    else if (answers.push({ id, error }) === expected) socket.ping(last);
+    if (id === "hello" && expected === 0) socket.ping(last);
   });
-  socket.on("pong", () => void (answers.length >= expected && all.resolve(null)));
+  socket.on("pong", (data) => void (String(data) === last && all.resolve(null)));
   const closed = await all.promise;
   clearTimeout(leave);
   socket.terminate();
