@@ -59,6 +59,7 @@ export class Agents {
     const allowed = definition?.allow ?? (allow.length === 0 ? undefined : allow);
     return {
       id: agentId,
+      runtime: "loop",
       definition,
       model: definition?.model ?? settings.model ?? defaultModel(env, config),
       system: definition?.system ?? settings.system,

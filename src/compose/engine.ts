@@ -6,6 +6,7 @@ import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { OutboxPump } from "../runs/outbox.ts";
 import { Worker } from "../runs/worker.ts";
+import type { Runtime } from "../runtimes/contract.ts";
 import { createLoop } from "../runtimes/loop/loop.ts";
 import type { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -15,6 +16,8 @@ import { executeRun } from "../sessions/running/execute-run.ts";
 import { notForEver } from "../sessions/running/not-for-ever.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { Store } from "../store/contract.ts";
+import type { Acp } from "./acp.ts";
+import { isAcpKey } from "./acp.ts";
 import type { Agent, Agents } from "./agents.ts";
 import { tellOfDeadLetter } from "./dead-letters.ts";
 import type { Outgoing } from "./outgoing.ts";
@@ -29,6 +32,7 @@ export interface EngineParts {
   readonly bus: EventBus;
   readonly config: Config;
   readonly agents: Agents;
+  readonly acp: Acp;
   readonly tools: RunTools;
   readonly models: ModelPort;
   readonly outgoing: Outgoing;
@@ -113,18 +117,23 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     clock,
     newId,
     worker,
-    runtime: createLoop({ clock }),
+    runtime: runtimeOf(createLoop({ clock }), parts.acp),
     models,
     shrink: shrinkLater,
     settings: runSettings(config),
-    agent: (agentId) => agents.find(agentId),
+    agent: (session) => (isAcpKey(session.key) ? parts.acp.profile(session) : agents.find(session.agentId)),
     tools: async (agent: AgentProfile, session, run: Run) =>
-      tools.of(agents.find(agent.id) as Agent, run, session),
+      agent.runtime === "acp" ? [] : tools.of(agents.find(agent.id) as Agent, run, session),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
     readOutput: readOutputLater,
     untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),
     report,
   };
+}
+
+/** Which of the two answers is said by the session. */
+function runtimeOf(loop: Runtime, acp: Acp): Runtime {
+  return { run: (turn) => (isAcpKey(turn.about.sessionKey) ? acp.runtime : loop).run(turn) };
 }
 
 const readOutputLater: RunningDeps["readOutput"] = async (reply, schema) => {

@@ -25,6 +25,8 @@ export interface ModelSources {
 
 /** The model that ships: nothing is sent anywhere, and nothing is paid. */
 const rehearsal = "rehearsal";
+/** The provider under which the words of ACP agents stand: `acp/codex`. */
+const acp = "acp";
 const rehearsalInfo = {
   contextWindow: 200_000,
   maxOutput: 16_384,
@@ -53,6 +55,7 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
   const { provider, model } = ref;
   const given = own(sources.given ?? {}, name);
   if (provider === rehearsal) return rehearsed(ref, given);
+  if (provider === acp) return ofAcpAgent(ref);
   const settings = modelSettings(sources.config.models, provider, model);
   const api = apiOf(provider, ref.api ?? settings.api ?? undefined);
   const known = modelInfo(provider, model, api);
@@ -91,6 +94,16 @@ function rehearsed(ref: ModelRef, given: LanguageModelV4 | undefined): TurnModel
     return rehearsalModel();
   });
   return { provider, model, policy, info: rehearsalInfo, price, open };
+}
+
+/** Whatever model it has: it is asked over its own protocol, and sees what it sees. */
+function ofAcpAgent(ref: ModelRef): TurnModel {
+  const { provider, model } = ref;
+  const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
+  const problem = "it stands for an ACP agent, which is no model";
+  const open = () =>
+    Promise.reject(new SkeinError("model_not_found", { model: `${provider}/${model}`, problem }));
+  return { provider, model, policy, info: {}, price: null, open };
 }
 
 /** One model for all attempts of a turn. */

@@ -28,6 +28,7 @@ import type { FilesStore } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
+import { openAcp } from "./acp.ts";
 import { agentList } from "./agent-list.ts";
 import { Agents } from "./agents.ts";
 import { isWebhook, openChannels } from "./channels.ts";
@@ -152,7 +153,17 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const stopAsked = () => engine.wake();
-  const runs = attachRuns(store, config, agents, { clock, newId, emit: bus.emit, leaseMs, stopAsked });
+  const env = options.env ?? process.env;
+  const acp = openAcp({ config, bus, clock, env, report });
+  const serves = (agentId: string) => agents.ids.includes(agentId) || acp.serves(agentId);
+  const runs = attachRuns(store, config, agents, {
+    clock,
+    newId,
+    emit: bus.emit,
+    leaseMs,
+    serves,
+    stopAsked,
+  });
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const owner = ownerHere(newId());
@@ -162,7 +173,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     routing: routingOf(config, agents),
     defaults,
     queueMode: config.queue.mode,
-    serves: (agentId: string) => agents.ids.includes(agentId),
+    serves,
   };
   const channels = openChannels({
     config,
@@ -175,7 +186,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const gone = new AbortController();
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
-  const here = { store, runs, agents, config, clock, newId, owner, report };
+  const here = { store, runs, agents, acp, config, clock, newId, owner, report };
   const session = new SessionTools({
     ...here,
     channels,
@@ -207,6 +218,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   let closing: Promise<void> | null = null;
   const close = async (graceMs: number) => {
     await engine.close(graceMs);
+    await acp.close();
     await mcp.close();
     gone.abort(wasClosed());
     unsubscribe();

@@ -15,7 +15,8 @@ import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
-import type { Caller } from "../sessions/between/contract.ts";
+import { untilLinked } from "../sessions/between/acp-link.ts";
+import type { AcpDirectory, Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { findFor, noSuchAgent, sessionFor } from "../sessions/input/accept-input.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
@@ -29,6 +30,7 @@ import type { MemoryStore } from "../store/memory/store.ts";
 import { noSuchSession } from "../store/refusals.ts";
 import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
+import type { Acp } from "./acp.ts";
 import type { Agents } from "./agents.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
 import { ScratchFolder } from "./scratch-folder.ts";
@@ -37,6 +39,7 @@ export interface SessionToolParts {
   readonly store: FilesStore | MemoryStore;
   readonly runs: EmbeddedRuns;
   readonly agents: Agents;
+  readonly acp: Acp;
   readonly channels: ReadonlyMap<string, Channel>;
   readonly config: Config;
   readonly defaults: ContextDefaults;
@@ -162,6 +165,15 @@ export class SessionTools {
   }
 }
 
+function acpDirectory({ acp, store, watcher, clock }: SessionToolParts): AcpDirectory {
+  const { names, defaultAgent, startTimeoutMs } = acp;
+  return {
+    names,
+    defaultAgent,
+    untilLinked: (run, signal) => untilLinked({ store, watcher, clock }, run, startTimeoutMs, signal),
+  };
+}
+
 async function everyTool(): Promise<readonly SessionTool[]> {
   const { sessionToolTable } = await import("../tools/all.ts");
   return sessionToolTable;
@@ -176,6 +188,7 @@ function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
     runs,
     access: createSessionAccess({ store, settings: () => agents.access, scope }),
     agents: agents.directory,
+    acp: acpDirectory(parts),
     channels: {
       opener: (channel) => threadOpener(parts.channels, channel),
     },

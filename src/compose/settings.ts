@@ -45,6 +45,7 @@ export function attachRuns(
     readonly newId: IdSource;
     readonly emit: Emit;
     readonly leaseMs: number;
+    serves(agentId: string): boolean;
     stopAsked(): void;
   },
 ): EmbeddedRuns {
@@ -52,7 +53,7 @@ export function attachRuns(
   const runs = new EmbeddedRuns({
     ...parts,
     ...rim(store),
-    serves: (agentId) => agents.ids.includes(agentId),
+    serves: parts.serves,
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
     runTimeoutMs: (agentId) => agents.runTimeoutSeconds(agentId) * 1000,

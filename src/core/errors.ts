@@ -165,6 +165,26 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "{advice}.",
   },
+  acp_unavailable: {
+    status: 503,
+    text: "The ACP agent {agent} is not to be had: {problem}.",
+    remedy: "{advice}.",
+  },
+  acp_failed: {
+    status: 502,
+    text: "The ACP agent {agent} failed: {problem}.",
+    remedy: "{advice}.",
+  },
+  acp_unsupported: {
+    status: 422,
+    text: "The ACP agent {agent} cannot do what was asked: {problem}.",
+    remedy: "{advice}.",
+  },
+  acp_busy: {
+    status: 429,
+    text: "ACP max concurrent sessions reached ({active}/{limit}).",
+    remedy: "Wait until one has ended, or raise acp.maxConcurrentSessions.",
+  },
   internal: {
     status: 500,
     text: "Something went wrong inside Skein: {problem}.",

@@ -69,6 +69,8 @@ export interface RunOptions {
   readonly origin?: "cli" | "console" | "channel" | "webhook" | "inter_session" | "api";
   /** What its end sets off, whoever ends it. */
   readonly sequel?: Sequel;
+  /** Of a spawned run: its progress is relayed to the session that spawned it. */
+  readonly streamTo?: "parent";
 }
 
 /** One side of an exchange between two sessions. */

@@ -1,7 +1,7 @@
 import type { SessionContext } from "../core/context.ts";
 import type { Entry } from "../core/entries.ts";
-import type { ToolCallBlock, Usage } from "../core/messages.ts";
-import type { MessageDraft } from "../core/seal.ts";
+import type { Message, ToolCallBlock, Usage } from "../core/messages.ts";
+import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/contract.ts";
 import type { ModelInfo } from "../transcript/model-table.ts";
 
@@ -70,6 +70,8 @@ export interface Turn {
   request(): Promise<TurnRequest>;
   /** Refused: the run goes on without it. */
   say(message: MessageDraft): Promise<Said>;
+  /** An entry that is no message, for people: a plan. */
+  note(draft: EntryDraft): Promise<void>;
   /** Brings in what was said meanwhile. Only when every call is answered. `true`: there was something. */
   takeInput(): Promise<boolean>;
   /** Before each step and each tool: throws when the run is not ours any more, or ends. */
@@ -87,6 +89,29 @@ export interface Turn {
   approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
   emit(event: TurnEvent): void;
+  /** Of a session of an ACP agent alone. */
+  readonly acp?: AcpLink;
+}
+
+/** The session of an ACP agent that one of ours stands for. */
+export interface AcpLink {
+  /** Its name in the configuration. */
+  readonly agent: string;
+  /** What the agent calls it; `null`: it has none yet. */
+  readonly agentSessionId: string | null;
+  /** One of the agent's own, from before, that is to be gone on with. */
+  readonly resumeSessionId: string | null;
+  /** What it is to be set to; `null`: as the agent has it. */
+  readonly model: string | null;
+  readonly thinking: string | null;
+  /** `run`: its process ends with the run. */
+  readonly mode: "run" | "session";
+  /** A lost owner had this run before: what it prompted may have been done in part. */
+  readonly wasLost: boolean;
+  /** Kept with the session, before anything is prompted. */
+  remember(agentSessionId: string): Promise<void>;
+  /** What was said in the session since the agent answered last, oldest first. */
+  unanswered(): Promise<readonly Message[]>;
 }
 
 export interface TurnLimits {

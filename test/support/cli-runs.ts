@@ -15,7 +15,7 @@ export async function withRuns<T>(
   use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
 ): Promise<T> {
   const store = await openFolder({ root, durability: "os" });
-  const nobody = { emit: () => undefined, stopAsked: () => undefined };
+  const nobody = { emit: () => undefined, serves: () => true, stopAsked: () => undefined };
   const parts = { clock: systemClock, newId: createIdSource(), leaseMs: 600_000, ...nobody };
   try {
     const config = defaultConfig(root);

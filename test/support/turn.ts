@@ -79,6 +79,9 @@ export async function openTurn(options: TurnOptions) {
       return { messages, context, changes, tokens, isOverThreshold: over.shift() ?? false };
     },
     say,
+    note: async (draft) => {
+      await store.sessions.append(scope, sessionId, [{ draft }]);
+    },
     takeInput: async () => {
       const message = meanwhile.shift() ?? null;
       if (message !== null) await say(message);

@@ -1,4 +1,5 @@
 import type { Group, Read } from "../settings/setting.ts";
+import { acp } from "./acp.ts";
 import { agents, defaults } from "./agents.ts";
 import { channels } from "./channels.ts";
 import { compaction } from "./compaction.ts";
@@ -27,6 +28,7 @@ export const sections = {
     defaults,
     models: modelsSection,
     mcpServers,
+    acp,
     tools,
     session,
     queue,

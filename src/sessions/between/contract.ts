@@ -30,6 +30,7 @@ export interface BetweenDeps {
   readonly runs: RunStore;
   readonly access: SessionAccess;
   readonly agents: AgentDirectory;
+  readonly acp: AcpDirectory;
   readonly channels: ChannelDirectory;
   readonly clock: Clock;
   readonly newId: IdSource;
@@ -90,6 +91,19 @@ export interface SubagentPolicy {
     /** They stay when their session is archived or removed. */
     readonly keep: boolean;
   };
+}
+
+/** ACP agents, as far as sessions may spawn them. */
+export interface AcpDirectory {
+  /** Those that are configured and allowed, by name. */
+  readonly names: readonly string[];
+  /** Which one is meant where none is named; `null`: none. */
+  readonly defaultAgent: string | null;
+  /**
+   * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or it took longer than an
+   * agent may. Rejects with the signal's reason.
+   */
+  untilLinked(run: Run, signal: AbortSignal): Promise<string | null>;
 }
 
 export interface ChannelDirectory {

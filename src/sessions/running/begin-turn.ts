@@ -29,11 +29,16 @@ export async function beginTurn(deps: RunningDeps, turn: TurnToBegin): Promise<B
   const { key, sessionId, leafId } = session;
   await deps.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
   const agent = required(turn);
-  const model = deps.models.turnModel(run.options.model ?? session.meta.model ?? agent.model);
+  const model = deps.models.turnModel(modelOf(run, session, agent));
   const { system, prepend } = await promptBuild(deps, turn, systemOf(run, agent, session.meta));
   const refused = await bring(deps, turn, model, prepend);
   if (refused !== null) return { state: "error", code: "refused", error: refused };
   return { agent, model, system };
+}
+
+/** Of an ACP agent the model is its own affair: what is wanted of it stands with the session. */
+function modelOf({ options }: Run, { meta }: TurnToBegin["session"], agent: AgentProfile): string {
+  return agent.runtime === "acp" ? agent.model : (options.model ?? meta.model ?? agent.model);
 }
 
 function required({ agent, scope }: TurnToBegin): AgentProfile {

@@ -27,8 +27,8 @@ export interface RunningDeps {
   readonly models: ModelPort;
   readonly shrink?: ImagePort["shrink"];
   readonly settings: RunSettings;
-  /** `null`: nobody has configured or defined it. */
-  agent(agentId: string): AgentProfile | null;
+  /** Who answers in a session; `null`: nobody has configured or defined it. */
+  agent(session: Pick<SessionRecord, "agentId" | "key">): AgentProfile | null;
   /** The tools of a run, those of servers too. */
   tools(agent: AgentProfile, session: SessionRecord, run: Run): Promise<readonly Tool[]>;
   /** What goes to a channel when a run has ended well. */
@@ -53,6 +53,8 @@ export interface ModelPort {
 /** An agent as it runs. */
 export interface AgentProfile {
   readonly id: string;
+  /** `acp`: somebody else's agent, with a model and tools of its own. */
+  readonly runtime: "loop" | "acp";
   /** As provider/model. */
   readonly model: string;
   readonly system: string | null;

@@ -66,7 +66,7 @@ class Ending {
 
   async closeTurn(writer: RunWriter, signal: AbortSignal): Promise<void> {
     this.#writer = writer;
-    const agent = this.#deps.agent(this.#place.scope.agentId);
+    const agent = this.#deps.agent(this.#place.session);
     const begun = await beginTurn(this.#deps, { ...this.#place, agent, claim: this.#claim, writer });
     if ("state" in begun) return this.#end(begun);
     const turn = { ...this.#place, begun, claim: this.#claim, writer, signal };

@@ -5,6 +5,7 @@ import type { Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { pendingCalls } from "../guard/pending-calls.ts";
+import { acpLink } from "./acp-link.ts";
 import { takeSteered } from "./bring-input.ts";
 import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";
 import { RoomMaker } from "./make-room.ts";
@@ -81,6 +82,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
       await partial.settle();
       return { entry: entries.at(-1) ?? null, refused };
     },
+    note: async (draft) => void (await writer.note(draft)),
     takeInput: () => takeSteered(deps, place, writer, run, seesImages),
     check: async () => {
       signal.throwIfAborted();
@@ -93,6 +95,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
     hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
     emit,
+    ...present({ acp: acpLink(deps, place, run) }),
   };
 }
 

@@ -42,8 +42,9 @@ export async function compactNow(
   });
 }
 
-function modelName({ agent }: CompactNowDeps, { meta, agentId }: SessionRecord): string {
-  const model = meta.model ?? agent(agentId)?.model;
+function modelName({ agent }: CompactNowDeps, session: SessionRecord): string {
+  const { meta, agentId } = session;
+  const model = meta.model ?? agent(session)?.model;
   if (model !== undefined) return model;
   const advice = "Add it to agents in the configuration, or set a model for the session";
   throw new SkeinError("not_found", { what: "Agent", name: agentId, advice });

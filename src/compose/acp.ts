@@ -1,0 +1,87 @@
+import { acpAgentOf } from "../config/acp-agents.ts";
+import type { Config } from "../config/sections/all.ts";
+import type { Clock } from "../core/clock.ts";
+import type { EventBus } from "../core/events.ts";
+import { parseKey } from "../core/keys.ts";
+import type { AcpRuntime } from "../runtimes/acp/contract.ts";
+import type { Runtime } from "../runtimes/contract.ts";
+import type { AgentProfile } from "../sessions/running/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
+
+export interface AcpParts {
+  readonly config: Pick<Config, "acp">;
+  readonly bus: EventBus;
+  readonly clock: Clock;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  report(error: unknown): void;
+}
+
+/** The ACP agents of the configuration; nothing of them is loaded or started until a run asks for one. */
+export interface Acp {
+  readonly runtime: Runtime;
+  /** Those that may be spawned, by name. */
+  readonly names: readonly string[];
+  readonly defaultAgent: string | null;
+  readonly startTimeoutMs: number;
+  /** Whether runs of its sessions are done here. */
+  serves(agentId: string): boolean;
+  /** The agent of such a session; `null`: it is of another kind, or nobody has configured it. */
+  profile(session: Pick<SessionRecord, "agentId" | "key">): AgentProfile | null;
+  close(): Promise<void>;
+}
+
+/** The session of a process that it has no more use for. */
+const isOver: ReadonlySet<string> = new Set(["session.archived", "session.deleted", "session.reset"]);
+
+export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
+  const { agents, allowedAgents, defaultAgent, maxConcurrentSessions } = config.acp;
+  const { idleMinutes, startTimeoutSeconds } = config.acp;
+  const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
+  const startTimeoutMs = startTimeoutSeconds * 1000;
+  let opened: Promise<AcpRuntime> | null = null;
+  const open = () => {
+    opened ??= import("../runtimes/acp/runtime.ts").then(({ createAcpRuntime }) =>
+      createAcpRuntime({
+        agent: (name) => acpAgentOf(config, name),
+        settings: { maxConcurrentSessions, idleMs: idleMinutes * 60_000, startTimeoutMs },
+        env,
+        clock,
+        report,
+      }),
+    );
+    return opened;
+  };
+  const stop = bus.subscribe(({ type, sessionId }) => {
+    if (opened !== null && isOver.has(type))
+      void opened.then((runtime) => runtime.release(sessionId)).catch(report);
+  });
+  return {
+    runtime: { run: async (turn) => (await open()).run(turn) },
+    names: configured.filter((name) => allowedAgents.length === 0 || allowedAgents.includes(name)),
+    defaultAgent,
+    startTimeoutMs,
+    serves: (agentId) => configured.includes(agentId),
+    profile: ({ agentId, key }) => {
+      if (!isAcpKey(key) || !configured.includes(agentId)) return null;
+      return { ...acpProfile, id: agentId, model: `acp/${agentId}` };
+    },
+    close: async () => {
+      stop();
+      await (await opened)?.close();
+    },
+  };
+}
+
+/** Whatever the agent does by itself is not ours to bound but by time and budget. */
+const acpProfile = {
+  runtime: "acp",
+  system: null,
+  thinking: null,
+  maxSteps: Number.MAX_SAFE_INTEGER,
+  maxOutputTokens: null,
+  state: () => [],
+} as const;
+
+export function isAcpKey(key: string): boolean {
+  return parseKey(key).form === "acp";
+}

@@ -1,0 +1,5 @@
+import type { AcpDeps, AcpRuntime } from "./contract.ts";
+
+export function createAcpRuntime(_: AcpDeps): AcpRuntime {
+  throw new Error("to be written");
+}
