@@ -6,8 +6,8 @@ import { oneLine, pad, paint, spread } from "./terminal.ts";
 
 /** Draws every branch; with `all`, bookkeeping too. */
 export function printTree(terminal: Terminal, view: TreePayload, all = false): void {
-  terminal.out(`${heading(terminal, view)}\n`);
   const rows = all ? view.entries : withoutBookkeeping(view.entries);
+  terminal.out(`${heading(terminal, view, rows)}\n`);
   for (const { rails, entry } of drawTree(rows)) terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
   printFindings(terminal, view.diagnostics ?? []);
 }
@@ -24,10 +24,13 @@ function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
   return rows;
 }
 
-function heading(terminal: Terminal, view: TreePayload): string {
-  const parents = new Set(view.entries.map((entry) => entry.parentId).filter((id) => id !== null));
-  const ends = view.entries.filter((entry) => !parents.has(entry.id)).length;
-  const counts = `${count(view.entries.length, "entry", "entries")}, ${count(ends, "branch", "branches")}`;
+/** Counts what is drawn; what is left out of it is told, with how to see it. */
+function heading(terminal: Terminal, view: TreePayload, rows: readonly TreeRow[]): string {
+  const parents = new Set(rows.map((entry) => entry.parentId).filter((id) => id !== null));
+  const ends = rows.filter((entry) => !parents.has(entry.id)).length;
+  const hidden = view.entries.length - rows.length;
+  const more = hidden === 0 ? "" : ` (${hidden} more with --all)`;
+  const counts = `${count(rows.length, "entry", "entries")}, ${count(ends, "branch", "branches")}${more}`;
   const title = oneLine(view.name ?? view.sessionId, terminal.columns - counts.length - 2);
   return `${paint(terminal, "bold", title)}  ${counts}`;
 }
