@@ -1,5 +1,5 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import type { Act } from "../../src/runtimes/acp/contract.ts";
+import type { Act } from "../../src/runtimes/acp/log/act.ts";
 import type { TurnEnding } from "../../src/runtimes/acp/log/ending.ts";
 import type { TurnLogOptions } from "../../src/runtimes/acp/log/turn-log.ts";
 import { TurnLog } from "../../src/runtimes/acp/log/turn-log.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Loose } from "../../../../test/support/acp-updates.ts";
 import { begun, done, ended, openedLog, said, says, thought } from "../../../../test/support/acp-updates.ts";
-import type { Act } from "../contract.ts";
+import type { Act } from "./act.ts";
 import type { TurnEnding } from "./ending.ts";
 
 const messages = (acts: readonly Act[]) => acts.flatMap((act) => (act.act === "say" ? [act.message] : []));

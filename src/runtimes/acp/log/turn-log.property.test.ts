@@ -6,7 +6,7 @@ import type { Entry } from "../../../core/entries.ts";
 import { guardedAppend } from "../../../sessions/guard/guarded-append.ts";
 import { HookRegistry } from "../../../sessions/hooks.ts";
 import { createMemoryStore } from "../../../store/memory/store.ts";
-import type { Act } from "../contract.ts";
+import type { Act } from "./act.ts";
 import type { TurnEnding } from "./ending.ts";
 
 const scope = { userId: "ann", agentId: "crab" };

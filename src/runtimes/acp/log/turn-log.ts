@@ -3,7 +3,7 @@ import type { AssistantBlock, ToolCallBlock } from "../../../core/messages.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";
-import type { Act } from "../contract.ts";
+import type { Act } from "./act.ts";
 import { contentText, titleText } from "./content-text.ts";
 import type { Ending, TurnEnding } from "./ending.ts";
 import { endingOf } from "./ending.ts";
