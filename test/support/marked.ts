@@ -12,15 +12,15 @@ export function isAlive(pid: number): boolean {
   return process.platform !== "linux" || !/^State:\s+Z|^$/m.test(readProc(pid, "status"));
 }
 
-/** Whoever carries a mark, and the guards that answer for it. */
+/** Whoever carries a mark, and the wardens that answer for it. */
 export function marked(mark: string): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
-    .filter((pid) => readProc(pid, "environ").includes(mark) || isGuardOf(pid, mark));
+    .filter((pid) => readProc(pid, "environ").includes(mark) || isWardenOf(pid, mark));
 }
 
-export function isGuardOf(pid: number, mark: string): boolean {
+export function isWardenOf(pid: number, mark: string): boolean {
   return readProc(pid, "cmdline").includes(mark);
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { isAlive, isGuardOf, marked } from "../../../../test/support/marked.ts";
+import { isAlive, isWardenOf, marked } from "../../../../test/support/marked.ts";
 import { soon } from "../../../../test/support/soon.ts";
 import type { ChildProcess } from "./contract.ts";
 import { startChild } from "./start-child.ts";
@@ -176,21 +176,21 @@ describe("nothing is left", () => {
     );
     const host = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
     const mark = await line(host);
-    // The agent, its two sleepers, the one that its loop waits for, and the guard.
+    // The agent, its two sleepers, the one that its loop waits for, and the warden.
     await soon(() => marked(mark).length).toBe(5);
     host.kill("SIGKILL");
     await once(host, "exit");
     await soon(() => marked(mark)).toEqual([]);
   });
 
-  test.runIf(isLinux)("[APR6] without its guard an agent does not live on", async () => {
+  test.runIf(isLinux)("[APR6] without its warden an agent does not live on", async () => {
     const child = await shell(
       `setsid sleep 600 & echo $SKEIN_CHILD; trap '' TERM; while :; do sleep 600; done`,
     );
     const mark = await line(child);
     await soon(() => marked(mark).length).toBe(4);
-    const guard = marked(mark).find((pid) => isGuardOf(pid, mark)) ?? 0;
-    process.kill(guard, "SIGKILL");
+    const warden = marked(mark).find((pid) => isWardenOf(pid, mark)) ?? 0;
+    process.kill(warden, "SIGKILL");
     expect(await child.ended).toEqual({ code: null, signal: "SIGKILL" });
     expect(marked(mark)).toEqual([]);
   });

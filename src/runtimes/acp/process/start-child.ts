@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { SkeinError } from "../../../core/errors.ts";
 import { thrownText } from "../../../core/text.ts";
+import { absence } from "./absence.ts";
 import { childEnv } from "./child-env.ts";
 import type { ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
 import { findCommand } from "./find-command.ts";
@@ -26,13 +27,6 @@ export async function startChild(spec: ChildSpec, options: ProcessOptions): Prom
   } catch (error) {
     throw unavailable(name, `the command "${command}" could not be started: ${thrownText(error)}`, advice);
   }
-}
-
-/** Why nothing stands for a command. */
-export function absence(command: string): string {
-  return command.includes("/")
-    ? `the command "${command}" is not there, or may not be executed`
-    : `the command "${command}" was not found on PATH`;
 }
 
 function unavailable(agent: string, problem: string, advice: string): SkeinError {

@@ -5,22 +5,22 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { childEnv, markName } from "./child-env.ts";
 import type { ChildEnd, ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
-import type { Guard } from "./guard.ts";
-import { openGuard } from "./guard.ts";
 import { accountOf, Said } from "./said.ts";
+import type { Warden } from "./warden.ts";
+import { openWarden } from "./warden.ts";
 
 type Spawned = ChildProcessByStdio<Writable, Readable, Readable>;
 
 const isWindows = process.platform === "win32";
 
 /**
- * A process that leads a group of its own, under a guard that is there before it. Its environment carries a mark, by which
- * the guard finds, on Linux, what has left the group. Not found is who has left the group and shed the mark, and outside
- * Linux who has left the group. On Windows there is no guard, and what the process has started is its own affair.
+ * A process that leads a group of its own, under a warden that is there before it. Its environment carries a mark, by which
+ * the warden finds, on Linux, what has left the group. Not found is who has left the group and shed the mark, and outside
+ * Linux who has left the group. On Windows there is no warden, and what the process has started is its own affair.
  */
 export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
   const mark = randomUUID();
-  const guard = isWindows ? null : await openGuard(mark, env);
+  const warden = isWindows ? null : await openWarden(mark, env);
   try {
     const child = spawn(spec.command, [...spec.args], {
       env: { ...childEnv(env, spec.env), [markName]: mark },
@@ -29,17 +29,17 @@ export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): 
       detached: !isWindows,
       windowsHide: true,
     });
-    if (child.pid !== undefined) guard?.watch(child.pid);
-    const started = childOf(child, guard, () => openGuard(mark, env));
+    if (child.pid !== undefined) warden?.watch(child.pid);
+    const started = childOf(child, warden, () => openWarden(mark, env));
     await once(child, "spawn"); // or its error
     return started;
   } catch (error) {
-    await guard?.end("now");
+    await warden?.end("now");
     throw error;
   }
 }
 
-function childOf(child: Spawned, guard: Guard | null, replace: () => Promise<Guard>): ChildProcess {
+function childOf(child: Spawned, warden: Warden | null, replace: () => Promise<Warden>): ChildProcess {
   const said = new Said();
   const pid = child.pid ?? 0;
   let end: ChildEnd | null = null;
@@ -49,30 +49,27 @@ function childOf(child: Spawned, guard: Guard | null, replace: () => Promise<Gua
   const { promise: ended, resolve } = Promise.withResolvers<ChildEnd>();
   child.once("exit", async (code, signal) => {
     end = { code, signal };
-    await guard?.end("now");
-    await replaced;
+    if (warden !== null && !(await warden.end("now"))) await sweep(pid, replace);
     resolve(end);
   });
-  // Without its guard it could outlive us: it goes too, and another guard looks after what it has started.
-  let replaced: Promise<void> | null = null;
-  guard?.onLost(() => {
-    killGroup(pid);
-    replaced = replace().then(
-      (other) => {
-        other.watch(pid);
-        return other.end("now");
-      },
-      () => undefined, // no process can be started any more
-    );
-  });
+  // Without its warden it could outlive us: it goes too.
+  warden?.onLost(() => killGroup(pid));
   const stop = async () => {
     child.stdin.end();
-    if (guard === null) child.kill();
-    await guard?.end("gently");
-    if (end === null) killGroup(pid); // a guard that hangs was not waited for
+    if (warden === null) child.kill();
+    await warden?.end("gently");
+    if (end === null) killGroup(pid); // a warden that hangs was not waited for
     await ended;
   };
   return { pid, stdin: child.stdin, stdout: child.stdout, ended, account: () => accountOf(end, said), stop };
+}
+
+/** By another warden, where the first was ended before it was done. */
+async function sweep(pid: number, replace: () => Promise<Warden>): Promise<void> {
+  killGroup(pid);
+  const other = await replace().catch(() => null); // no process can be started any more
+  other?.watch(pid);
+  await other?.end("now");
 }
 
 function killGroup(pid: number): void {

@@ -1,12 +1,12 @@
 import { markName } from "./child-env.ts";
 
 /**
- * The guard, for any POSIX shell. Its input is the lifeline: `group <pid>` names the group it answers for, `now` says that
+ * The warden, for any POSIX shell. Its input is the lifeline: `group <pid>` names the group it answers for, `now` says that
  * the leader has ended by itself, and the end of the input, which the death of our process is too, that all of it shall
  * end. It then ends the group (SIGTERM, up to 2 s, SIGKILL), and, where there is /proc, whatever has the mark in its
  * environment; it looks until it has found nothing three times, since who forks may be missed once.
  */
-export const guardScript = `
+export const wardenScript = `
 trap '' HUP INT TERM
 mark="${markName}=$1"
 group=
