@@ -1,0 +1,84 @@
+import type { ChildProcessByStdio } from "node:child_process";
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { Readable, Writable } from "node:stream";
+import { childEnv, markName } from "./child-env.ts";
+import type { ChildEnd, ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
+import type { Guard } from "./guard.ts";
+import { openGuard } from "./guard.ts";
+import { accountOf, Said } from "./said.ts";
+
+type Spawned = ChildProcessByStdio<Writable, Readable, Readable>;
+
+const isWindows = process.platform === "win32";
+
+/**
+ * A process that leads a group of its own, under a guard that is there before it. Its environment carries a mark, by which
+ * the guard finds, on Linux, what has left the group. Not found is who has left the group and shed the mark, and outside
+ * Linux who has left the group. On Windows there is no guard, and what the process has started is its own affair.
+ */
+export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
+  const mark = randomUUID();
+  const guard = isWindows ? null : await openGuard(mark, env);
+  try {
+    const child = spawn(spec.command, [...spec.args], {
+      env: { ...childEnv(env, spec.env), [markName]: mark },
+      cwd: spec.cwd,
+      stdio: ["pipe", "pipe", "pipe"],
+      detached: !isWindows,
+      windowsHide: true,
+    });
+    if (child.pid !== undefined) guard?.watch(child.pid);
+    const started = childOf(child, guard, () => openGuard(mark, env));
+    await once(child, "spawn"); // or its error
+    return started;
+  } catch (error) {
+    await guard?.end("now");
+    throw error;
+  }
+}
+
+function childOf(child: Spawned, guard: Guard | null, replace: () => Promise<Guard>): ChildProcess {
+  const said = new Said();
+  const pid = child.pid ?? 0;
+  let end: ChildEnd | null = null;
+  // A pipe that breaks is told by the end of the process; what is written to it then is lost either way.
+  for (const pipe of [child, child.stdin, child.stdout, child.stderr]) pipe.on("error", () => undefined);
+  child.stderr.on("data", (chunk: Buffer) => said.take(chunk));
+  const { promise: ended, resolve } = Promise.withResolvers<ChildEnd>();
+  child.once("exit", async (code, signal) => {
+    end = { code, signal };
+    await guard?.end("now");
+    await replaced;
+    resolve(end);
+  });
+  // Without its guard it could outlive us: it goes too, and another guard looks after what it has started.
+  let replaced: Promise<void> | null = null;
+  guard?.onLost(() => {
+    killGroup(pid);
+    replaced = replace().then(
+      (other) => {
+        other.watch(pid);
+        return other.end("now");
+      },
+      () => undefined, // no process can be started any more
+    );
+  });
+  const stop = async () => {
+    child.stdin.end();
+    if (guard === null) child.kill();
+    await guard?.end("gently");
+    if (end === null) killGroup(pid); // a guard that hangs was not waited for
+    await ended;
+  };
+  return { pid, stdin: child.stdin, stdout: child.stdout, ended, account: () => accountOf(end, said), stop };
+}
+
+function killGroup(pid: number): void {
+  try {
+    if (pid > 0) process.kill(isWindows ? pid : -pid, "SIGKILL");
+  } catch {
+    return; // gone, or not ours to end
+  }
+}
