@@ -37,7 +37,8 @@ export const toys = {
   garbage: `process.stdout.write("usage: toy [--acp]\\n" + "x".repeat(1e6));${stays}`,
   exits: `process.stderr.write("key " + process.env.TOY_KEY + " is not known\\n"); process.exitCode = 3;`,
   hangs: `process.on("SIGTERM", () => undefined);
-note(require("node:child_process").spawn("sleep", ["600"], { stdio: "ignore" }).pid);${stays}`,
+const { spawn } = require("node:child_process");
+note(spawn(process.execPath, ["-e", ${JSON.stringify(stays)}], { stdio: "ignore" }).pid);${stays}`,
 } as const;
 
 /** A program of this name that does so. Each of its processes notes its pid, the last one when all it does is begun. */
