@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -147,5 +147,23 @@ describe("ACP agents", () => {
       expect(acpInstall(preset)).toBe(preset.install);
     }
     expect(acpInstall({ command: "./agent" })).toBeNull();
+  });
+
+  test("[ACF4] docs/acp.md lists exactly the well-known agents", () => {
+    const page = readFileSync(new URL("../../docs/acp.md", import.meta.url), "utf8");
+    const [, part = ""] = page.split("## Well-known agents");
+    const listed = [...part.matchAll(/^\| `(.+?)` \| (.+?) \| `(.+?)` \| (.+) \|$/gm)].map((row) =>
+      row.slice(1, 5),
+    );
+    const shown = (install: string) =>
+      install.startsWith("see ") ? `see <${install.slice(4)}>` : `\`${install}\``;
+    expect(listed.slice(0, Object.keys(acpPresets).length)).toEqual(
+      Object.entries(acpPresets).map(([name, { title, command, args, install }]) => [
+        name,
+        title,
+        [command, ...args].join(" "),
+        shown(install),
+      ]),
+    );
   });
 });

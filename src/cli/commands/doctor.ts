@@ -24,7 +24,7 @@ export interface DoctorOptions extends GlobalOptions {
 
 const neededNode = 24;
 /** Seconds that an ACP agent is given to say what it is; `acp.startTimeoutSeconds` where that is less. */
-const longestProbe = 15;
+const longestProbe = 30;
 
 /** Looks at everything, and mends what can be mended where `--fix` says so. `false`: an error remains. */
 export async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promise<boolean> {
