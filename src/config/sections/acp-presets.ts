@@ -11,8 +11,9 @@ export interface AcpPreset {
 }
 
 /**
- * Checked on 2026-11-16 against the packages on npm and what their makers document. An entry that is wrong is overridden
- * by `command` and `args` of the configuration.
+ * Checked on 2026-11-16. Started and asked: claude, codex, gemini, pi (its adapter alone), qwen. Read in the package on npm:
+ * cline, kimi. From the public registry of ACP agents, other clients or the makers' pages, not tried: auggie, copilot, cursor,
+ * goose, opencode, vibe. An entry that is wrong is overridden by `command` and `args` of the configuration.
  */
 export const acpPresets: Readonly<Record<string, AcpPreset>> = {
   auggie: {
