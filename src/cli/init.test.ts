@@ -118,6 +118,10 @@ describe("what init writes", () => {
     expect(Object.keys(config.models.providers)).toEqual([...providers, "local"]);
     expect(config.agents.main).toMatchObject({ thinking: "low", tools: { allow: ["*"] } });
     expect([config.budget.costUsd, config.mcpServers.files?.command]).toEqual([5, "npx"]);
+    expect([Object.keys(config.acp.agents), config.acp.defaultAgent]).toEqual([
+      ["claude", "gemini"],
+      "claude",
+    ]);
     expect(CheckSchema(configJsonSchema(), parse(text))).toBe(true);
   });
 

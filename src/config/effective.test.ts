@@ -119,9 +119,11 @@ function compared(value: unknown): unknown {
     session: { reset: Plain & { byKind: Plain; byChannel: Plain } };
     models: { providers: Record<string, { apiKey: string | null; headers: Plain }> };
     mcpServers: Record<string, { env: Plain; headers: Plain }>;
+    acp: { agents: Record<string, { env: Plain }> };
     channels: Record<string, { secret: string | null }>;
   };
-  for (const secrets of Object.values(config.mcpServers).flatMap(({ env, headers }) => [env, headers])) {
+  const ofServers = Object.values(config.mcpServers).flatMap(({ env, headers }) => [env, headers]);
+  for (const secrets of [...ofServers, ...Object.values(config.acp.agents).map(({ env }) => env)]) {
     for (const name of Object.keys(secrets)) secrets[name] = "***";
   }
   for (const channel of Object.values(config.channels)) channel.secret &&= "***";

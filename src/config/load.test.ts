@@ -98,6 +98,15 @@ describe("defaults and where the file is", () => {
       },
       models: { providers: {} },
       mcpServers: {},
+      acp: {
+        agents: {},
+        allowedAgents: [],
+        defaultAgent: null,
+        permissions: "ask",
+        maxConcurrentSessions: 8,
+        idleMinutes: 120,
+        startTimeoutSeconds: 60,
+      },
       tools: {
         sessions: { visibility: { list: "tree", history: "tree", send: "tree", status: "tree" } },
         agentToAgent: { enabled: false, allow: [] },
@@ -304,7 +313,7 @@ session:
 
   test("[CFG5] unknown keys, with the nearest known one", async () => {
     expect(await mistakes("durabilty: os\nsession:\n  maintenence: {}\n  zebra: 1\n")).toEqual([
-      '1:1: found the key "durabilty", expected one of store, durability, lock, gateway, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
+      '1:1: found the key "durabilty", expected one of store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging (did you mean durability?)',
       '3:3: session: found the key "maintenence", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance (did you mean maintenance?)',
       '4:3: session: found the key "zebra", expected one of scope, dmScope, identityLinks, sendPolicy, agentToAgent, reset, maintenance',
     ]);
@@ -495,12 +504,12 @@ session:
     [
       "a list",
       "- a\n- b",
-      "1:1: found a list, expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
+      "1:1: found a list, expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)",
     ],
     [
       "a text",
       "hello",
-      '1:1: found "hello", expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
+      '1:1: found "hello", expected keys (store, durability, lock, gateway, agents, defaults, models, mcpServers, acp, tools, session, queue, lanes, budget, approvals, retries, yield, compaction, contextPruning, channels, redaction, telemetry, logging)',
     ],
     ["two documents", "lock: {}\n---\nlock: {}", "2:1: found a second document, expected one document"],
     [

@@ -110,6 +110,13 @@ describe("what is published", () => {
     { mcpServers: { a: { command: ["x"] } } },
     { mcpServers: { a: { command: "x", env: { "A-B": "x" } } } },
     { mcpServers: { a: { url: "ws://x" } } },
+    { acp: { agents: { Claude: {} } } },
+    { acp: { agents: { a: { command: ["x"] } } } },
+    { acp: { agents: { a: { env: { "A-B": "x" } } } } },
+    { acp: { agents: { a: { permissions: "yes" } } } },
+    { acp: { allowedAgents: "claude" } },
+    { acp: { permissions: null } },
+    { acp: { maxConcurrentSessions: 0 } },
     { models: { providers: { local: { models: { q: { price: { input: -1 } } } } } } },
   ])("[CFG12] and refuses %j, as the reader does", (config) => {
     expect(accepts(config)).toBe(false);

@@ -191,6 +191,7 @@ class TreeReader {
     if (this.problems.length === told && group.oneOf?.some(given) === false) {
       this.#noneOf(group.oneOf, layers, path);
     }
+    if (this.problems.length === told && !layers.some(holdsTold)) this.#misfits(group, values, layers, path);
     return Object.freeze(values);
   }
 
@@ -227,6 +228,23 @@ class TreeReader {
       const reason = entriesOf(because).at(-1)?.value;
       const isExcused = reason?.is === "told" || reason?.at.from === "environment";
       if (given !== undefined && !isExcused) this.#tell(given.keyAt, path, field, expected);
+    }
+  }
+
+  #misfits(
+    group: Group,
+    values: Readonly<Record<string, unknown>>,
+    layers: readonly WrittenNode[],
+    path: readonly string[],
+  ): void {
+    for (const { at, found, expected, words } of group.misfits?.(values) ?? []) {
+      const item = layers.flatMap((layer) => itemAt(layer, at) ?? []).at(-1);
+      if (item === undefined || item.is === "told") continue;
+      const isVariable = item.is === "leaf" && item.variables.length > 0;
+      const written =
+        item.is === "leaf" && found === undefined ? String(item.readings[0]) : (at.at(-1) ?? "");
+      const word = isVariable ? null : nearest(written, words);
+      this.#tell(item.at, [...path, ...at], found ?? foundAt(item), expected, word);
     }
   }
 
@@ -289,6 +307,23 @@ class TreeReader {
   }
 }
 
+type Written = WrittenNode | WrittenItem;
+
+/** What was written at a path; of a list that a variable stands for, the whole. */
+function itemAt(node: Written, [key, ...rest]: readonly string[]): Written | null {
+  if (key === undefined || node.is === "leaf") return node;
+  if (node.is === "list") return node.items.filter(({ is }) => is !== "told")[Number(key)] ?? null;
+  if (node.is !== "map") return null;
+  const entry = node.entries.find((each) => each.key === key);
+  return entry === undefined ? null : itemAt(entry.value, rest);
+}
+
+/** Whether something in there has been told of already. */
+function holdsTold(node: Written): boolean {
+  if (node.is === "map") return node.entries.some(({ value }) => holdsTold(value));
+  return node.is === "told" || (node.is === "list" && node.items.some(holdsTold));
+}
+
 /** Text of a variable stands for a list by its commas; other text does not (`null`). */
 function partsOf(leaf: WrittenLeaf): readonly WrittenLeaf[] | null {
   const [text] = leaf.readings;
@@ -304,8 +339,9 @@ function foundIn({ readings, variables }: WrittenLeaf): string {
   return `what ${variables.map((name) => `\${${name}}`).join(" and ")} stands for`;
 }
 
-function foundAt(item: Exclude<WrittenItem, { is: "told" }>): string {
+function foundAt(item: Exclude<Written, { is: "told" }>): string {
   if (item.is === "leaf") return foundIn(item);
+  if (item.is === "list") return "a list";
   return item.is === "map" ? "keys" : item.found;
 }
 

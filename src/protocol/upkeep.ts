@@ -64,6 +64,48 @@ export const ConfigurationSchema = Type.Object(
 );
 export type ConfigurationPayload = Static<typeof ConfigurationSchema>;
 
+/** A configured ACP agent as it was found: whether it is there, and what it says of itself. */
+export const AcpAgentSchema = Type.Object(
+  {
+    name: Type.String(),
+    command: Type.String(),
+    /** The file that is started; left out: there is none. */
+    file: Type.Optional(Type.String()),
+    isAllowed: Type.Boolean(),
+    isDefault: Type.Boolean(),
+    answers: Type.Boolean(),
+    /** Why it does not answer. */
+    problem: Type.Optional(Type.String()),
+    /** Of one that is not there: how it is installed, where that is known. */
+    install: Type.Optional(Type.String()),
+    title: Type.Optional(Type.String()),
+    version: Type.Optional(Type.String()),
+    protocolVersion: Type.Optional(Type.Integer()),
+    /** What it can do with sessions beside beginning one. */
+    can: Type.Optional(
+      Type.Object(
+        { load: Type.Boolean(), resume: Type.Boolean(), fork: Type.Boolean(), list: Type.Boolean() },
+        strict,
+      ),
+    ),
+    authMethods: Type.Optional(Type.Array(Type.String())),
+  },
+  strict,
+);
+export type AcpAgentPayload = Static<typeof AcpAgentSchema>;
+
+/** The ACP agents of a configuration, and well-known ones that are here and that nobody has configured. */
+export const AcpAgentsSchema = Type.Object(
+  {
+    agents: Type.Array(AcpAgentSchema),
+    others: Type.Array(
+      Type.Object({ name: Type.String(), title: Type.String(), file: Type.String() }, strict),
+    ),
+  },
+  strict,
+);
+export type AcpAgentsPayload = Static<typeof AcpAgentsSchema>;
+
 /** `doctor`. */
 export const DoctorSchema = Type.Object(
   {
@@ -73,6 +115,7 @@ export const DoctorSchema = Type.Object(
     folder: Type.Object({ path: Type.String(), from: Type.String(), exists: Type.Boolean() }, strict),
     findings: Type.Array(FindingSchema),
     configuration: ConfigurationSchema,
+    acp: AcpAgentsSchema,
     maintenance: Type.Object(
       { mode: Type.Enum(["warn", "enforce"]), decisions: Type.Array(MaintenanceDecisionSchema) },
       strict,

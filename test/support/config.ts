@@ -142,6 +142,26 @@ const mcpServer = fc.oneof(
   }),
 );
 const few = some(fc.integer({ min: 1, max: 1000 }));
+const acpAgent = {
+  args: maybeNull(fc.array(fc.constantFrom("-y", "a b", "true"), { maxLength: 3 })),
+  env: maybeNull(fc.dictionary(fc.constantFrom("HOME", "api_key"), fc.constantFrom("", "x: y"))),
+  permissions: maybeNull(fc.constantFrom("allow", "ask", "deny")),
+};
+const acpLimits = {
+  permissions: some(fc.constantFrom("allow", "ask", "deny")),
+  maxConcurrentSessions: few,
+  idleMinutes: few,
+  startTimeoutSeconds: few,
+};
+const acp = fc.oneof(
+  record({ agents: maybeNull(fc.constant({ claude: null })), ...acpLimits }),
+  record({
+    agents: record({ claude: record(acpAgent), own_1: record({ command: fc.constant("./x"), ...acpAgent }) }),
+    allowedAgents: maybeNull(fc.subarray(["claude", "own_1"]).map((names) => [...names, "claude"])),
+    defaultAgent: maybeNull(fc.constant("claude")),
+    ...acpLimits,
+  }),
+);
 
 /** What a configuration file may hold, as plain data. */
 export const anyConfig = record({
@@ -231,6 +251,7 @@ export const anyConfig = record({
     }),
   ),
   mcpServers: some(fc.dictionary(fc.constantFrom("files", "My_Server-2", "constructor"), mcpServer)),
+  acp: some(acp),
   queue: some(record({ mode: some(fc.constantFrom("steer", "followup", "interrupt")) })),
   lanes: some(record({ main: few, subagent: few, cron: few, nested: few })),
   budget: some(

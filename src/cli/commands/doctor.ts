@@ -1,3 +1,4 @@
+import { lookAtAcp } from "../../compose/look-at-acp.ts";
 import type { CheckFinding, Recovery } from "../../compose.ts";
 import { holdsSessions, openFolder, workIn } from "../../compose.ts";
 import { effectiveConfigText, sourceText } from "../../config/effective.ts";
@@ -5,10 +6,11 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
+import type { AcpAgentsPayload, DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
 import { decisionPayload } from "../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
+import { acpFindings } from "../output/acp-agents.ts";
 import { printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { withProgress } from "../output/progress.ts";
@@ -21,6 +23,8 @@ export interface DoctorOptions extends GlobalOptions {
 }
 
 const neededNode = 24;
+/** Seconds that an ACP agent is given to say what it is; `acp.startTimeoutSeconds` where that is less. */
+const longestProbe = 30;
 
 /** Looks at everything, and mends what can be mended where `--fix` says so. `false`: an error remains. */
 export async function doctorCommand(terminal: Terminal, options: DoctorOptions): Promise<boolean> {
@@ -29,6 +33,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
   const source = loaded.sources.get("store") ?? { from: "default" as const };
   const exists = holdsSessions(root);
   const inside = exists ? await lookInside(terminal, loaded, options) : { findings: [], decisions: [] };
+  const acp = await askAgents(terminal, loaded);
   const version = process.versions.node;
   const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
   const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
@@ -36,17 +41,27 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
     ok: node.ok && problems.length === 0 && !isBroken,
     node,
     folder: { path: root, from: sourceText(source), exists },
-    findings: [...inside.findings, ...(await checkPort(loaded.config))],
+    findings: [...inside.findings, ...(await checkPort(loaded.config)), ...acpFindings(acp.agents)],
     configuration: {
       ...(loaded.file === null ? {} : { file: loaded.file }),
       problems: problems.map(problemText),
       effective: effectiveConfigText(loaded),
     },
+    acp,
     maintenance: { mode: loaded.config.session.maintenance.mode, decisions: [...inside.decisions] },
   };
   if (options.json === true) printJson(terminal, payload);
   else printDoctor(terminal, payload, options);
   return payload.ok;
+}
+
+/** Starts each ACP agent for a moment; where none is configured, none. */
+function askAgents(terminal: Terminal, { config }: LoadedConfig): Promise<AcpAgentsPayload> {
+  const { env, cwd } = terminal;
+  const timeoutMs = Math.min(config.acp.startTimeoutSeconds, longestProbe) * 1000;
+  return withProgress(terminal, "Asking ACP agents", (onProgress) =>
+    lookAtAcp(config, { env, cwd, timeoutMs, onProgress }),
+  );
 }
 
 interface Inside {

@@ -44,6 +44,7 @@ export function configText(found: Found): string {
     "# defaults: { runTimeoutSeconds: 3600, maxSteps: 50 } # for every agent; the same keys as an agent",
     "# budget: { hops: 8, runs: 100, costUsd: 5 } # what one request and all that it sets off may come to",
     '# mcpServers: { files: { command: npx, args: ["-y", "some-mcp-server"] } } # tools of other programs',
+    "# acp: { agents: { claude: {}, gemini: {} }, defaultAgent: claude } # agents of others to spawn, see docs/acp.md",
     "# store: files:~/.skein # where sessions are kept",
     "# gateway: { host: 127.0.0.1, port: 18790 } # where `skein start` listens",
     "",

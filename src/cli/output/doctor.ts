@@ -1,5 +1,6 @@
 import { escapeUnprintable } from "../../core/text.ts";
 import type { DoctorPayload, FindingPayload } from "../../protocol/upkeep.ts";
+import { acpArea, printAcpAgents } from "./acp-agents.ts";
 import type { GlobalOptions } from "./global-options.ts";
 import { commandLine } from "./global-options.ts";
 import type { Terminal } from "./terminal.ts";
@@ -10,7 +11,7 @@ const colors = { note: "dim", warning: "yellow", error: "red" } as const;
 
 /** What the doctor found, for people. */
 export function printDoctor(terminal: Terminal, found: DoctorPayload, options: GlobalOptions): void {
-  const { node, folder, configuration, findings, maintenance } = found;
+  const { node, folder, configuration, findings, acp, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
   const row = (name: string, text: string) =>
@@ -22,12 +23,18 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, options: G
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
   }
   title("Files and ports");
-  if (findings.length === 0) line("  nothing to be found fault with");
-  for (const finding of findings) printFinding(terminal, finding);
+  const ofFiles = findings.filter(({ area }) => area !== acpArea);
+  if (ofFiles.length === 0) line("  nothing to be found fault with");
+  for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
     line(
       `  to mend what can be mended: ${oneLine(commandLine(terminal, options, ["doctor", "--fix"]), longest)}`,
     );
+  }
+  if (acp.agents.length + acp.others.length > 0) {
+    title("ACP agents");
+    printAcpAgents(terminal, acp);
+    for (const finding of findings) if (finding.area === acpArea) printFinding(terminal, finding);
   }
   title(`Maintenance (${maintenance.mode})`);
   if (maintenance.decisions.length === 0) line("  nothing to do");

@@ -1,5 +1,6 @@
 import { choice, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
-import type { Group, List, Setting, Table, ValueKind } from "../settings/setting.ts";
+import type { Group, List, Misfit, Setting, Table, ValueKind } from "../settings/setting.ts";
+import { acpPresets } from "./acp-presets.ts";
 
 /** Agents of others that are started as children and spoken to over the Agent Client Protocol. */
 
@@ -18,7 +19,11 @@ const command: Setting<string | null> = {
   kind: orNone(text, "that of the well-known agent of this name"),
   fallback: () => null,
 };
-const args: List<string> = { node: "list", about: "With command: its arguments, in order.", of: text };
+const args: List<string> = {
+  node: "list",
+  about: "Its arguments, in order; without command they follow those of the well-known agent.",
+  of: text,
+};
 const variable: Setting<string> = {
   node: "setting",
   about: "A variable of its environment; never shown.",
@@ -45,7 +50,7 @@ const ownPermissions: Setting<AcpPermissions | null> = {
 
 const agent = {
   node: "group",
-  about: "An ACP agent; of a well-known one an empty entry is enough.",
+  about: `An ACP agent; of a well-known one an empty entry is enough: ${Object.keys(acpPresets).join(", ")}.`,
   fields: { command, args, env, permissions: ownPermissions },
 } satisfies Group;
 
@@ -96,6 +101,42 @@ const startTimeoutSeconds: Setting<number> = {
   fallback: () => 60,
 };
 
+type Values = {
+  readonly agents: Readonly<Record<string, { readonly command: string | null }>>;
+  readonly allowedAgents: readonly string[];
+  readonly defaultAgent: string | null;
+};
+
+/** Every agent can be started, and every name is one of theirs. */
+function misfits({ agents, allowedAgents, defaultAgent }: Values): readonly Misfit[] {
+  const known = Object.keys(acpPresets);
+  const configured = Object.keys(agents);
+  const allowed = allowedAgents.length === 0 ? configured : allowedAgents;
+  const nameless = configured
+    .filter((name) => agents[name]?.command === null && !Object.hasOwn(acpPresets, name))
+    .map((name) => ({
+      at: ["agents", name],
+      found: "no command",
+      expected: `a command, or the name of a well-known agent (${known.join(", ")})`,
+      words: known,
+    }));
+  const strange = allowedAgents.flatMap((name, index) =>
+    configured.includes(name)
+      ? []
+      : [{ at: ["allowedAgents", String(index)], expected: oneOf("agents", configured), words: configured }],
+  );
+  const isDefaultStrange = defaultAgent !== null && strange.length === 0 && !allowed.includes(defaultAgent);
+  const whose = allowedAgents.length === 0 ? "agents" : "allowedAgents";
+  const wrongDefault = { at: ["defaultAgent"], expected: oneOf(whose, allowed), words: allowed };
+  return [...nameless, ...strange, ...(isDefaultStrange ? [wrongDefault] : [])];
+}
+
+function oneOf(setting: string, names: readonly string[]): string {
+  return names.length === 0
+    ? `nothing, because acp.${setting} is empty`
+    : `one of acp.${setting} (${names.join(", ")})`;
+}
+
 export const acp = {
   node: "group",
   about: "Agents of others, over the Agent Client Protocol.",
@@ -108,4 +149,5 @@ export const acp = {
     idleMinutes,
     startTimeoutSeconds,
   },
+  misfits,
 } satisfies Group;

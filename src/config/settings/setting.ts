@@ -59,6 +59,8 @@ export interface Group<F extends Fields = Fields> {
   readonly fields: F;
   /** The fields that mean nothing beside these values of the others. */
   unused?(values: Readonly<Record<string, unknown>>): readonly Unused[];
+  /** What of these values does not go together. Asked only where each of them is right by itself. */
+  misfits?(values: Readonly<Record<string, unknown>>): readonly Misfit[];
   /** Settings that are `null` unless given, one of which must be. */
   readonly oneOf?: readonly string[];
   /** All fields are settings of this kind, and one value in the place of the keys is that of each of them. */
@@ -71,6 +73,17 @@ export interface Unused {
   /** The field that it would need to be another. */
   readonly because: string;
   readonly expected: string;
+}
+
+/** A value, right by itself, that does not go with the others of its group. */
+export interface Misfit {
+  /** The keys that lead there from the group. */
+  readonly at: readonly string[];
+  /** What is there; left out: as it is written. */
+  readonly found?: string;
+  readonly expected: string;
+  /** What may be there, of which the nearest is proposed: in the place of the value or, with `found`, of the key. */
+  readonly words: readonly string[];
 }
 
 /** Keys that the user chooses, all with the same meaning. */

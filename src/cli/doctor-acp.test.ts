@@ -1,0 +1,148 @@
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Check } from "typebox/value";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { toyPids, writeToy } from "../../test/support/acp-toys.ts";
+import { run } from "../../test/support/cli.ts";
+import { isAlive } from "../../test/support/marked.ts";
+import type { DoctorPayload } from "../protocol/upkeep.ts";
+import { DoctorSchema } from "../protocol/upkeep.ts";
+
+let folder = "";
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "skein-doctor-acp-")));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Agents are looked for in the folder, and the shell that starts them is found by its path. */
+const doctor = (args: readonly string[], env: Record<string, string> = {}) =>
+  run(["doctor", ...args, "--dir", join(folder, ".skein")], {
+    cwd: folder,
+    env: { PATH: folder, SKEIN_GATEWAY__PORT: "0", ...env },
+  });
+
+async function found(env: Record<string, string> = {}): Promise<DoctorPayload & { exit: number }> {
+  const { out, exit } = await doctor(["--json"], env);
+  const payload = JSON.parse(out);
+  expect(Check(DoctorSchema, payload)).toBe(true);
+  return { ...payload, exit };
+}
+
+const configure = (text: string) => writeFileSync(join(folder, "skein.yaml"), text);
+const acpPart = (out: string) => /\nACP agents\n([\s\S]*?)\n\n/.exec(out)?.[1]?.replaceAll(folder, "~");
+
+describe("doctor and ACP agents", () => {
+  test("[ACF6] one that answers is told with what it is and can, and no process is left of it", async () => {
+    writeToy(folder, "gemini", "answers");
+    configure("acp: { agents: { gemini: {} }, defaultAgent: gemini }");
+    const { acp, findings, ok, exit } = await found();
+    expect({ ok, exit, findings }).toEqual({ ok: true, exit: 0, findings: [] });
+    expect(acp).toEqual({
+      agents: [
+        {
+          name: "gemini",
+          command: "gemini",
+          file: join(folder, "gemini"),
+          isAllowed: true,
+          isDefault: true,
+          answers: true,
+          title: "Toy Agent",
+          version: "1.2.3",
+          protocolVersion: 1,
+          can: { load: true, resume: true, fork: false, list: false },
+          authMethods: ["API key", "web"],
+        },
+      ],
+      others: [],
+    });
+    expect(toyPids(folder, "gemini").filter(isAlive)).toEqual([]);
+    expect(acpPart((await doctor([])).out)).toBe(
+      "  answers  gemini: Toy Agent 1.2.3 (the default); ~/gemini; sessions: new, load, resume; signs in by API key, web",
+    );
+  });
+
+  test("[ACF6] what does not answer is a warning with what to do, and masks its secrets", async () => {
+    writeToy(folder, "toy", "exits");
+    configure(
+      "acp:\n  allowedAgents: [qwen]\n  agents:\n    qwen:\n    own: { command: nowhere }\n" +
+        "    toy: { command: toy, env: { TOY_KEY: hunter2-and-more } }\n",
+    );
+    const { acp, findings, ok, exit } = await found();
+    expect({ ok, exit }).toEqual({ ok: true, exit: 0 });
+    expect(acp.agents.map(({ name, answers, file, install }) => [name, answers, file, install])).toEqual([
+      ["qwen", false, undefined, "npm install -g @qwen-code/qwen-code"],
+      ["own", false, undefined, undefined],
+      ["toy", false, join(folder, "toy"), undefined],
+    ]);
+    const told = findings.map(({ area, severity, file, what, remedy }) => [
+      `${area} ${severity} ${file}`,
+      what.replace("The agent is not to be had: ", ""),
+      remedy,
+    ]);
+    expect(told.map(([place]) => place)).toEqual(
+      ["qwen", "own", "toy"].map((name) => `acp warning acp.agents.${name}`),
+    );
+    expect(told[0]?.slice(1)).toEqual([
+      'the command "qwen" was not found on PATH',
+      "Install it (npm install -g @qwen-code/qwen-code), or correct acp.agents.qwen.command",
+    ]);
+    expect(told[1]?.[2]).toBe("Install it, or correct acp.agents.own.command");
+    expect(told[2]?.[1]).toMatch(
+      /^it did not answer; it ended with code 3; its stderr ends: key .+ is not known$/,
+    );
+    expect(JSON.stringify(acp)).not.toContain("hunter2");
+    expect(told[2]?.[2]).toBe("Start toy by hand, see what it says, and correct acp.agents.toy");
+    expect(toyPids(folder, "toy").filter(isAlive)).toEqual([]);
+  });
+
+  test("[ACF6] one that hangs holds the doctor up for no longer than an agent may take to start", async () => {
+    writeToy(folder, "silent", "hangs");
+    configure("acp: { startTimeoutSeconds: 1, agents: { silent: { command: silent } } }");
+    const { acp, findings, ok } = await found();
+    expect(acp.agents).toMatchObject([{ answers: false, problem: "it did not answer within 1 s" }]);
+    expect([ok, findings.length]).toEqual([true, 1]);
+    expect(toyPids(folder, "silent").filter(isAlive)).toEqual([]);
+    const { out } = await doctor([]);
+    expect(acpPart(out)).toMatch(
+      /^ {2}warning {2}acp\.agents\.silent: The agent is not to be had: it did not answer/,
+    );
+    expect(out).toContain("Files and ports\n  nothing to be found fault with\n");
+  });
+
+  test("[ACF7] well-known agents that are here and not configured are named, with what to write; none is started", async () => {
+    writeToy(folder, "gemini", "answers");
+    writeToy(folder, "goose", "answers");
+    const { acp } = await found();
+    expect(acp).toEqual({
+      agents: [],
+      others: [
+        { name: "gemini", title: "Gemini CLI", file: join(folder, "gemini") },
+        { name: "goose", title: "goose", file: join(folder, "goose") },
+      ],
+    });
+    const { out } = await doctor([]);
+    expect(acpPart(out)).toBe(
+      "  found here: Gemini CLI, goose; to let sessions spawn them, write into the configuration:\n" +
+        "    acp:\n      agents: { gemini: {}, goose: {} }",
+    );
+    expect([...toyPids(folder, "gemini"), ...toyPids(folder, "goose")]).toEqual([]);
+    configure("acp:\n  agents: { gemini: {}, goose: {} }\n");
+    expect((await found()).acp).toMatchObject({ agents: [{ answers: true }, { answers: true }], others: [] });
+  });
+
+  test("[ACF7] beside configured ones they are named in one line, and one that is configured under another name is not", async () => {
+    writeToy(folder, "gemini", "terse");
+    writeToy(folder, "opencode", "answers");
+    configure("acp: { agents: { mine: { command: gemini, args: [--acp] } } }");
+    expect(acpPart((await doctor([])).out)).toBe(
+      "  answers  mine: gemini; ~/gemini; begins sessions only\n" +
+        "  also here: opencode; to let sessions spawn them, add to acp.agents: opencode: {}",
+    );
+  });
+
+  test("[ACF7] without any there is nothing to tell", async () => {
+    expect((await found()).acp).toEqual({ agents: [], others: [] });
+    expect((await doctor([])).out).not.toContain("ACP");
+  });
+});

@@ -1,0 +1,85 @@
+/** A well-known agent that speaks the Agent Client Protocol: its name is all that a configuration needs to say. */
+export interface AcpPreset {
+  /** For people. */
+  readonly title: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** How it is installed: a command line, or where to read on. */
+  readonly install: string;
+  /** What else it needs. */
+  readonly note?: string;
+}
+
+/**
+ * Checked on 2026-11-16. Started and asked: claude, codex, gemini, pi (its adapter alone), qwen. Read in the package on npm:
+ * cline, kimi. From the public registry of ACP agents, other clients or the makers' pages, not tried: auggie, copilot, cursor,
+ * goose, opencode, vibe. An entry that is wrong is overridden by `command` and `args` of the configuration.
+ */
+export const acpPresets: Readonly<Record<string, AcpPreset>> = {
+  auggie: {
+    title: "Auggie",
+    command: "auggie",
+    args: ["--acp"],
+    install: "npm install -g @augmentcode/auggie",
+  },
+  claude: {
+    title: "Claude Code",
+    command: "claude-agent-acp",
+    args: [],
+    install: "npm install -g @agentclientprotocol/claude-agent-acp",
+    note: "The adapter brings what it needs of Claude Code",
+  },
+  cline: { title: "Cline", command: "cline", args: ["--acp"], install: "npm install -g cline" },
+  codex: {
+    title: "Codex",
+    command: "codex-acp",
+    args: [],
+    install: "npm install -g @agentclientprotocol/codex-acp",
+    note: "The adapter brings a Codex of its own; CODEX_PATH in env names another one",
+  },
+  copilot: {
+    title: "GitHub Copilot",
+    command: "copilot",
+    args: ["--acp"],
+    install: "npm install -g @github/copilot",
+  },
+  cursor: {
+    title: "Cursor",
+    command: "cursor-agent",
+    args: ["acp"],
+    install: "see https://cursor.com/docs/cli/acp",
+  },
+  gemini: {
+    title: "Gemini CLI",
+    command: "gemini",
+    args: ["--acp"],
+    install: "npm install -g @google/gemini-cli",
+  },
+  goose: { title: "goose", command: "goose", args: ["acp"], install: "see https://block.github.io/goose" },
+  kimi: {
+    title: "Kimi Code",
+    command: "kimi",
+    args: ["acp"],
+    install: "npm install -g @moonshot-ai/kimi-code",
+  },
+  opencode: { title: "opencode", command: "opencode", args: ["acp"], install: "npm install -g opencode-ai" },
+  pi: {
+    title: "pi",
+    command: "pi-acp",
+    args: [],
+    install: "npm install -g pi-acp",
+    note: "The adapter starts pi itself: npm install -g @earendil-works/pi-coding-agent",
+  },
+  qwen: {
+    title: "Qwen Code",
+    command: "qwen",
+    args: ["--acp"],
+    install: "npm install -g @qwen-code/qwen-code",
+  },
+  vibe: {
+    title: "Mistral Vibe",
+    command: "vibe-acp",
+    args: [],
+    install: "see https://github.com/mistralai/mistral-vibe",
+  },
+};
