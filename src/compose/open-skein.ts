@@ -18,6 +18,7 @@ import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
+import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
@@ -195,6 +196,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     hooks,
     models,
     watcher,
+    works: options.workers !== false,
     tools: () => tools,
   });
   const tools: RunTools = new RunTools(
@@ -204,6 +206,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   );
   const keeper = new ChildKeeper(session.deps);
   const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
+  const untilEnded = (runId: string, signal: AbortSignal) => watcher.untilEnded(runId, signal);
+  const stopRelaying = relayProgress({ bus, store, runs, clock, owner, untilEnded, report });
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
@@ -217,6 +221,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   };
   let closing: Promise<void> | null = null;
   const close = async (graceMs: number) => {
+    stopRelaying();
     await engine.close(graceMs);
     await acp.close();
     await mcp.close();
