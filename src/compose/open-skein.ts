@@ -23,6 +23,7 @@ import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { FilesStore } from "../store/files/store.ts";
@@ -238,22 +239,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     outbox: runs.outbox,
     bus,
     hooks,
-    handles: {
-      store,
-      runs,
-      bus,
-      watcher,
-      defaults,
-      queueMode: config.queue.mode,
-      serves: receiving.serves,
-      closed: gone.signal,
-      newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
-      abort: (runId, reason) => runs.abort(runId, reason),
-      jsonSchema: async (schema) => {
-        const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
-        return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
-      },
-    },
+    handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal }, newId),
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     tools: () => session.list(),
@@ -275,6 +261,29 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       return closing;
     },
   });
+}
+
+function handleDeps(
+  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema">,
+  newId: IdSource,
+): HandleDeps {
+  const { store, runs, bus, watcher, defaults, queueMode, serves, closed } = parts;
+  return {
+    store,
+    runs,
+    bus,
+    watcher,
+    defaults,
+    queueMode,
+    serves,
+    closed,
+    newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
+    abort: (runId, reason) => runs.abort(runId, reason),
+    jsonSchema: async (schema) => {
+      const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
+      return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
+    },
+  };
 }
 
 /** What is said to whoever asks something of a Skein that is closed, or still waits for it. */

@@ -3,11 +3,13 @@ import { present } from "../../core/present.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Run, RunSession } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
-import type { RunWatcher } from "../skein/run-watcher.ts";
 
 interface Deps {
   readonly store: Pick<Store, "sessions">;
-  readonly watcher: Pick<RunWatcher, "untilEnded" | "untilUpdated">;
+  readonly watcher: {
+    untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
+    untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal: AbortSignal): Promise<T>;
+  };
 }
 
 /** So much longer than an agent may take until its session is open: its run has ended by then, with the reason. */
