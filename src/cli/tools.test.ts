@@ -353,6 +353,25 @@ describe("spawn", () => {
     expect(made[0]?.[2]).toMatchObject({ sessionKey: "agent:main:session:porto" });
   });
 
+  test("[ASP13] somebody else's agent is an option away, and what it calls its session is printed", async () => {
+    const { call } = await begun();
+    const key = "agent:codex:acp:c-1";
+    answers({ ...child, childSessionKey: key, agentSessionId: "their-1", note: "It is pushed." });
+    const options = "--runtime acp --under codex --resume their-0 --stream --background";
+    const { out, exit } = await call(["spawn", "go", ...options.split(" ")]);
+    expect(made[0]?.[1]).toEqual({
+      task: "go",
+      runtime: "acp",
+      agentId: "codex",
+      resumeSessionId: "their-0",
+      streamTo: "parent",
+      background: true,
+    });
+    expect(out).toContain(`spawned ${key}\n`);
+    expect(out).toContain("agent's session  their-1\n");
+    expect(exit).toBe(0);
+  });
+
   test.each([["--background"], ["--no-wait"]])(
     "[CLI55] with %s the child is told at once",
     async (option) => {

@@ -18,10 +18,12 @@ import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
+import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { FilesStore } from "../store/files/store.ts";
@@ -195,6 +197,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     hooks,
     models,
     watcher,
+    works: options.workers !== false,
     tools: () => tools,
   });
   const tools: RunTools = new RunTools(
@@ -204,6 +207,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   );
   const keeper = new ChildKeeper(session.deps);
   const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
+  const untilEnded = (runId: string, signal: AbortSignal) => watcher.untilEnded(runId, signal);
+  const stopRelaying = relayProgress({ bus, store, runs, clock, owner, untilEnded, report });
   const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
   inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
@@ -217,6 +222,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   };
   let closing: Promise<void> | null = null;
   const close = async (graceMs: number) => {
+    stopRelaying();
     await engine.close(graceMs);
     await acp.close();
     await mcp.close();
@@ -233,22 +239,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     outbox: runs.outbox,
     bus,
     hooks,
-    handles: {
-      store,
-      runs,
-      bus,
-      watcher,
-      defaults,
-      queueMode: config.queue.mode,
-      serves: receiving.serves,
-      closed: gone.signal,
-      newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
-      abort: (runId, reason) => runs.abort(runId, reason),
-      jsonSchema: async (schema) => {
-        const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
-        return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
-      },
-    },
+    handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal }, newId),
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     tools: () => session.list(),
@@ -270,6 +261,29 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       return closing;
     },
   });
+}
+
+function handleDeps(
+  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema">,
+  newId: IdSource,
+): HandleDeps {
+  const { store, runs, bus, watcher, defaults, queueMode, serves, closed } = parts;
+  return {
+    store,
+    runs,
+    bus,
+    watcher,
+    defaults,
+    queueMode,
+    serves,
+    closed,
+    newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
+    abort: (runId, reason) => runs.abort(runId, reason),
+    jsonSchema: async (schema) => {
+      const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
+      return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
+    },
+  };
 }
 
 /** What is said to whoever asks something of a Skein that is closed, or still waits for it. */

@@ -15,7 +15,7 @@ import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
-import { untilLinked } from "../sessions/between/acp-link.ts";
+import { agentSessionIdOf, untilLinked } from "../sessions/between/acp-link.ts";
 import type { AcpDirectory, Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { findFor, noSuchAgent, sessionFor } from "../sessions/input/accept-input.ts";
@@ -47,6 +47,8 @@ export interface SessionToolParts {
   readonly hooks: HookRegistry;
   readonly models: Pick<ModelPort, "turnModel">;
   readonly watcher: RunWatcher;
+  /** Whether this process runs what is accepted. */
+  readonly works: boolean;
   /** Made of these among others. */
   tools(): RunTools;
   readonly owner: string;
@@ -165,12 +167,16 @@ export class SessionTools {
   }
 }
 
-function acpDirectory({ acp, store, watcher, clock }: SessionToolParts): AcpDirectory {
+function acpDirectory({ acp, store, watcher, works }: SessionToolParts): AcpDirectory {
   const { names, defaultAgent, startTimeoutMs } = acp;
   return {
     names,
     defaultAgent,
-    untilLinked: (run, signal) => untilLinked({ store, watcher, clock }, run, startTimeoutMs, signal),
+    // Where nobody is at work, there may be nobody to tell it.
+    untilLinked: (run, signal) =>
+      works
+        ? untilLinked({ store, watcher }, run, startTimeoutMs, signal)
+        : agentSessionIdOf(store, run.session),
   };
 }
 

@@ -52,6 +52,26 @@ describe("agents_list", () => {
     }
   });
 
+  test("[ASP8] ACP agents that may be spawned stand behind, for whoever may spawn them", async () => {
+    world.acpNames = ["codex", "pi"];
+    expect((await shown()).agents.slice(1)).toEqual(
+      ["codex", "pi"].map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false })),
+    );
+    expect(await short(true)).toEqual(["main true true"]);
+    world.agents.delete("main");
+    expect(await short()).toEqual([]);
+  });
+
+  test("[ASP8] a leaf is shown no ACP agents", async () => {
+    world.acpNames = ["codex"];
+    session = await world.session("agent:main:session:leaf", {
+      spawnedBy: "agent:main:main",
+      spawnDepth: 1,
+      role: "leaf",
+    });
+    expect(await short()).toEqual(["main false true"]);
+  });
+
   test("[OTH12] those that may be messaged: by pairs, with all to be seen", async () => {
     reach("all", ["main -> research", "helper -> main"]);
     expect(await short()).toEqual(["main true true", "research false true"]);

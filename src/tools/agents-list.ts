@@ -2,7 +2,7 @@ import Type from "typebox";
 import { pairVerdict } from "../access/visibility/a2a.ts";
 import type { AccessPolicy } from "../access/visibility/policy.ts";
 import { present } from "../core/present.ts";
-import type { AgentPolicy } from "../sessions/between/contract.ts";
+import type { AcpDirectory, AgentPolicy } from "../sessions/between/contract.ts";
 import { depthProblem } from "../sessions/between/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
 import { outputs } from "./outputs.ts";
@@ -40,9 +40,16 @@ export const agentsList: SessionTool = {
       if (agent === null || may === null || !(each === id || may.spawn || may.message)) return [];
       return [{ ...present({ id: each, model: agent.model }), configured: true, ...may }];
     });
-    return { result: { requester: id, agents, ...present({ note: noteOf(requester) }) } };
+    const all = [...agents, ...acpAgents(requester, deps.acp)];
+    return { result: { requester: id, agents: all, ...present({ note: noteOf(requester) }) } };
   },
 };
+
+/** Somebody else's agents, with runtime="acp". They run on the host, and are reached by what was spawned of them alone. */
+function acpAgents({ canSpawn, sandboxed, policy }: Requester, { names }: AcpDirectory) {
+  if (!canSpawn || sandboxed || policy === null) return [];
+  return names.map((id) => ({ id, runtime: "acp", configured: true, spawn: true, message: false }));
+}
 
 /** How far `message` reaches, where it is not every session of an agent that is meant. */
 function noteOf({ access }: Requester): string | undefined {

@@ -22,6 +22,8 @@ const refusal = Type.Object({
   retryable: Type.Optional(Type.Boolean()),
   runId: maybeText,
   sessionKey: maybeText,
+  childSessionKey: maybeText,
+  outcome: maybeText,
   action: maybeText,
   threadId: maybeText,
   cycle: Type.Optional(texts),
@@ -103,6 +105,9 @@ const sessionsSpawn = either(
     note: maybeText,
     code: maybeText,
     threadId: maybeText,
+    agentSessionId: Type.Optional(
+      Type.String({ description: "Over ACP: the agent's own session, as resumeSessionId takes it." }),
+    ),
     attachments: Type.Optional(Type.Unknown()),
     result: maybeText,
     outcome: maybeText,
@@ -210,6 +215,9 @@ const agentsList = either(
       Type.Object({
         id: text,
         model: maybeText,
+        runtime: Type.Optional(
+          Type.Literal("acp", { description: "What sessions_spawn takes; left out: subagent." }),
+        ),
         configured: Type.Boolean(),
         spawn: Type.Boolean(),
         message: Type.Boolean(),

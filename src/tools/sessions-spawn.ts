@@ -19,12 +19,14 @@ const parameters = Type.Object({
   prompt: text("The same as task; give one of the two."),
   label: text("A name for it, to be found again by.", { maxLength: 512 }),
   runtime: oneOf(["subagent", "acp"]),
-  agentId: text("Which agent it is of; left out: yours.", { maxLength: 64 }),
+  agentId: text("Which agent it is of; left out: yours, or for acp the default one. See agents_list.", {
+    maxLength: 64,
+  }),
   resumeSessionId: text(
     'Resume an existing agent session by its ID (e.g. a Codex session UUID). Requires runtime="acp".',
   ),
-  model: text("As provider/model; left out: its agent's.", { maxLength: 256 }),
-  thinking: text("off, minimal, low, medium, high or xhigh."),
+  model: text("As provider/model, for acp as its agent names it; left out: its agent's.", { maxLength: 256 }),
+  thinking: text("off, minimal, low, medium, high or xhigh; for acp as its agent names it."),
   cwd: text("A folder inside your working directory; left out: yours."),
   runTimeoutSeconds: Type.Optional(
     Type.Number({ minimum: 0, maximum: 31_536_000, description: "How long its run may take; 0: no limit." }),

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { heldOf } from "../../test/support/run-books.ts";
-import { spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
+import { agentNamed, spawnIdOf, WatchingWorld } from "../../test/support/watching-world.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { ToolResult } from "./contract.ts";
@@ -248,6 +248,33 @@ describe("steer", () => {
       root: { rootId: run.root.rootId, hops: run.root.hops + 1 },
       provenance,
     });
+  });
+
+  test("[ASP8] an agent over ACP is told when its turn has ended, and the answer says so, again too", async () => {
+    const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
+    world.known(session);
+    const claim = await world.books.claim();
+    const said = await act({ action: "steer", target: session.key, message: "Only the north." });
+    expect(said).toMatchObject({
+      status: "ok",
+      sessionKey: session.key,
+      mode: "queued",
+      text: "It is told when its turn has ended: agents over ACP take nothing before.",
+    });
+    await world.books.runs.steered(heldOf(claim), String(said.runId));
+    await world.books.runs.end(heldOf(claim), { state: "ok" });
+    expect(await act({ action: "steer", target: "a", message: "Only the north." })).toEqual(said);
+  });
+
+  test("[ASP8] an agent over ACP is listed with what it is, and killed as any other", async () => {
+    world.agents.set("codex", agentNamed("codex", { model: "m/of-another" }));
+    const { session } = await world.spawn(parent, "a", { by: run, label: "a", acp: "codex" });
+    const listed = await act({ action: "list" });
+    expect(listed).toMatchObject({
+      active: [{ sessionKey: session.key, model: "acp/codex", status: "queued" }],
+    });
+    expect(await act({ action: "kill", target: "last" })).toMatchObject({ status: "ok", killed: 1 });
+    expect(await world.open(session)).toEqual([]);
   });
 
   test("[OTH11] a child that has not begun takes it as a turn of its own; one that is finished is done", async () => {

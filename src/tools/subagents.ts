@@ -1,6 +1,7 @@
 import Type from "typebox";
 import { present } from "../core/present.ts";
 import type { Child } from "../runs/contract.ts";
+import { isAcpKey } from "../sessions/between/acp-link.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
@@ -66,7 +67,8 @@ async function list(parent: Parent, recentMinutes: number, deps: ToolDeps): Prom
   const isBusy = ({ run }: Child) => isAtWork(work.get(run.session.uid));
   const rows = withDescendants(family).map(({ child, below }) => {
     const { key, uid, agentId } = child.run.session;
-    const model = child.run.options.model ?? models.get(uid) ?? deps.agents.find(agentId)?.model ?? null;
+    const ofAgent = isAcpKey(key) ? `acp/${agentId}` : (deps.agents.find(agentId)?.model ?? null);
+    const model = child.run.options.model ?? models.get(uid) ?? ofAgent;
     const pendingDescendants = below.filter(isBusy).length;
     const sessionKey = deps.access.display(parent, key);
     const row = childRow({ child, sessionKey, work: work.get(uid), model, pendingDescendants, now });

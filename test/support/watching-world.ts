@@ -65,12 +65,18 @@ export class WatchingWorld {
   }
 
   /** A spawned session with its first run, which is queued. */
-  async spawn(parent: SessionRecord, name: string, also: { by?: Run; label?: string; task?: string } = {}) {
+  async spawn(
+    parent: SessionRecord,
+    name: string,
+    also: { by?: Run; label?: string; task?: string; acp?: string } = {},
+  ) {
     const { userId, agentId, key: parentKey } = parent;
     const spawnId = spawnIdOf(name);
     const meta = { spawnedBy: parentKey, ...(also.label === undefined ? {} : { label: also.label }) };
     const session = await this.session(
-      `agent:${agentId}:subagent:${parent.sessionId}:${spawnId}`,
+      also.acp === undefined
+        ? `agent:${agentId}:subagent:${parent.sessionId}:${spawnId}`
+        : `agent:${also.acp}:acp:${spawnId}`,
       meta,
       userId ?? undefined,
     );
@@ -181,6 +187,7 @@ export class WatchingWorld {
       runs: this.runs,
       access: this.access,
       agents: { ids: [...agents.keys()], find: (agentId) => agents.get(agentId) ?? null },
+      acp: { names: this.acpNames, defaultAgent: null, untilLinked: async () => null },
       clock: { now: () => this.books.now },
       work: {
         find: (_, by) => ("key" in by ? (this.#sessions.get(by.key) ?? null) : null),
@@ -194,6 +201,9 @@ export class WatchingWorld {
     };
     return double as ToolDeps;
   }
+
+  /** ACP agents that may be spawned. */
+  acpNames: readonly string[] = [];
 
   readonly #sessions = new Map<string, ReturnType<typeof runSession>>();
 

@@ -14,6 +14,9 @@ import { exitOf, printText, printToolResult } from "../output/tool-result.ts";
 export interface SpawnOptions extends GlobalOptions {
   readonly session?: string;
   readonly under?: string;
+  readonly runtime?: "subagent" | "acp";
+  readonly resume?: string;
+  readonly stream?: boolean;
   readonly label?: string;
   readonly model?: string;
   readonly thinking?: string;
@@ -47,9 +50,10 @@ export async function spawnCommand(
 }
 
 function argumentsOf(terminal: Terminal, words: readonly string[], options: SpawnOptions): object {
-  const { under, label, model, thinking, mode, context, cleanup, cwd, timeout } = options;
+  const { under, runtime, resume, label, model, thinking, mode, context, cleanup, cwd, timeout } = options;
   return {
     task: words.join(" "),
+    ...present({ runtime, resumeSessionId: resume, streamTo: options.stream === true ? "parent" : null }),
     ...present({ agentId: under, label, model, thinking, mode, context, cleanup }),
     ...present({ runTimeoutSeconds: timeout, cwd: cwd === undefined ? null : pathFrom(terminal, cwd) }),
     background: options.background === true || options.wait === false,
@@ -59,7 +63,7 @@ function argumentsOf(terminal: Terminal, words: readonly string[], options: Spaw
 function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): ExitCode {
   if (options.json === true || exitOf(result) !== 0)
     return printToolResult(terminal, options, result) || endOf(result);
-  const { childSessionKey, label, runId, mode, note, outcome, usage, result: said } = result;
+  const { childSessionKey, agentSessionId, label, runId, mode, note, outcome, usage, result: said } = result;
   const line = (title: string, value: unknown) =>
     value === undefined ? [] : [[title, typeof value === "string" ? value : JSON.stringify(value)] as const];
   answer(terminal, {}, {}, [
@@ -67,6 +71,7 @@ function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): Ex
     ...line("label", label),
     ...line("run", runId),
     ...line("mode", mode),
+    ...line("agent's session", agentSessionId),
     ...(outcome === undefined ? line("note", note) : []),
     ...line("ended", outcome),
     ...line("tokens", tokensIn(usage)),

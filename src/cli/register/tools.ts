@@ -42,6 +42,14 @@ function registerSpawn(program: Command, terminal: Terminal): void {
     .argument("<task...>", "what it is to do")
     .option("--session <ref>", forWhom)
     .option("--under <agentId>", "the agent that does it (default: that of the session)")
+    .addOption(
+      new Option(
+        "--runtime <runtime>",
+        "acp: --under is somebody else's agent, over the Agent Client Protocol",
+      ).choices(["subagent", "acp"]),
+    )
+    .option("--resume <id>", "with --runtime acp: go on with this session of the agent's own")
+    .option("--stream", "with --runtime acp: put notes of its progress into the session that it is done for")
     .option("--label <label>", "what the new session is called")
     .option("--model <provider/model>", "answer with this model")
     .option("--thinking <level>", "how much the model is to think")
@@ -74,6 +82,7 @@ function registerSpawn(program: Command, terminal: Terminal): void {
         "skein spawn describe the gardens of Kyoto",
         "skein spawn describe the food of Kyoto --session trip --label kyoto-food --json",
         "skein spawn describe the temples of Kyoto --background",
+        "skein spawn mend the failing test --runtime acp --under codex",
       ),
     )
     .action(async (words: string[], _, command: Command) => {

@@ -1,23 +1,58 @@
-import type { Clock } from "../../core/clock.ts";
+import { readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import { isRecord } from "../../core/shape.ts";
-import type { Run } from "../../runs/contract.ts";
+import type { Run, RunSession } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
-import type { RunWatcher } from "../skein/run-watcher.ts";
 
 interface Deps {
   readonly store: Pick<Store, "sessions">;
-  readonly watcher: Pick<RunWatcher, "untilEnded">;
-  readonly clock: Clock;
+  readonly watcher: {
+    untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
+    untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal: AbortSignal): Promise<T>;
+  };
 }
 
+/** So much longer than an agent may take until its session is open: its run has ended by then, with the reason. */
+const graceMs = 5000;
+
+/**
+ * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or it took longer than an
+ * agent may. Rejects with the signal's reason.
+ */
 export async function untilLinked(
   { store, watcher }: Deps,
-  { session, runId }: Run,
+  { session, runId }: Pick<Run, "session" | "runId">,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<string | null> {
-  throw new Error(
-    `to be written: ${store} ${watcher} ${present({})} ${isRecord} ${session} ${runId} ${timeoutMs} ${signal}`,
-  );
+  const left = new AbortController();
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs + graceMs);
+  const any = AbortSignal.any([signal, late.signal, left.signal]);
+  const look = () => agentSessionIdOf(store, session);
+  try {
+    await Promise.race([watcher.untilUpdated(session.sessionId, look, any), watcher.untilEnded(runId, any)]);
+    return await look();
+  } catch (error) {
+    if (late.signal.aborted && error === late.signal.reason) return look();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    left.abort();
+  }
+}
+
+/** Whether a session stands for one of somebody else's agent. */
+export function isAcpKey(text: string): boolean {
+  const key = readKey(text);
+  return "form" in key && key.form === "acp";
+}
+
+/** What the agent calls this session; `null`: it has not said it, or the session is gone. */
+export async function agentSessionIdOf(
+  { sessions }: Pick<Store, "sessions">,
+  { userId, sessionId }: Pick<RunSession, "userId" | "sessionId">,
+): Promise<string | null> {
+  const acp = (await sessions.get(present({ userId }), sessionId))?.meta.acp;
+  return isRecord(acp) && typeof acp.agentSessionId === "string" ? acp.agentSessionId : null;
 }

@@ -40,7 +40,9 @@ export function firstRun(
   const archiveAfterMs = mode === "run" && cleanup === "keep" ? subagents.archiveAfterMinutes * 60_000 : 0;
   const { run } = caller;
   const by = run === null ? { owner } : { runId: run.runId };
-  const awaitedBy = request.background ? undefined : { by, until: clock.now() + longestWaitMs };
+  // Over ACP it is waited for until the agent has told its session: what ends before is the spawn's own answer.
+  const isAwaited = !request.background || request.runtime === "acp";
+  const awaitedBy = isAwaited ? { by, until: clock.now() + longestWaitMs } : undefined;
   const parent = { key, sessionId, ...present({ channel: meta.channel }) };
   return {
     session,
@@ -52,7 +54,7 @@ export function firstRun(
     provenance: provenanceOf(key, root),
     options: {
       origin: "inter_session",
-      ...present({ runTimeoutSeconds, deliverTo: thread }),
+      ...present({ runTimeoutSeconds, deliverTo: thread, streamTo: request.streamTo }),
       sequel: {
         type: "child",
         parent,

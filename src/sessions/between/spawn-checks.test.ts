@@ -38,10 +38,6 @@ describe("arguments together", () => {
       'context="fork" is unsupported for runtime=acp; use runtime=subagent or leave it out',
     ],
     [
-      { runtime: "acp", model: "a/b" },
-      "model is unsupported for runtime=acp; use runtime=subagent or leave it out",
-    ],
-    [
       { mode: "session", cleanup: "delete" },
       'cleanup="delete" does not go with mode="session": the session stays for further messages.',
     ],

@@ -11,6 +11,7 @@ import { spawnerOf } from "./child-tools.ts";
 import type { AgentPolicy, BetweenDeps, Caller } from "./contract.ts";
 import { childCwd } from "./spawn-cwd.ts";
 import {
+  acpAllowedProblem,
   allowedProblem,
   childrenProblem,
   depthLimit,
@@ -28,7 +29,7 @@ import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 export interface SpawnTerms {
   /** The agent that spawns. */
   readonly own: AgentPolicy;
-  readonly target: AgentPolicy;
+  readonly target: SpawnTarget;
   /** The agent that spawned the one that spawns; `null`: nobody did, or it is not known any more. */
   readonly above: AgentPolicy | null;
   readonly depth: number;
@@ -41,21 +42,37 @@ export interface SpawnTerms {
   readonly attachments: readonly Attachment[];
 }
 
+/** The agent that the child is of. */
+export interface SpawnTarget extends Pick<AgentPolicy, "id" | "sandboxed"> {
+  /** How deep it lets its sessions spawn; 0: not at all. */
+  readonly maxSpawnDepth: number;
+}
+
 /** Who spawns, from which session, under which root. */
 export interface Spawner extends Caller {
   readonly session: SessionRecord;
 }
 
-/** The agent that is meant; the asker's own where none is named. */
-export function targetAgentId(caller: Caller, { agentId }: SpawnRequest): string | SpawnRefusal {
-  const id = readAgentId(agentId ?? caller.agentId);
+/** The agent that is meant. Where none is named: the asker's own, or over ACP the one that is configured for that. */
+export function targetAgentId(
+  { acp }: Pick<BetweenDeps, "acp">,
+  caller: Caller,
+  { agentId: named, runtime }: SpawnRequest,
+): string | SpawnRefusal {
+  const agentId = named ?? (runtime === "acp" ? acp.defaultAgent : caller.agentId);
+  if (agentId === null) return noAcpAgent;
+  const id = readAgentId(agentId);
   if (id !== null) return id;
-  const { message } = new SkeinError("invalid_agent_id", {
-    agentId: agentId ?? caller.agentId,
-    pattern: "[a-z0-9][a-z0-9_-]{0,63}",
-  });
+  const { message } = new SkeinError("invalid_agent_id", { agentId, pattern: "[a-z0-9][a-z0-9_-]{0,63}" });
   return { status: "error", code: "invalid_agent_id", error: message };
 }
+
+const noAcpAgent: SpawnRefusal = {
+  status: "error",
+  code: "acp_unavailable",
+  error:
+    "ACP target agent is not configured. Pass `agentId` in `sessions_spawn` or set `acp.defaultAgent` in config.",
+};
 
 /**
  * Every check in its order; the first that fails is the answer. Children and budget are looked at here so that the order of
@@ -109,18 +126,24 @@ export async function checkSpawn(
 
 /** Who is not allowed is not told whether there is such an agent. */
 function checkAgents(
-  { agents }: BetweenDeps,
+  deps: BetweenDeps,
   caller: Caller,
   request: SpawnRequest,
-): { readonly own: AgentPolicy; readonly target: AgentPolicy } | SpawnRefusal {
-  const targetId = targetAgentId(caller, request);
+): { readonly own: AgentPolicy; readonly target: SpawnTarget } | SpawnRefusal {
+  const { agents, acp } = deps;
+  const targetId = targetAgentId(deps, caller, request);
   if (typeof targetId !== "string") return targetId;
   const own = agents.find(caller.agentId);
   if (own === null) return noSuchAgent(caller.agentId);
-  const refused = allowedProblem(own, targetId);
+  const isAcp = request.runtime === "acp";
+  const refused = isAcp ? acpAllowedProblem(acp, targetId) : allowedProblem(own, targetId);
   if (refused !== null) return refused;
+  // It runs on the host, and has no tools of ours to spawn with.
+  if (isAcp) return { own, target: { id: targetId, sandboxed: false, maxSpawnDepth: 0 } };
   const target = agents.find(targetId);
-  return target === null ? noSuchAgent(targetId) : { own, target };
+  if (target === null) return noSuchAgent(targetId);
+  const { id, sandboxed, subagents } = target;
+  return { own, target: { id, sandboxed, maxSpawnDepth: subagents.maxSpawnDepth } };
 }
 
 function noSuchAgent(agentId: string): SpawnRefusal {

@@ -10,6 +10,7 @@ import { firstMessage } from "./child-prompt.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
 import type { FirstRun } from "./spawn-accept.ts";
 import { firstRun, provenanceOf, rootOf } from "./spawn-accept.ts";
+import { acpResult } from "./spawn-acp-result.ts";
 import type { Spawner, SpawnTerms } from "./spawn-checks.ts";
 import { checkSpawn, limitRefusal, targetAgentId } from "./spawn-checks.ts";
 import type { ChildFiles } from "./spawn-files.ts";
@@ -36,18 +37,20 @@ export async function spawnChild(
   const unfit = requestProblem(request);
   if (unfit !== null) return { ...unfit };
   if (caller.session === null) return { status: "error", code: "no_session", error: "No session context" };
-  if (request.runtime === "acp") return { ...noAcp(caller, request) };
-  const targetId = targetAgentId(caller, request);
+  const isAcp = request.runtime === "acp";
+  if (isAcp && deps.acp.names.length === 0) return { ...noAcp(caller, request) };
+  const targetId = targetAgentId(deps, caller, request);
   if (typeof targetId !== "string") return { ...targetId };
   const spawner: Spawner = { ...caller, session: caller.session };
-  const names = spawnNames(spawner.session, caller.callId, targetId);
+  const names = spawnNames(spawner.session, caller.callId, targetId, request.runtime);
   const run = await turnsOf(deps).run(
     names.runId,
     async () =>
       (await deps.runs.get(names.runId, caller.userId)) ??
       (await new Spawning(deps, spawner, request, names).make()),
   );
-  return "status" in run ? { ...run } : spawnResult(deps, caller, request, names, run);
+  if ("status" in run) return { ...run };
+  return (isAcp ? acpResult : spawnResult)(deps, caller, request, names, run);
 }
 
 /** The same call twice at once: the second finds what the first has made, and takes nothing of it away. */
@@ -121,9 +124,10 @@ class Spawning {
     const request = this.#request;
     const names = this.#names;
     const root = rootOf(this.#caller, names);
-    const { task, mode } = request;
+    const { task, mode, runtime } = request;
     const attachments = files === null ? null : { folder: files.folder, receipt: files.receipt };
-    const content = firstMessage({ ...terms, task, mode, attachments });
+    // What somebody else's agent is given is the task, and nothing of how sessions are spawned here.
+    const content = runtime === "acp" ? task : firstMessage({ ...terms, task, mode, attachments });
     const provenance = provenanceOf(this.#caller.session.key, root);
     const message = await withBlobs(this.#deps.store, this.#scope(terms), {
       role: "user",

@@ -1,7 +1,7 @@
 import { inLine } from "../../runs/sequels/untrusted.ts";
 import type { SessionMeta } from "../../store/contract.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
-import type { AgentPolicy } from "./contract.ts";
+import type { AcpDirectory, AgentPolicy } from "./contract.ts";
 import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 import { unfit } from "./spawn-request.ts";
 
@@ -14,6 +14,12 @@ export function allowedProblem(own: AgentPolicy, targetId: string): SpawnRefusal
   if (targetId === own.id || allowAgents.includes("*") || allowAgents.includes(targetId)) return null;
   const allowed = allowAgents.length === 0 ? "none" : allowAgents.join(", ");
   return forbidden("agent_not_allowed", `agentId is not allowed for sessions_spawn (allowed: ${allowed})`);
+}
+
+/** The same words whether there is such an agent or not. */
+export function acpAllowedProblem({ names }: AcpDirectory, targetId: string): SpawnRefusal | null {
+  if (names.includes(targetId)) return null;
+  return forbidden("agent_not_allowed", `ACP agent "${targetId}" is not allowed by policy.`);
 }
 
 /** How deep a session is: 0 for one that nobody spawned. */
@@ -45,7 +51,11 @@ export function childrenProblem(active: number, max: number): SpawnRefusal | nul
 }
 
 /** Inherited by a child of the same agent alone: another agent is what it is. */
-export function isChildSandboxed(isSandboxed: boolean, own: AgentPolicy, target: AgentPolicy): boolean {
+export function isChildSandboxed(
+  isSandboxed: boolean,
+  own: Pick<AgentPolicy, "id">,
+  target: Pick<AgentPolicy, "id" | "sandboxed">,
+): boolean {
   return target.sandboxed || (isSandboxed && own.id === target.id);
 }
 
@@ -76,7 +86,9 @@ export function sandboxProblem(
   return forbidden("sandbox_restricted", error);
 }
 
-export function thinkingProblem({ thinking, model }: SpawnRequest): SpawnRefusal | null {
+/** Of the words of somebody else's agent nothing is known here. */
+export function thinkingProblem({ thinking, model, runtime }: SpawnRequest): SpawnRefusal | null {
+  if (runtime === "acp") return null;
   if (thinking !== undefined && !thinkingLevels.includes(thinking)) {
     return unfit(
       `Invalid thinking level "${inLine(thinking, 60)}". Use one of: ${thinkingLevels.join(", ")}.`,

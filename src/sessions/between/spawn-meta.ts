@@ -16,7 +16,7 @@ export function roleOf({
   maxDepth,
   target,
 }: Pick<SpawnTerms, "depth" | "maxDepth" | "target">): ChildRole {
-  return depth < Math.min(maxDepth, target.subagents.maxSpawnDepth) ? "orchestrator" : "leaf";
+  return depth < Math.min(maxDepth, target.maxSpawnDepth) ? "orchestrator" : "leaf";
 }
 
 /** What is known of a child from its first moment on. Lineage and rules are written here, once. */
@@ -44,11 +44,16 @@ export function childMeta(
       ownThread: given.thread === null ? undefined : true,
       channel: given.thread?.channel ?? meta.channel,
       delivery: delivery === undefined ? undefined : { ...delivery },
-      model: request.model,
-      thinkingLevel: request.thinking,
+      ...overridesOf(request),
       sendPolicy: meta.sendPolicy,
     }),
   };
+}
+
+/** A model and a level of ours hold for its runs; what the agent of somebody else is to be told is kept for it. */
+function overridesOf({ runtime, model, thinking, resumeSessionId }: SpawnRequest): SessionMeta {
+  if (runtime === "acp") return { acp: present({ resumeSessionId, model, thinking }) };
+  return present({ model, thinkingLevel: thinking });
 }
 
 /** All that the parent may use by the rules that hold for it, and of that what the spawn asks for. */

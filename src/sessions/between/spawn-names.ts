@@ -14,7 +14,12 @@ export interface SpawnNames {
 
 const longestLabel = 512;
 
-export function spawnNames(parent: SessionRecord, callId: string, agentId: string): SpawnNames {
+export function spawnNames(
+  parent: SessionRecord,
+  callId: string,
+  agentId: string,
+  runtime: "subagent" | "acp",
+): SpawnNames {
   // The parent's uid keeps two users with one idempotency key apart: spawn ids are unique in the store.
   const spawnId = createHash("sha256")
     .update(JSON.stringify([parent.uid, callId]))
@@ -22,7 +27,11 @@ export function spawnNames(parent: SessionRecord, callId: string, agentId: strin
     .slice(0, 16);
   return {
     spawnId,
-    key: formatKey({ form: "subagent", agentId, parentSessionId: parent.sessionId, spawnId }),
+    key: formatKey(
+      runtime === "acp"
+        ? { form: "acp", agentId, spawnId }
+        : { form: "subagent", agentId, parentSessionId: parent.sessionId, spawnId },
+    ),
     sessionId: hashedId("child session", parent.uid, callId),
     runId: hashedId("child run", parent.uid, callId),
   };

@@ -1,12 +1,13 @@
 import type { Run } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
+import { isAcpKey } from "./acp-link.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 
 /** What hooks are told of a child; the context is that of the session that spawns it. */
 export interface ToldChild {
   readonly agentId: string;
-  readonly runtime: "subagent";
+  readonly runtime: SpawnRequest["runtime"];
   readonly task: string;
   readonly label: string | null;
   readonly ctx: RuntimeContext;
@@ -14,13 +15,13 @@ export interface ToldChild {
 
 export function toldOf(
   { session }: { readonly session: SessionRecord },
-  { task, label }: Pick<SpawnRequest, "task" | "label">,
+  { task, label, runtime }: Pick<SpawnRequest, "task" | "label" | "runtime">,
   agentId: string,
 ): ToldChild {
   const { userId, key: sessionKey, sessionId, cwd, meta } = session;
   const { channel = null, delivery = null } = meta;
   const ctx = { userId, agentId: session.agentId, sessionKey, sessionId, cwd, channel, delivery };
-  return { agentId, runtime: "subagent", task, label: label ?? null, ctx };
+  return { agentId, runtime, task, label: label ?? null, ctx };
 }
 
 /** The same of one that has ended; `null`: it is no child. */
@@ -33,7 +34,7 @@ export function toldOfEnd({ runId, session, options, outcome }: Run) {
   const { state, reply = null } = outcome;
   return {
     agentId,
-    runtime: "subagent",
+    runtime: isAcpKey(childSessionKey) ? "acp" : "subagent",
     task,
     label,
     childSessionKey,

@@ -65,6 +65,11 @@ export class RunWatcher {
     return this.#until(look, `run.ended ${runId}`, signal);
   }
 
+  /** What is looked for in a session, once it is there: whenever the session is changed, here or elsewhere. */
+  untilUpdated<T>(sessionId: string, look: () => Promise<T | null>, signal?: AbortSignal): Promise<T> {
+    return this.#until(look, `session.updated ${sessionId}`, signal);
+  }
+
   /** Resolves when one request and all that it set off has ended. */
   async untilSettled(rootId: string, signal?: AbortSignal): Promise<void> {
     const look = async () =>
@@ -174,5 +179,6 @@ export class RunWatcher {
 /** What an event decides. */
 function signsOf(event: SkeinEvent): readonly string[] {
   if (event.type === "run.ended") return [`run.ended ${event.runId}`, "run.ended"];
+  if (event.type === "session.updated") return [`session.updated ${event.sessionId}`];
   return event.type === "approval.resolved" ? [`approval.resolved ${event.approvalId}`] : [];
 }

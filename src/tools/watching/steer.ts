@@ -1,17 +1,19 @@
 import { hashedId } from "../../core/hashed-id.ts";
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
+import { isAcpKey } from "../../sessions/between/acp-link.ts";
 import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 
 export type Steered =
-  | { readonly runId: string; readonly mode: "steered" | "queued" }
+  | { readonly runId: string; readonly mode: "steered" | "queued"; readonly text?: string }
   /** There is nobody to say it to any more. */
   | { readonly gone: true };
 
 /**
  * Says something to a child in the middle of its turn: that turn takes it in at its next step and loses nothing. A child that
- * sleeps, or has not begun, takes it as a turn of its own. Under the caller's root, one hop further.
+ * sleeps, or has not begun, takes it as a turn of its own; an agent over ACP takes nothing in the middle of a turn. Under the
+ * caller's root, one hop further.
  */
 export async function steerChild(
   { run }: Child,
@@ -20,19 +22,33 @@ export async function steerChild(
   deps: BetweenDeps,
 ): Promise<Steered> {
   const session = deps.work.find(call.userId, { key: run.session.key });
-  if (session === null) return saidBefore(call, deps);
+  const ofAcp = isAcpKey(run.session.key);
+  if (session === null) return saidBefore(call, deps, ofAcp);
   const open = await deps.runs.list({ sessionUid: session.uid, states: openStates }, call.userId);
-  if (open.length === 0) return saidBefore(call, deps);
+  if (open.length === 0) return saidBefore(call, deps, ofAcp);
   const { run: said } = await deps.runs.accept(requestFor(session, text, call));
   const hasTurn = open.some(({ state }) => state === "running" || state === "waiting");
-  return { runId: said.runId, mode: hasTurn ? "steered" : "queued" };
+  return steered(said.runId, hasTurn, ofAcp);
+}
+
+function steered(runId: string, hasTurn: boolean, ofAcp: boolean): Steered {
+  if (!ofAcp) return { runId, mode: hasTurn ? "steered" : "queued" };
+  return {
+    runId,
+    mode: "queued",
+    text: "It is told when its turn has ended: agents over ACP take nothing before.",
+  };
 }
 
 /** The same call again finds what the first has said, whatever became of the child since. */
-async function saidBefore({ userId, callId }: Caller, { runs }: BetweenDeps): Promise<Steered> {
+async function saidBefore(
+  { userId, callId }: Caller,
+  { runs }: BetweenDeps,
+  ofAcp: boolean,
+): Promise<Steered> {
   const known = await runs.get(hashedId("run", userId ?? "", `steer:${callId}`), userId);
   if (known === null) return { gone: true };
-  return { runId: known.runId, mode: known.mergedInto === null ? "queued" : "steered" };
+  return steered(known.runId, known.mergedInto !== null, ofAcp);
 }
 
 function requestFor(
