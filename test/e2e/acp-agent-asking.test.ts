@@ -6,8 +6,9 @@ import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
 import type { FilesStore } from "../../src/compose.ts";
 import { defaultConfig } from "../../src/config/load.ts";
-import { Tokens } from "../../src/gateway/auth/tokens.ts";
 import { serveAcpStdio } from "../../src/gateway/acp/serve-stdio.ts";
+import { Tokens } from "../../src/gateway/auth/tokens.ts";
+import type { LocalWatchedCalls } from "../../src/gateway/calls/local-watched.ts";
 import { localWatchedCalls } from "../../src/gateway/calls/local-watched.ts";
 import { allHandlers } from "../../src/gateway/handlers/all.ts";
 import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
@@ -23,6 +24,7 @@ const pay = "use the tool pay";
 let folder: TemporaryFolder;
 let skein: Skein;
 let editor: AcpEditor;
+let calls: LocalWatchedCalls;
 let paid = 0;
 let reported: unknown[] = [];
 let over: Promise<void>;
@@ -50,9 +52,10 @@ beforeEach(async () => {
   const loaded = { config, file: null, root: folder.path, sources: new Map(), variable: () => undefined };
   const tokens = new Tokens({ ledger: store.work.ledger });
   const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens };
+  calls = localWatchedCalls(allHandlers(deps), deps);
   const parts = {
     version: "0",
-    calls: localWatchedCalls(allHandlers(deps), deps),
+    calls,
     whose: {},
     may: () => true,
     commands: [],
@@ -111,7 +114,10 @@ describe("a tool that has to be approved, in an editor", () => {
     await editor.prompt(id, pay);
     expect(paid).toBe(1);
     expect(editor.asked).toEqual([]);
-    expect(editor.of("current_mode_update").map(({ currentModeId }) => currentModeId)).toEqual(["allow", "deny"]);
+    expect(editor.of("current_mode_update").map(({ currentModeId }) => currentModeId)).toEqual([
+      "allow",
+      "deny",
+    ]);
   });
 
   test("[AAG10] may be answered elsewhere: the question is taken back", async () => {
@@ -155,6 +161,23 @@ describe("a tool that has to be approved, in an editor", () => {
     expect(paid).toBe(0);
   });
 
+  test("[AAG17] an editor that goes away has answered and cancelled nothing", async () => {
+    const id = await editor.create(folder.path);
+    editor.permit = () => new Promise(() => undefined);
+    const lost = editor.prompt(id, pay).catch(() => "lost");
+    await editor.until(/"asked":\[\{/);
+    leaving.end();
+    await over;
+    editor.close();
+    expect(await lost).toBe("lost");
+    const waiting = await skein.session({ sessionKey: id }).accept("repeat later", {});
+    expect(waiting.state).toBe("queued");
+    const approvals = await calls.call("approvals.list", { sessionKey: id });
+    expect(approvals.count).toBe(1);
+    const { runs } = await calls.call("runs.list", { sessionKey: id });
+    expect(runs.map(({ state }) => state).sort()).toEqual(["queued", "waiting"]);
+  });
+
   test("[AAG10] what waits when a session is opened is asked then", async () => {
     const handle = skein.session({ sessionKey: "agent:main:session:trip" });
     const asked = Promise.withResolvers<void>();
@@ -184,7 +207,10 @@ describe("what others do in a session that is open in an editor", () => {
 
   test("[AAG16] a second prompt waits for the first, and both are answered", async () => {
     const id = await editor.create(folder.path);
-    const both = await Promise.all([editor.prompt(id, "be slow for 1 second"), editor.prompt(id, "repeat second")]);
+    const both = await Promise.all([
+      editor.prompt(id, "be slow for 1 second"),
+      editor.prompt(id, "repeat second"),
+    ]);
     expect(both.map(({ stopReason }) => stopReason)).toEqual(["end_turn", "end_turn"]);
     expect(editor.texts()).toMatch(/second$/);
     expect(editor.texts("user_message_chunk")).toBe("");

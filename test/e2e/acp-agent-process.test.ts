@@ -46,7 +46,9 @@ describe("skein acp, the process", () => {
     acp.endInput();
     expect(await acp.end()).toBe(0);
     const lines = acp.out.trimEnd().split("\n");
-    expect(new Set(lines.map((each) => (JSON.parse(each) as { jsonrpc: string }).jsonrpc))).toEqual(new Set(["2.0"]));
+    expect(new Set(lines.map((each) => (JSON.parse(each) as { jsonrpc: string }).jsonrpc))).toEqual(
+      new Set(["2.0"]),
+    );
     expect(acp.err).toBe("");
   }, 60_000);
 

@@ -96,7 +96,11 @@ export class LiveSession {
   /** Says it, and shows what comes of it until it is answered. */
   async prompt({ message, attachments }: PromptInput, signal: AbortSignal): Promise<PromptResponse> {
     const turn: Turn = { runId: null, isCancelled: false };
-    const cancel = () => void this.#cancel(turn).catch((error: unknown) => this.#parts.report(error));
+    const cancel = () => {
+      // With the editor gone the run goes on.
+      if (this.#leaving.signal.aborted) return;
+      void this.#cancel(turn).catch((error: unknown) => this.#parts.report(error));
+    };
     this.#turns.add(turn);
     signal.addEventListener("abort", cancel, { once: true });
     try {

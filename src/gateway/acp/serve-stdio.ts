@@ -26,6 +26,8 @@ export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: 
   );
   const connection = appOf(ours).connect(stream);
   connected.resolve(connection.client);
+  // Before anything that is under way hears of it: an editor that goes away has cancelled nothing, and answered nothing.
+  connection.signal.addEventListener("abort", () => ours.end(), { once: true });
   const stop = () => connection.close();
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
