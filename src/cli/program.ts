@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import type { Terminal } from "./output/terminal.ts";
 import { registerAccess } from "./register/access.ts";
+import { registerAcp } from "./register/acp.ts";
 import { registerContext } from "./register/context.ts";
 import { registerInit } from "./register/init.ts";
 import { registerMcp } from "./register/mcp.ts";
@@ -45,6 +46,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerContext(program, terminal);
   registerAccess(program, terminal);
   registerMcp(program, terminal, version);
+  registerAcp(program, terminal, version);
   registerToken(program, terminal);
   registerUsers(program, terminal);
   registerUpkeep(program, terminal);

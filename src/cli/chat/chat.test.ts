@@ -76,6 +76,7 @@ function chatting(typed = false) {
     config,
     place: home,
     toType: (...words: readonly string[]) => words.join(" "),
+    may: () => true,
   };
   const session = new ChatSession(open, { key: "agent:main:main" }, {});
   const chat = new Chat(terminal, session, { thinking: false });

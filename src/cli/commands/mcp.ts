@@ -1,5 +1,4 @@
 import type { Readable } from "node:stream";
-import { Writable } from "node:stream";
 import { parseAgentId } from "../../core/names.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
@@ -15,6 +14,7 @@ import { connectRunning } from "../folder/running-gateway.ts";
 import { defaultAgent, tell } from "../folder/with-folder.ts";
 import { withSkein } from "../folder/with-skein.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
+import { rawOutput } from "../output/raw-output.ts";
 import { onStopAsked } from "../output/signals.ts";
 import { StdoutGuard } from "../output/stdout-guard.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -85,15 +85,5 @@ async function speak(
 ): Promise<void> {
   const asker = askerOf(principal, parts.defaultAgentId);
   const input = terminal.input().stream as Readable;
-  await serveMcpStdio(parts, asker, { input, output: outputOf(terminal), signal });
-}
-
-function outputOf(terminal: Terminal): Writable {
-  return new Writable({
-    decodeStrings: false,
-    write: (chunk: string | Buffer, _, done) => {
-      terminal.out(chunk.toString());
-      done();
-    },
-  });
+  await serveMcpStdio(parts, asker, { input, output: rawOutput(terminal), signal });
 }

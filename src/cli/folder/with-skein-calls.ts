@@ -7,6 +7,7 @@ import { localPrincipal } from "../../gateway/calls/local-calls.ts";
 import { localWatchedCalls } from "../../gateway/calls/local-watched.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
 import type { EventFilter, EventStream } from "../../protocol/methods/calls.ts";
+import type { MethodName } from "../../protocol/methods/method-table.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { isFileName } from "./find-session.ts";
@@ -20,6 +21,8 @@ import { withSkein } from "./with-skein.ts";
 /** Every method, and what happens meanwhile. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
+  /** Whether the token of a gateway may call a method; whoever has the folder may. */
+  may(method: MethodName): boolean;
 }
 
 /**
@@ -39,7 +42,8 @@ export async function withSkeinCalls<T>(
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {
-      return await use({ ...about, calls: running, store: null });
+      const may = (method: MethodName) => running.hello.methods.includes(method);
+      return await use({ ...about, calls: running, store: null, may });
     } finally {
       await running.close();
     }
@@ -53,7 +57,7 @@ export async function withSkeinCalls<T>(
       name: byWhom(terminal),
     });
     try {
-      return await use({ ...about, calls, store });
+      return await use({ ...about, calls, store, may: () => true });
     } finally {
       await calls.close();
     }

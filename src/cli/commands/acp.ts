@@ -1,0 +1,65 @@
+import type { Readable } from "node:stream";
+import { SkeinError } from "../../core/errors.ts";
+import { thrownText } from "../../core/text.ts";
+import type { AcpParts } from "../../gateway/acp/contract.ts";
+import { serveAcpStdio } from "../../gateway/acp/serve-stdio.ts";
+import { editorCommands } from "../chat/in-editor.ts";
+import { tell } from "../folder/with-folder.ts";
+import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
+import { withSkeinCalls } from "../folder/with-skein-calls.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { rawOutput } from "../output/raw-output.ts";
+import { onStopAsked } from "../output/signals.ts";
+import { StdoutGuard } from "../output/stdout-guard.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { untilStopped } from "../start/stopping.ts";
+
+/**
+ * Speaks ACP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
+ * itself, whose runs this process does then. The output carries ACP alone. Asked to stop, it lets runs come to a written
+ * state first; asked once more, it ends at once.
+ */
+export async function acpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
+  const guard = new StdoutGuard();
+  const leaving = new AbortController();
+  const stop = untilStopped({ onStop: onStopAsked }, () => process.exit(0));
+  void stop.asked.then(() => leaving.abort());
+  try {
+    const ours = { ...terminal, out: (text: string) => guard.ours(() => terminal.out(text)) };
+    // Named, so that a folder is begun where there is none.
+    await withSkeinCalls(ours, options, { workers: true, ref: "main" }, (open) =>
+      serveAcpStdio(partsOf(ours, open, version, options), {
+        input: terminal.input().stream as Readable,
+        output: rawOutput(ours),
+        signal: leaving.signal,
+      }),
+    );
+  } finally {
+    stop.end();
+    guard.release();
+  }
+}
+
+const needed = ["sessions.get", "chat.send"] as const;
+
+function partsOf(
+  terminal: Terminal,
+  open: OpenSkeinCalls,
+  version: string,
+  options: GlobalOptions,
+): AcpParts {
+  const { calls, reader, may } = open;
+  if (!needed.every(may)) {
+    const problem = "An editor has to read and to write, and the token may not do both";
+    throw new SkeinError("forbidden", { problem, advice: "Use a token with the scopes read and write" });
+  }
+  return {
+    version,
+    calls,
+    whose: reader,
+    may,
+    commands: editorCommands(terminal, open),
+    cwd: terminal.cwd,
+    report: (error) => tell(terminal, options, thrownText(error)),
+  };
+}

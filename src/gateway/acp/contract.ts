@@ -1,0 +1,32 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import type { Calls, EventFilter, EventStream } from "../../protocol/methods/calls.ts";
+import type { MethodName } from "../../protocol/methods/method-table.ts";
+import type { HandledMethod } from "../calls/contract.ts";
+
+/** What an ACP agent stands on: methods and events, of a gateway or of this process, it makes no difference. */
+export interface AcpParts {
+  readonly version: string;
+  readonly calls: Calls<HandledMethod> & { events(filter?: EventFilter): EventStream };
+  /** On whose behalf, as params of methods have it. */
+  readonly whose: { readonly userId?: string; readonly agentId?: string };
+  /** Whether whoever we speak for may call a method. */
+  may(method: MethodName): boolean;
+  /** What an editor offers behind a slash. */
+  readonly commands: readonly EditorCommand[];
+  /** Where we are: named as the folder of sessions whose own is not told to us. */
+  readonly cwd: string;
+  /** Told of what nobody asked for and went wrong. */
+  report(error: unknown): void;
+}
+
+export interface EditorCommand {
+  readonly name: string;
+  readonly about: string;
+  /** What may be typed behind it; `null`: nothing. */
+  readonly hint: string | null;
+  /** Does it to the session of this key. What it throws is told to the user like what it says. */
+  run(key: string, rest: string): Promise<string>;
+}
+
+/** Tells the editor of something in one session. Never rejects: an editor that is gone needs to hear nothing. */
+export type Tell = (update: SessionUpdate) => Promise<void>;

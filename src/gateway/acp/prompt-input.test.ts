@@ -1,0 +1,81 @@
+import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { promptInput } from "./prompt-input.ts";
+
+const text = (words: string): ContentBlock => ({ type: "text", text: words });
+const file = (words: string, uri = "file:///w/a.ts"): ContentBlock => ({
+  type: "resource",
+  resource: { uri, text: words },
+});
+const blob = (mimeType: string | null, uri = "file:///w/cat.png"): ContentBlock => ({
+  type: "resource",
+  resource: { uri, blob: "aGk=", mimeType },
+});
+
+describe("a prompt of an editor", () => {
+  test.each<[string, readonly ContentBlock[], string]>([
+    ["a text", [text("hello")], "hello"],
+    ["texts", [text("look"), text("here")], "look\n\nhere"],
+    ["a file", [text("see"), file("let a = 1;\n")], "see\n\n``` file:///w/a.ts\nlet a = 1;\n```"],
+    ["a file without a last line break", [file("a")], "``` file:///w/a.ts\na\n```"],
+    ["a link", [{ type: "resource_link", uri: "file:///w/b.ts", name: "b.ts" }], "[b.ts](file:///w/b.ts)"],
+    [
+      "a link with a title",
+      [{ type: "resource_link", uri: "file:///w/b.ts", name: "b.ts", title: "The B" }],
+      "[The B](file:///w/b.ts)",
+    ],
+    [
+      "a link without a name",
+      [{ type: "resource_link", uri: "file:///w/b.ts", name: "" }],
+      "[file:///w/b.ts]",
+    ],
+  ])("[AAG6] takes %s", (_, blocks, message) => {
+    expect(promptInput(blocks)).toMatchObject({ message, attachments: [] });
+  });
+
+  test("[AAG6] takes images, as such and as files", () => {
+    const { message, attachments } = promptInput([
+      { type: "image", data: "aGk=", mimeType: "image/jpeg" },
+      blob("image/png"),
+    ]);
+    expect(message).toBe("");
+    expect(attachments).toEqual([
+      { mimeType: "image/jpeg", data: "aGk=" },
+      { mimeType: "image/png", data: "aGk=", name: "cat.png" },
+    ]);
+  });
+
+  test.each<[string, readonly ContentBlock[], RegExp]>([
+    ["nothing", [], /empty/],
+    ["blanks", [text("  \n")], /empty/],
+    ["audio", [{ type: "audio", data: "aGk=", mimeType: "audio/wav" }], /no audio/],
+    ["another file", [blob("application/pdf", "file:///w/a.pdf")], /a\.pdf is neither text nor an image/],
+    ["a file of no type", [blob(null)], /its type is not told/],
+    [
+      "an image that is none",
+      [{ type: "image", data: "aGk=", mimeType: "text/html" }],
+      /"text\/html" is no image/,
+    ],
+    ["what nobody knows", [{ type: "video" } as unknown as ContentBlock], /does not know/],
+  ])("[AAG6] refuses %s", (_, blocks, problem) => {
+    expect(() => promptInput(blocks)).toThrow(problem);
+  });
+
+  test("[AAG6] no text of a file ends its fence", () => {
+    const pieces = fc.array(fc.constantFrom("`", "```", "````", "a", "\n"), { maxLength: 20 });
+    fc.assert(
+      fc.property(pieces, (each) => {
+        const { message } = promptInput([file(each.join(""))]);
+        const [first = "", ...rest] = message.split("\n");
+        const [fence = ""] = first.split(" ");
+        expect(rest.findIndex((line) => line.includes(fence))).toBe(rest.length - 1);
+      }),
+    );
+  });
+
+  test("[AAG12] knows whether all of it was typed", () => {
+    expect(promptInput([text("/status")]).isTyped).toBe(true);
+    expect(promptInput([text("/status"), file("a")]).isTyped).toBe(false);
+  });
+});

@@ -1,0 +1,288 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { WireEntry } from "../../protocol/session-details.ts";
+import { restOf } from "./rest-of.ts";
+import { begunAnew, SessionView } from "./session-view.ts";
+import { toolContent, toolKind, toolTitle } from "./tool-shapes.ts";
+
+let number = 0;
+const about = { at: 0, sessionKey: "agent:main:main", sessionId: "s", runId: "r" };
+
+function entry(fields: object): WireEntry {
+  number += 1;
+  return { id: `e${number}`, parentId: null, timestamp: "", ...fields } as unknown as WireEntry;
+}
+const message = (role: string, content: unknown, more: object = {}) =>
+  entry({ type: "message", message: { role, content, ...more } });
+const call = (id: string, name = "sessions_list") => ({
+  type: "toolCall",
+  id,
+  name,
+  arguments: { limit: 1 },
+});
+const answer = (...content: object[]) => message("assistant", content, { stopReason: "stop" });
+const result = (toolCallId: string, isError = false) =>
+  message("toolResult", [{ type: "text", text: "done" }], { toolCallId, toolName: "sessions_list", isError });
+
+function view() {
+  let ids = 0;
+  return new SessionView(() => `a${++ids}`);
+}
+const delta = (text: string, kind: "text" | "thinking" = "text") => ({ ...about, kind, delta: text });
+type Tool = Extract<ReceivedEvent, { event: "run.tool" }>["payload"];
+const tool = (phase: "call" | "result", toolCallId: string): Tool => ({
+  ...about,
+  phase,
+  toolCallId,
+  toolName: "sessions_list",
+  ...(phase === "call" ? { arguments: {} } : { isError: false, content: [{ type: "text", text: "done" }] }),
+});
+
+/** One line for each. */
+function shown(updates: readonly SessionUpdate[]): string[] {
+  return updates.map((each) => {
+    switch (each.sessionUpdate) {
+      case "user_message_chunk":
+      case "agent_message_chunk":
+      case "agent_thought_chunk": {
+        const { content } = each;
+        const text = content.type === "text" ? content.text : content.type;
+        return `${each.sessionUpdate.split("_")[0]}${each.sessionUpdate.includes("thought") ? " thinks" : ""}: ${text}`;
+      }
+      case "tool_call":
+      case "tool_call_update":
+        return `${each.sessionUpdate} ${each.toolCallId} ${each.status}`;
+      case "plan":
+        return `plan: ${each.entries.map(({ content, status }) => `${content} ${status}`).join(", ")}`;
+      default:
+        return each.sessionUpdate;
+    }
+  });
+}
+
+describe("entries as an editor shows them", () => {
+  test.each<[string, () => WireEntry, readonly string[]]>([
+    ["what was said", () => message("user", "hi"), ["user: hi"]],
+    [
+      "an image beside words",
+      () =>
+        message("user", [
+          { type: "text", text: "see" },
+          { type: "image", data: "aGk=", mimeType: "image/png" },
+        ]),
+      ["user: see", "user: image"],
+    ],
+    [
+      "an answer with its thoughts",
+      () => answer({ type: "thinking", thinking: "hm" }, { type: "text", text: "yes" }),
+      ["agent thinks: hm", "agent: yes"],
+    ],
+    [
+      "a call",
+      () => answer({ type: "text", text: "I look" }, call("c")),
+      ["agent: I look", "tool_call c pending"],
+    ],
+    ["an answer of nothing", () => answer({ type: "text", text: "" }), []],
+    [
+      "a message of ours",
+      () => entry({ type: "custom_message", customType: "x", content: "awake" }),
+      ["user: awake"],
+    ],
+    [
+      "a hidden one",
+      () => entry({ type: "custom_message", customType: "x", content: "a", display: false }),
+      [],
+    ],
+    [
+      "a plan",
+      () =>
+        entry({
+          type: "custom",
+          customType: "acp.plan",
+          data: { entries: [{ content: "dig", status: "completed" }, { content: "plant" }, 7] },
+        }),
+      ["plan: dig completed, plant pending"],
+    ],
+    ["a plan that is none", () => entry({ type: "custom", customType: "acp.plan", data: "no" }), []],
+    ["another note", () => entry({ type: "custom", customType: "x", data: {} }), []],
+    ["a change of the model", () => entry({ type: "model_change", provider: "a", modelId: "b" }), []],
+    ["a kind that nobody knows", () => entry({ type: "later" }), []],
+    ["a role that nobody knows", () => message("narrator", "x"), []],
+  ])("[AAG3] %s", (_, make, lines) => {
+    expect(shown(view().entry(make()))).toEqual(lines);
+  });
+
+  test("[AAG3] a command at a prompt is a tool that has ended", () => {
+    const ran = (exitCode: number) =>
+      message("bashExecution", undefined, { command: "ls", output: "a", exitCode });
+    expect(shown(view().entry(ran(0))).map((line) => line.split(" ").at(-1))).toEqual([
+      "pending",
+      "completed",
+    ]);
+    expect(shown(view().entry(ran(1))).map((line) => line.split(" ").at(-1))).toEqual(["pending", "failed"]);
+  });
+
+  test("[AAG7] each once, and what was typed in the editor not at all", () => {
+    const one = view();
+    const said = message("user", "hi");
+    one.expect(said.id);
+    expect(one.appended(said)).toEqual([]);
+    const other = message("user", "from elsewhere");
+    expect(shown(one.appended(other))).toEqual(["user: from elsewhere"]);
+    expect(one.entry(other)).toEqual([]);
+    expect(one.appended(other)).toEqual([]);
+  });
+});
+
+describe("answers that come in pieces", () => {
+  test("[AAG7] an entry whose deltas came brings nothing more", () => {
+    const one = view();
+    one.delta(delta("hm", "thinking"));
+    one.delta(delta("ye"));
+    one.delta(delta("s"));
+    const whole = answer({ type: "thinking", thinking: "hm" }, { type: "text", text: "yes" }, call("c"));
+    expect(shown(one.appended(whole))).toEqual(["tool_call c pending"]);
+  });
+
+  test("[AAG7] an entry brings what deltas did not", () => {
+    const one = view();
+    one.delta(delta("good "));
+    expect(shown(one.appended(answer({ type: "text", text: "good morning" })))).toEqual(["agent: morning"]);
+  });
+
+  test("[AAG7] what was streamed of an answer that is begun anew is said not to count", () => {
+    const one = view();
+    expect(one.anew()).toEqual([]);
+    const [first] = one.delta(delta("goo"));
+    expect(shown(one.anew())).toEqual([`agent: ${begunAnew}`]);
+    const [second] = one.delta(delta("good"));
+    expect([first, second]).toMatchObject([{ messageId: "a2" }, { messageId: "a3" }]);
+    expect(one.appended(answer({ type: "text", text: "good" }))).toEqual([]);
+  });
+
+  test("[AAG7] deltas that are no beginning of what is written are followed by the whole of it", () => {
+    const one = view();
+    one.delta(delta("gd"));
+    const lines = shown(one.appended(answer({ type: "text", text: "good" })));
+    expect(lines).toEqual([`agent: ${begunAnew}`, "agent: good"]);
+  });
+
+  test("[AAG7] after a gap neither deltas nor tools of what was read are shown a second time", () => {
+    const one = view();
+    const read = answer({ type: "text", text: "one" }, call("c"));
+    one.delta(delta("o"));
+    one.deafen();
+    expect(shown(one.entry(read))).toEqual(["agent: ne", "tool_call c pending"]);
+    expect(shown(one.entry(result("c")))).toEqual(["tool_call_update c completed"]);
+    expect(one.delta(delta("ne"))).toEqual([]);
+    expect(one.appended(read)).toEqual([]);
+    expect(one.tool(tool("call", "c"))).toEqual([]);
+    expect(one.tool(tool("result", "c"))).toEqual([]);
+    expect(shown(one.appended(answer({ type: "text", text: "two" })))).toEqual(["agent: two"]);
+    expect(shown(one.delta(delta("three")))).toEqual(["agent: three"]);
+  });
+
+  test("[AAG7] however it is cut and wherever it stops, an answer is shown once, spaces aside", () => {
+    const words = fc.array(fc.constantFrom("a", "b", " ", "\n", "é", "👍"), { maxLength: 12 });
+    fc.assert(
+      fc.property(words, fc.nat(12), (pieces, stop) => {
+        const one = view();
+        const whole = pieces.join("");
+        const live = pieces.slice(0, stop).flatMap((piece) => one.delta(delta(piece)));
+        const rest = one.appended(answer({ type: "text", text: whole }));
+        const all = [...live, ...rest].map((each) =>
+          "content" in each && each.content !== null && "text" in each.content ? each.content.text : "",
+        );
+        expect(all.join("").replace(/\s/g, "")).toBe(whole.replace(/\s/g, ""));
+      }),
+    );
+  });
+
+  test.each([
+    ["good morning", "good", " morning"],
+    ["a\nb", "ab", ""],
+    ["ab", "a b", ""],
+    ["ab", "ax", null],
+    ["ab", "abc", null],
+    ["", "", ""],
+  ])("[AAG7] of %j behind %j is left %j", (whole, begun, rest) => {
+    expect(restOf(whole, begun)).toBe(rest);
+  });
+});
+
+describe("tools in an editor", () => {
+  test("[AAG8] a call begins once, works and ends once", () => {
+    const one = view();
+    const updates = [
+      ...one.appended(answer(call("c"))),
+      ...one.tool(tool("call", "c")),
+      ...one.tool(tool("result", "c")),
+      ...one.appended(result("c")),
+    ];
+    expect(shown(updates)).toEqual([
+      "tool_call c pending",
+      "tool_call_update c in_progress",
+      "tool_call_update c completed",
+    ]);
+    expect(updates[0]).toMatchObject({ name: "sessions_list", kind: "read", rawInput: { limit: 1 } });
+    expect(updates[2]).toMatchObject({ content: [{ type: "content", content: { text: "done" } }] });
+  });
+
+  test("[AAG8] an id that a model uses again is another call", () => {
+    const one = view();
+    const lines = [answer(call("c")), result("c"), answer(call("c")), result("c", true)].flatMap((each) =>
+      shown(one.entry(each)),
+    );
+    expect(lines).toEqual([
+      "tool_call c pending",
+      "tool_call_update c completed",
+      "tool_call c#2 pending",
+      "tool_call_update c#2 failed",
+    ]);
+    expect(one.tools.idOf("c")).toBe("c#2");
+  });
+
+  test("[AAG8] an event before its entry begins the call, which the entry does not do again", () => {
+    const one = view();
+    expect(shown(one.tool(tool("call", "c")))).toEqual(["tool_call c in_progress"]);
+    expect(one.appended(answer(call("c")))).toEqual([]);
+    expect(shown(one.appended(result("c")))).toEqual(["tool_call_update c completed"]);
+  });
+
+  test("[AAG8] a result whose call is not there, and a call that nobody answers, both have a beginning and an end", () => {
+    const one = view();
+    expect(shown(one.entry(result("x")))).toEqual(["tool_call x pending", "tool_call_update x completed"]);
+    one.entry(answer(call("c")));
+    expect(shown(one.tools.abandon())).toEqual(["tool_call_update c failed"]);
+    expect(one.tools.abandon()).toEqual([]);
+  });
+
+  test.each([
+    ["sessions_history", "read"],
+    ["sessions_send", "other"],
+    ["sessions_spawn", "other"],
+    ["session_search", "search"],
+    ["read_file", "read"],
+    ["fs__writeFile", "edit"],
+    ["Bash", "execute"],
+    ["web-fetch", "fetch"],
+    ["delete_it", "delete"],
+    ["pay", "other"],
+    ["toString", "other"],
+  ])("[AAG8] %s is of the kind %s", (name, kind) => {
+    expect(toolKind(name)).toBe(kind);
+  });
+
+  test("[AAG8] titles are one line of bounded length, and content is what an editor can show", () => {
+    expect(toolTitle("pay", {})).toBe("pay");
+    expect(toolTitle("pay", { to: "a\nb" })).toBe('pay {"to":"a\\nb"}');
+    expect(toolTitle("pay", { to: "x".repeat(500) }).length).toBeLessThanOrEqual(121);
+    const image = { type: "image", data: "aGk=", mimeType: "image/png" };
+    expect(toolContent([{ type: "text", text: "a" }, image, { type: "text", text: "" }, null, 7])).toEqual([
+      { type: "content", content: { type: "text", text: "a" } },
+      { type: "content", content: image },
+    ]);
+  });
+});

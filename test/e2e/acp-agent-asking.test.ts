@@ -1,0 +1,218 @@
+import { PassThrough } from "node:stream";
+import { methods } from "@agentclientprotocol/sdk/unstable";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { skeinDeps } from "../../src/compose/call-deps.ts";
+import type { SkeinInside } from "../../src/compose/open-skein.ts";
+import { openSkein } from "../../src/compose/open-skein.ts";
+import type { FilesStore } from "../../src/compose.ts";
+import { defaultConfig } from "../../src/config/load.ts";
+import { serveAcpStdio } from "../../src/gateway/acp/serve-stdio.ts";
+import { Tokens } from "../../src/gateway/auth/tokens.ts";
+import type { LocalWatchedCalls } from "../../src/gateway/calls/local-watched.ts";
+import { localWatchedCalls } from "../../src/gateway/calls/local-watched.ts";
+import { allHandlers } from "../../src/gateway/handlers/all.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { AcpEditor } from "../support/acp-client.ts";
+import { acpEditor, allowed, cancelled, rejected } from "../support/acp-client.ts";
+
+const { session } = methods.agent;
+const pay = "use the tool pay";
+let folder: TemporaryFolder;
+let skein: Skein;
+let editor: AcpEditor;
+let calls: LocalWatchedCalls;
+let paid = 0;
+let reported: unknown[] = [];
+let over: Promise<void>;
+const leaving = { end: () => undefined as unknown };
+
+beforeEach(async () => {
+  folder = temporaryFolder("skein-acp-");
+  paid = 0;
+  reported = [];
+  const tool = defineTool({
+    name: "pay",
+    description: "Pays a bill.",
+    approval: true,
+    execute: () => {
+      paid += 1;
+      return "it is paid";
+    },
+  });
+  const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [tool] })];
+  const inside = Promise.withResolvers<SkeinInside>();
+  skein = await openSkein({ dir: folder.path, config: null, agents, quiet: true }, inside.resolve);
+  const { runs } = await inside.promise;
+  const store = skein.store as FilesStore;
+  const config = defaultConfig(folder.path);
+  const loaded = { config, file: null, root: folder.path, sources: new Map(), variable: () => undefined };
+  const tokens = new Tokens({ ledger: store.work.ledger });
+  const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens };
+  calls = localWatchedCalls(allHandlers(deps), deps);
+  const parts = {
+    version: "0",
+    calls,
+    whose: {},
+    may: () => true,
+    commands: [],
+    cwd: folder.path,
+    report: (error: unknown) => void reported.push(error),
+  };
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  leaving.end = () => input.end();
+  over = serveAcpStdio(parts, { input, output, signal: new AbortController().signal });
+  editor = await acpEditor(output, input);
+});
+afterEach(async () => {
+  leaving.end();
+  await over;
+  await skein.close();
+  folder.remove();
+  expect(reported).toEqual([]);
+});
+
+describe("a tool that has to be approved, in an editor", () => {
+  test("[AAG10] is asked for, under the call's own id, and done when it is allowed", async () => {
+    const id = await editor.create(folder.path);
+    editor.permit = async () => allowed;
+    expect(await editor.prompt(id, pay)).toMatchObject({ stopReason: "end_turn" });
+    expect(paid).toBe(1);
+    const [call] = editor.of("tool_call");
+    expect(editor.asked).toMatchObject([
+      {
+        sessionId: id,
+        toolCall: { toolCallId: call?.toolCallId, name: "pay" },
+        options: [{ kind: "allow_once" }, { kind: "reject_once" }],
+      },
+    ]);
+    const states = editor.of("tool_call_update").map(({ status }) => status);
+    expect(states).toEqual(["in_progress", "completed"]);
+  });
+
+  test.each([
+    ["rejected", rejected],
+    ["cancelled", cancelled],
+    ["an answer that was not offered", { outcome: { outcome: "selected", optionId: "other" } }] as const,
+  ])("[AAG10] is not done when it is %s", async (_, answer) => {
+    const id = await editor.create(folder.path);
+    editor.permit = async () => answer as typeof rejected;
+    expect(await editor.prompt(id, pay)).toMatchObject({ stopReason: "end_turn" });
+    expect(paid).toBe(0);
+    expect(editor.of("tool_call_update").at(-1)).toMatchObject({ status: "failed" });
+  });
+
+  test("[AAG10] is asked of nobody in the modes allow and deny", async () => {
+    const id = await editor.create(folder.path);
+    await editor.agent.request(session.setMode, { sessionId: id, modeId: "allow" });
+    await editor.prompt(id, pay);
+    expect(paid).toBe(1);
+    await editor.agent.request(session.setMode, { sessionId: id, modeId: "deny" });
+    await editor.prompt(id, pay);
+    expect(paid).toBe(1);
+    expect(editor.asked).toEqual([]);
+    expect(editor.of("current_mode_update").map(({ currentModeId }) => currentModeId)).toEqual([
+      "allow",
+      "deny",
+    ]);
+  });
+
+  test("[AAG10] may be answered elsewhere: the question is taken back", async () => {
+    const id = await editor.create(folder.path);
+    const taken = Promise.withResolvers<void>();
+    const approvals: string[] = [];
+    const leave = skein.subscribe((event) => {
+      if (event.type === "approval.requested") approvals.push(event.approvalId);
+    });
+    editor.permit = (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => {
+          taken.resolve();
+          resolve(cancelled);
+        });
+      });
+    const answered = editor.prompt(id, pay);
+    await editor.until(/"asked":\[\{/);
+    await skein.resolveApproval(approvals[0] ?? "", "approved", "console");
+    expect(await answered).toMatchObject({ stopReason: "end_turn" });
+    await taken.promise;
+    expect(paid).toBe(1);
+    leave();
+  });
+
+  test("[AAG13] a cancel ends the turn and its question", async () => {
+    const id = await editor.create(folder.path);
+    const taken = Promise.withResolvers<void>();
+    editor.permit = (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => {
+          taken.resolve();
+          resolve(cancelled);
+        });
+      });
+    const answered = editor.prompt(id, pay);
+    await editor.until(/"asked":\[\{/);
+    await editor.agent.notify(session.cancel, { sessionId: id });
+    expect(await answered).toMatchObject({ stopReason: "cancelled" });
+    await taken.promise;
+    expect(paid).toBe(0);
+  });
+
+  test("[AAG17] an editor that goes away has answered and cancelled nothing", async () => {
+    const id = await editor.create(folder.path);
+    editor.permit = () => new Promise(() => undefined);
+    const lost = editor.prompt(id, pay).catch(() => "lost");
+    await editor.until(/"asked":\[\{/);
+    leaving.end();
+    await over;
+    editor.close();
+    expect(await lost).toBe("lost");
+    const waiting = await skein.session({ sessionKey: id }).accept("repeat later", {});
+    expect(waiting.state).toBe("queued");
+    const approvals = await calls.call("approvals.list", { sessionKey: id });
+    expect(approvals.count).toBe(1);
+    const { runs } = await calls.call("runs.list", { sessionKey: id });
+    expect(runs.map(({ state }) => state).sort()).toEqual(["queued", "waiting"]);
+  });
+
+  test("[AAG10] what waits when a session is opened is asked then", async () => {
+    const handle = skein.session({ sessionKey: "agent:main:session:trip" });
+    const asked = Promise.withResolvers<void>();
+    const leave = skein.subscribe((event) => {
+      if (event.type === "approval.requested") asked.resolve();
+    });
+    const run = await handle.accept(pay, {});
+    await asked.promise;
+    editor.permit = async () => allowed;
+    const opening = { sessionId: "agent:main:session:trip", cwd: folder.path, mcpServers: [] };
+    await editor.agent.request(session.load, opening);
+    await skein.ended(run.runId, { timeoutMs: 20_000 });
+    expect(paid).toBe(1);
+    leave();
+  });
+});
+
+describe("what others do in a session that is open in an editor", () => {
+  test("[AAG15] is shown there, each word once, while the editor asks nothing", async () => {
+    const id = await editor.create(folder.path);
+    await editor.prompt(id, "repeat mine");
+    await skein.session({ sessionKey: id }).accept("repeat theirs", {});
+    await editor.until(/repeat theirs/);
+    await expect.poll(() => editor.texts().match(/theirs/g)?.length).toBe(1);
+    expect(editor.texts("user_message_chunk")).toBe("repeat theirs");
+  });
+
+  test("[AAG16] a second prompt waits for the first, and both are answered", async () => {
+    const id = await editor.create(folder.path);
+    const both = await Promise.all([
+      editor.prompt(id, "be slow for 1 second"),
+      editor.prompt(id, "repeat second"),
+    ]);
+    expect(both.map(({ stopReason }) => stopReason)).toEqual(["end_turn", "end_turn"]);
+    expect(editor.texts()).toMatch(/second$/);
+    expect(editor.texts("user_message_chunk")).toBe("");
+  });
+});

@@ -1,0 +1,124 @@
+import type { ChildProcess } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { Readable, Writable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type {
+  ClientCapabilities,
+  ClientContext,
+  RequestPermissionRequest,
+  RequestPermissionResponse,
+  SessionUpdate,
+} from "@agentclientprotocol/sdk/unstable";
+import { client, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
+import { expect } from "vitest";
+
+const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+
+/** An editor with `skein acp` at its other end, and everything that it was told. */
+export interface AcpEditor {
+  readonly agent: ClientContext;
+  /** In the order in which they came, with the session that they are of. */
+  readonly updates: (SessionUpdate & { readonly sessionId: string })[];
+  readonly asked: RequestPermissionRequest[];
+  /** What it answers from now on; never settling: nothing. */
+  permit: (request: RequestPermissionRequest, signal: AbortSignal) => Promise<RequestPermissionResponse>;
+  /** All texts of one kind that came, joined. */
+  texts(kind?: "agent_message_chunk" | "agent_thought_chunk" | "user_message_chunk"): string;
+  of<K extends SessionUpdate["sessionUpdate"]>(kind: K): Extract<SessionUpdate, { sessionUpdate: K }>[];
+  until(pattern: RegExp): Promise<void>;
+  prompt(sessionId: string, text: string): Promise<{ readonly stopReason: string }>;
+  create(cwd: string): Promise<string>;
+  close(): void;
+}
+
+export const allowed: RequestPermissionResponse = { outcome: { outcome: "selected", optionId: "allow" } };
+export const rejected: RequestPermissionResponse = { outcome: { outcome: "selected", optionId: "reject" } };
+export const cancelled: RequestPermissionResponse = { outcome: { outcome: "cancelled" } };
+
+export async function acpEditor(
+  input: Readable,
+  output: Writable,
+  clientCapabilities: ClientCapabilities = {},
+): Promise<AcpEditor> {
+  const updates: AcpEditor["updates"] = [];
+  const asked: RequestPermissionRequest[] = [];
+  const app = client({ name: "test" })
+    .onNotification(methods.client.session.update, ({ params: { sessionId, update } }) => {
+      updates.push({ ...update, sessionId });
+    })
+    .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
+      asked.push(params);
+      return editor.permit(params, signal);
+    });
+  const stream = ndJsonStream(
+    Writable.toWeb(output) as WritableStream<Uint8Array>,
+    Readable.toWeb(input) as ReadableStream<Uint8Array>,
+  );
+  const connection = app.connect(stream);
+  const { agent } = connection;
+  const editor: AcpEditor = {
+    agent,
+    updates,
+    asked,
+    permit: async () => rejected,
+    texts: (kind = "agent_message_chunk") =>
+      updates
+        .map((each) => (each.sessionUpdate === kind && "text" in each.content ? each.content.text : ""))
+        .join(""),
+    of: <K extends SessionUpdate["sessionUpdate"]>(kind: K) =>
+      updates.filter((each) => each.sessionUpdate === kind) as unknown as Extract<
+        SessionUpdate,
+        { sessionUpdate: K }
+      >[],
+    until: (pattern) =>
+      expect.poll(() => JSON.stringify({ updates, asked }), { timeout: 20_000 }).toMatch(pattern),
+    prompt: (sessionId, text) =>
+      agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] }),
+    create: async (cwd) =>
+      (await agent.request(methods.agent.session.new, { cwd, mcpServers: [] })).sessionId,
+    close: () => connection.close(),
+  };
+  await agent.request(methods.agent.initialize, {
+    protocolVersion: PROTOCOL_VERSION,
+    clientInfo: { name: "test", version: "0" },
+    clientCapabilities,
+  });
+  return editor;
+}
+
+export interface AcpProcess {
+  readonly editor: AcpEditor;
+  readonly child: ChildProcess;
+  /** What it printed for people. */
+  notes(): string;
+  /** The editor goes away; resolves with how the process ended. */
+  leave(): Promise<unknown>;
+}
+
+/** The real `skein acp`, as an editor starts it. */
+export async function acpProcess(
+  cwd: string,
+  args: readonly string[],
+  env: Record<string, string> = {},
+  capabilities: ClientCapabilities = {},
+): Promise<AcpProcess> {
+  const all: NodeJS.ProcessEnv = { PATH: process.env.PATH, HOME: cwd, NO_COLOR: "1", ...env };
+  const child = spawn(process.execPath, [bin, "acp", ...args], { cwd, env: all, stdio: "pipe" });
+  const closed = once(child, "close");
+  let notes = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    notes += text;
+  });
+  const editor = await acpEditor(child.stdout, child.stdin, capabilities);
+  return {
+    editor,
+    child,
+    notes: () => notes,
+    leave: async () => {
+      child.stdin.end();
+      const [code, signal] = await closed;
+      return code ?? signal;
+    },
+  };
+}
