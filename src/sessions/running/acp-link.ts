@@ -1,9 +1,12 @@
-import type { Message } from "../../core/messages.ts";
+import { contextMessage } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
+import type { UserMessage } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Run } from "../../runs/contract.ts";
 import type { AcpLink } from "../../runtimes/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { visibleMessage } from "../../transcript/visible.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
 const pageSize = 200;
@@ -31,26 +34,43 @@ export function acpLink(
       await sessions.patch(scope, session.sessionId, { acp: { ...kept, agentSessionId } });
     },
     unanswered: () => unanswered(deps, place),
+    blob: (sha256) => deps.store.blobs.get(scope, sha256),
   };
 }
 
+/** From the end of the branch back to the last that the agent said or did. */
 async function unanswered(
   { store }: Pick<RunningDeps, "store">,
   place: RunPlace,
-): Promise<readonly Message[]> {
+): Promise<readonly UserMessage[]> {
   const { scope, session } = place;
   const { sessionId } = session;
-  const found: Message[] = [];
+  const found: UserMessage[] = [];
   let before: string | null = null;
   for (;;) {
     const range: EntryRange = { along: "branch", limit: pageSize, ...(before === null ? {} : { before }) };
     const page: EntryPage = (await store.sessions.page(scope, sessionId, range)) ?? noSuchSession(sessionId);
     for (const entry of page.entries.toReversed()) {
-      if (entry.type !== "message") continue;
-      if (entry.message.role !== "user") return found.toReversed();
-      found.push(entry.message);
+      if (isAgents(entry)) return found.toReversed();
+      const said = saidTo(entry);
+      if (said !== null) found.push(said);
     }
     before = page.entries[0]?.id ?? null;
     if (!page.hasEarlier || before === null) return found.toReversed();
   }
+}
+
+function isAgents(entry: Entry): boolean {
+  return (
+    entry.type === "message" && (entry.message.role === "assistant" || entry.message.role === "toolResult")
+  );
+}
+
+/** As a model of ours would see it; notes of ours say that they are. */
+function saidTo(entry: Entry): UserMessage | null {
+  if (entry.type !== "message" && entry.type !== "custom_message") return null;
+  const message = contextMessage(entry, new Map());
+  const seen = message === null ? null : visibleMessage(message);
+  if (seen?.role !== "user") return null;
+  return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }
