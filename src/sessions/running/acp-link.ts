@@ -21,17 +21,20 @@ export function acpLink(
   const kept = session.meta.acp;
   if (!isRecord(kept)) return null;
   const word = (name: string) => (typeof kept[name] === "string" ? (kept[name] as string) : null);
+  // After a reset the agent begins anew too: what it was linked to belongs to the session before.
+  const isBefore = kept.linkedFrom !== undefined && kept.linkedFrom !== session.sessionId;
   return {
     agent: session.agentId,
-    agentSessionId: word("agentSessionId"),
-    resumeSessionId: word("resumeSessionId"),
+    agentSessionId: isBefore ? null : word("agentSessionId"),
+    resumeSessionId: isBefore ? null : word("resumeSessionId"),
     model: word("model"),
     thinking: word("thinking"),
     mode: session.meta.spawnMode === "session" ? "session" : "run",
     wasLost: lost > 0,
     remember: async (agentSessionId) => {
       const { sessions } = deps.store;
-      await sessions.patch(scope, session.sessionId, { acp: { ...kept, agentSessionId } });
+      const acp = { ...kept, agentSessionId, linkedFrom: session.sessionId };
+      await sessions.patch(scope, session.sessionId, { acp });
     },
     unanswered: () => unanswered(deps, place),
     blob: (sha256) => deps.store.blobs.get(scope, sha256),

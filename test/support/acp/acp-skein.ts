@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { SkeinInside } from "../../../src/compose/open-skein.ts";
 import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Entry } from "../../../src/core/entries.ts";
-import type { Run } from "../../../src/runs/contract.ts";
+import type { Approval, Run } from "../../../src/runs/contract.ts";
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
@@ -85,7 +85,7 @@ export class AcpSkein {
   }
 
   async session(
-    acp: Readonly<Record<string, unknown>> = {},
+    acp: Readonly<Record<string, string>> = {},
     mode: "run" | "session" = "session",
   ): Promise<AcpSession> {
     this.#sessions++;
@@ -116,6 +116,22 @@ export class AcpSkein {
   async agentSessionId({ sessionId }: AcpSession): Promise<unknown> {
     const record = await this.skein.store.sessions.get({ agentId: "twin" }, sessionId);
     return (record?.meta.acp as Record<string, unknown> | undefined)?.agentSessionId;
+  }
+
+  /** Ids of the sessions that the agent has. */
+  get agentSessions(): string[] {
+    const file = join(this.root, "agent-sessions.json");
+    return (JSON.parse(readFileSync(file, "utf8")) as [string, unknown][]).map(([id]) => id);
+  }
+
+  /** The one that somebody is to answer, once there is one. */
+  async approval(): Promise<Approval> {
+    const found: { open: readonly Approval[] } = { open: [] };
+    await soon(async () => {
+      found.open = await this.skein.approvals();
+      return found.open.length;
+    }).toBeGreaterThan(0);
+    return found.open[0] as Approval;
   }
 
   /** Of all processes that agents have started, those that are alive. */

@@ -98,14 +98,16 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
   const starting = AbortSignal.any([signal, late.signal]);
   let link: AgentLink | null = null;
   try {
-    // Taken before the agent runs: whatever it puts in the place of its folder, this is the one.
-    const files = existsSync(wish.cwd) ? clientFiles(wish.cwd) : null;
+    const requests = requestsIn(wish, deps);
     const child = await started(
       startChild({ name, command, args, env, cwd: wish.cwd }, { env: deps.env }),
       starting,
     );
     const hears: Hearing = { of: "", watch: null };
-    const requests = new ClientRequests(files, new Terminals(wish.cwd, deps.env));
+    if (requests === null) {
+      await child.stop();
+      throw failed(name, "its working directory was not there when it was started");
+    }
     link = new AgentLink({
       agent: name,
       version,
@@ -124,6 +126,14 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
   } finally {
     clearTimeout(timer);
   }
+}
+
+/**
+ * Made before the agent runs: whatever it puts in the place of its folder, this is the one. `null`: there is no folder, as
+ * whoever starts the process says.
+ */
+function requestsIn({ spec, cwd }: AgentWish, { env }: StartDeps): ClientRequests | null {
+  return existsSync(cwd) ? new ClientRequests(clientFiles(cwd), new Terminals(cwd, env, spec.env)) : null;
 }
 
 /** A process that is there only after nobody wants it any more is ended. */

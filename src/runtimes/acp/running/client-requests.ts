@@ -4,25 +4,30 @@ import type {
   CreateTerminalResponse,
   ReadTextFileRequest,
   ReadTextFileResponse,
+  ReleaseTerminalRequest,
   RequestPermissionResponse,
   WriteTextFileRequest,
 } from "@agentclientprotocol/sdk/unstable";
 import { methods, RequestError } from "@agentclientprotocol/sdk/unstable";
-import { thrownText } from "../../../core/text.ts";
+import { endOfText, thrownText } from "../../../core/text.ts";
 import type { ClientFiles } from "../files.ts";
 import type { Terminals } from "../terminals.ts";
 import type { PermissionDesk } from "./permissions.ts";
 
 const refusedCode = -32000;
+const mostTexts = 32;
+const longestText = 200_000;
 
 /** What an agent asks of us. Between turns nobody watches over it, and nothing new is granted. */
 export class ClientRequests {
-  readonly #files: ClientFiles | null;
+  readonly #files: ClientFiles;
   readonly #terminals: Terminals;
+  /** Of terminals that are released, as far as they are still wanted. */
+  readonly #lastTexts = new Map<string, string>();
   /** Of the turn that is under way; `null`: none is. */
   desk: PermissionDesk | null = null;
 
-  constructor(files: ClientFiles | null, terminals: Terminals) {
+  constructor(files: ClientFiles, terminals: Terminals) {
     this.#files = files;
     this.#terminals = terminals;
   }
@@ -37,15 +42,21 @@ export class ClientRequests {
       .onRequest(fs.readTextFile, ({ params }) => this.#read(params))
       .onRequest(fs.writeTextFile, ({ params }) => this.#write(params))
       .onRequest(terminal.create, ({ params }) => this.#create(params))
-      .onRequest(terminal.output, ({ params }) => terminals.output(params))
-      .onRequest(terminal.waitForExit, ({ params }) => terminals.waitForExit(params))
-      .onRequest(terminal.kill, ({ params }) => terminals.kill(params))
-      .onRequest(terminal.release, ({ params }) => terminals.release(params));
+      .onRequest(terminal.output, ({ params }) => told(() => terminals.output(params)))
+      .onRequest(terminal.waitForExit, ({ params }) => told(() => terminals.waitForExit(params)))
+      .onRequest(terminal.kill, ({ params }) => told(() => terminals.kill(params)))
+      .onRequest(terminal.release, ({ params }) => told(() => this.#release(params)));
   }
 
   /** What a terminal has printed so far; `null`: there is none of this id. */
   terminalText(terminalId: string): string | null {
-    return this.#terminals.text(terminalId);
+    const kept = this.#lastTexts.get(terminalId);
+    if (kept !== undefined) return kept;
+    try {
+      return this.#terminals.output({ terminalId }).output;
+    } catch {
+      return null; // there is none of this id
+    }
   }
 
   close(): Promise<void> {
@@ -54,25 +65,31 @@ export class ClientRequests {
 
   async #read(params: ReadTextFileRequest): Promise<ReadTextFileResponse> {
     this.#inTurn();
-    return this.#inFolder().readTextFile(params).catch(asRefusal);
+    return told(() => this.#files.readTextFile(params));
   }
 
   /** Inside its folder an agent writes as it likes: it asks for permission by itself where it wants to be sure. */
   async #write(params: WriteTextFileRequest): Promise<void> {
     if (this.#inTurn().policy === "deny") refuse("Files are not written here: permissions are denied");
-    await this.#inFolder().writeTextFile(params).catch(asRefusal);
+    await told(() => this.#files.writeTextFile(params));
   }
 
   async #create(params: CreateTerminalRequest): Promise<CreateTerminalResponse> {
     const verdict = await this.#inTurn().forTerminal(params);
-    if (verdict === "granted") return this.#terminals.create(params);
+    if (verdict === "granted") return told(() => this.#terminals.create(params));
     return refuse(
       `The command was not allowed: ${verdict === "refused" ? "permission was denied" : "the turn was stopped"}`,
     );
   }
 
-  #inFolder(): ClientFiles {
-    return this.#files ?? refuse("There is no working directory");
+  /** A call often tells of its result only after it has let its terminal go. */
+  async #release({ terminalId }: ReleaseTerminalRequest): Promise<void> {
+    const text = this.terminalText(terminalId);
+    await this.#terminals.release({ terminalId });
+    if (text === null) return;
+    this.#lastTexts.set(terminalId, endOfText(text, longestText));
+    const [oldest] = this.#lastTexts.keys();
+    if (this.#lastTexts.size > mostTexts && oldest !== undefined) this.#lastTexts.delete(oldest);
   }
 
   #inTurn(): PermissionDesk {
@@ -84,7 +101,11 @@ function refuse(sentence: string): never {
   throw new RequestError(refusedCode, sentence);
 }
 
-/** The sentence goes to the agent as it is. */
-function asRefusal(error: unknown): never {
-  return refuse(thrownText(error));
+/** What is refused goes to the agent as it is: a sentence. */
+async function told<T>(act: () => T | Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    return refuse(thrownText(error));
+  }
 }
