@@ -1,12 +1,10 @@
 import type { SessionConfigOption } from "@agentclientprotocol/sdk/unstable";
-import { afterEach, describe, expect, test } from "vitest";
-import type { AcpSession, AcpSkein, AcpSkeinOptions } from "../support/acp/acp-skein.ts";
-import { openAcpSkein } from "../support/acp/acp-skein.ts";
-import { lineOf } from "../support/turn.ts";
+import { describe, expect, test } from "vitest";
+import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 
 /** Sessions that stand for those of an ACP agent: a real Skein in a folder, and the agent as a real child process. */
 
-let open: AcpSkein[] = [];
+closeAfterEach();
 
 const configOptions: SessionConfigOption[] = [
   {
@@ -32,22 +30,6 @@ const configOptions: SessionConfigOption[] = [
     ],
   },
 ];
-
-async function skeinWith(options: AcpSkeinOptions = {}): Promise<AcpSkein> {
-  const skein = await openAcpSkein(options);
-  open.push(skein);
-  return skein;
-}
-
-async function lines(acp: AcpSkein, session: AcpSession): Promise<string[]> {
-  return (await acp.entries(session)).filter(({ type }) => type === "message").map(lineOf);
-}
-
-afterEach(async () => {
-  const opened = open;
-  open = [];
-  for (const skein of opened) await skein.close();
-});
 
 describe("a turn of an ACP agent", () => {
   test("[ARU1] what it says, thinks and does is written, and its last words are the reply", async () => {

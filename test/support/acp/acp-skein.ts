@@ -118,6 +118,12 @@ export class AcpSkein {
     return (record?.meta.acp as Record<string, unknown> | undefined)?.agentSessionId;
   }
 
+  /** Whether the agent has said this, by its own books. */
+  agentSaid(text: string): boolean {
+    const file = join(this.root, "agent-sessions.json");
+    return existsSync(file) && readFileSync(file, "utf8").includes(JSON.stringify(text));
+  }
+
   /** Ids of the sessions that the agent has. */
   get agentSessions(): string[] {
     const file = join(this.root, "agent-sessions.json");
@@ -159,11 +165,13 @@ export class AcpSkein {
   }
 }
 
+/** One that has ended and waits for somebody to take note of it is not. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
   } catch {
     return false; // no such process
   }
+  const stat = `/proc/${pid}/stat`;
+  return !existsSync(stat) || !/\) Z/.test(readFileSync(stat, "utf8"));
 }
