@@ -1,4 +1,3 @@
-import type { Readable, Writable } from "node:stream";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
@@ -30,23 +29,7 @@ export interface AcpSettings {
   readonly startTimeoutMs: number;
 }
 
-/** A process of an agent, or of a terminal of one, with all that it starts. */
-export interface ChildProcess {
-  readonly pid: number;
-  readonly stdin: Writable;
-  readonly stdout: Readable;
-  /** Resolves when it has ended, by itself or not; nothing of its group is left by then. */
-  readonly ended: Promise<ChildEnd>;
-  /** How it ended, and the end of its stderr, on one line; blank: there is nothing to tell. */
-  account(): string;
-  /** SIGTERM, then SIGKILL, to all that it started. Resolves with its end; may be called at any time and more than once. */
-  stop(): Promise<void>;
-}
-
-export interface ChildEnd {
-  readonly code: number | null;
-  readonly signal: string | null;
-}
+export type { ChildEnd, ChildProcess } from "./process/contract.ts";
 
 /** What an update of an agent sets off, in order. */
 export type Act =

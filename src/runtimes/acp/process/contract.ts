@@ -1,0 +1,35 @@
+import type { Readable, Writable } from "node:stream";
+
+/** A process of an agent, or of a terminal of one, with all that it starts. */
+export interface ChildProcess {
+  readonly pid: number;
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  /** Resolves when it has ended, by itself or not; nothing of its group is left by then. */
+  readonly ended: Promise<ChildEnd>;
+  /** How it ended, and the end of its stderr, on one line; blank: there is nothing to tell. */
+  account(): string;
+  /** SIGTERM, then SIGKILL, to all that it started. Resolves with its end; may be called at any time and more than once. */
+  stop(): Promise<void>;
+}
+
+export interface ChildEnd {
+  readonly code: number | null;
+  readonly signal: string | null;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What is started, and where. */
+export interface ProcessSpec {
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Beside PATH, HOME and LANG. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
+
+export interface ProcessOptions {
+  /** What PATH, HOME and LANG are taken from. */
+  readonly env: Environment;
+}

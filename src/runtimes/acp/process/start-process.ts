@@ -1,0 +1,81 @@
+import type { ChildProcessByStdio } from "node:child_process";
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { Readable, Writable } from "node:stream";
+import { childEnv, markName } from "./child-env.ts";
+import type { ChildEnd, ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
+import { accountOf, Said } from "./said.ts";
+import type { Warden } from "./warden.ts";
+import { openWarden } from "./warden.ts";
+
+type Spawned = ChildProcessByStdio<Writable, Readable, Readable>;
+
+const isWindows = process.platform === "win32";
+
+/**
+ * A process that leads a group of its own, under a warden that is there before it. Its environment carries a mark, by which
+ * the warden finds, on Linux, what has left the group. Not found is who has left the group and shed the mark, and outside
+ * Linux who has left the group. On Windows there is no warden, and what the process has started is its own affair.
+ */
+export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): Promise<ChildProcess> {
+  const mark = randomUUID();
+  const warden = isWindows ? null : await openWarden(mark, env);
+  try {
+    const child = spawn(spec.command, [...spec.args], {
+      env: { ...childEnv(env, spec.env), [markName]: mark },
+      cwd: spec.cwd,
+      stdio: ["pipe", "pipe", "pipe"],
+      detached: !isWindows,
+      windowsHide: true,
+    });
+    if (child.pid !== undefined) warden?.watch(child.pid);
+    const started = childOf(child, warden, () => openWarden(mark, env));
+    await once(child, "spawn"); // or its error
+    return started;
+  } catch (error) {
+    await warden?.end("now");
+    throw error;
+  }
+}
+
+function childOf(child: Spawned, warden: Warden | null, replace: () => Promise<Warden>): ChildProcess {
+  const said = new Said();
+  const pid = child.pid ?? 0;
+  let end: ChildEnd | null = null;
+  // A pipe that breaks is told by the end of the process; what is written to it then is lost either way.
+  for (const pipe of [child, child.stdin, child.stdout, child.stderr]) pipe.on("error", () => undefined);
+  child.stderr.on("data", (chunk: Buffer) => said.take(chunk));
+  const { promise: ended, resolve } = Promise.withResolvers<ChildEnd>();
+  child.once("exit", async (code, signal) => {
+    end = { code, signal };
+    if (warden !== null && !(await warden.end("now"))) await sweep(pid, replace);
+    resolve(end);
+  });
+  // Without its warden it could outlive us: it goes too.
+  warden?.onLost(() => killGroup(pid));
+  const stop = async () => {
+    child.stdin.end();
+    if (warden === null) child.kill();
+    await warden?.end("gently");
+    if (end === null) killGroup(pid); // a warden that hangs was not waited for
+    await ended;
+  };
+  return { pid, stdin: child.stdin, stdout: child.stdout, ended, account: () => accountOf(end, said), stop };
+}
+
+/** By another warden, where the first was ended before it was done. */
+async function sweep(pid: number, replace: () => Promise<Warden>): Promise<void> {
+  killGroup(pid);
+  const other = await replace().catch(() => null); // no process can be started any more
+  other?.watch(pid);
+  await other?.end("now");
+}
+
+function killGroup(pid: number): void {
+  try {
+    if (pid > 0) process.kill(isWindows ? pid : -pid, "SIGKILL");
+  } catch {
+    return; // gone, or not ours to end
+  }
+}
