@@ -8,7 +8,7 @@ import { within } from "../../../core/within.ts";
 import { RunStopped } from "../../../runs/worker.ts";
 import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
-import type { Act } from "../contract.ts";
+import type { Act } from "../log/act.ts";
 import { promptBlocks } from "../log/prompt-blocks.ts";
 import type { TurnLogEnd } from "../log/turn-log.ts";
 import { TurnLog } from "../log/turn-log.ts";

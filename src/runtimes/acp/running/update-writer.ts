@@ -2,7 +2,7 @@ import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { Entry } from "../../../core/entries.ts";
 import type { ToolCallBlock } from "../../../core/messages.ts";
 import type { Turn } from "../../contract.ts";
-import type { Act } from "../contract.ts";
+import type { Act } from "../log/act.ts";
 import type { TurnLog } from "../log/turn-log.ts";
 
 /** Updates that wait to be written; beyond that nothing more is read from the agent. */

@@ -1,0 +1,8 @@
+import type { EntryDraft, MessageDraft } from "../../../core/seal.ts";
+import type { TurnEvent } from "../../contract.ts";
+
+/** What an update of an agent sets off, in order; the `Act` of the runtime's contract, which lies above this folder. */
+export type Act =
+  | { readonly act: "say"; readonly message: MessageDraft }
+  | { readonly act: "note"; readonly draft: EntryDraft }
+  | { readonly act: "emit"; readonly event: TurnEvent };
