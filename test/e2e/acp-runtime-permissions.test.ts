@@ -1,7 +1,8 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
+import { soon } from "../support/soon.ts";
 
 /** What an agent asks of us, by policy. */
 
@@ -51,40 +52,37 @@ describe("permissions", () => {
 
 describe("files", () => {
   test("[ARU6] are read and written inside the working directory, and nowhere else", async () => {
-    const acp = await skeinWith({ acp: { permissions: "ask" } });
-    const [inside, outside] = [join(acp.cwd, "a.txt"), join(acp.root, "skein.yaml")];
-    await acp.close({ keep: true });
-    await writeFile(inside, "It stands here.");
-    const made = join(acp.cwd, "b.txt");
-    const steps = [
-      { read: inside },
-      { read: outside },
-      { write: made, content: "new" },
-      { write: outside, content: "" },
-    ];
-    const again = await skeinWith({
-      script: { turns: [steps] },
+    const acp = await skeinWith({
       acp: { permissions: "ask" },
-      root: acp.root,
+      script: ({ cwd, root }) => {
+        const [inside, made, outside] = [join(cwd, "a.txt"), join(cwd, "b.txt"), join(root, "skein.yaml")];
+        return {
+          turns: [
+            [
+              { read: inside },
+              { read: outside },
+              { write: made, content: "new" },
+              { write: outside, content: "" },
+            ],
+          ],
+        };
+      },
     });
-    const { outcome } = await again.say(await again.session(), "Go");
+    await writeFile(join(acp.cwd, "a.txt"), "It stands here.");
+    const { outcome } = await acp.say(await acp.session(), "Go");
     expect(outcome?.reply).toMatch(
       /^It stands here\..*lies outside the working directory.*\(written\).*lies outside/s,
     );
-    expect(await readFile(made, "utf8")).toBe("new");
-    expect(await readFile(outside, "utf8")).toContain("acp");
+    expect(await readFile(join(acp.cwd, "b.txt"), "utf8")).toBe("new");
+    expect(await readFile(join(acp.root, "skein.yaml"), "utf8")).toContain("acp");
   });
 
   test("[ARU6] are not written where permissions are denied", async () => {
-    const acp = await skeinWith();
-    await acp.close({ keep: true });
-    const steps = [{ write: join(acp.cwd, "b.txt"), content: "new" }];
-    const again = await skeinWith({
-      script: { turns: [steps] },
+    const acp = await skeinWith({
       acp: { permissions: "deny" },
-      root: acp.root,
+      script: ({ cwd }) => ({ turns: [[{ write: join(cwd, "b.txt"), content: "new" }]] }),
     });
-    expect((await again.say(await again.session(), "Go")).outcome?.reply).toContain("permissions are denied");
+    expect((await acp.say(await acp.session(), "Go")).outcome?.reply).toContain("permissions are denied");
     await expect(readFile(join(acp.cwd, "b.txt"))).rejects.toThrow("ENOENT");
   });
 });
@@ -120,13 +118,16 @@ describe("terminals", () => {
   });
 
   test("[ARU6] end with the process of their agent", async () => {
-    const acp = await skeinWith();
-    await acp.close({ keep: true });
-    await mkdir(acp.cwd, { recursive: true });
-    const program = `require("fs").appendFileSync(${JSON.stringify(join(acp.root, "pids"))}, process.pid + "\\n"); setInterval(() => {}, 60000);`;
-    const steps = [{ leaveTerminal: process.execPath, args: ["-e", program] }, { say: "Left." }];
-    const again = await skeinWith({ script: { turns: [steps] }, root: acp.root });
-    await again.say(await again.session({}, "run"), "Go");
-    await again.untilGone();
+    const acp = await skeinWith({
+      script: ({ root }) => {
+        const pids = JSON.stringify(join(root, "pids"));
+        const program = `require("fs").appendFileSync(${pids}, process.pid + "\\n"); setInterval(() => {}, 60000);`;
+        return { turns: [[{ leaveTerminal: process.execPath, args: ["-e", program] }, { wait: "cancel" }]] };
+      },
+    });
+    const { runId } = await acp.handle(await acp.session({}, "run")).accept("Go");
+    await soon(() => acp.started.length).toBe(2);
+    await acp.skein.abort(runId);
+    await acp.untilGone();
   });
 });

@@ -16,7 +16,7 @@ import { scriptedAgent } from "./script.ts";
 /** A Skein in a folder, with the scripted agent as its one ACP agent, `twin`. */
 
 export interface AcpSkeinOptions {
-  readonly script?: AgentScript;
+  readonly script?: AgentScript | ((place: { readonly root: string; readonly cwd: string }) => AgentScript);
   /** Of the section `acp`. */
   readonly acp?: Readonly<Record<string, unknown>>;
   /** Another program than the scripted agent. */
@@ -35,7 +35,8 @@ export async function openAcpSkein(options: AcpSkeinOptions = {}) {
   const cwd = join(root, "work");
   await mkdir(cwd, { recursive: true });
   const pidFile = join(root, "pids");
-  const script = { sessionsFile: join(root, "agent-sessions.json"), pidFile, ...options.script };
+  const given = typeof options.script === "function" ? options.script({ root, cwd }) : options.script;
+  const script = { sessionsFile: join(root, "agent-sessions.json"), pidFile, ...given };
   const config = join(root, "skein.yaml");
   const agents = { twin: options.agent ?? scriptedAgent(script) };
   await writeFile(config, JSON.stringify({ acp: { permissions: "allow", ...options.acp, agents } }));

@@ -43,7 +43,7 @@ export class AgentPool<A extends PooledAgent> {
   readonly #parts: PoolParts;
   readonly #places = new Map<string, Place<A>>();
   /** Starts and stops that are under way. */
-  readonly #starting = new Set<Promise<unknown>>();
+  readonly #starting = new Set<Promise<A>>();
   readonly #leaving = new Set<Promise<void>>();
   readonly #closing = new AbortController();
 
@@ -67,11 +67,16 @@ export class AgentPool<A extends PooledAgent> {
     }
     // Of a run that was left behind: what it still does is nobody's any more.
     if (found !== undefined) await unlessAborted(this.release(sessionId), signal);
-    await this.#makeRoom(signal);
+    // Nothing is awaited between the last look and taking the place: many may come at once.
+    while (!this.#hasRoom()) await unlessAborted(this.#roomMade(), signal);
     this.#refuseClosed(name);
     const place: Place<A> = { agent: null, isIdle: false, idleSince: 0, stay: () => undefined };
     this.#places.set(sessionId, place);
-    return unlessAborted(this.#start(sessionId, place, start, signal), signal);
+    const starting = this.#start(sessionId, place, start, signal).finally(() =>
+      this.#starting.delete(starting),
+    );
+    this.#starting.add(starting);
+    return unlessAborted(starting, signal);
   }
 
   /** Its run is over. `keep`: it waits for the next message of its session. */
@@ -107,17 +112,18 @@ export class AgentPool<A extends PooledAgent> {
       throw unavailable(name, "this Skein is being closed", "Ask again once it is open");
   }
 
-  /** Checked again behind every wait; whoever gets through takes the place before anybody else looks. */
-  async #makeRoom(signal: AbortSignal): Promise<void> {
+  #hasRoom(): boolean {
+    return this.#places.size + this.#leaving.size < this.#parts.settings.maxConcurrentSessions;
+  }
+
+  /** Whoever idles longest goes; where nobody does, and nobody is about to go, there is no room. */
+  #roomMade(): Promise<void> {
+    const idle = [...this.#places].filter(([, { isIdle }]) => isIdle);
+    const [oldest] = idle.toSorted(([, a], [, b]) => a.idleSince - b.idleSince);
+    if (oldest !== undefined && this.#leaving.size === 0) void this.release(oldest[0]);
+    if (this.#leaving.size > 0) return Promise.race(this.#leaving);
     const limit = this.#parts.settings.maxConcurrentSessions;
-    while (this.#places.size + this.#leaving.size >= limit) {
-      const idle = [...this.#places].filter(([, { isIdle }]) => isIdle);
-      const [oldest] = idle.toSorted(([, a], [, b]) => a.idleSince - b.idleSince);
-      if (oldest !== undefined) void this.release(oldest[0]);
-      else if (this.#leaving.size === 0)
-        throw new SkeinError("acp_busy", { active: this.#places.size, limit });
-      await unlessAborted(Promise.race(this.#leaving), signal);
-    }
+    throw new SkeinError("acp_busy", { active: this.#places.size, limit });
   }
 
   async #start(
@@ -126,10 +132,8 @@ export class AgentPool<A extends PooledAgent> {
     start: (signal: AbortSignal) => Promise<A>,
     signal: AbortSignal,
   ): Promise<A> {
-    const starting = start(AbortSignal.any([signal, this.#closing.signal]));
-    this.#starting.add(starting);
     try {
-      const agent = await starting;
+      const agent = await start(AbortSignal.any([signal, this.#closing.signal]));
       // Released meanwhile, or nobody waits for it any more.
       if (this.#places.get(sessionId) !== place || signal.aborted) {
         if (this.#places.get(sessionId) === place) this.#places.delete(sessionId);
@@ -142,8 +146,6 @@ export class AgentPool<A extends PooledAgent> {
     } catch (error) {
       if (this.#places.get(sessionId) === place) this.#places.delete(sessionId);
       throw error;
-    } finally {
-      this.#starting.delete(starting);
     }
   }
 
