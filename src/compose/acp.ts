@@ -40,7 +40,7 @@ export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
   const startTimeoutMs = startTimeoutSeconds * 1000;
   let opened: Promise<AcpRuntime> | null = null;
   const open = () => {
-    opened ??= import("../runtimes/acp/runtime.ts").then(({ createAcpRuntime }) =>
+    opened ??= import("../runtimes/acp/running/runtime.ts").then(({ createAcpRuntime }) =>
       createAcpRuntime({
         agent: (name) => acpAgentOf(config, name),
         settings: { maxConcurrentSessions, idleMs: idleMinutes * 60_000, startTimeoutMs },

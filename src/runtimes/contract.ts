@@ -1,6 +1,6 @@
 import type { SessionContext } from "../core/context.ts";
 import type { Entry } from "../core/entries.ts";
-import type { Message, ToolCallBlock, Usage } from "../core/messages.ts";
+import type { ToolCallBlock, Usage, UserMessage } from "../core/messages.ts";
 import type { EntryDraft, MessageDraft } from "../core/seal.ts";
 import type { Change, TranscriptMessage, TranscriptPolicy } from "../transcript/contract.ts";
 import type { ModelInfo } from "../transcript/model-table.ts";
@@ -111,7 +111,9 @@ export interface AcpLink {
   /** Kept with the session, before anything is prompted. */
   remember(agentSessionId: string): Promise<void>;
   /** What was said in the session since the agent answered last, oldest first. */
-  unanswered(): Promise<readonly Message[]>;
+  unanswered(): Promise<readonly UserMessage[]>;
+  /** The bytes of a blob that a message refers to; `null`: not there. */
+  blob(sha256: string): Promise<Uint8Array | null>;
 }
 
 export interface TurnLimits {

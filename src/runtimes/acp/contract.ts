@@ -1,7 +1,6 @@
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
-import type { Runtime, TurnEvent } from "../contract.ts";
+import type { Runtime } from "../contract.ts";
 
 /** Somebody else's agent as a child process, spoken to over the Agent Client Protocol. */
 export interface AcpRuntime extends Runtime {
@@ -30,9 +29,3 @@ export interface AcpSettings {
 }
 
 export type { ChildEnd, ChildProcess } from "./process/contract.ts";
-
-/** What an update of an agent sets off, in order. */
-export type Act =
-  | { readonly act: "say"; readonly message: MessageDraft }
-  | { readonly act: "note"; readonly draft: EntryDraft }
-  | { readonly act: "emit"; readonly event: TurnEvent };

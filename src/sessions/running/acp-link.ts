@@ -1,9 +1,12 @@
-import type { Message } from "../../core/messages.ts";
+import { contextMessage } from "../../core/context.ts";
+import type { Entry } from "../../core/entries.ts";
+import type { UserMessage } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Run } from "../../runs/contract.ts";
 import type { AcpLink } from "../../runtimes/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { visibleMessage } from "../../transcript/visible.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
 const pageSize = 200;
@@ -18,39 +21,59 @@ export function acpLink(
   const kept = session.meta.acp;
   if (!isRecord(kept)) return null;
   const word = (name: string) => (typeof kept[name] === "string" ? (kept[name] as string) : null);
+  // After a reset the agent begins anew too: what it was linked to belongs to the session before.
+  const isBefore = kept.linkedFrom !== undefined && kept.linkedFrom !== session.sessionId;
   return {
     agent: session.agentId,
-    agentSessionId: word("agentSessionId"),
-    resumeSessionId: word("resumeSessionId"),
+    agentSessionId: isBefore ? null : word("agentSessionId"),
+    resumeSessionId: isBefore ? null : word("resumeSessionId"),
     model: word("model"),
     thinking: word("thinking"),
     mode: session.meta.spawnMode === "session" ? "session" : "run",
     wasLost: lost > 0,
     remember: async (agentSessionId) => {
       const { sessions } = deps.store;
-      await sessions.patch(scope, session.sessionId, { acp: { ...kept, agentSessionId } });
+      const acp = { ...kept, agentSessionId, linkedFrom: session.sessionId };
+      await sessions.patch(scope, session.sessionId, { acp });
     },
     unanswered: () => unanswered(deps, place),
+    blob: (sha256) => deps.store.blobs.get(scope, sha256),
   };
 }
 
+/** From the end of the branch back to the last that the agent said or did. */
 async function unanswered(
   { store }: Pick<RunningDeps, "store">,
   place: RunPlace,
-): Promise<readonly Message[]> {
+): Promise<readonly UserMessage[]> {
   const { scope, session } = place;
   const { sessionId } = session;
-  const found: Message[] = [];
+  const found: UserMessage[] = [];
   let before: string | null = null;
   for (;;) {
     const range: EntryRange = { along: "branch", limit: pageSize, ...(before === null ? {} : { before }) };
     const page: EntryPage = (await store.sessions.page(scope, sessionId, range)) ?? noSuchSession(sessionId);
     for (const entry of page.entries.toReversed()) {
-      if (entry.type !== "message") continue;
-      if (entry.message.role !== "user") return found.toReversed();
-      found.push(entry.message);
+      if (isAgents(entry)) return found.toReversed();
+      const said = saidTo(entry);
+      if (said !== null) found.push(said);
     }
     before = page.entries[0]?.id ?? null;
     if (!page.hasEarlier || before === null) return found.toReversed();
   }
+}
+
+function isAgents(entry: Entry): boolean {
+  return (
+    entry.type === "message" && (entry.message.role === "assistant" || entry.message.role === "toolResult")
+  );
+}
+
+/** As a model of ours would see it; notes of ours say that they are. */
+function saidTo(entry: Entry): UserMessage | null {
+  if (entry.type !== "message" && entry.type !== "custom_message") return null;
+  const message = contextMessage(entry, new Map());
+  const seen = message === null ? null : visibleMessage(message);
+  if (seen?.role !== "user") return null;
+  return entry.type === "message" ? seen : { ...seen, provenance: { kind: "internal_system" } };
 }

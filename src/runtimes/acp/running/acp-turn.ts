@@ -1,0 +1,193 @@
+import type { ContentBlock, PromptResponse } from "@agentclientprotocol/sdk/unstable";
+import type { AcpPermissions } from "../../../config/sections/acp.ts";
+import type { Clock } from "../../../core/clock.ts";
+import { SkeinError } from "../../../core/errors.ts";
+import type { UserMessage } from "../../../core/messages.ts";
+import { thrownText } from "../../../core/text.ts";
+import { within } from "../../../core/within.ts";
+import { RunStopped } from "../../../runs/worker.ts";
+import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
+import { unlessAborted } from "../../loop/waits.ts";
+import type { Act } from "../log/act.ts";
+import { promptBlocks } from "../log/prompt-blocks.ts";
+import type { TurnLogEnd } from "../log/turn-log.ts";
+import { TurnLog } from "../log/turn-log.ts";
+import type { Agent } from "./agent.ts";
+import { failed } from "./failures.ts";
+import { PermissionDesk } from "./permissions.ts";
+import { UpdateWriter } from "./update-writer.ts";
+
+/** So long an agent may take to end a turn that was cancelled; runs are left behind after five seconds. */
+const cancelMs = 3000;
+
+export const lostWords =
+  "[Skein] The process that ran you was lost in the middle of this turn. Look at what is already done, then go on.";
+
+export interface AcpTurnParts {
+  readonly turn: Turn;
+  readonly link: AcpLink;
+  readonly agent: Agent;
+  readonly policy: AcpPermissions;
+  readonly clock: Clock;
+}
+
+/** A turn of an agent: prompted with what was said, and again with what was said meanwhile. */
+export class AcpTurn {
+  readonly #parts: AcpTurnParts;
+  /** The agent did not end its turn in time, or broke off: it cannot be prompted again. */
+  isSpoilt = false;
+
+  constructor(parts: AcpTurnParts) {
+    this.#parts = parts;
+  }
+
+  async run(): Promise<TurnEnd> {
+    const { turn, link } = this.#parts;
+    for (let step = 1; ; step++) {
+      const said = await link.unanswered();
+      // Nothing unanswered: whoever had the run before left it in the middle.
+      const isLeft = step === 1 && (link.wasLost || said.length === 0);
+      const end = await this.#prompt(step, said, isLeft && link.agentSessionId !== null ? lostWords : null);
+      if (!(await turn.takeInput())) return end;
+    }
+  }
+
+  async #prompt(step: number, said: readonly UserMessage[], lead: string | null): Promise<TurnEnd> {
+    const { turn, link, agent, policy, clock } = this.#parts;
+    await turn.check();
+    const blocks = await promptBlocks(said, agent.promptCapabilities, (sha256) => link.blob(sha256));
+    if (lead !== null) blocks.unshift({ type: "text", text: said.length === 0 ? lead : `${lead}\n\n` });
+    if (blocks.length === 0) throw failed(link.agent, "there is nothing to prompt it with", "Say something");
+    const stop = new AbortController();
+    const onAbort = () => stop.abort(turn.signal.reason);
+    turn.signal.addEventListener("abort", onAbort, { once: true });
+    if (turn.signal.aborted) onAbort();
+    const log = new TurnLog({
+      agent: link.agent,
+      terminalText: (id) => agent.terminalText(id),
+      now: () => clock.now(),
+      costBefore: agent.cost,
+    });
+    const onFailure = (error: unknown) => stop.abort(error);
+    const writer = new UpdateWriter(turn, log, onFailure);
+    const approve: Turn["approve"] = (call) => turn.approve(call);
+    const known = (id: string) => log.call(id);
+    const desk = new PermissionDesk({ policy, signal: stop.signal, approve, known, onFailure });
+    agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });
+    try {
+      turn.emit({ type: "step", phase: "asked", step });
+      await turn.hooks.llmInput(said);
+      return await this.#answered(step, blocks, { log, writer, signal: stop.signal });
+    } finally {
+      turn.signal.removeEventListener("abort", onAbort);
+      agent.watch(null);
+      agent.cost = log.cost;
+    }
+  }
+
+  async #answered(
+    step: number,
+    blocks: ContentBlock[],
+    pass: { readonly log: TurnLog; readonly writer: UpdateWriter; readonly signal: AbortSignal },
+  ): Promise<TurnEnd> {
+    const { turn, link, agent } = this.#parts;
+    const { log, writer, signal } = pass;
+    signal.throwIfAborted();
+    const prompting = agent.prompt(blocks);
+    let response: PromptResponse;
+    try {
+      response = await unlessAborted(prompting, signal);
+      await writer.settled();
+      signal.throwIfAborted();
+    } catch (error) {
+      const why = signal.aborted ? signal.reason : error;
+      await (signal.aborted ? this.#cut(prompting, pass) : this.#broke(error, pass));
+      if (why instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step, code: why.code });
+      throw why;
+    }
+    const end = log.end(response);
+    const { usage, stopReason } = end;
+    turn.emit({ type: "step", phase: "answered", step, usage, finishReason: stopReason });
+    // Counted before it is written, as every answer is.
+    const counted = await turn.charge(usage).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
+    await writer.apply(end.acts);
+    if (counted !== null) throw counted.error;
+    if (stopReason === "error")
+      throw failed(link.agent, errorIn(end), "Read what it said, and ask otherwise");
+    if (stopReason === "aborted")
+      throw failed(link.agent, "it ended its turn as cancelled, though nobody here did that", "Ask again");
+    return { kind: "answered", reply: end.reply, entryId: writer.last?.id ?? "" };
+  }
+
+  /** Stopped from our side: the agent is told, and what it had said by then is written. */
+  async #cut(
+    prompting: Promise<PromptResponse>,
+    {
+      log,
+      writer,
+      signal,
+    }: { readonly log: TurnLog; readonly writer: UpdateWriter; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const { turn, agent } = this.#parts;
+    const { reason } = signal;
+    agent.cancel();
+    let response: PromptResponse | null = null;
+    const ending = prompting.then(
+      (told) => {
+        response = told;
+      },
+      () => {
+        this.isSpoilt = true;
+      },
+    );
+    if (!(await within(cancelMs, ending))) this.isSpoilt = true;
+    await writer.end();
+    if (isTaken(reason)) {
+      this.isSpoilt = true;
+      return;
+    }
+    const { usage = null } = (response as PromptResponse | null) ?? {};
+    const isStopped = reason instanceof RunStopped;
+    const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
+    const isLeaving = isStopped && reason.why === "closing";
+    // The run ends by what stopped it, whatever the count says.
+    await turn.charge(end.usage).catch(() => undefined);
+    await writer.apply(isLeaving ? end.acts.filter(isLastWord) : end.acts);
+    if (isLeaving) this.isSpoilt = true;
+  }
+
+  /** The agent broke off. */
+  async #broke(
+    error: unknown,
+    { log, writer }: { readonly log: TurnLog; readonly writer: UpdateWriter },
+  ): Promise<void> {
+    const { turn } = this.#parts;
+    this.isSpoilt = true;
+    await writer.settled();
+    await writer.end();
+    const end = log.end({ failed: thrownText(error) });
+    await turn.charge(end.usage).catch(() => undefined); // why it broke off is told all the same
+    await writer.apply(end.acts);
+  }
+}
+
+/** The run is another's: nothing more is ours to write. */
+function isTaken(reason: unknown): boolean {
+  if (reason instanceof RunStopped) return reason.why === "lost";
+  return reason instanceof SkeinError && reason.code === "fenced";
+}
+
+/** Whoever goes on closes the calls; the ports keep half an answer for people. */
+function isLastWord(act: Act): boolean {
+  return act.act === "say" && act.message.role === "assistant" && act.message.stopReason === "aborted";
+}
+
+function errorIn({ acts }: TurnLogEnd): string {
+  const last = acts.findLast((act) => act.act === "say");
+  const told =
+    last?.act === "say" && last.message.role === "assistant" ? last.message.errorMessage : undefined;
+  return (told ?? "it ended its turn with an error").replace(/\.$/, "");
+}

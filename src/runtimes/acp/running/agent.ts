@@ -1,0 +1,161 @@
+import { existsSync } from "node:fs";
+import type { ContentBlock, PromptResponse } from "@agentclientprotocol/sdk/unstable";
+import type { AcpAgent } from "../../../config/acp-agents.ts";
+import type { SkeinError } from "../../../core/errors.ts";
+import type { AcpLink } from "../../contract.ts";
+import { unlessAborted } from "../../loop/waits.ts";
+import type { AcpDeps, ChildProcess } from "../contract.ts";
+import { clientFiles } from "../files.ts";
+import { startChild } from "../process/start-child.ts";
+import { Terminals } from "../terminals.ts";
+import { ClientRequests } from "./client-requests.ts";
+import { AgentLink } from "./connection.ts";
+import { failed } from "./failures.ts";
+import type { PermissionDesk } from "./permissions.ts";
+import { settingChanges } from "./session-settings.ts";
+
+const version = "0.1.0";
+
+/** Which session of which agent, and where. */
+export interface AgentWish {
+  readonly spec: AcpAgent;
+  readonly cwd: string;
+  readonly link: Pick<AcpLink, "agentSessionId" | "resumeSessionId" | "model" | "thinking">;
+}
+
+/** Who looks after an agent in a turn. */
+export interface TurnWatch {
+  readonly desk: PermissionDesk;
+  onUpdate(update: unknown, bytes: number): Promise<void> | undefined;
+}
+
+/** Which session is listened to, and by whom. */
+interface Hearing {
+  of: string;
+  watch: TurnWatch | null;
+}
+
+/** An agent that runs, with its session open. */
+export class Agent {
+  readonly #link: AgentLink;
+  readonly #requests: ClientRequests;
+  readonly #hears: Hearing;
+  readonly agentSessionId: string;
+  /** Dollars of its session so far, as it told them; `null`: not known. */
+  cost: number | null;
+
+  constructor(
+    parts: { readonly link: AgentLink; readonly requests: ClientRequests; readonly hears: Hearing },
+    session: { readonly id: string; readonly isNew: boolean },
+  ) {
+    this.#link = parts.link;
+    this.#requests = parts.requests;
+    this.#hears = parts.hears;
+    this.#hears.of = session.id;
+    this.agentSessionId = session.id;
+    this.cost = session.isNew ? 0 : null;
+  }
+
+  /** Resolves when nothing more can be said with it. */
+  get closed(): Promise<void> {
+    return this.#link.closed;
+  }
+
+  get promptCapabilities() {
+    return this.#link.promptCapabilities;
+  }
+
+  /** From here on its requests and updates belong to this turn; `null`: to none, and updates are dropped. */
+  watch(watch: TurnWatch | null): void {
+    this.#hears.watch = watch;
+    this.#requests.desk = watch?.desk ?? null;
+  }
+
+  terminalText(terminalId: string): string | null {
+    return this.#requests.terminalText(terminalId);
+  }
+
+  prompt(blocks: ContentBlock[]): Promise<PromptResponse> {
+    return this.#link.prompt(this.agentSessionId, blocks);
+  }
+
+  cancel(): void {
+    this.#link.cancel(this.agentSessionId);
+  }
+
+  stop(): Promise<void> {
+    return this.#link.stop();
+  }
+}
+
+type StartDeps = Pick<AcpDeps, "env"> & { readonly startTimeoutMs: number };
+
+/** Starts an agent and opens its session. Of one that does not come to that no process is left. */
+export async function startAgent(deps: StartDeps, wish: AgentWish, signal: AbortSignal): Promise<Agent> {
+  const { name, command, args, env } = wish.spec;
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), deps.startTimeoutMs);
+  const starting = AbortSignal.any([signal, late.signal]);
+  let link: AgentLink | null = null;
+  try {
+    const requests = requestsIn(wish, deps);
+    const child = await started(
+      startChild({ name, command, args, env, cwd: wish.cwd }, { env: deps.env }),
+      starting,
+    );
+    const hears: Hearing = { of: "", watch: null };
+    if (requests === null) {
+      await child.stop();
+      throw failed(name, "its working directory was not there when it was started");
+    }
+    link = new AgentLink({
+      agent: name,
+      version,
+      child,
+      requests,
+      // What comes outside of a turn, a replay above all, is not ours to write.
+      onUpdate: (id, update, bytes) => (id === hears.of ? hears.watch?.onUpdate(update, bytes) : undefined),
+    });
+    const session = await unlessAborted(openSession(link, wish), starting);
+    return new Agent({ link, requests, hears }, session);
+  } catch (error) {
+    const told =
+      late.signal.aborted && !signal.aborted ? await tooSlow(link, name, deps.startTimeoutMs) : error;
+    await link?.stop();
+    throw told;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Made before the agent runs: whatever it puts in the place of its folder, this is the one. `null`: there is no folder, as
+ * whoever starts the process says.
+ */
+function requestsIn({ spec, cwd }: AgentWish, { env }: StartDeps): ClientRequests | null {
+  return existsSync(cwd) ? new ClientRequests(clientFiles(cwd), new Terminals(cwd, env, spec.env)) : null;
+}
+
+/** A process that is there only after nobody wants it any more is ended. */
+async function started(child: Promise<ChildProcess>, signal: AbortSignal): Promise<ChildProcess> {
+  try {
+    return await unlessAborted(child, signal);
+  } catch (error) {
+    if (signal.aborted) await child.then((late) => late.stop()).catch(() => undefined); // it never was
+    throw error;
+  }
+}
+
+async function openSession(link: AgentLink, { spec, cwd, link: wanted }: AgentWish) {
+  await link.initialize();
+  const known = wanted.agentSessionId ?? wanted.resumeSessionId;
+  const opened = await (known === null ? link.newSession(cwd) : link.goOnWith(known, cwd));
+  for (const change of settingChanges(spec.name, wanted, opened)) await link.apply(opened.sessionId, change);
+  return { id: opened.sessionId, isNew: known === null };
+}
+
+async function tooSlow(link: AgentLink | null, name: string, ms: number): Promise<SkeinError> {
+  const told = link?.account ?? "";
+  const problem = `it did not open a session within ${ms / 1000} seconds${told === "" ? "" : `; ${told}`}`;
+  return failed(name, problem, "Try it by hand, or raise acp.startTimeoutSeconds");
+}

@@ -1,0 +1,186 @@
+import type {
+  ClientConnection,
+  ContentBlock,
+  InitializeResponse,
+  PromptCapabilities,
+  PromptResponse,
+} from "@agentclientprotocol/sdk/unstable";
+import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
+import type { SkeinError } from "../../../core/errors.ts";
+import { thrownText } from "../../../core/text.ts";
+import { within } from "../../../core/within.ts";
+import type { ChildProcess } from "../contract.ts";
+import type { ClientRequests } from "./client-requests.ts";
+import { failed, loginNeeded, unavailable, unsupported } from "./failures.ts";
+import { MessageLines } from "./message-lines.ts";
+import { messageStream } from "./message-stream.ts";
+import type { OpenedSettings, SettingChange } from "./session-settings.ts";
+
+/** How long is waited for the end of a process whose pipe has ended, to tell how it ended. */
+const farewellMs = 1000;
+const authRequired = -32000;
+
+export interface ConnectionParts {
+  /** Its name in the configuration. */
+  readonly agent: string;
+  readonly version: string;
+  readonly child: ChildProcess;
+  readonly requests: ClientRequests;
+  /** As they come; a promise: nothing more is read until then. */
+  onUpdate(sessionId: string, update: unknown, bytes: number): Promise<void> | undefined;
+}
+
+export interface OpenedSession extends OpenedSettings {
+  readonly sessionId: string;
+}
+
+/** An agent process and what is said with it. What it does against the protocol ends in a SkeinError, never in silence. */
+export class AgentLink {
+  readonly #parts: ConnectionParts;
+  readonly #connection: ClientConnection;
+  readonly #lines = new MessageLines();
+  #broken: Error | null = null;
+  #can: InitializeResponse["agentCapabilities"];
+
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts;
+    const { child, requests } = parts;
+    const stream = messageStream(child, {
+      lines: this.#lines,
+      onUpdate: (params, bytes) => {
+        const { sessionId, update } = (params ?? {}) as { sessionId?: unknown; update?: unknown };
+        return typeof sessionId === "string" ? parts.onUpdate(sessionId, update, bytes) : undefined;
+      },
+      onBroken: (problem) => {
+        this.#broken = problem;
+      },
+    });
+    this.#connection = requests.register(client({ name: "skein" })).connect(stream);
+  }
+
+  /** Resolves when nothing more can be said with it. */
+  get closed(): Promise<void> {
+    return Promise.race([this.#connection.closed, this.#parts.child.ended.then(() => undefined)]);
+  }
+
+  async initialize(): Promise<void> {
+    const { agent, version } = this.#parts;
+    const told = await this.#ask("while it was starting", () =>
+      this.#connection.agent.request(methods.agent.initialize, {
+        protocolVersion: PROTOCOL_VERSION,
+        clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+        clientInfo: { name: "skein", version },
+      }),
+    );
+    if (told.protocolVersion !== PROTOCOL_VERSION) {
+      const problem = `it speaks version ${told.protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`;
+      throw unavailable(agent, problem, "Install a version of it that speaks ours");
+    }
+    this.#can = told.agentCapabilities ?? {};
+  }
+
+  async newSession(cwd: string): Promise<OpenedSession> {
+    return this.#ask("while it opened a session", () =>
+      this.#connection.agent.request(methods.agent.session.new, { cwd, mcpServers: [] }),
+    );
+  }
+
+  /** `false`: neither loading nor resuming is what it can do. */
+  get canGoOn(): boolean {
+    return this.#can?.loadSession === true || this.#canResume;
+  }
+
+  get promptCapabilities(): PromptCapabilities | undefined {
+    return this.#can?.promptCapabilities;
+  }
+
+  /** How its process fares, and what it wrote that it should not have; blank: there is nothing to tell. */
+  get account(): string {
+    const { stray } = this.#lines;
+    const told = [this.#parts.child.account(), stray === "" ? "" : `on its stdout: ${stray}`];
+    return told.filter((each) => each !== "").join("; ");
+  }
+
+  get #canResume(): boolean {
+    const resume = this.#can?.sessionCapabilities?.resume;
+    return resume !== undefined && resume !== null;
+  }
+
+  /** One of its sessions from before. Resuming replays nothing, and comes first. */
+  async goOnWith(sessionId: string, cwd: string): Promise<OpenedSession> {
+    const { agent } = this.#parts;
+    if (!this.canGoOn) {
+      const problem = `it cannot go on with its session "${sessionId}": its process has ended, and what it knew with it`;
+      throw unsupported(agent, problem, "Spawn it anew, and tell it what it has to know");
+    }
+    const params = { sessionId, cwd, mcpServers: [] };
+    const method = this.#canResume ? methods.agent.session.resume : methods.agent.session.load;
+    const told = await this.#ask(`while it opened its session "${sessionId}"`, () =>
+      this.#connection.agent.request(method, params),
+    );
+    return { ...(told ?? {}), sessionId };
+  }
+
+  async apply(sessionId: string, change: SettingChange): Promise<void> {
+    await this.#ask("while it was set up", async () => {
+      const { agent } = this.#connection;
+      if (change.set === "mode")
+        await agent.request(methods.agent.session.setMode, { sessionId, modeId: change.modeId });
+      else {
+        const { configId, value } = change;
+        await agent.request(methods.agent.session.setConfigOption, { sessionId, configId, value });
+      }
+    });
+  }
+
+  prompt(sessionId: string, prompt: ContentBlock[]): Promise<PromptResponse> {
+    return this.#ask("in the middle of a turn", () =>
+      this.#connection.agent.request(methods.agent.session.prompt, { sessionId, prompt }),
+    );
+  }
+
+  /** Asks it to stop its turn; whether it does shows in the answer to the prompt. */
+  cancel(sessionId: string): void {
+    // Who is gone already needs no telling.
+    void this.#connection.agent.notify(methods.agent.session.cancel, { sessionId }).catch(() => undefined);
+  }
+
+  /** No process of it is left then. */
+  async stop(): Promise<void> {
+    const { child, requests } = this.#parts;
+    this.#connection.close();
+    await Promise.all([child.stop(), requests.close()]);
+  }
+
+  /** Everything that is known of why it failed. */
+  async failure(when: string): Promise<SkeinError> {
+    const { agent, child } = this.#parts;
+    const hasEnded = this.#broken === null && (await within(farewellMs, child.ended));
+    const what = this.#broken?.message ?? (hasEnded ? `it ended ${when}` : `it closed its pipe ${when}`);
+    const account = this.#broken === null ? this.account : child.account();
+    return failed(agent, account === "" ? what : `${what}; ${account}`);
+  }
+
+  async #ask<T>(when: string, ask: () => Promise<T>): Promise<T> {
+    const { agent, child } = this.#parts;
+    try {
+      return await ask();
+    } catch (error) {
+      if (this.#connection.signal.aborted) throw await this.failure(when);
+      if (!(error instanceof RequestError)) {
+        throw failed(agent, `its answer ${when} is none of the protocol: ${thrownText(error)}`);
+      }
+      if (error.code === authRequired) throw loginNeeded(agent);
+      const account = child.account();
+      const told = `it answered ${when}: ${errorWords(error)}${account === "" ? "" : `; ${account}`}`;
+      throw failed(agent, told);
+    }
+  }
+}
+
+/** An error as an agent tells it: the reason is often in the data. */
+function errorWords({ message, code, data }: RequestError): string {
+  const details = (data as { details?: unknown } | null | undefined)?.details;
+  const more = typeof details === "string" ? details : data === undefined ? "" : JSON.stringify(data);
+  return `${message} (${code})${more === "" ? "" : `: ${more}`}`;
+}

@@ -1,0 +1,48 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { MessageLines } from "./message-lines.ts";
+
+const read = (lines: MessageLines, bytes: Buffer) => [...lines.take(bytes)].map(({ message }) => message);
+
+describe("messages out of bytes", () => {
+  test("[ARU8] are the same however the bytes are cut", () => {
+    const messages = fc.array(
+      fc.dictionary(fc.string({ unit: "grapheme" }), fc.string({ unit: "grapheme" })),
+      { maxLength: 8 },
+    );
+    fc.assert(
+      fc.property(messages, fc.array(fc.nat(60)), (given, cuts) => {
+        const all = Buffer.from(given.map((each) => `${JSON.stringify(each)}\n`).join(""));
+        const lines = new MessageLines();
+        const seen: unknown[] = [];
+        let at = 0;
+        for (const cut of cuts) {
+          seen.push(...read(lines, all.subarray(at, at + cut)));
+          at = Math.min(all.length, at + cut);
+        }
+        seen.push(...read(lines, all.subarray(at)));
+        expect(JSON.stringify(seen)).toBe(
+          JSON.stringify(given.map((each) => JSON.parse(JSON.stringify(each)))),
+        );
+      }),
+    );
+  });
+
+  test("[ARU8] noise between them is passed by and told; too much of it, and a broken message, are not", () => {
+    const lines = new MessageLines();
+    expect(read(lines, Buffer.from('Welcome!\n\n{"a":1}\n42\n'))).toEqual([{ a: 1 }]);
+    expect(lines.stray).toBe("Welcome!");
+    expect(() => read(lines, Buffer.from("noise\n".repeat(100)))).toThrow(
+      "no message on its stdout: Welcome!",
+    );
+    expect(() => read(new MessageLines(), Buffer.from('{"a":\n'))).toThrow("cannot be read");
+    expect(() => read(new MessageLines(), Buffer.from("[]\n"))).toThrow("cannot be read");
+  });
+
+  test("[ARU8] a message is bounded, ended or not", () => {
+    expect(() => read(new MessageLines(10), Buffer.from("x".repeat(11)))).toThrow("more than 10 bytes");
+    expect(() => read(new MessageLines(10), Buffer.from(`${"x".repeat(11)}\n`))).toThrow(
+      "more than 10 bytes",
+    );
+  });
+});

@@ -1,0 +1,142 @@
+import type {
+  CreateTerminalRequest,
+  PermissionOption,
+  RequestPermissionOutcome,
+  RequestPermissionRequest,
+} from "@agentclientprotocol/sdk/unstable";
+import type { AcpPermissions } from "../../../config/sections/acp.ts";
+import type { ToolCallBlock } from "../../../core/messages.ts";
+import { isRecord } from "../../../core/shape.ts";
+import { shortHash } from "../../../core/short-hash.ts";
+import { cutText } from "../../../core/text.ts";
+import type { Turn } from "../../contract.ts";
+import { unlessAborted } from "../../loop/waits.ts";
+import { fitJson } from "../log/fit-json.ts";
+
+export type Verdict = "granted" | "refused" | "cancelled";
+
+export interface DeskParts {
+  readonly policy: AcpPermissions;
+  readonly signal: AbortSignal;
+  readonly approve: Turn["approve"];
+  /** What is known of a call by the agent's own id. */
+  known(toolCallId: string): ToolCallBlock | null;
+  /** A person could not be asked: the turn cannot go on. */
+  onFailure(error: unknown): void;
+}
+
+/** Of what a person is shown. */
+const mostArguments = 16_000;
+const mostTitle = 500;
+/** Commands that were granted and not started yet. */
+const mostGrants = 100;
+
+/** Where an agent asks for permission, in one turn. People are asked one question at a time. */
+export class PermissionDesk {
+  readonly #parts: DeskParts;
+  /** Granted with a call: the terminal that runs it is not asked for again. Each is good for one. */
+  readonly #granted: string[] = [];
+  readonly #asked = new Map<string, number>();
+  #before: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: DeskParts) {
+    this.#parts = parts;
+  }
+
+  get policy(): AcpPermissions {
+    return this.#parts.policy;
+  }
+
+  async forCall({ toolCall, options }: RequestPermissionRequest): Promise<RequestPermissionOutcome> {
+    const known = this.#parts.known(toolCall.toolCallId);
+    const rawInput = toolCall.rawInput ?? known?.arguments;
+    const title =
+      toolCall.title === null || toolCall.title === undefined
+        ? {}
+        : { title: cutText(toolCall.title, mostTitle) };
+    const input = rawInput === undefined ? {} : { rawInput: fitJson(rawInput, mostArguments) };
+    const kind = toolCall.kind ?? "other";
+    const verdict = await this.#decide(toolCall.toolCallId, kind, { ...title, ...input });
+    if (verdict === "granted") this.#remember(rawInput);
+    return outcomeOf(verdict, options);
+  }
+
+  async forTerminal({ command, args = [] }: CreateTerminalRequest): Promise<Verdict> {
+    if (this.#wasGranted(command, args)) return "granted";
+    return this.#decide(
+      "terminal",
+      "execute",
+      fitJson({ command, args }, mostArguments) as Record<string, unknown>,
+    );
+  }
+
+  async #decide(id: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
+    const { policy, signal } = this.#parts;
+    if (signal.aborted) return "cancelled";
+    if (policy !== "ask") return policy === "allow" ? "granted" : "refused";
+    const asking = this.#before.then(() => this.#ask(id, name, args));
+    this.#before = asking;
+    return asking;
+  }
+
+  async #ask(toolCallId: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
+    const { signal, approve } = this.#parts;
+    if (signal.aborted) return "cancelled";
+    const call = {
+      type: "toolCall",
+      id: this.#questionId(toolCallId, name, args),
+      name,
+      arguments: args,
+    } as const;
+    try {
+      const { approved } = await unlessAborted(approve(call), signal);
+      return approved ? "granted" : "refused";
+    } catch (error) {
+      if (!signal.aborted) this.#parts.onFailure(error);
+      return "cancelled";
+    }
+  }
+
+  /** A yes holds for what was asked, and once: never for another call that an agent gives the same id. */
+  #questionId(toolCallId: string, name: string, args: Record<string, unknown>): string {
+    const id = `acp-${shortHash(toolCallId)}-${shortHash(JSON.stringify([name, args]))}`;
+    const times = (this.#asked.get(id) ?? 0) + 1;
+    this.#asked.set(id, times);
+    return times === 1 ? id : `${id}-${times}`;
+  }
+
+  #remember(rawInput: unknown): void {
+    const line = isRecord(rawInput) ? lineOf(rawInput.command, rawInput.args) : null;
+    if (line !== null && this.#granted.length < mostGrants) this.#granted.push(line);
+  }
+
+  /** Told by the command itself, alone or as what a shell is given: nothing else says which call a terminal is of. */
+  #wasGranted(command: string, args: readonly string[]): boolean {
+    const isShell =
+      /^(?:.*\/)?(?:ba|z|da)?sh$/.test(command) && args.length === 2 && /^-l?c$/.test(args[0] ?? "");
+    const lines = [lineOf(command, args), ...(isShell ? [args[1]] : [])];
+    const at = this.#granted.findIndex((line) => lines.includes(line));
+    if (at !== -1) this.#granted.splice(at, 1);
+    return at !== -1;
+  }
+}
+
+function lineOf(command: unknown, args: unknown): string | null {
+  const parts = [command, args ?? []].flat();
+  return parts.length > 0 && parts.every((part) => typeof part === "string") ? parts.join(" ") : null;
+}
+
+const wanted = {
+  granted: ["allow_once", "allow_always"],
+  refused: ["reject_once"],
+  cancelled: [],
+} as const;
+
+/** The answer among those that the agent offers; cancelled where it offers none. */
+export function outcomeOf(verdict: Verdict, options: readonly PermissionOption[]): RequestPermissionOutcome {
+  for (const kind of wanted[verdict]) {
+    const option = options.find((each) => each.kind === kind);
+    if (option !== undefined) return { outcome: "selected", optionId: option.optionId };
+  }
+  return { outcome: "cancelled" };
+}

@@ -1,0 +1,70 @@
+import type { MessageDraft } from "../../../core/seal.ts";
+import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
+import type { AcpDeps, AcpRuntime } from "../contract.ts";
+import { AcpTurn } from "./acp-turn.ts";
+import type { Agent } from "./agent.ts";
+import { startAgent } from "./agent.ts";
+import { unavailable, unsupported } from "./failures.ts";
+import type { Later } from "./pool.ts";
+import { AgentPool, realLater } from "./pool.ts";
+
+/** Runs turns of sessions that stand for sessions of somebody else's agents. */
+export function createAcpRuntime(deps: AcpDeps, later: Later = realLater): AcpRuntime {
+  const { settings, clock, report } = deps;
+  const pool = new AgentPool<Agent>({ settings, clock, later, report });
+  return {
+    run: (turn) => runTurn(deps, pool, turn),
+    release: (sessionId) => pool.release(sessionId),
+    close: () => pool.close(),
+  };
+}
+
+async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promise<TurnEnd> {
+  const { acp: link, signal, about } = turn;
+  if (link === undefined) throw new Error("a session that stands for no ACP agent");
+  const spec = deps.agent(link.agent);
+  if (spec === null)
+    throw unavailable(link.agent, "nothing says how it is started", `Configure acp.agents.${link.agent}`);
+  if (turn.outputSchema !== null)
+    throw unsupported(
+      link.agent,
+      "its answers fit no schema",
+      "Leave outputSchema out, and say in words what you need",
+    );
+  await closeOpenCalls(turn);
+  const { startTimeoutMs } = deps.settings;
+  const wish = { spec, cwd: about.cwd, link };
+  const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
+  const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
+  const { policy, clock } = { policy: spec.permissions, clock: deps.clock };
+  const acpTurn = new AcpTurn({ turn, link, agent, policy, clock });
+  let isWell = false;
+  try {
+    if (agent.agentSessionId !== link.agentSessionId) await link.remember(agent.agentSessionId);
+    const end = await acpTurn.run();
+    isWell = true;
+    return end;
+  } finally {
+    pool.done(about.sessionId, agent, keeps(link, isWell || signal.aborted) && !acpTurn.isSpoilt);
+  }
+}
+
+/** A cancelled turn that the agent has ended leaves it as good as before. */
+function keeps({ mode }: AcpLink, isSound: boolean): boolean {
+  return mode === "session" && isSound;
+}
+
+/** Calls of an agent whose process was lost: what came of them nobody knows. */
+async function closeOpenCalls({ open, say }: Turn): Promise<void> {
+  for (const { id, name } of open?.calls ?? []) {
+    const text = "[skein] This call has no result: the process that ran the agent was lost before it did.";
+    const result: MessageDraft = {
+      role: "toolResult",
+      toolCallId: id,
+      toolName: name,
+      content: [{ type: "text", text }],
+      isError: true,
+    };
+    await say(result);
+  }
+}

@@ -1,0 +1,79 @@
+import type { SessionConfigOption } from "@agentclientprotocol/sdk/unstable";
+import { describe, expect, test } from "vitest";
+import { settingChanges } from "./session-settings.ts";
+
+const model: SessionConfigOption = {
+  id: "m",
+  name: "Model",
+  category: "model",
+  type: "select",
+  currentValue: "small",
+  options: [
+    {
+      group: "g",
+      name: "All",
+      options: [
+        { value: "small", name: "Small one" },
+        { value: "large", name: "Large one" },
+      ],
+    },
+  ],
+};
+const modes = {
+  currentModeId: "low",
+  availableModes: [
+    { id: "low", name: "Low" },
+    { id: "deep", name: "High" },
+  ],
+};
+const nothing = { model: null, thinking: null };
+
+describe("model and thinking of an agent's session", () => {
+  test.each([
+    ["nothing is wanted", nothing, {}, []],
+    [
+      "by its value",
+      { ...nothing, model: "large" },
+      { configOptions: [model] },
+      [{ set: "option", configId: "m", value: "large" }],
+    ],
+    [
+      "by its name, whatever the case",
+      { ...nothing, model: "large ONE" },
+      { configOptions: [model] },
+      [{ set: "option", configId: "m", value: "large" }],
+    ],
+    ["it is so already", { ...nothing, model: "small" }, { configOptions: [model] }, []],
+    [
+      "a level that is a mode",
+      { ...nothing, thinking: "high" },
+      { modes },
+      [{ set: "mode", modeId: "deep" }],
+    ],
+  ] as const)("[ARU4] %s", (_, wanted, told, changes) => {
+    expect(settingChanges("twin", wanted, told)).toEqual(changes);
+  });
+
+  test.each([
+    [
+      "a model that it does not know",
+      { ...nothing, model: "huge" },
+      { configOptions: [model] },
+      /no model "huge".*Name one of: small, large/,
+    ],
+    [
+      "a model, where it has none to choose",
+      { ...nothing, model: "large" },
+      { modes },
+      /its model cannot be set.*Leave model out/,
+    ],
+    [
+      "thinking, where it has none to choose",
+      { ...nothing, thinking: "high" },
+      {},
+      /its thinking level cannot be set.*Leave thinking out/,
+    ],
+  ])("[ARU4] refuses %s", (_, wanted, told, words) => {
+    expect(() => settingChanges("twin", wanted, told)).toThrow(words);
+  });
+});

@@ -1,0 +1,88 @@
+import type { SessionConfigOption, SessionModeState } from "@agentclientprotocol/sdk/unstable";
+import { unsupported } from "./failures.ts";
+
+/** What an agent told of a session when it opened it. */
+export interface OpenedSettings {
+  readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
+  readonly modes?: SessionModeState | null | undefined;
+}
+
+/** What a session is to be set to; `null`: as the agent has it. */
+export interface WantedSettings {
+  readonly model: string | null;
+  readonly thinking: string | null;
+}
+
+export type SettingChange =
+  | { readonly set: "option"; readonly configId: string; readonly value: string }
+  | { readonly set: "mode"; readonly modeId: string };
+
+const words = { model: "model", thought_level: "thinking level" } as const;
+
+/** What has to be set for it, in order; `acp_unsupported` where the agent cannot, with what it can. */
+export function settingChanges(
+  agent: string,
+  wanted: WantedSettings,
+  told: OpenedSettings,
+): readonly SettingChange[] {
+  return [
+    ...(wanted.model === null ? [] : change(agent, "model", wanted.model, told)),
+    ...(wanted.thinking === null ? [] : change(agent, "thought_level", wanted.thinking, told)),
+  ];
+}
+
+function change(
+  agent: string,
+  category: keyof typeof words,
+  wanted: string,
+  told: OpenedSettings,
+): SettingChange[] {
+  const choices = choicesOf(category, told);
+  const name = words[category];
+  if (choices === null) {
+    const setting = category === "model" ? "model" : "thinking";
+    throw unsupported(agent, `its ${name} cannot be set`, `Leave ${setting} out`);
+  }
+  const found =
+    choices.values.find(({ value }) => value === wanted) ??
+    choices.values.find((each) => isNamed(each.value, wanted)) ??
+    choices.values.find((each) => isNamed(each.name, wanted));
+  if (found === undefined) {
+    const known = choices.values.map(({ value }) => value).join(", ");
+    throw unsupported(
+      agent,
+      `it has no ${name} "${wanted}"`,
+      `Name one of: ${known === "" ? "none" : known}`,
+    );
+  }
+  return found.value === choices.current ? [] : [choices.make(found.value)];
+}
+
+interface Choices {
+  readonly current: string;
+  readonly values: readonly { readonly value: string; readonly name: string }[];
+  make(value: string): SettingChange;
+}
+
+/** Older agents have their thinking levels as modes. */
+function choicesOf(category: string, { configOptions, modes }: OpenedSettings): Choices | null {
+  const option = configOptions?.find((each) => each.category === category && each.type === "select");
+  if (option?.type === "select") {
+    const values = option.options.flatMap((each) => ("options" in each ? each.options : [each]));
+    return {
+      current: option.currentValue,
+      values,
+      make: (value) => ({ set: "option", configId: option.id, value }),
+    };
+  }
+  if (category !== "thought_level" || !modes) return null;
+  return {
+    current: modes.currentModeId,
+    values: modes.availableModes.map(({ id, name }) => ({ value: id, name })),
+    make: (modeId) => ({ set: "mode", modeId }),
+  };
+}
+
+function isNamed(name: string, wanted: string): boolean {
+  return name.trim().toLowerCase() === wanted.trim().toLowerCase();
+}

@@ -1,0 +1,103 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import type { Entry } from "../../../core/entries.ts";
+import type { ToolCallBlock } from "../../../core/messages.ts";
+import type { Turn } from "../../contract.ts";
+import type { Act } from "../log/act.ts";
+import type { TurnLog } from "../log/turn-log.ts";
+
+/** Updates that wait to be written; beyond that nothing more is read from the agent. */
+const mostWaiting = 8 * 1024 * 1024;
+
+/** Writes what becomes of updates, one after the other, in the order in which they came. */
+export class UpdateWriter {
+  readonly #turn: Turn;
+  readonly #log: TurnLog;
+  readonly #onFailure: (error: unknown) => void;
+  #work: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #room: PromiseWithResolvers<void> | null = null;
+  #isOver = false;
+  /** Calls that have a result, until it is written. */
+  readonly #answered = new Map<string, { readonly call: ToolCallBlock; readonly durationMs: number }>();
+  #last: Entry | null = null;
+
+  constructor(turn: Turn, log: TurnLog, onFailure: (error: unknown) => void) {
+    this.#turn = turn;
+    this.#log = log;
+    this.#onFailure = onFailure;
+  }
+
+  /** The last message that was written; `null`: none was. */
+  get last(): Entry | null {
+    return this.#last;
+  }
+
+  /** A promise: too much waits, and the next may come when it resolves. */
+  push(update: unknown, bytes: number): Promise<void> | undefined {
+    if (this.#isOver) return undefined;
+    this.#waiting += bytes;
+    this.#work = this.#work.then(() => this.#take(update, bytes));
+    if (this.#waiting <= mostWaiting) return undefined;
+    this.#room ??= Promise.withResolvers<void>();
+    return this.#room.promise;
+  }
+
+  /** Resolves when all that came before is written, or nothing more is. */
+  settled(): Promise<void> {
+    return this.#work;
+  }
+
+  /** Nothing more is taken, and what waits is let go. */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    this.#makeRoom();
+    await this.#work;
+  }
+
+  async apply(acts: readonly Act[]): Promise<void> {
+    for (const act of acts) await this.#apply(act);
+  }
+
+  async #take(update: unknown, bytes: number): Promise<void> {
+    this.#waiting -= bytes;
+    if (this.#waiting <= mostWaiting) this.#makeRoom();
+    if (this.#isOver) return;
+    try {
+      for (const act of this.#log.take(update as SessionUpdate)) {
+        if (act.act !== "emit") await this.#turn.check();
+        await this.#apply(act);
+      }
+    } catch (error) {
+      this.#isOver = true;
+      this.#makeRoom();
+      this.#onFailure(error);
+    }
+  }
+
+  #makeRoom(): void {
+    this.#room?.resolve();
+    this.#room = null;
+  }
+
+  async #apply(act: Act): Promise<void> {
+    const turn = this.#turn;
+    if (act.act === "emit") {
+      const { event } = act;
+      if (event.type === "tool_result") this.#answered.set(event.call.id, event);
+      turn.emit(event);
+    } else if (act.act === "note") await turn.note(act.draft);
+    else await this.#say(act.message);
+  }
+
+  /** The agent's calls are not ours to refuse: hooks are told of what it said and did, as of any answer. */
+  async #say(message: Extract<Act, { act: "say" }>["message"]): Promise<void> {
+    const { hooks, say } = this.#turn;
+    if (message.role === "assistant") await hooks.llmOutput(message);
+    const { entry } = await say(message);
+    this.#last = entry ?? this.#last;
+    if (message.role !== "toolResult") return;
+    const done = this.#answered.get(message.toolCallId);
+    this.#answered.delete(message.toolCallId);
+    if (done !== undefined) await hooks.afterToolCall(done.call, message, done.durationMs);
+  }
+}

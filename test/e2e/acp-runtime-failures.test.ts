@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
+import type { AgentScript, Step } from "../support/acp/script.ts";
+
+/** Agents that do not start, do not speak the protocol, or break off: each ends its run, and leaves nothing behind. */
+
+closeAfterEach();
+
+describe("an agent that does not come to its session", () => {
+  test.each<[string, AgentScript["start"], string, RegExp]>([
+    ["ends", "exit", "acp_failed", /it ended while it was starting.*cannot find my own configuration/],
+    ["does not answer", "hang", "acp_failed", /did not open a session within 3 seconds/],
+    ["opens no session", "hang_new", "acp_failed", /did not open a session within 3 seconds/],
+    ["writes what is no message", "garbage", "acp_failed", /cannot be read: \{"jsonrpc": broken/],
+    ["speaks another version", "wrong_version", "acp_unavailable", /speaks version 99/],
+    ["wants a login", "auth_required", "acp_unavailable", /Log in with the agent's own command/],
+  ])("[ARU7] one that %s ends the run within the time for starting", async (_, start, code, told) => {
+    const acp = await skeinWith({ script: { start: start as "exit" }, acp: { startTimeoutSeconds: 3 } });
+    const { outcome } = await acp.say(await acp.session(), "Hello");
+    expect(outcome).toMatchObject({ state: "error", code });
+    expect(outcome?.error).toMatch(told);
+    await acp.untilGone();
+    expect(acp.reports).toEqual([]);
+  });
+
+  test("[ARU7] a command that is not there, and a banner that does no harm", async () => {
+    const none = await skeinWith({ agent: { command: "no-such-agent-anywhere" } });
+    const { outcome } = await none.say(await none.session(), "Hello");
+    expect(outcome).toMatchObject({ state: "error", code: "acp_unavailable" });
+    expect(outcome?.error).toContain("no-such-agent-anywhere");
+    const chatty = await skeinWith({ script: { start: "banner" } });
+    expect((await chatty.say(await chatty.session(), "Hello")).outcome?.reply).toBe("Done.");
+  });
+});
+
+describe("an agent that breaks off in the middle of a turn", () => {
+  test.each<[string, readonly Step[], RegExp]>([
+    [
+      "ends",
+      [{ stderr: "out of memory, sorry\n", exit: 7 }],
+      /it ended in the middle of a turn.*7.*out of memory, sorry/,
+    ],
+    ["writes half a message", [{ raw: '{"jsonrpc":"2.0","met\n' }, { wait: "for_ever" }], /cannot be read/],
+    [
+      "writes only noise",
+      [{ raw: "noise\n".repeat(200) }, { wait: "for_ever" }],
+      /no message on its stdout: noise/,
+    ],
+    [
+      "writes a line without an end",
+      [{ endless: 34 * 1024 * 1024 }, { wait: "for_ever" }],
+      /more than 33554432 bytes/,
+    ],
+    [
+      "answers with an error",
+      [{ fail: { code: -32603, message: "The model is overloaded" } }],
+      /The model is overloaded/,
+    ],
+  ])("[ARU8] one that %s: what it said stays, and the run ends as failed", async (_, steps, told) => {
+    const acp = await skeinWith({
+      script: { turns: [[{ say: "I begin." }, ...steps], [{ say: "Again." }]] },
+    });
+    const session = await acp.session();
+    const { outcome } = await acp.say(session, "Go");
+    expect(outcome).toMatchObject({ state: "error", code: "acp_failed", reply: "I begin." });
+    expect(outcome?.error).toMatch(told);
+    expect(await lines(acp, session)).toEqual(["user: Go", "assistant error: I begin."]);
+    await acp.untilGone();
+    expect((await acp.say(session, "Once more")).outcome).toMatchObject({ state: "ok", reply: "Again." });
+    expect(acp.reports).toEqual([]);
+  });
+
+  test("[ARU8] a long message is no failure", async () => {
+    const acp = await skeinWith({ script: { turns: [[{ longLine: 10 * 1024 * 1024 }, { say: "." }]] } });
+    const { outcome } = await acp.say(await acp.session(), "Go");
+    expect(outcome?.state).toBe("ok");
+  });
+
+  test("[ARU8] a call that it left open has a failed result", async () => {
+    const call = { sessionUpdate: "tool_call", toolCallId: "c1", title: "Build", kind: "execute" } as const;
+    const acp = await skeinWith({
+      script: { turns: [[{ update: { ...call, rawInput: { a: 1 } } }, { exit: 1 }]] },
+    });
+    const session = await acp.session();
+    expect((await acp.say(session, "Go")).outcome).toMatchObject({ state: "error", code: "acp_failed" });
+    const said = await lines(acp, session);
+    expect(said[2]).toMatch(/^result execute failed: \[skein\] This call has no result/);
+  });
+});

@@ -1,0 +1,133 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
+import { soon } from "../support/soon.ts";
+
+/** What an agent asks of us, by policy. */
+
+closeAfterEach();
+
+const permission = { id: "c1", title: "Delete it", kind: "execute", rawInput: { command: "rm it" } } as const;
+
+describe("permissions", () => {
+  test.each([
+    ["allow", "(yes)"],
+    ["deny", "(no)"],
+  ])(
+    "[ARU5] by the policy %s nobody is asked, and the option for once is taken",
+    async (permissions, reply) => {
+      const acp = await skeinWith({ script: { turns: [[{ permission }]] }, acp: { permissions } });
+      expect((await acp.say(await acp.session(), "Go")).outcome?.reply).toBe(reply);
+    },
+  );
+
+  test("[ARU5] by the policy ask a person says yes or no, to each question", async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ permission }, { permission }]] },
+      acp: { permissions: "ask" },
+    });
+    const { runId } = await acp.handle(await acp.session()).accept("Go");
+    const first = await acp.approval();
+    expect(first).toMatchObject({
+      toolName: "execute",
+      arguments: { title: "Delete it", rawInput: { command: "rm it" } },
+    });
+    await acp.skein.resolveApproval(first.approvalId, "approved");
+    // The same call again, by the same id: the yes is used up.
+    const second = await acp.approval();
+    expect(second.approvalId).not.toBe(first.approvalId);
+    await acp.skein.resolveApproval(second.approvalId, "denied");
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)(no)");
+  });
+
+  test("[ARU5] ten thousand questions at once are answered or refused, and the turn goes on", async () => {
+    const acp = await skeinWith({ script: { turns: [[{ storm: 10_000 }]] }, acp: { permissions: "deny" } });
+    const { outcome } = await acp.say(await acp.session(), "Go");
+    const counts = JSON.parse(outcome?.reply ?? "{}") as Record<string, number>;
+    expect(counts.no).toBeGreaterThan(0);
+    expect((counts.no ?? 0) + (counts.failed ?? 0)).toBe(10_000);
+  });
+});
+
+describe("files", () => {
+  test("[ARU6] are read and written inside the working directory, and nowhere else", async () => {
+    const acp = await skeinWith({
+      acp: { permissions: "ask" },
+      script: ({ cwd, root }) => {
+        const [inside, made, outside] = [join(cwd, "a.txt"), join(cwd, "b.txt"), join(root, "skein.yaml")];
+        return {
+          turns: [
+            [
+              { read: inside },
+              { read: outside },
+              { write: made, content: "new" },
+              { write: outside, content: "" },
+            ],
+          ],
+        };
+      },
+    });
+    await writeFile(join(acp.cwd, "a.txt"), "It stands here.");
+    const { outcome } = await acp.say(await acp.session(), "Go");
+    expect(outcome?.reply).toMatch(
+      /^It stands here\..*lies outside the working directory.*\(written\).*lies outside/s,
+    );
+    expect(await readFile(join(acp.cwd, "b.txt"), "utf8")).toBe("new");
+    expect(await readFile(join(acp.root, "skein.yaml"), "utf8")).toContain("acp");
+  });
+
+  test("[ARU6] are not written where permissions are denied", async () => {
+    const acp = await skeinWith({
+      acp: { permissions: "deny" },
+      script: ({ cwd }) => ({ turns: [[{ write: join(cwd, "b.txt"), content: "new" }]] }),
+    });
+    expect((await acp.say(await acp.session(), "Go")).outcome?.reply).toContain("permissions are denied");
+    await expect(readFile(join(acp.cwd, "b.txt"))).rejects.toThrow("ENOENT");
+  });
+});
+
+describe("terminals", () => {
+  const terminal = { terminal: "echo", args: ["done", "it"] } as const;
+
+  test.each([
+    ["allow", "(0: done it)"],
+    ["deny", "(The command was not allowed: permission was denied)"],
+  ])("[ARU6] need permission: by the policy %s", async (permissions, reply) => {
+    const acp = await skeinWith({ script: { turns: [[terminal]] }, acp: { permissions } });
+    expect((await acp.say(await acp.session(), "Go")).outcome?.reply).toBe(reply);
+  });
+
+  test("[ARU6] are asked for, but not where the call that they run was granted just now", async () => {
+    const granted = { ...permission, rawInput: { command: "echo done it" } };
+    const acp = await skeinWith({
+      script: { turns: [[{ permission: granted, allowed: [terminal, terminal] }]] },
+      acp: { permissions: "ask" },
+    });
+    const { runId } = await acp.handle(await acp.session()).accept("Go");
+    await acp.skein.resolveApproval((await acp.approval()).approvalId, "approved");
+    const second = await acp.approval();
+    expect(second).toMatchObject({
+      toolName: "execute",
+      arguments: { command: "echo", args: ["done", "it"] },
+    });
+    await acp.skein.resolveApproval(second.approvalId, "denied");
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toMatch(
+      /^\(0: done it\)\(The command was not allowed: permission was denied\)\(yes\)$/,
+    );
+  });
+
+  test("[ARU6] end with the process of their agent", async () => {
+    const acp = await skeinWith({
+      script: ({ root }) => {
+        const pids = JSON.stringify(join(root, "pids"));
+        const program = `require("fs").appendFileSync(${pids}, process.pid + "\\n"); setInterval(() => {}, 60000);`;
+        return { turns: [[{ leaveTerminal: process.execPath, args: ["-e", program] }, { wait: "cancel" }]] };
+      },
+    });
+    const { runId } = await acp.handle(await acp.session({}, "run")).accept("Go");
+    await soon(() => acp.started.length).toBe(2);
+    await acp.skein.abort(runId);
+    await acp.untilGone();
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, test } from "vitest";
+import { openAcpSkein } from "../support/acp/acp-skein.ts";
+import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
+import { soon } from "../support/soon.ts";
+
+/** Every way to stop: no process of an agent is left, nor of what it started. */
+
+closeAfterEach();
+
+describe("a run that is stopped", () => {
+  test("[ARU9] the agent is told to cancel; what it had said is written, and its process stays for the session", async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ say: "I begin." }, { wait: "cancel" }], [{ tell: "pid" }]] },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("Go");
+    await soon(() => acp.agentSaid("I begin.")).toBe(true);
+    await acp.skein.abort(runId);
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(outcome).toMatchObject({ state: "aborted", reply: "I begin." });
+    expect(await lines(acp, session)).toEqual(["user: Go", "assistant aborted: I begin."]);
+    expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(acp.started[0]));
+  });
+
+  test("[ARU9] one that ignores cancel and SIGTERM, and what it has started, is killed", async () => {
+    const acp = await skeinWith({
+      script: {
+        ignoreCancel: true,
+        ignoreSigterm: true,
+        turns: [[{ fork: true }, { say: "I begin." }, { wait: "for_ever" }]],
+      },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("Go");
+    await soon(() => acp.agentSaid("I begin.")).toBe(true);
+    expect(acp.alive).toHaveLength(2);
+    await acp.skein.abort(runId);
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(outcome?.state).toBe("aborted");
+    await acp.untilGone();
+  });
+
+  test("[ARU9] a silent agent is bounded by the run's own time", async () => {
+    const acp = await skeinWith({ script: { turns: [[{ wait: "cancel" }]] } });
+    const { outcome } = await acp.say(await acp.session(), "Go", { runTimeoutSeconds: 1 });
+    expect(outcome?.state).toBe("timeout");
+  });
+
+  test("[ARU9] a permission that somebody is asked for is taken back", async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ permission: { id: "c1", title: "Delete" } }]] },
+      acp: { permissions: "ask" },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("Go");
+    await acp.approval();
+    await acp.skein.abort(runId);
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.state).toBe("aborted");
+    expect(await acp.skein.approvals()).toEqual([]);
+  });
+});
+
+describe("a Skein that is closed", () => {
+  test("[ARU10] ends every agent; the run is gone on with by whoever opens it next", async () => {
+    const script = {
+      ignoreSigterm: true,
+      turns: [[{ fork: true }, { say: "I begin." }, { wait: "for_ever" }], [{ echo: true }]],
+    } as const;
+    const first = await openAcpSkein({ script });
+    const session = await first.session();
+    const { runId } = await first.handle(session).accept("Go");
+    await soon(() => first.agentSaid("I begin.")).toBe(true);
+    await first.close({ keep: true });
+    const second = await skeinWith({ script, root: first.root });
+    const { outcome } = await second.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(outcome).toMatchObject({ state: "ok" });
+    expect(outcome?.reply).toMatch(/^\[Go\]$/);
+    expect(await lines(second, session)).toEqual(["user: Go", "assistant stop: [Go]"]);
+    expect(second.agentSessions).toHaveLength(1);
+  });
+
+  test("[ARU10] ends agents that idle, and one that is just starting", async () => {
+    const acp = await skeinWith();
+    await acp.say(await acp.session(), "Hello");
+    const other = await skeinWith({ script: { start: "hang" } });
+    await other.handle(await other.session()).accept("Hello");
+    await soon(() => other.started.length).toBe(1);
+    // afterEach closes both, and looks for what is left.
+  });
+});

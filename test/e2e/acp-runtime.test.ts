@@ -1,0 +1,205 @@
+import type { SessionConfigOption } from "@agentclientprotocol/sdk/unstable";
+import { describe, expect, test } from "vitest";
+import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
+
+/** Sessions that stand for those of an ACP agent: a real Skein in a folder, and the agent as a real child process. */
+
+closeAfterEach();
+
+const configOptions: SessionConfigOption[] = [
+  {
+    id: "m",
+    name: "Model",
+    category: "model",
+    type: "select",
+    currentValue: "small",
+    options: [
+      { value: "small", name: "Small" },
+      { value: "large", name: "Large" },
+    ],
+  },
+  {
+    id: "t",
+    name: "Thinking",
+    category: "thought_level",
+    type: "select",
+    currentValue: "low",
+    options: [
+      { value: "low", name: "Low" },
+      { value: "high", name: "High" },
+    ],
+  },
+];
+
+describe("a turn of an ACP agent", () => {
+  test("[ARU1] what it says, thinks and does is written, and its last words are the reply", async () => {
+    const acp = await skeinWith({
+      script: {
+        turns: [
+          [
+            { think: "Let me see." },
+            { say: "I look " },
+            { say: "around." },
+            {
+              update: {
+                sessionUpdate: "tool_call",
+                toolCallId: "c1",
+                title: "List",
+                kind: "search",
+                rawInput: { pattern: "*" },
+              },
+            },
+            {
+              update: {
+                sessionUpdate: "tool_call_update",
+                toolCallId: "c1",
+                status: "completed",
+                content: [{ type: "content", content: { type: "text", text: "a.txt" } }],
+              },
+            },
+            { echo: true },
+            { usage: { inputTokens: 10, outputTokens: 5, totalTokens: 15 } },
+          ],
+        ],
+      },
+    });
+    const session = await acp.session();
+    const { outcome, usage } = await acp.say(session, "Look around");
+    expect(outcome).toMatchObject({ state: "ok", reply: "[Look around]" });
+    expect(await lines(acp, session)).toEqual([
+      "user: Look around",
+      'assistant toolUse: thinking | I look around. | → search {"pattern":"*"}',
+      "result search: a.txt",
+      "assistant stop: [Look around]",
+    ]);
+    expect(usage).toMatchObject({ input: 10, output: 5, totalTokens: 15 });
+    expect(acp.reports).toEqual([]);
+  });
+
+  test("[ARU2] a session keeps its process for the next message, a run ends it", async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ tell: "pid" }], [{ echo: true }, { tell: "pid" }]] },
+    });
+    const [session, run] = [await acp.session(), await acp.session({}, "run")];
+    const first = await acp.say(session, "Who are you?");
+    expect(await acp.agentSessionId(session)).toMatch(/^scripted-/);
+    expect((await acp.say(session, "And now?")).outcome?.reply).toBe(`[And now?]${first.outcome?.reply}`);
+    const once = await acp.say(run, "Who are you?");
+    expect(once.outcome?.reply).not.toBe(first.outcome?.reply);
+    await acp.untilGone([Number(once.outcome?.reply)]);
+    expect(acp.alive).toEqual([Number(first.outcome?.reply)]);
+  });
+
+  test("[ARU2] a session that is reset ends its process, and begins the agent's session anew", async () => {
+    const acp = await skeinWith();
+    const session = await acp.session();
+    await acp.say(session, "Hello");
+    expect(acp.alive).toHaveLength(1);
+    await acp.skein.store.sessions.reset({ agentId: "twin" }, session.sessionId);
+    await acp.untilGone();
+    await acp.say(session, "Hello again");
+    const [older, newer] = acp.agentSessions;
+    expect([older, newer]).toEqual([expect.anything(), expect.anything()]);
+  });
+
+  test.each([
+    ["resumes", { load: true, resume: true }],
+    ["loads", { load: true, resume: false }],
+  ])(
+    "[ARU3] an agent whose process died while it idled %s its session, and nothing is written twice",
+    async (_, can) => {
+      const acp = await skeinWith({ script: { can, turns: [[{ say: "One." }], [{ say: "Two." }]] } });
+      const session = await acp.session();
+      await acp.say(session, "First");
+      const id = await acp.agentSessionId(session);
+      for (const pid of acp.alive) process.kill(pid, "SIGKILL");
+      await acp.untilGone();
+      expect((await acp.say(session, "Second")).outcome).toMatchObject({ state: "ok", reply: "Two." });
+      expect(await acp.agentSessionId(session)).toBe(id);
+      expect(acp.started).toHaveLength(2);
+      expect(await lines(acp, session)).toEqual([
+        "user: First",
+        "assistant stop: One.",
+        "user: Second",
+        "assistant stop: Two.",
+      ]);
+    },
+  );
+
+  test("[ARU3] one that can neither load nor resume says that what it knew is lost", async () => {
+    const acp = await skeinWith({ script: { can: { load: false, resume: false } } });
+    const session = await acp.session();
+    await acp.say(session, "First");
+    for (const pid of acp.alive) process.kill(pid, "SIGKILL");
+    await acp.untilGone();
+    const { outcome } = await acp.say(session, "Second");
+    expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
+    expect(outcome?.error).toMatch(/its process has ended, and what it knew with it.*Spawn it anew/);
+  });
+
+  test("[ARU3] a session of the agent's own from before is gone on with", async () => {
+    const acp = await skeinWith({ script: { turns: [[{ say: "One." }], [{ say: "Two." }]] } });
+    const first = await acp.session({}, "run");
+    await acp.say(first, "First");
+    const id = String(await acp.agentSessionId(first));
+    const second = await acp.session({ resumeSessionId: id });
+    expect((await acp.say(second, "Second")).outcome?.reply).toBe("Two.");
+    expect(await acp.agentSessionId(second)).toBe(id);
+    const unknown = await acp.session({ resumeSessionId: "nobody" });
+    expect((await acp.say(unknown, "Third")).outcome).toMatchObject({ state: "error", code: "acp_failed" });
+  });
+
+  test("[ARU4] model and thinking are set before it is prompted, or the run ends with what it can", async () => {
+    const acp = await skeinWith({ script: { configOptions, turns: [[{ tell: "config" }]] } });
+    const wanted = await acp.session({ model: "LARGE", thinking: "high" });
+    expect(JSON.parse((await acp.say(wanted, "Go")).outcome?.reply ?? "")).toEqual({
+      values: { m: "large", t: "high" },
+      mode: null,
+    });
+    const unknown = await acp.session({ model: "huge" });
+    const { outcome } = await acp.say(unknown, "Go");
+    expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
+    expect(outcome?.error).toContain("Name one of: small, large");
+    await acp.untilGone(acp.started.slice(1));
+  });
+
+  test("[ARU12] what is said meanwhile is prompted next, in the same run", async () => {
+    const acp = await skeinWith({
+      script: {
+        turns: [[{ permission: { id: "c1", title: "Wait" } }], [{ echo: true }]],
+      },
+      acp: { permissions: "ask" },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("First");
+    const approval = await acp.approval();
+    const steered = await acp.handle(session).accept("Second", { queueMode: "steer" });
+    await acp.skein.resolveApproval(approval.approvalId, "approved");
+    const run = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(run.outcome).toMatchObject({ state: "ok", reply: "[Second]" });
+    expect((await acp.skein.ended(steered.runId, { timeoutMs: 30_000 })).outcome?.state).toBe("ok");
+  });
+
+  test("[ARU12] what comes after the end of a turn is dropped", async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ later: "Too late." }, { say: "Done." }], [{ say: "Again." }]] },
+    });
+    const session = await acp.session();
+    await acp.say(session, "First");
+    await acp.say(session, "Second");
+    const said = await lines(acp, session);
+    expect(said.filter((line) => line.startsWith("assistant")).join()).toMatch(
+      /^assistant stop: Done\.,assistant stop: /,
+    );
+    expect(said).toHaveLength(4);
+  });
+
+  test("[ARU13] an answer by a schema is refused before anything is started", async () => {
+    const acp = await skeinWith();
+    const session = await acp.session();
+    const schema = { type: "object", properties: {} };
+    const { outcome } = await acp.say(session, "Go", { schema });
+    expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
+    expect(acp.started).toEqual([]);
+  });
+});

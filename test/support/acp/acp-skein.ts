@@ -1,0 +1,178 @@
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { SkeinInside } from "../../../src/compose/open-skein.ts";
+import { openSkein } from "../../../src/compose/open-skein.ts";
+import type { Entry } from "../../../src/core/entries.ts";
+import type { Approval, Run } from "../../../src/runs/contract.ts";
+import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
+import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
+import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import { soon } from "../soon.ts";
+import type { AgentScript } from "./script.ts";
+import { scriptedAgent } from "./script.ts";
+
+/** A Skein in a folder, with the scripted agent as its one ACP agent, `twin`. */
+
+export interface AcpSkeinOptions {
+  readonly script?: AgentScript | ((place: { readonly root: string; readonly cwd: string }) => AgentScript);
+  /** Of the section `acp`. */
+  readonly acp?: Readonly<Record<string, unknown>>;
+  /** Another program than the scripted agent. */
+  readonly agent?: { readonly command: string; readonly args?: readonly string[] };
+  /** That of an earlier one, to go on with. */
+  readonly root?: string;
+}
+
+export interface AcpSession {
+  readonly key: string;
+  readonly sessionId: string;
+}
+
+export async function openAcpSkein(options: AcpSkeinOptions = {}) {
+  const root = options.root ?? (await realpath(await mkdtemp(join(tmpdir(), "skein-acp-"))));
+  const cwd = join(root, "work");
+  await mkdir(cwd, { recursive: true });
+  const pidFile = join(root, "pids");
+  const given = typeof options.script === "function" ? options.script({ root, cwd }) : options.script;
+  const script = { sessionsFile: join(root, "agent-sessions.json"), pidFile, ...given };
+  const config = join(root, "skein.yaml");
+  const agents = { twin: options.agent ?? scriptedAgent(script) };
+  await writeFile(config, JSON.stringify({ acp: { permissions: "allow", ...options.acp, agents } }));
+  const reports: unknown[] = [];
+  const holder: { inside: SkeinInside | null } = { inside: null };
+  const skein = await openSkein(
+    {
+      dir: join(root, "skein"),
+      config,
+      env: { PATH: process.env.PATH, HOME: root, SECRET_OF_OURS: "not for agents" },
+      agents: [defineAgent({ id: "main", model: "rehearsal/echo" })],
+      report: (error) => void reports.push(error),
+      quiet: true,
+    },
+    (inside) => {
+      holder.inside = inside;
+    },
+  );
+  return new AcpSkein(skein, holder.inside as SkeinInside, { root, cwd, pidFile, reports });
+}
+
+export class AcpSkein {
+  readonly skein: Skein;
+  readonly inside: SkeinInside;
+  readonly root: string;
+  readonly cwd: string;
+  readonly reports: readonly unknown[];
+  readonly #pidFile: string;
+  #sessions = 0;
+
+  constructor(
+    skein: Skein,
+    inside: SkeinInside,
+    about: {
+      readonly root: string;
+      readonly cwd: string;
+      readonly pidFile: string;
+      readonly reports: unknown[];
+    },
+  ) {
+    this.skein = skein;
+    this.inside = inside;
+    this.root = about.root;
+    this.cwd = about.cwd;
+    this.#pidFile = about.pidFile;
+    this.reports = about.reports;
+  }
+
+  async session(
+    acp: Readonly<Record<string, string>> = {},
+    mode: "run" | "session" = "session",
+  ): Promise<AcpSession> {
+    this.#sessions++;
+    const key = `agent:twin:acp:00000000-0000-4000-8000-${String(this.#sessions).padStart(12, "0")}`;
+    const meta = { acp, spawnMode: mode };
+    const { sessionId } = await this.skein.store.sessions.create(
+      { agentId: "twin" },
+      { key, cwd: this.cwd, meta },
+    );
+    return { key, sessionId };
+  }
+
+  handle({ key }: AcpSession) {
+    return this.skein.session({ agentId: "twin", sessionKey: key });
+  }
+
+  /** The run, once it has ended. */
+  async say(session: AcpSession, text: string, options: SendOptions = {}): Promise<Run> {
+    const { runId } = await this.handle(session).accept(text, options);
+    return this.skein.ended(runId, { timeoutMs: 30_000 });
+  }
+
+  async entries({ sessionId }: AcpSession): Promise<readonly Entry[]> {
+    const range = { along: "branch", limit: 1000 } as const;
+    return (await this.skein.store.sessions.page({ agentId: "twin" }, sessionId, range))?.entries ?? [];
+  }
+
+  async agentSessionId({ sessionId }: AcpSession): Promise<unknown> {
+    const record = await this.skein.store.sessions.get({ agentId: "twin" }, sessionId);
+    return (record?.meta.acp as Record<string, unknown> | undefined)?.agentSessionId;
+  }
+
+  /** Whether the agent has said this, by its own books. */
+  agentSaid(text: string): boolean {
+    const file = join(this.root, "agent-sessions.json");
+    return existsSync(file) && readFileSync(file, "utf8").includes(JSON.stringify(text));
+  }
+
+  /** Ids of the sessions that the agent has. */
+  get agentSessions(): string[] {
+    const file = join(this.root, "agent-sessions.json");
+    return (JSON.parse(readFileSync(file, "utf8")) as [string, unknown][]).map(([id]) => id);
+  }
+
+  /** The one that somebody is to answer, once there is one. */
+  async approval(): Promise<Approval> {
+    const found: { open: readonly Approval[] } = { open: [] };
+    await soon(async () => {
+      found.open = await this.skein.approvals();
+      return found.open.length;
+    }).toBeGreaterThan(0);
+    return found.open[0] as Approval;
+  }
+
+  /** Of all processes that agents have started, those that are alive. */
+  get alive(): number[] {
+    return this.started.filter(isAlive);
+  }
+
+  get started(): number[] {
+    if (!existsSync(this.#pidFile)) return [];
+    return readFileSync(this.#pidFile, "utf8").split("\n").filter(Boolean).map(Number);
+  }
+
+  /** Bounded: who does not go in time is still there. */
+  async untilGone(pids: readonly number[] = this.started): Promise<void> {
+    await soon(() => pids.filter(isAlive)).toEqual([]);
+  }
+
+  /** Closes it; throws where a process of any agent is left. */
+  async close({ keep = false } = {}): Promise<void> {
+    await this.skein.close();
+    const left = this.alive;
+    for (const pid of left) process.kill(pid, "SIGKILL");
+    if (!keep) await rm(this.root, { recursive: true, force: true });
+    if (left.length > 0) throw new Error(`processes are left: ${left.join(", ")}`);
+  }
+}
+
+/** One that has ended and waits for somebody to take note of it is not. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false; // no such process
+  }
+  const stat = `/proc/${pid}/stat`;
+  return !existsSync(stat) || !/\) Z/.test(readFileSync(stat, "utf8"));
+}

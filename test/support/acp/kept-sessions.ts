@@ -1,0 +1,102 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import type { SessionConfigOption, SessionInfo, SessionModeState } from "@agentclientprotocol/sdk/unstable";
+import { RequestError } from "@agentclientprotocol/sdk/unstable";
+import type { AgentScript, Step } from "./script.ts";
+
+interface KeptSession {
+  readonly cwd: string;
+  turns: number;
+  history: { readonly role: "user" | "agent"; readonly text: string }[];
+  /** What its options are set to, by id. */
+  values: Record<string, string | boolean>;
+  mode: string | null;
+}
+
+/** The sessions of a scripted agent, in a file where the script names one. */
+export class KeptSessions {
+  readonly #script: AgentScript;
+  readonly #byId: Map<string, KeptSession>;
+
+  constructor(script: AgentScript) {
+    this.#script = script;
+    const { sessionsFile } = script;
+    const isThere = sessionsFile !== undefined && existsSync(sessionsFile);
+    const kept = isThere ? (JSON.parse(readFileSync(sessionsFile, "utf8")) as [string, KeptSession][]) : [];
+    this.#byId = new Map(kept);
+  }
+
+  begin(cwd: string): string {
+    const id = `scripted-${randomUUID()}`;
+    this.#byId.set(id, { cwd, turns: 0, history: [], values: {}, mode: null });
+    this.#keep();
+    return id;
+  }
+
+  history(id: string): KeptSession["history"] {
+    return this.#session(id).history;
+  }
+
+  said(id: string, role: "user" | "agent", text: string): void {
+    this.#session(id).history.push({ role, text });
+    this.#keep();
+  }
+
+  nextTurn(id: string): readonly Step[] {
+    const session = this.#session(id);
+    const turns = this.#script.turns ?? [[{ say: "Done." }]];
+    const steps = turns[Math.min(session.turns, turns.length - 1)] ?? [];
+    session.turns++;
+    this.#keep();
+    return steps;
+  }
+
+  list(): SessionInfo[] {
+    return [...this.#byId].map(([sessionId, { cwd }]) => ({ sessionId, cwd }));
+  }
+
+  settings(id: string): { configOptions?: SessionConfigOption[]; modes?: SessionModeState } {
+    const { configOptions, modes } = this.#script;
+    const { mode } = this.#session(id);
+    return {
+      ...(configOptions === undefined ? {} : { configOptions: this.#options(id) }),
+      ...(modes === undefined ? {} : { modes: { ...modes, currentModeId: mode ?? modes.currentModeId } }),
+    };
+  }
+
+  setOption(id: string, configId: string, value: string | boolean): SessionConfigOption[] {
+    this.#session(id).values[configId] = value;
+    this.#keep();
+    return this.#options(id);
+  }
+
+  setMode(id: string, modeId: string): void {
+    this.#session(id).mode = modeId;
+    this.#keep();
+  }
+
+  /** What a test reads of it. */
+  config(id: string): { readonly values: Record<string, string | boolean>; readonly mode: string | null } {
+    const { values, mode } = this.#session(id);
+    return { values, mode };
+  }
+
+  #options(id: string): SessionConfigOption[] {
+    const { values } = this.#session(id);
+    return (this.#script.configOptions ?? []).map((option) => {
+      const value = values[option.id];
+      return value === undefined ? option : ({ ...option, currentValue: value } as SessionConfigOption);
+    });
+  }
+
+  #session(id: string): KeptSession {
+    const session = this.#byId.get(id);
+    if (session === undefined) throw RequestError.resourceNotFound(id);
+    return session;
+  }
+
+  #keep(): void {
+    const { sessionsFile } = this.#script;
+    if (sessionsFile !== undefined) writeFileSync(sessionsFile, JSON.stringify([...this.#byId]));
+  }
+}
