@@ -50,9 +50,7 @@ function folderFor(name: string): string {
 /** Goes on with a family in a process of its own. */
 async function goOn(folder: string, size: FamilySize, point?: number) {
   const args = [child, folder, size, ...(point === undefined ? [] : [String(point)])];
-  // Processes that are killed all the time should not compile everything anew each time.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(base, "compiled") };
-  const running = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   running.stdout.setEncoding("utf8").on("data", (text: string) => {
     said += text;

@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 function start(...args: readonly string[]): Started {
-  const begun = new Started([partner, folder, ...args], { NODE_COMPILE_CACHE: join(base, "compiled") });
+  const begun = new Started([partner, folder, ...args]);
   started.push(begun);
   return begun;
 }
