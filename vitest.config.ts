@@ -21,8 +21,10 @@ export default defineConfig({
       NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein"),
     },
     setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // They are for what hangs, and not for a machine that is busy with other things.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       // Modules have no state of their own, so a worker loads them once for all files.
       { extends: true, test: { name: "beside", include: ["src/**/*.test.ts"], isolate: false } },

@@ -79,7 +79,7 @@ describe("a gateway that is killed while clients talk", () => {
       await talking;
       await Promise.all(talkers.map((talker) => talker.say()));
       const deaf = () => talkers.filter((each) => !hasHeardAll(gateway.root, each)).map(({ name }) => name);
-      await expect.poll(deaf, { timeout: 60_000, interval: 500 }).toEqual([]);
+      await expect.poll(deaf, { timeout: 150_000, interval: 500 }).toEqual([]);
       for (const talker of talkers) expectNothingLost(gateway.root, talker);
       expect(talkers.flatMap(({ failures }) => failures)).toEqual([]);
       expect(gateway.complaints).toBe("");
