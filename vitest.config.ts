@@ -1,6 +1,13 @@
+import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+/** Every chance in the tests follows this number: another one each time, unless it is given. */
+const seed = process.env.SKEIN_SEED ?? String(randomInt(10 ** 9));
+if (!/^\d{1,9}$/.test(seed))
+  throw new Error(`SKEIN_SEED is a number of at most nine digits, and not "${seed}"`);
+process.stdout.write(`SKEIN_SEED=${seed}\n`);
 
 export default defineConfig({
   test: {
@@ -8,10 +15,16 @@ export default defineConfig({
     update: "none",
     // By itself vitest leaves one core alone, which of two is half of them.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    // Processes that tests start read TypeScript once.
-    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein") },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    env: {
+      SKEIN_SEED: seed,
+      // Processes that tests start read TypeScript once.
+      NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein"),
+    },
+    setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
+    // They are for what hangs, and not for a machine that is busy with other things.
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       // Modules have no state of their own, so a worker loads them once for all files.
       { extends: true, test: { name: "beside", include: ["src/**/*.test.ts"], isolate: false } },

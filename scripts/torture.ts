@@ -7,7 +7,7 @@ console.log(
   `${rounds} rounds of kill -9 of writers and of families, ${runs} runs of each comparison with the memory store,`,
 );
 console.log("a turn killed at every one of its durable acts, a gateway killed 100 times under 100 clients,");
-console.log("and an hour of visitors at a gateway");
+console.log("an hour of visitors at a gateway, and 20000 transcripts for each provider");
 const env = {
   ...process.env,
   SKEIN_CRASH_ROUNDS: rounds,
@@ -16,7 +16,8 @@ const env = {
   SKEIN_KILL_POINTS: "all",
   SKEIN_GATEWAY_ROUNDS: "100",
   SKEIN_SOAK_SECONDS: "3600",
+  SKEIN_TRANSCRIPT_RUNS: "20000",
 };
-const suites = ["run", "test/crash", "test/contract", "test/soak"];
+const suites = ["run", "test/crash", "test/contract", "test/soak", "test/transcript"];
 const { status } = spawnSync("vitest", suites, { cwd: root, env, stdio: "inherit" });
 process.exitCode = status ?? 1;

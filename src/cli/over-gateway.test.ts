@@ -39,7 +39,7 @@ beforeEach(async () => {
   }
   gateway = await wholeGateway({ folder: over, config });
   cpSync(join(over.path, "skein.yaml"), join(direct.path, "skein.yaml"));
-}, 60_000);
+}, 180_000);
 afterEach(async () => {
   await gateway.close();
   over.remove();
@@ -133,7 +133,7 @@ describe("over a gateway that runs, as on the folder itself", { timeout: 120_000
     expect(left.out).toMatch(/^accepted; the gateway answers it\n/);
     const [, runId = ""] = /run {2}(\S+)/.exec(left.out) ?? [];
     const stateOf = async () => JSON.parse((await here(["runs", "show", runId, "--json"])).out).run.state;
-    await expect.poll(stateOf, { timeout: 20_000 }).toBe("ok");
+    await expect.poll(stateOf).toBe("ok");
     let interrupt: () => void = () => undefined;
     const onInterrupt = (listener: () => void) => {
       interrupt = listener;
@@ -141,7 +141,7 @@ describe("over a gateway that runs, as on the folder itself", { timeout: 120_000
     };
     const slow = here(["send", "main", "be slow for 300 seconds", "--json"], { onInterrupt });
     const running = async () => (await here(["runs", "ls", "--json"])).out.includes('"running"');
-    await expect.poll(running, { timeout: 20_000 }).toBe(true);
+    await expect.poll(running).toBe(true);
     interrupt();
     const { out, exit } = await slow;
     expect({ state: JSON.parse(out).state, exit }).toEqual({ state: "aborted", exit: 1 });
@@ -176,7 +176,7 @@ describe("over a gateway that runs, as on the folder itself", { timeout: 120_000
   });
 });
 
-describe("a gateway that does not do as one would like", { timeout: 60_000 }, () => {
+describe("a gateway that does not do as one would like", () => {
   test("[CLG5] a token with fewer scopes is refused clearly, by the gateway", async () => {
     const token = await gateway.token({ label: "reader", scopes: ["read"] });
     const env = { SKEIN_TOKEN: token };

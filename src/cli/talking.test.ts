@@ -106,7 +106,7 @@ describe("send", () => {
     await call(["sessions", "new", "helper"]);
     const done = call(["send", "main", "be slow for 2 seconds", "--json"]);
     const first = async () => JSON.parse((await call(["runs", "ls", "--json"])).out).runs[0];
-    await expect.poll(async () => (await first())?.state, { timeout: 20_000 }).toBe("running");
+    await expect.poll(async () => (await first())?.state).toBe("running");
     const { runId, rootId } = await first();
     await withRuns(dir, async (runs, store) => {
       const [helper] = await store.sessions.find({}, { by: "sessionId", sessionId: "helper" });
@@ -178,7 +178,7 @@ describe("send", () => {
     };
     const done = call(["send", "main", "be slow for 300 seconds", "--json"], { onInterrupt });
     const running = async () => (await call(["runs", "ls", "--json"])).out.includes('"running"');
-    await expect.poll(running, { timeout: 20_000 }).toBe(true);
+    await expect.poll(running).toBe(true);
     expect(isListening).toBe(true);
     interrupt();
     expect(isListening).toBe(false);

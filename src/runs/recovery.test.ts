@@ -93,13 +93,25 @@ describe("recovery", () => {
   ];
   test.each(rows)("[RUN4] %s: %s", (tail, action) => {
     for (const [, path] of branches.filter(([each]) => each === tail)) {
-      expect(recoveryOf(path, { wasWoken: false, mostAttempts: 4 })).toBe(action);
+      expect(recoveryOf(path, { wasWoken: false, mostAttempts: 4, startedAt: null })).toBe(action);
+    }
+  });
+
+  const written = Date.parse("2026-01-01T00:00:00.000Z");
+  test.each(rows)("[RUN4] %s: %s, unless it is an answer from before the run was claimed", (tail, action) => {
+    const isAnswer = ["assistant_stop", "assistant_length", "assistant_error", "assistant_aborted"].includes(
+      tail,
+    );
+    for (const [, path] of branches.filter(([each]) => each === tail)) {
+      const asOf = (startedAt: number) => recoveryOf(path, { wasWoken: false, mostAttempts: 4, startedAt });
+      expect(asOf(written)).toBe(action);
+      expect(asOf(written + 1)).toBe(isAnswer ? "run_turn" : action);
     }
   });
 
   test("[RUN4] one that was woken since it yielded goes on", () => {
     const path = [user, answer("toolUse", ["sessions_yield"]), result("sessions_yield-0", yielded)];
-    expect(recoveryOf(path, { wasWoken: true, mostAttempts: 4 })).toBe("ask_model");
+    expect(recoveryOf(path, { wasWoken: true, mostAttempts: 4, startedAt: null })).toBe("ask_model");
   });
 
   test.each([
@@ -112,6 +124,6 @@ describe("recovery", () => {
     [undefined, "close_error"],
   ])("[RUN5] an error marked %j: %s", (skein, action) => {
     const path = [user, answer("error", [], skein === undefined ? {} : { skein })];
-    expect(recoveryOf(path, { wasWoken: false, mostAttempts: 4 })).toBe(action);
+    expect(recoveryOf(path, { wasWoken: false, mostAttempts: 4, startedAt: null })).toBe(action);
   });
 });

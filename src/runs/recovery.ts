@@ -54,13 +54,25 @@ export const recoveryActions = {
 /** What is decided of a branch. */
 export type Recovery = Exclude<RecoveryAction, "retry_or_close"> | "retry" | "close_error";
 
-/** What to do with a branch. `wasWoken`: W has woken the run since it yielded. */
-export function recoveryOf(
-  path: readonly Entry[],
-  options: { readonly wasWoken: boolean; readonly mostAttempts: number },
-): Recovery {
-  const { tail, answer } = tailOf(path);
+export interface RecoveryOptions {
+  /** W has woken the run since it yielded. */
+  readonly wasWoken: boolean;
+  readonly mostAttempts: number;
+  /** The first claim. */
+  readonly startedAt: number | null;
+}
+
+const closing: readonly RecoveryAction[] = ["close", "retry_or_close", "close_aborted"];
+
+/**
+ * What to do with a branch. An answer from before the first claim is another run's: input that a run wrote which was given
+ * up then stands before the answers of others.
+ */
+export function recoveryOf(path: readonly Entry[], options: RecoveryOptions): Recovery {
+  const { tail, answer, at } = tailOf(path);
   const action = recoveryActions[tail];
+  if (closing.includes(action) && at !== null && options.startedAt !== null && at < options.startedAt)
+    return "run_turn";
   if (action === "sleep" && options.wasWoken) return "ask_model";
   if (action !== "retry_or_close") return action;
   return answer !== null && mayRetry(answer, options.mostAttempts) ? "retry" : "close_error";
@@ -78,22 +90,30 @@ export function tailOf(path: readonly Entry[]): {
   readonly tail: Tail;
   /** The assistant message that it ends in. */
   readonly answer: AssistantMessage | null;
+  /** When that was written; `null`: there is none, or it does not say. */
+  readonly at: number | null;
 } {
+  const none = { answer: null, at: null };
   const results = new Map<string, Entry>();
   for (const entry of path.toReversed()) {
-    if (entry.type === "custom_message" && results.size === 0)
-      return { tail: "custom_message", answer: null };
+    if (entry.type === "custom_message" && results.size === 0) return { tail: "custom_message", ...none };
     if (entry.type === "custom_message") break;
     if (entry.type !== "message") continue;
     const { message } = entry;
     if (message.role === "toolResult") {
       if (!results.has(message.toolCallId)) results.set(message.toolCallId, entry);
-    } else if (message.role === "assistant") return { tail: tailOfAnswer(message, results), answer: message };
-    else if (results.size === 0) return { tail: tailOfRole(message.role), answer: null };
+    } else if (message.role === "assistant")
+      return { tail: tailOfAnswer(message, results), answer: message, at: timeOf(entry) };
+    else if (results.size === 0) return { tail: tailOfRole(message.role), ...none };
     else break;
   }
   // Results whose calls are not on the branch: somebody answered, and the model has not been asked.
-  return { tail: results.size === 0 ? "none" : "results_answered", answer: null };
+  return { tail: results.size === 0 ? "none" : "results_answered", ...none };
+}
+
+function timeOf({ timestamp }: Entry): number | null {
+  const at = Date.parse(timestamp);
+  return Number.isNaN(at) ? null : at;
 }
 
 function tailOfRole(role: string): Tail {

@@ -262,8 +262,10 @@ describe("many", () => {
         for (const _ of typedPaths(text, "/w", "/h")) if (++count === 1000) break;
         return performance.now() - started;
       };
-      time(100_000);
-      expect(time(1_000_000)).toBeLessThan(Math.max(5, time(100_000)) * 40);
+      // What a busy machine adds is not there every time.
+      const least = (length: number) => Math.min(...[1, 2, 3].map(() => time(length)));
+      const short = least(100_000);
+      expect(least(1_000_000)).toBeLessThan(Math.max(5, short) * 40);
     },
   );
 });

@@ -153,7 +153,7 @@ describe("sessions_yield", () => {
         ...(by === "details" ? { details: result } : {}),
       },
     ].map((message, index) => ({ type: "message", id: `e${index}`, message }) as unknown as Entry);
-    expect(recoveryOf(entries, { wasWoken: false, mostAttempts: 3 })).toBe("sleep");
+    expect(recoveryOf(entries, { wasWoken: false, mostAttempts: 3, startedAt: null })).toBe("sleep");
     expect(yieldedFor(entries)).toEqual(sleep);
     expect(sleep).toEqual({ waitFor: [child.runId] });
   });

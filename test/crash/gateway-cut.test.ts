@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { Talker } from "../support/gateway-clients.ts";
 import { expectNothingLost, hasHeardAll } from "../support/gateway-clients-count.ts";
 import { CuttingProxy } from "../support/gateway-clients-proxy.ts";
+import { runChance } from "../support/run-seed.ts";
 import { soon } from "../support/soon.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
@@ -9,7 +10,7 @@ import { wholeGateway } from "../support/whole-gateway.ts";
 let gateway: WholeGateway | null = null;
 let proxy: CuttingProxy | null = null;
 let talkers: Talker[] = [];
-let seed = 20261116;
+const chance = runChance();
 
 afterEach(async () => {
   await Promise.all(talkers.splice(0).map((talker) => talker.close()));
@@ -17,11 +18,6 @@ afterEach(async () => {
   await gateway?.close();
   [gateway, proxy] = [null, null];
 });
-
-function random(below: number): number {
-  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
-  return (seed >> 8) % below;
-}
 
 describe("clients behind a line that breaks", () => {
   test("[GKL5] connections cut at random bytes, in handshakes and frames: nothing is lost or doubled", async () => {
@@ -37,7 +33,7 @@ describe("clients behind a line that breaks", () => {
     );
     await Promise.all(talkers.map((talker) => talker.say()));
     // A handshake takes about 3,000 bytes, an answer with its events as many.
-    line.lives = () => 100 + random(random(4) === 0 ? 3000 : 20_000);
+    line.lives = () => 100 + chance.below(chance.once(4) ? 3000 : 20_000);
     line.cutAll();
     const isEnough = () => line.cuts >= 100;
     await Promise.all(talkers.map((talker) => talker.talk(isEnough, 50)));

@@ -6,6 +6,7 @@ import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Talker } from "../support/gateway-clients.ts";
 import { expectNothingLost, hasHeardAll } from "../support/gateway-clients-count.ts";
 import { GatewayProcess } from "../support/gateway-clients-process.ts";
+import { runChance } from "../support/run-seed.ts";
 
 /** SKEIN_GATEWAY_ROUNDS: more in `npm run torture`. */
 const rounds = Number(process.env.SKEIN_GATEWAY_ROUNDS ?? 5);
@@ -18,7 +19,7 @@ const pauseMs = 8000;
 let folder: TemporaryFolder;
 let gateway: GatewayProcess;
 let talkers: Talker[] = [];
-let seed = Number(process.env.SKEIN_GATEWAY_SEED ?? 20261116);
+const chance = runChance();
 
 beforeEach(async () => {
   folder = temporaryFolder("skein-gateway-kill-");
@@ -29,12 +30,6 @@ afterEach(async () => {
   await gateway.kill();
   folder.remove();
 });
-
-/** The same numbers each time, as far as that helps. */
-function random(below: number): number {
-  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
-  return seed % below;
-}
 
 async function connectAll(count: number): Promise<void> {
   const tokens: string[] = [];
@@ -68,13 +63,13 @@ describe("a gateway that is killed while clients talk", () => {
       const talking = Promise.all(talkers.map((talker) => talker.talk(() => isEnough, pauseMs)));
       const begun = performance.now();
       for (let round = 0; round < rounds && (round < 2 || performance.now() - begun < mostMs); round += 1) {
-        await sleep(300 + random(1500));
+        await sleep(300 + chance.below(1500));
         const before = talkers.map(({ opened }) => opened);
         expect(await gateway.end("SIGKILL")).toBe("SIGKILL");
         if (round % 2 === 1) {
           // And again while it starts.
           gateway.spawn();
-          await sleep(random(1200));
+          await sleep(chance.below(1200));
           await gateway.end("SIGKILL");
         }
         await gateway.start();
@@ -84,7 +79,7 @@ describe("a gateway that is killed while clients talk", () => {
       await talking;
       await Promise.all(talkers.map((talker) => talker.say()));
       const deaf = () => talkers.filter((each) => !hasHeardAll(gateway.root, each)).map(({ name }) => name);
-      await expect.poll(deaf, { timeout: 60_000, interval: 500 }).toEqual([]);
+      await expect.poll(deaf, { timeout: 150_000, interval: 500 }).toEqual([]);
       for (const talker of talkers) expectNothingLost(gateway.root, talker);
       expect(talkers.flatMap(({ failures }) => failures)).toEqual([]);
       expect(gateway.complaints).toBe("");

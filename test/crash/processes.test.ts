@@ -11,23 +11,18 @@ import { allEntries, append, create, ids, refused } from "../../src/conformance/
 import { buildContext } from "../../src/core/context.ts";
 import type { Scope } from "../../src/store/contract.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { runChance } from "../support/run-seed.ts";
 
 const child = fileURLToPath(new URL("../support/crash-child.ts", import.meta.url));
 const scope: Scope = { userId: "alice", agentId: "main" };
 const rounds = Number(process.env.SKEIN_CRASH_ROUNDS ?? 200);
 const folders: string[] = [];
-let seed = Number(process.env.SKEIN_CRASH_SEED ?? 20261115);
+const chance = runChance();
 
 function folder(): string {
   const made = mkdtempSync(join(tmpdir(), "skein-crash-"));
   folders.push(made);
   return made;
-}
-
-/** The same numbers each time, so that a failure can be had again. */
-function random(below: number): number {
-  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
-  return seed % below;
 }
 
 interface Running {
@@ -80,7 +75,7 @@ describe("processes that die", () => {
         const name = `r${round}`;
         const running = start("live", root, name);
         await running.until((lines) => lines.length > 0);
-        await sleep(random(40));
+        await sleep(chance.below(40));
         running.process.kill("SIGKILL");
         await running.ended;
         await verify(running.lines);

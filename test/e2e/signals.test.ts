@@ -48,7 +48,7 @@ describe("signals", () => {
     const other = await holding(file);
     const command = spawn(process.execPath, [bin, "sessions", "repair", file], { stdio: "ignore" });
     started.push(command);
-    await expect.poll(() => existsSync(`${file}.lock.wait`), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(`${file}.lock.wait`)).toBe(true);
     command.kill("SIGTERM");
     expect(await once(command, "exit")).toEqual([128 + constants.signals.SIGTERM, null]);
     expect(existsSync(`${file}.lock`)).toBe(true);

@@ -33,7 +33,7 @@ function start(args: readonly string[], env: NodeJS.ProcessEnv = byHand): Starte
 
 /** The gateway of the folder, once there is one. */
 async function running(): Promise<{ pid: number; url: string }> {
-  await expect.poll(() => findRunning(dir), { timeout: 30_000 }).not.toBe(null);
+  await expect.poll(() => findRunning(dir)).not.toBe(null);
   const { pid, url } = JSON.parse(readFileSync(runningPath(dir), "utf8")) as { pid: number; url: string };
   return { pid, url };
 }
@@ -48,7 +48,7 @@ function isAlive(pid: number): boolean {
 }
 
 const ready = async (url: string) => (await fetch(`${url}/readyz`)).status;
-const over = () => expect.poll(() => existsSync(runningPath(dir)), { timeout: 30_000 });
+const over = () => expect.poll(() => existsSync(runningPath(dir)));
 
 describe("skein start, as a process", () => {
   test.each(["SIGTERM", "SIGINT"] as const)("[GST4] %s stops it, with exit code 0", async (signal) => {
@@ -116,7 +116,7 @@ describe("skein start, as a process", () => {
       one.child.kill("SIGTERM");
       return isAlive(pid);
     };
-    await expect.poll(again, { timeout: 20_000 }).toBe(false);
+    await expect.poll(again).toBe(false);
     expect(await one.end()).toBe(0);
   });
 
@@ -126,7 +126,7 @@ describe("skein start, as a process", () => {
     const { pid } = await running();
     npm.child.kill("SIGKILL");
     await over().toBe(false);
-    await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   test("[GST6] so does the shell that called npm", async () => {
@@ -145,7 +145,7 @@ describe("skein start, as a process", () => {
     for (let step = 0; step < 2; step++) above = parentOf(readFileSync(`/proc/${above}/status`, "utf8"));
     process.kill(above, "SIGKILL");
     await over().toBe(false);
-    await expect.poll(() => isAlive(pid), { timeout: 30_000 }).toBe(false);
+    await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
   test("[GST6] one that npm did not start outlives whoever did", async () => {
@@ -153,7 +153,7 @@ describe("skein start, as a process", () => {
     await parent.until(/Ctrl-C stops it/);
     const { pid, url } = await running();
     parent.child.kill("SIGKILL");
-    await expect.poll(() => isAlive(parent.child.pid ?? 0), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => isAlive(parent.child.pid ?? 0)).toBe(false);
     // As long as another process takes to begin and to find it.
     const again = start([gateway, dir]);
     expect(await again.end()).toBe(0);

@@ -39,7 +39,7 @@ async function runs(...args: readonly string[]): Promise<RunListPayload> {
 /** Until another process is at it. */
 async function untilRunning(): Promise<void> {
   const state = async () => (await runs().catch(() => null))?.runs[0]?.state;
-  await expect.poll(state, { timeout: 20_000 }).toBe("running");
+  await expect.poll(state).toBe("running");
 }
 
 describe("send, in processes", () => {

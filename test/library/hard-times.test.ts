@@ -77,5 +77,5 @@ test("[LIB19] a message for a channel that only another process has is no dead l
   expect((await front.skein.outbox())[0]?.state).toBe("queued");
   await beside.skein.close();
   await withScript(answering(), {}, { dir, channels });
-  await expect.poll(() => told, { timeout: 5000 }).toEqual(["Yes. 1"]);
+  await expect.poll(() => told).toEqual(["Yes. 1"]);
 });

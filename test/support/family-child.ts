@@ -1,6 +1,7 @@
 // A process for the kill suites of families: goes on with one until it has ended, or is killed at a durable act.
 // family-child.ts <folder> <size> [<point>]
 import { writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import type { FamilySize } from "./family-scenario.ts";
 import { openFamily, runFamily } from "./family-scenario.ts";
 import { KillPoints, watchDisk, watchWork } from "./kill-points.ts";
@@ -10,6 +11,8 @@ const points = new KillPoints(point === undefined ? null : Number(point));
 watchDisk(points);
 watchWork(points);
 const skein = await openFamily(folder, size as FamilySize);
+// Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+flushCompileCache();
 points.begin();
 await runFamily(skein);
 await skein.close({ graceMs: 0 });

@@ -70,8 +70,22 @@ export class FamilyCount {
     ).length;
     if (answers < turns || answers > turns + bad)
       this.#say(
-        `${agent}/${sessionId} has ${answers} answers to ${turns} turns, and ${bad} that ended badly`,
+        `${agent}/${sessionId} has ${answers} answers to ${turns} turns, and ${bad} that ended badly:\n${[
+          ...own.map(runInWords),
+          ...this.entriesInWords(agent, sessionId),
+        ].join("\n")}`,
       );
+  }
+
+  /** Who reads of a failure has nothing else: the folder is gone by then. */
+  entriesInWords(agent: string, sessionId: string): string[] {
+    const runOf = new Map(this.#runs.map((run) => [run.entry_id, run.run_id]));
+    return (this.#logs.get(`${agent}/${sessionId}`) ?? []).map((entry) => {
+      const { role, stopReason, toolCallId } =
+        entry.type === "message" ? (entry.message as unknown as Row) : {};
+      const of = runOf.get(entry.id);
+      return `  ${[entry.type, role, stopReason, toolCallId, entry.id, of && `input of ${of}`].filter(Boolean).join(" ")}`;
+    });
   }
 
   /** How often a call of the parent has a result that fits. */
@@ -157,6 +171,13 @@ export class FamilyCount {
   #say(problem: string): void {
     this.problems.push(problem);
   }
+}
+
+function runInWords(run: Row): string {
+  const { run_id, kind, idem, state, lost, silent, merged_into, kept_for, outcome } = run;
+  const { code, error, entryId } = JSON.parse(String(outcome ?? "{}")) as Row;
+  const facts = { idem, state, lost, silent, merged_into, kept_for, code, error, entryId };
+  return `  ${kind} ${run_id} ${JSON.stringify(facts)}`;
 }
 
 function nameOf(path: string): string {

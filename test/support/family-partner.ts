@@ -2,11 +2,14 @@
 // family-partner.ts <folder> ask <tool> <arguments as JSON>   — says "asked", then the result
 // family-partner.ts <folder> work                              — says "working", and works until it is killed
 import { writeSync } from "node:fs";
+import { flushCompileCache } from "node:module";
 import { alice, openFamily } from "./family-scenario.ts";
 
 const [folder = "", role = "", tool = "", args = "{}"] = process.argv.slice(2);
 const say = (text: string) => void writeSync(1, `${text}\n`);
 const skein = await openFamily(folder, "all", { workers: role === "work" });
+// Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+flushCompileCache();
 if (role === "work") {
   say("working");
   setInterval(() => undefined, 60_000);

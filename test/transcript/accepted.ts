@@ -8,16 +8,19 @@ import type { TranscriptMessage } from "../../src/transcript/contract.ts";
 import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
 import { visibleMessage } from "../../src/transcript/visible.ts";
+import { runSeed } from "../support/run-seed.ts";
 import type { Speaker } from "./conversation.ts";
 import { optionsOf, shrunk, transcriptOf } from "./generate.ts";
 import { requestOptions, ToWire } from "./to-wire.ts";
 import { twinSigner } from "./twin-signer.ts";
 
-/** So many transcripts for each provider; `SKEIN_TRANSCRIPT_RUNS` for more or fewer. */
-const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 20_000);
+/** So many transcripts for each provider, from the seed of the run on; `npm run torture` has more. */
+const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 4000);
 const overHttp = Math.min(runs, 100);
 const unsanitised = Math.min(runs, 2000);
 const minutes = Math.max(10, runs / 1000) * 60_000;
+
+const seeds = (count: number) => Array.from({ length: count }, (_, index) => runSeed + index);
 
 /** Every third request asks for thinking. */
 const levelOf = (seed: number) => (seed % 3 === 0 ? "high" : "off");
@@ -34,7 +37,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
       timeout: minutes,
     }, async () => {
       const wire = await ToWire.open(policy);
-      for (let seed = 0; seed < runs; seed++) {
+      for (const seed of seeds(runs)) {
         const refused = async (messages: readonly ContextMessage[]) => {
           const { messages: transcript } = await prepareTranscript(messages, policy, optionsOf(seed));
           return checkRequest(wire.api, await wire.request(transcript, levelOf(seed)));
@@ -53,7 +56,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
       const twin = await startTwin({ api: policy.api });
       try {
         const model = await openModel(policy, { apiKey: "any", baseUrl: twin.url });
-        for (let seed = 0; seed < overHttp; seed++) {
+        for (const seed of seeds(overHttp)) {
           const { messages } = transcriptOf(seed, twinSigner());
           const { messages: transcript } = await prepareTranscript(messages, policy, optionsOf(seed));
           const { stream } = await model.doStream(requestOptions(policy, transcript, levelOf(seed)));
@@ -71,7 +74,7 @@ export function describeProvider(title: string, speaker: Speaker, refusedFor: re
     test("with nothing done to them such transcripts are refused", { timeout: minutes }, async () => {
       const wire = await ToWire.open(policy);
       const rules = new Map<string, number>();
-      for (let seed = 0; seed < unsanitised; seed++) {
+      for (const seed of seeds(unsanitised)) {
         const rule = await ruleBroken(wire, transcriptOf(seed, twinSigner()).messages);
         rules.set(rule, (rules.get(rule) ?? 0) + 1);
       }

@@ -4,13 +4,16 @@ import { textOf } from "../../src/core/messages.ts";
 import type { TranscriptMessage } from "../../src/transcript/contract.ts";
 import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import { runSeed } from "../support/run-seed.ts";
 import { speakers } from "./conversation.ts";
 import { damageNames, damages } from "./damage.ts";
 import { optionsOf, shrunk, transcriptOf, wordsOf } from "./generate.ts";
 import { Chance } from "./random.ts";
 import { anySigner } from "./signer.ts";
 
-const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 3000);
+/** So many for each policy, from the seed of the run on; `npm run torture` has more. */
+const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 1000);
+const seeds = Array.from({ length: runs }, (_, index) => runSeed + index);
 const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
 
 /** Fails with the smallest transcript that shows it. */
@@ -27,7 +30,7 @@ async function holds(
 
 describe.each(policies)("for $provider/$model", (policy) => {
   test("[TR16] the pipeline on its own result changes nothing", async () => {
-    for (let seed = 0; seed < runs; seed++) {
+    for (const seed of seeds) {
       await holds(seed, transcriptOf(seed, anySigner).messages, async (messages) => {
         const options = optionsOf(seed);
         const once = await prepareTranscript(messages, policy, options);
@@ -39,7 +42,7 @@ describe.each(policies)("for $provider/$model", (policy) => {
   });
 
   test("[TR17] nothing that a user said is lost", async () => {
-    for (let seed = 0; seed < runs; seed++) {
+    for (const seed of seeds) {
       await holds(seed, transcriptOf(seed, anySigner).messages, async (messages) => {
         const { messages: after, changes } = await prepareTranscript(messages, policy, optionsOf(seed));
         if (changes.some(({ kind }) => kind === "history_limited")) return null;

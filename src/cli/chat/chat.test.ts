@@ -80,8 +80,7 @@ function chatting(typed = false) {
   };
   const session = new ChatSession(open, { key: "agent:main:main" }, {});
   const chat = new Chat(terminal, session, { thinking: false });
-  const until = (pattern: RegExp) =>
-    expect.poll(() => printed.out + printed.err, { timeout: 20_000 }).toMatch(pattern);
+  const until = (pattern: RegExp) => expect.poll(() => printed.out + printed.err).toMatch(pattern);
   return { stream, printed, chat, until, interrupt: () => interrupt() };
 }
 
@@ -149,7 +148,7 @@ describe("compaction in a chat", () => {
 
   test("[CLI43] /compact is refused while the session is being answered", async () => {
     const turn = skein.session().send("be slow for 300 seconds");
-    await expect.poll(async () => (await skein.run(turn.runId))?.state, { timeout: 20_000 }).toBe("running");
+    await expect.poll(async () => (await skein.run(turn.runId))?.state).toBe("running");
     await expect(skein.compact({})).rejects.toMatchObject({ code: "conflict" });
     await turn.abort();
   });
@@ -167,7 +166,7 @@ describe("Ctrl-C in a chat", () => {
     const { stream, chat, until, interrupt } = chatting();
     const over = chat.run();
     stream.write("be slow for 300 seconds\n");
-    await expect.poll(async () => (await skein.runs())[0]?.state, { timeout: 20_000 }).toBe("running");
+    await expect.poll(async () => (await skein.runs())[0]?.state).toBe("running");
     interrupt();
     await until(/· aborted/);
     interrupt();

@@ -208,7 +208,7 @@ describe("a stop", () => {
     const next = await mine();
     const { skein } = pieces.opened.at(-1) ?? {};
     const states = async () => (await skein?.runs())?.map(({ state }) => state);
-    await expect.poll(states, { timeout: 20_000 }).toEqual(["ok"]);
+    await expect.poll(states).toEqual(["ok"]);
     expect(next.url).not.toBe("");
   });
 });
@@ -273,7 +273,7 @@ describe("a configuration that is written meanwhile", () => {
       },
     });
     const { url } = await mine();
-    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "second"]);
+    await expect.poll(agents(url)).toEqual(["main", "second"]);
   });
 
   test("[GST17] while it reloads: it is taken in behind that", async () => {
@@ -288,7 +288,7 @@ describe("a configuration that is written meanwhile", () => {
     });
     const { url } = await mine();
     writeFileSync(file, config("main: {}, second: {}"));
-    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "third"]);
+    await expect.poll(agents(url)).toEqual(["main", "third"]);
   });
 });
 
@@ -298,7 +298,7 @@ describe("a reload", () => {
   test("[GST7] a changed file is taken in, however it was written, and runs go on", async () => {
     const { url } = await mine();
     writeFileSync(file, config("main: {}, second: {}"));
-    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "second"]);
+    await expect.poll(agents(url)).toEqual(["main", "second"]);
     const sent = await call(url, "chat.send", {
       sessionKey: "agent:second:main",
       message: "hello",
@@ -307,7 +307,7 @@ describe("a reload", () => {
     expect(sent.ok).toBe(true);
     writeFileSync(`${file}.new`, config("main: {}, third: {}"));
     renameSync(`${file}.new`, file);
-    await expect.poll(agents(url), { timeout: 20_000 }).toEqual(["main", "third"]);
+    await expect.poll(agents(url)).toEqual(["main", "third"]);
     expect((await fetch(`${url}/readyz`)).status).toBe(200);
     expect(pieces.opened).toHaveLength(3);
     expect(new Set(pieces.opened.map(({ skein }) => skein)).size).toBe(3);
@@ -318,7 +318,7 @@ describe("a reload", () => {
     const { url } = await mine();
     writeFileSync(join(folder.path, ".env"), "SKEIN_AGENTS__OTHER__SYSTEM=be brief\n");
     const effective = async () => String((await call(url, "config.get")).payload.effective);
-    await expect.poll(effective, { timeout: 20_000 }).toContain("SKEIN_AGENTS__OTHER__SYSTEM in ");
+    await expect.poll(effective).toContain("SKEIN_AGENTS__OTHER__SYSTEM in ");
   });
 
   test("[GST5] a call that is under way gets its answer from what it was put to", async () => {
@@ -375,11 +375,11 @@ describe("a reload", () => {
   test("[GST8] one with a mistake changes nothing, and is told with its file and line", async () => {
     const gateway = await mine();
     writeFileSync(file, config("main: {}, second: {}", "lanes: { fast: 1 }\n"));
-    await expect.poll(logged, { timeout: 20_000 }).toContain(`${file}:4:10`);
+    await expect.poll(logged).toContain(`${file}:4:10`);
     expect(await agents(gateway.url)()).toEqual(["main"]);
     expect(pieces.opened).toHaveLength(1);
     writeFileSync(file, config("main: {}, second: {}"));
-    await expect.poll(agents(gateway.url), { timeout: 20_000 }).toEqual(["main", "second"]);
+    await expect.poll(agents(gateway.url)).toEqual(["main", "second"]);
     renameSync(file, `${file}.away`);
     await gateway.reload();
     expect(logged()).toContain(`${file} is gone`);

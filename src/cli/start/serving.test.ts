@@ -33,7 +33,7 @@ test("[GST15] a run whose time was over before the start: readers hear of its en
     emit: (event) => void heard.push(`${event.type} ${event.runId}`),
   });
   const state = async () => (await serving.skein.runs()).map((run) => run.state);
-  await expect.poll(state, { timeout: 20_000 }).toEqual(["timeout"]);
+  await expect.poll(state).toEqual(["timeout"]);
   expect(heard).toContain(`run.ended ${runId}`);
   await serving.close({ runsMs: 0, callsMs: 0 });
 });

@@ -40,7 +40,7 @@ describe("the command", () => {
   test("[GST14] prints one document with --json, of the one that runs too", async () => {
     using folder = temporaryFolder();
     const first = start(folder.path, { port: 0, json: true });
-    await expect.poll(first.out, { timeout: 20_000 }).not.toBe("");
+    await expect.poll(first.out).not.toBe("");
     const second = start(folder.path, { port: 0, json: true });
     await second.done;
     await first.stop();
@@ -57,7 +57,7 @@ describe("the command", () => {
       "gateway: { host: localhost, port: 1, allowedHosts: [a.example] }\nlogging: { level: silent }\n";
     writeFileSync(join(folder.path, "skein.yaml"), text);
     const one = start(folder.path, { host: "127.0.0.1", port: 0 });
-    await expect.poll(one.out, { timeout: 20_000 }).toContain("Ctrl-C stops it");
+    await expect.poll(one.out).toContain("Ctrl-C stops it");
     const { settings } = one.pieces.parts ?? {};
     expect(settings).toEqual({
       host: "127.0.0.1",
@@ -75,10 +75,10 @@ describe("the command", () => {
     writeFileSync(file, "logging: { level: silent }\n");
     const said = async (options: object) => {
       const one = start(folder.path, { port: 0, ...options });
-      await expect.poll(one.out, { timeout: 20_000 }).not.toBe("");
-      await expect.poll(() => one.pieces.opened.length, { timeout: 20_000 }).toBe(1);
+      await expect.poll(one.out).not.toBe("");
+      await expect.poll(() => one.pieces.opened.length).toBe(1);
       writeFileSync(file, `logging: { level: silent }\nagents: { a${Object.keys(options).length}: {} }\n`);
-      await expect.poll(() => one.pieces.opened.length, { timeout: 20_000 }).toBe(2);
+      await expect.poll(() => one.pieces.opened.length).toBe(2);
       await one.stop();
       return one.out();
     };

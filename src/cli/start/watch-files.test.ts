@@ -25,7 +25,7 @@ afterEach(() => {
 });
 
 const at = (name: string) => join(folder.path, name);
-const heard = () => expect.poll(() => changes, { timeout: 10_000 });
+const heard = () => expect.poll(() => changes);
 
 describe("files that are watched", () => {
   test("[GST10] written, replaced, taken away and put back: each is heard", async () => {

@@ -481,8 +481,9 @@ describe("how it says it", () => {
       await told(model, request);
       return performance.now() - started;
     };
-    await took(100_000);
-    const [short, long] = [await took(50_000), await took(400_000)];
+    // What a busy machine adds is not there every time.
+    const least = async (size: number) => Math.min(await took(size), await took(size), await took(size));
+    const [short, long] = [await least(50_000), await least(400_000)];
     // Eight times as much: sixty-four times the time would be quadratic. Below that there is noise.
     expect(long).toBeLessThan(Math.max(short, 10) * 32);
   });

@@ -48,7 +48,8 @@ async function recovered(
   }
   await takeSteeredBefore(deps, place, run);
   const tail = await tailOf(deps, place);
-  const action = recoveryOf(tail, { wasWoken: false, mostAttempts: deps.settings.maxRetries + 1 });
+  const mostAttempts = deps.settings.maxRetries + 1;
+  const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: run.startedAt });
   // One that was only given back had not begun.
   const isTaken = run.lost > 0 || action !== "run_turn";
   if (isTaken)

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from "vitest";
 import type { ModelStep } from "../../../src/runtimes/rehearsal/scripted-model.ts";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import { runChance } from "../../support/run-seed.ts";
 import { brief, messagesOf, openRuns, pairingProblems } from "../../support/run-skein.ts";
 
 const sessions = 200;
@@ -15,11 +16,9 @@ const restarts = 6;
 const folder = mkdtempSync(join(tmpdir(), "skein-queue-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The same numbers each time, so that a failure can be had again. */
-let seed = Number(process.env.SKEIN_CRASH_SEED ?? 20261115);
+const chances = runChance();
 function chance(percent: number): boolean {
-  seed = (seed * 1103515245 + 12345) & 0x7fffffff;
-  return seed % 1000 < percent * 10;
+  return chances.below(100) < percent;
 }
 
 const failures = new Map<string, number>();

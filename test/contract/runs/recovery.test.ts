@@ -48,13 +48,15 @@ interface Left {
   /** `false`: the owner died before it wrote the input. */
   readonly hasInput?: boolean;
   readonly behind?: readonly Draft[];
+  /** Whether all of it stood there before the run was claimed: it is the work of others. */
+  readonly isOlder?: boolean;
   readonly options?: RunOptions;
   /** What a hook puts before the prompt. */
   readonly prepend?: string;
 }
 
 /** A session whose owner died with this behind its input; taken up by another process. */
-async function takenUp({ hasInput = true, behind = [], options = {}, prepend }: Left) {
+async function takenUp({ hasInput = true, behind = [], isOlder = false, options = {}, prepend }: Left) {
   const dir = mkdtempSync(join(base, "case-"));
   const done: string[] = [];
   const tool = (name: string, replay: "safe" | "never") =>
@@ -69,13 +71,18 @@ async function takenUp({ hasInput = true, behind = [], options = {}, prepend }: 
   const session = { uid, userId, agentId, key, sessionId };
   const message = { role: "user", content: "Please" } as const;
   const { run } = await runs.accept({ session, kind: "user", message, options });
-  const claim = await runs.claim(deadOwner);
-  expect(claim?.run.runId).toBe(run.runId);
   const drafts: { draft: EntryDraft; id?: string }[] = behind.map((draft) => ({
     draft: "role" in draft ? { type: "message", message: draft } : draft,
   }));
   if (hasInput) drafts.unshift({ draft: { type: "message", message }, id: run.entryId });
-  if (drafts.length > 0) await store.sessions.append(scope, "s", drafts);
+  const write = async () => {
+    if (drafts.length > 0) await store.sessions.append(scope, "s", drafts);
+  };
+  if (isOlder) await write();
+  for (const since = Date.now(); isOlder && Date.now() === since; ) await tick();
+  const claim = await runs.claim(deadOwner);
+  expect(claim?.run.runId).toBe(run.runId);
+  if (!isOlder) await write();
   await before.skein.close({ graceMs: 0 });
   const script = [{ text: "So be it." }];
   const hooks = new HookRegistry();
@@ -95,6 +102,10 @@ async function takenUp({ hasInput = true, behind = [], options = {}, prepend }: 
     done,
     actions,
   };
+}
+
+function tick(): Promise<void> {
+  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /** Once it has ended, or sleeps. */
@@ -121,6 +132,10 @@ describe("what another process does with a run whose owner died", () => {
     ["its input", {}],
     ["a custom message", { behind: [custom] }],
     ["a command of the user", { behind: [bash] }],
+    ...["stop", "length", "error", "aborted"].map((reason): [string, Left] => [
+      `the answer of another run, which ended with ${reason}`,
+      { behind: [answer(reason, { text: "To somebody else." })], isOlder: true },
+    ]),
     ["results of all calls", { behind: [answer("toolUse", { calls: ["once"] }), result("once", "fine")] }],
     [
       "an error worth another try",

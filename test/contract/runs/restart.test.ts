@@ -32,7 +32,8 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const run = await skein.run(turn.runId);
   await skein.close({ graceMs: 0 });
   expect(reply).toBe("The whole answer.");
-  expect(tookMs).toBeLessThan(5000);
+  // Whoever waits for what was cut off to give in waits for ten seconds.
+  expect(tookMs).toBeLessThan(9000);
   expect(run?.lost).toBe(0);
   expect([...before.reports, ...reports]).toEqual([]);
   expect(pairingProblems(messages)).toEqual([]);

@@ -18,10 +18,11 @@ import { mostLost } from "../../../src/runs/states.ts";
 import { FamilyCount } from "../../support/family-count.ts";
 import type { FamilySize } from "../../support/family-scenario.ts";
 import { familyConfig, openFamily, prepareFamily, setOff } from "../../support/family-scenario.ts";
+import { runSeed, seedTold } from "../../support/run-seed.ts";
+import { Chance } from "../../transcript/random.ts";
 
 /** So many kills, at moments that follow from the seed; more of both with npm run torture. */
 const rounds = Number(process.env.SKEIN_FAMILY_ROUNDS ?? 200);
-const seed = Number(process.env.SKEIN_FAMILY_SEED ?? Date.now() % 1_000_000);
 const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "25";
 const mostKills = 9;
 /** A family takes about a thousand acts; three kills come to most of them. */
@@ -49,26 +50,13 @@ function folderFor(name: string): string {
 /** Goes on with a family in a process of its own. */
 async function goOn(folder: string, size: FamilySize, point?: number) {
   const args = [child, folder, size, ...(point === undefined ? [] : [String(point)])];
-  // Processes that are killed all the time should not compile everything anew each time.
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(base, "compiled") };
-  const running = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
+  const running = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   running.stdout.setEncoding("utf8").on("data", (text: string) => {
     said += text;
   });
   const [code, signal] = await once(running, "close");
   return { said, code, signal };
-}
-
-/** The same numbers for the same seed. */
-function randomOf(from: number): () => number {
-  let state = from | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }
 
 function attachmentsIn(folder: string): string[] {
@@ -108,11 +96,11 @@ interface Killed {
 /** Kills a family over and over, lets it come to its end, and counts. */
 async function killedFamily(number: number): Promise<Killed> {
   const folder = folderFor(`family-${number}`);
-  const random = randomOf(seed * 1000 + number);
+  const chance = new Chance(runSeed * 1000 + number);
   // A run that is lost four times is given up: every third family is killed less often than that, and comes to everything.
   const most = number % 3 === 0 ? mostLost : mostKills;
   for (let kills = 0; ; kills++) {
-    const point = kills < most ? Math.floor(random() * mostActs) : undefined;
+    const point = kills < most ? chance.below(mostActs) : undefined;
     const { signal, code } = await goOn(folder, "all", point);
     if (signal !== null) continue;
     const found = code === 0 ? problemsOf(folder) : [`it ended with ${code}`];
@@ -137,7 +125,7 @@ describe("a family that is killed", () => {
     await Promise.all([lane(), lane(), lane()]);
     expect(
       families.flatMap(({ failed }) => failed),
-      `SKEIN_FAMILY_SEED=${seed}`,
+      seedTold,
     ).toEqual([]);
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(rounds);
     // What was counted has happened: turns that ended well in spite of it, and replies that somebody waited for.

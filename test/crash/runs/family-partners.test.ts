@@ -31,7 +31,7 @@ afterEach(async () => {
 });
 
 function start(...args: readonly string[]): Started {
-  const begun = new Started([partner, folder, ...args], { NODE_COMPILE_CACHE: join(base, "compiled") });
+  const begun = new Started([partner, folder, ...args]);
   started.push(begun);
   return begun;
 }
@@ -59,14 +59,12 @@ describe("two processes on one folder", () => {
     await asking.until(/asked/);
     const working = start("work");
     const skein = await openFamily(folder, "all", { workers: false });
-    await expect
-      .poll(async () => (await skein.runs({ states: ["running"] })).length, { timeout: 30_000 })
-      .toBe(1);
+    await expect.poll(async () => (await skein.runs({ states: ["running"] })).length).toBe(1);
     const [{ runId = "" } = {}] = await skein.runs({ states: ["running"] });
     working.child.kill("SIGKILL");
     await working.end();
     const next = start("work");
-    await expect.poll(async () => (await skein.run(runId))?.lost, { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await skein.run(runId))?.lost).toBe(1);
     await skein.abort(runId);
     expect(await asking.end()).toBe(0);
     expect(resultOf(asking)).toMatchObject({ status: "ok", runId, outcome: "aborted" });
@@ -110,7 +108,7 @@ describe("two processes on one folder", () => {
     const parent = skein.session({ ...alice, sessionId: "parent" });
     const { runId } = await parent.accept("WAIT-for-slow");
     const isWaiting = async () => (await skein.run(runId))?.state;
-    await expect.poll(isWaiting, { timeout: 30_000 }).toBe("waiting");
+    await expect.poll(isWaiting).toBe("waiting");
     working.child.kill("SIGKILL");
     await working.end();
     await skein.abort(runId);
