@@ -1,0 +1,79 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { pairingProblems } from "../support/run-skein.ts";
+import { closeAll } from "../support/skein.ts";
+import { soon } from "../support/soon.ts";
+import { realAgents } from "./agents.ts";
+import type { Ground } from "./ground.ts";
+import { closeModels, groundOf, processesOf } from "./ground.ts";
+import { says, tasks } from "./model.ts";
+
+// Only `npm run real-agents` installs them; everywhere else these tests are skipped, and say so.
+afterEach(async () => {
+  await closeAll();
+  await closeModels();
+});
+
+describe.each(realAgents)("$name", (agent) => {
+  test("[ARA2] asks a person, does its work, and goes on with the session later", async (context) => {
+    const ground = await groundOf(agent, context);
+    const { home, cwd, model, spawn, approval, ended } = ground;
+    const spawned = await spawn(tasks.write);
+    expect(spawned).toMatchObject({ status: "ok", agentSessionId: expect.stringMatching(/./) });
+    const { skein } = ground.family;
+    const { approvalId } = await approval();
+    expect(existsSync(join(cwd, "note.txt"))).toBe(false);
+    await skein.resolveApproval(approvalId, "approved");
+    expect(await ended(spawned.runId)).toMatchObject({ state: "ok", outcome: { reply: says.done } });
+    expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe("a line\n");
+    await worked(ground, spawned, false);
+    await soon(() => processesOf(home)).toEqual([]);
+
+    if (agent.cannotResume === null) {
+      const again = await spawn(tasks.hello, { resumeSessionId: spawned.agentSessionId });
+      expect(await ended(again.runId)).toMatchObject({ state: "ok", outcome: { reply: says.hello } });
+      const asked = model.twin.requests.filter(({ body }) => JSON.stringify(body).includes(tasks.hello));
+      expect(JSON.stringify(asked[0]?.body)).toContain(tasks.write);
+    }
+    expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
+  });
+
+  test("[ARA3] does not do what a person denies", async (context) => {
+    const ground = await groundOf(agent, context);
+    const { cwd, spawn, approval, ended } = ground;
+    const spawned = await spawn(tasks.write);
+    const { approvalId } = await approval();
+    await ground.family.skein.resolveApproval(approvalId, "denied");
+    await ended(spawned.runId);
+    expect(existsSync(join(cwd, "note.txt"))).toBe(false);
+    await worked(ground, spawned, true);
+  });
+
+  test("[ARA4] stops when its run is aborted, and nothing of it is left", async (context) => {
+    const { home, model, spawn, ended, family } = await groundOf(agent, context);
+    const spawned = await spawn(tasks.wait);
+    await model.isWaiting;
+    await family.skein.abort(String(spawned.runId));
+    expect(await ended(spawned.runId)).toMatchObject({ state: "aborted" });
+    await soon(() => processesOf(home)).toEqual([]);
+  });
+});
+
+/** Its call is in the child's session, with how it went. */
+async function worked(
+  { family }: Ground,
+  { runId }: Readonly<Record<string, unknown>>,
+  isError: boolean,
+): Promise<void> {
+  const { skein } = family;
+  const session = (await skein.run(String(runId)))?.session;
+  const scope = { agentId: session?.agentId ?? "" };
+  const branch = { along: "branch", limit: 1000 } as const;
+  const page = await skein.store.sessions.page(scope, session?.sessionId ?? "", branch);
+  const messages = (page?.entries ?? []).flatMap((entry) =>
+    entry.type === "message" ? [entry.message] : [],
+  );
+  expect(messages.filter(({ role }) => role === "toolResult")).toMatchObject([{ isError }]);
+  expect(pairingProblems(messages)).toEqual([]);
+}
