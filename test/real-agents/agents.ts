@@ -100,6 +100,7 @@ export function furnish(home: string, { files }: RealAgent, origin: string): voi
 }
 
 function codexSettings(origin: string): string {
+  // One of the models to which it gives its tools by name.
   return `model = "gpt-5"
 model_provider = "twin"
 check_for_update_on_startup = false

@@ -50,7 +50,9 @@ export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string
     {
       cwd,
       env: { PATH: process.env.PATH, HOME: home },
-      settings: { acp: { agents: { [agent.name]: started }, permissions: "ask", defaultAgent: agent.name } },
+      settings: {
+        acp: { agents: { [agent.name]: started }, defaultAgent: agent.name, startTimeoutSeconds: 120 },
+      },
     },
   );
   const { skein, call } = family;
@@ -81,7 +83,7 @@ export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string
 
 /** Agents take seconds to start, and more of them on a machine that is busy. */
 async function inTime<T>(read: () => Promise<T>, is: (value: T) => boolean): Promise<T> {
-  await expect.poll(async () => is(await read()), { timeout: 50_000, interval: 20 }).toBe(true);
+  await expect.poll(async () => is(await read()), { timeout: 100_000, interval: 20 }).toBe(true);
   return read();
 }
 

@@ -15,7 +15,10 @@ afterEach(async () => {
   await closeModels();
 });
 
-describe.each(realAgents)("$name", (agent) => {
+/** Some put a warning of their own before what their model says. */
+const saying = (text: string) => expect.stringContaining(text);
+
+describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
   test("[ARA2] asks a person, does its work, and goes on with the session later", async (context) => {
     const ground = await groundOf(agent, context);
     const { home, cwd, model, spawn, approval, ended } = ground;
@@ -25,16 +28,16 @@ describe.each(realAgents)("$name", (agent) => {
     const { approvalId } = await approval();
     expect(existsSync(join(cwd, "note.txt"))).toBe(false);
     await skein.resolveApproval(approvalId, "approved");
-    expect(await ended(spawned.runId)).toMatchObject({ state: "ok", outcome: { reply: says.done } });
+    expect(await ended(spawned.runId)).toMatchObject({ state: "ok", outcome: { reply: saying(says.done) } });
     expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe("a line\n");
     await worked(ground, spawned, false);
     await soon(() => processesOf(home)).toEqual([]);
 
     if (agent.cannotResume === null) {
       const again = await spawn(tasks.hello, { resumeSessionId: spawned.agentSessionId });
-      expect(await ended(again.runId)).toMatchObject({ state: "ok", outcome: { reply: says.hello } });
-      const asked = model.twin.requests.filter(({ body }) => JSON.stringify(body).includes(tasks.hello));
-      expect(JSON.stringify(asked[0]?.body)).toContain(tasks.write);
+      expect(await ended(again.runId)).toMatchObject({ state: "ok", outcome: { reply: saying(says.hello) } });
+      const asked = model.twin.requests.map(({ body }) => JSON.stringify(body));
+      expect(asked.some((body) => body.includes(tasks.hello) && body.includes(tasks.write))).toBe(true);
     }
     expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
   });
