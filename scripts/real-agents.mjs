@@ -13,7 +13,7 @@ const stampFile = join(folder, ".skein-agents");
 
 install();
 const env = { ...process.env, SKEIN_REAL_AGENTS: folder };
-const tests = ["run", "test/real-agents", ...process.argv.slice(2)];
+const tests = ["run", "test/real-agents", "--reporter=verbose", ...process.argv.slice(2)];
 process.exitCode = spawnSync("vitest", tests, { cwd: root, env, stdio: "inherit" }).status ?? 1;
 
 /** What the lock file says, once; a stamp written last tells a finished install from one that was cut off. */

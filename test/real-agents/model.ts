@@ -6,6 +6,7 @@ import { askedOf } from "./asked.ts";
 
 export const tasks = {
   hello: "Say who you are.",
+  again: "Say it once more.",
   write: "Write the note.",
   wait: "Wait for me.",
 } as const;

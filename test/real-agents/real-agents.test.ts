@@ -19,7 +19,7 @@ afterEach(async () => {
 const saying = (text: string) => expect.stringContaining(text);
 
 describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
-  test("[ARA2] asks a person, does its work, and goes on with the session later", async (context) => {
+  test("[ARA2] asks a person, does its work, and tells of it", async (context) => {
     const ground = await groundOf(agent, context);
     const { home, cwd, model, spawn, approval, ended } = ground;
     const spawned = await spawn(tasks.write);
@@ -32,13 +32,18 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe("a line\n");
     await worked(ground, spawned, false);
     await soon(() => processesOf(home)).toEqual([]);
+    expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
+  });
 
-    if (agent.cannotResume === null) {
-      const again = await spawn(tasks.hello, { resumeSessionId: spawned.agentSessionId });
-      expect(await ended(again.runId)).toMatchObject({ state: "ok", outcome: { reply: saying(says.hello) } });
-      const asked = model.twin.requests.map(({ body }) => JSON.stringify(body));
-      expect(asked.some((body) => body.includes(tasks.hello) && body.includes(tasks.write))).toBe(true);
-    }
+  test("[ARA2] goes on with a session of before", async (context) => {
+    if (agent.cannotResume !== null) context.skip(agent.cannotResume);
+    const { model, spawn, ended } = await groundOf(agent, context);
+    const first = await spawn(tasks.hello);
+    await ended(first.runId);
+    const again = await spawn(tasks.again, { resumeSessionId: first.agentSessionId });
+    expect(await ended(again.runId)).toMatchObject({ state: "ok", outcome: { reply: saying(says.hello) } });
+    const asked = model.twin.requests.map(({ body }) => JSON.stringify(body));
+    expect(asked.some((body) => body.includes(tasks.hello) && body.includes(tasks.again))).toBe(true);
     expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
   });
 
