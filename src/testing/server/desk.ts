@@ -9,7 +9,7 @@ import type { ReceivedRequest } from "./request-log.ts";
 import { RequestLog } from "./request-log.ts";
 
 /** What the twin says when nothing is queued. */
-const usual: Scripted = { content: [{ type: "text", text: "The twin has nothing to add." }] };
+const usual = (): Scripted => ({ content: [{ type: "text", text: "The twin has nothing to add." }] });
 
 /** Takes requests in, refuses what the provider refuses, and answers the rest from the queue. */
 export class Desk {
@@ -17,12 +17,14 @@ export class Desk {
   readonly #format: WireFormat;
   readonly #limits: TwinLimits;
   readonly #queue: Scripted[] = [];
+  readonly #otherwise: (request: TwinRequest) => Scripted;
   readonly #reader = new BodyReader();
   readonly #newId = idSource();
 
-  constructor(format: WireFormat, limits: TwinLimits) {
+  constructor(format: WireFormat, limits: TwinLimits, otherwise: (request: TwinRequest) => Scripted = usual) {
     this.#format = format;
     this.#limits = limits;
+    this.#otherwise = otherwise;
   }
 
   enqueue(scripted: readonly Scripted[]): void {
@@ -39,12 +41,20 @@ export class Desk {
       return sendJson(response, status, body, headers);
     }
     try {
-      await play(this.#queue.shift() ?? usual, request, this.#format, this.#newId, response);
+      await play(this.#next(request), request, this.#format, this.#newId, response);
     } catch (error) {
       // A script that JSON cannot say, such as a bigint, must not leave the client waiting.
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, this.#format.errorBody(500, messageOf(error)));
     }
+  }
+
+  #next(request: TwinRequest): Scripted {
+    const queued = this.#queue.shift();
+    if (queued !== undefined) return queued;
+    const scripted = this.#otherwise(request);
+    checkScripts([scripted]);
+    return scripted;
   }
 
   /** `null`: the client left before it had said everything. */

@@ -37,6 +37,15 @@ describe.each(everyApi)("a twin of %s", (api) => {
     }
   });
 
+  test("[ARA1] says what the request makes of it once nothing is queued; nonsense is a status 500", async () => {
+    const otherwise = ({ path }: TwinRequest) => says(`asked at ${path}`);
+    const twin = await begin({ api, replies: [says("first")], otherwise });
+    expect(await (await send(twin, good(api))).text()).toContain("first");
+    expect(await (await send(twin, good(api))).text()).toContain(`asked at ${good(api).path}`);
+    const odd = await begin({ api, otherwise: () => ({ text: "hi" }) as unknown as Scripted });
+    expect((await send(odd, good(api))).status).toBe(500);
+  });
+
   test("[TWN1] listens on loopback alone, at the address that the AI SDK wants", async () => {
     const twin = await begin({ api });
     expect(twin.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1(?:beta)?$/);

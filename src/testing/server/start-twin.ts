@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
-import type { Scripted, TwinApi } from "../twins/contract.ts";
+import type { Scripted, TwinApi, TwinRequest } from "../twins/contract.ts";
 import { Desk } from "./desk.ts";
 import { basePaths, formatOf, limitsOf } from "./formats.ts";
 import type { ReceivedRequest } from "./request-log.ts";
@@ -43,8 +43,10 @@ export interface Twin {
  */
 export interface TwinOptions {
   readonly api: TwinApi;
-  /** What to say first; more can be queued later. When nothing is queued, it says a fixed short text. */
+  /** What to say first; more can be queued later. Then it says what `otherwise` does. */
   readonly replies?: readonly Scripted[];
+  /** When nothing is queued: what to say to this request. By default a fixed short text. */
+  readonly otherwise?: (request: TwinRequest) => Scripted;
   /** In tokens, counted roughly. By default that of the provider's usual models. */
   readonly contextWindow?: number;
 }
@@ -67,8 +69,9 @@ export interface TwinOptions {
  * ```
  */
 export async function startTwin(options: TwinOptions): Promise<Twin> {
-  const { api, replies = [], contextWindow } = options;
-  const desk = new Desk(formatOf(api), limitsOf(api, contextWindow === undefined ? {} : { contextWindow }));
+  const { api, replies = [], contextWindow, otherwise } = options;
+  const limits = limitsOf(api, contextWindow === undefined ? {} : { contextWindow });
+  const desk = new Desk(formatOf(api), limits, otherwise);
   desk.enqueue(replies);
   const server = createServer((incoming, response) => {
     desk.take(incoming, response).catch(() => response.destroy());

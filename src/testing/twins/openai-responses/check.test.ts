@@ -20,6 +20,7 @@ test("[TWB1] only a POST on its own path is served", () => {
 
 test.each([
   ["a text", { model: "gpt-5", input: "Plan" }],
+  ["what Codex tells of itself", { model: "gpt-5", input: "Plan", client_metadata: { session_id: "a" } }],
   [
     "messages",
     ask({ role: "developer", content: "Be kind" }, user(), said(), user([{ type: "input_text", text: "x" }])),

@@ -9,9 +9,12 @@ import { checkItems } from "./check-items.ts";
 import { checkPairing } from "./check-pairing.ts";
 import { checkReasoning } from "./check-reasoning.ts";
 
-/** The parameters of `POST /v1/responses` (API reference, Responses, "Create a model response"). */
+/**
+ * The parameters of `POST /v1/responses` (API reference, Responses, "Create a model response"); `client_metadata` is none of
+ * the reference, but Codex sends it with every request and the server takes it.
+ */
 const known = new Set(
-  `background context_management conversation include input instructions max_output_tokens max_tool_calls metadata model
+  `background client_metadata context_management conversation include input instructions max_output_tokens max_tool_calls metadata model
   moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options
   prompt_cache_retention reasoning safety_identifier service_tier store stream stream_options temperature text
   tool_choice tools top_logprobs top_p truncation user`.split(/\s+/),

@@ -1,0 +1,127 @@
+// The real agents that are tried, and how each is led to a twin instead of its provider, with nothing fetched or told outside.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { TwinApi } from "../../src/testing/twins/contract.ts";
+
+export interface RealAgent {
+  /** As in acp.agents. */
+  readonly name: string;
+  /** Of package.json beside this file. */
+  readonly package: string;
+  /** Of its package, started by Node. */
+  readonly main: string;
+  readonly args: readonly string[];
+  readonly api: TwinApi;
+  /** Its environment, beside PATH and HOME; `origin` is where the twin listens. */
+  env(origin: string): Readonly<Record<string, string>>;
+  /** What lies in its home. */
+  readonly files: (origin: string) => Readonly<Record<string, string>>;
+  /** The call of its own tool by which a model writes note.txt; it asks for permission first. */
+  writes(cwd: string): { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
+  /** Why it cannot go on with a session of before; `null`: it can. */
+  readonly cannotResume: string | null;
+}
+
+const command = "echo a line > note.txt";
+
+export const realAgents: readonly RealAgent[] = [
+  {
+    name: "claude",
+    package: "@agentclientprotocol/claude-agent-acp",
+    main: "dist/index.js",
+    args: [],
+    api: "anthropic-messages",
+    env: (origin) => ({
+      ANTHROPIC_BASE_URL: origin,
+      ANTHROPIC_API_KEY: "any",
+      // Newer ones are sent messages of the role system, which no rule of the twin knows.
+      ANTHROPIC_MODEL: "claude-sonnet-4-5",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+      DISABLE_AUTOUPDATER: "1",
+      NO_BROWSER: "1",
+    }),
+    files: () => ({}),
+    writes: (cwd) => ({
+      name: "Write",
+      arguments: { file_path: join(cwd, "note.txt"), content: "a line\n" },
+    }),
+    cannotResume: null,
+  },
+  {
+    name: "codex",
+    package: "@agentclientprotocol/codex-acp",
+    main: "dist/index.js",
+    args: [],
+    api: "openai-responses",
+    // By itself it asks nothing of what its own sandbox bounds.
+    env: () => ({ TWIN_KEY: "any", INITIAL_AGENT_MODE: "read-only", NO_BROWSER: "1" }),
+    files: (origin) => ({ ".codex/config.toml": codexSettings(origin) }),
+    writes: () => ({
+      name: "exec_command",
+      arguments: { cmd: command, sandbox_permissions: "require_escalated", justification: "To write it." },
+    }),
+    cannotResume: null,
+  },
+  {
+    name: "gemini",
+    package: "@google/gemini-cli",
+    main: "bundle/gemini.js",
+    // Without a model it asks another one first which to take.
+    args: ["--acp", "--model", "gemini-2.5-pro"],
+    api: "google-generative-ai",
+    env: (origin) => ({ GOOGLE_GEMINI_BASE_URL: origin, GEMINI_API_KEY: "any" }),
+    files: () => ({ ".gemini/settings.json": quiet("gemini-api-key") }),
+    writes: () => ({ name: "run_shell_command", arguments: { command } }),
+    cannotResume: "it loses a session that is loaded in the minute in which it began",
+  },
+  {
+    name: "qwen",
+    package: "@qwen-code/qwen-code",
+    main: "cli-entry.js",
+    args: ["--acp", "--approval-mode", "default"],
+    api: "openai-completions",
+    env: (origin) => ({ OPENAI_BASE_URL: `${origin}/v1`, OPENAI_API_KEY: "any", OPENAI_MODEL: "gpt-4.1" }),
+    files: () => ({ ".qwen/settings.json": quiet("openai") }),
+    writes: () => ({
+      name: "run_shell_command",
+      arguments: { command, description: "Writes the note", is_background: false },
+    }),
+    cannotResume: null,
+  },
+];
+
+/** Lays out the home of an agent. */
+export function furnish(home: string, { files }: RealAgent, origin: string): void {
+  for (const [path, text] of Object.entries(files(origin))) {
+    const file = join(home, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+}
+
+function codexSettings(origin: string): string {
+  // One of the models to which it gives its tools by name.
+  return `model = "gpt-5"
+model_provider = "twin"
+check_for_update_on_startup = false
+
+[model_providers.twin]
+name = "Twin"
+base_url = "${origin}/v1"
+wire_api = "responses"
+env_key = "TWIN_KEY"
+
+[analytics]
+enabled = false
+`;
+}
+
+/** For Gemini CLI and what comes of it. */
+function quiet(selectedType: string): string {
+  return JSON.stringify({
+    general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
+    privacy: { usageStatisticsEnabled: false },
+    telemetry: { enabled: false },
+    security: { auth: { selectedType } },
+  });
+}

@@ -1,0 +1,65 @@
+// A twin of a provider that plays the model of a real agent: what it says follows from what it is asked.
+import type { Twin } from "../../src/testing/server/start-twin.ts";
+import { startTwin } from "../../src/testing/server/start-twin.ts";
+import type { Scripted, ScriptedBlock, TwinApi, TwinRequest } from "../../src/testing/twins/contract.ts";
+import { askedOf } from "./asked.ts";
+
+export const tasks = {
+  hello: "Say who you are.",
+  again: "Say it once more.",
+  write: "Write the note.",
+  wait: "Wait for me.",
+} as const;
+
+export const says = { hello: "I am a twin.", done: "The note is written." } as const;
+
+export interface Model {
+  readonly twin: Twin;
+  /** Resolves when it is in the middle of an answer that never ends. */
+  readonly isWaiting: Promise<void>;
+}
+
+/** `call` is how the agent's own tool writes the note. */
+export async function startModel(
+  api: TwinApi,
+  call: { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> },
+): Promise<Model> {
+  const waiting = Promise.withResolvers<void>();
+  const answer = (request: TwinRequest): Scripted => {
+    const { hasTools, isResult, text } = askedOf(api, request);
+    if (!hasTools) return reply({ type: "text", text: "A title" });
+    if (isResult) return reply({ type: "text", text: says.done });
+    switch (taskOf(text)) {
+      case "write":
+        return reply(thought, { type: "toolCall", ...call });
+      case "wait":
+        waiting.resolve();
+        return {
+          fault: "stall",
+          reply: reply({ type: "text", text: "This takes a long while, and there is more to say of it." }),
+          afterEvents: 5,
+        };
+      default:
+        return reply(thought, { type: "text", text: says.hello });
+    }
+  };
+  const twin = await startTwin({ api, otherwise: answer });
+  return { twin, isWaiting: waiting.promise };
+}
+
+/** Providers want to have seen a thought before a call, where thinking is on. */
+const thought: ScriptedBlock = { type: "thinking", thinking: "That is easily done." };
+
+function reply(...content: readonly ScriptedBlock[]) {
+  return { content, usage: { input: 1000, output: 50, cacheRead: 200 } };
+}
+
+/** What is asked for last: agents put what was left unanswered before into the same message. */
+function taskOf(text: string): keyof typeof tasks {
+  const places = (Object.keys(tasks) as (keyof typeof tasks)[]).map((task) => ({
+    task,
+    at: text.lastIndexOf(tasks[task]),
+  }));
+  return places.reduce((latest, each) => (each.at > latest.at ? each : latest), { task: "hello", at: -1 })
+    .task;
+}

@@ -1,0 +1,87 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { pairingProblems } from "../support/run-skein.ts";
+import { closeAll } from "../support/skein.ts";
+import { soon } from "../support/soon.ts";
+import { realAgents } from "./agents.ts";
+import type { Ground } from "./ground.ts";
+import { closeModels, groundOf, processesOf } from "./ground.ts";
+import { says, tasks } from "./model.ts";
+
+// Only `npm run real-agents` installs them; everywhere else these tests are skipped, and say so.
+afterEach(async () => {
+  await closeAll();
+  await closeModels();
+});
+
+/** Some put a warning of their own before what their model says. */
+const saying = (text: string) => expect.stringContaining(text);
+
+describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
+  test("[ARA2] asks a person, does its work, and tells of it", async (context) => {
+    const ground = await groundOf(agent, context);
+    const { home, cwd, model, spawn, approval, ended } = ground;
+    const spawned = await spawn(tasks.write);
+    expect(spawned).toMatchObject({ status: "ok", agentSessionId: expect.stringMatching(/./) });
+    const { skein } = ground.family;
+    const { approvalId } = await approval();
+    expect(existsSync(join(cwd, "note.txt"))).toBe(false);
+    await skein.resolveApproval(approvalId, "approved");
+    expect(await ended(spawned.runId)).toMatchObject({ state: "ok", outcome: { reply: saying(says.done) } });
+    expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe("a line\n");
+    await worked(ground, spawned, false);
+    await soon(() => processesOf(home)).toEqual([]);
+    expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
+  });
+
+  test("[ARA2] goes on with a session of before", async (context) => {
+    if (agent.cannotResume !== null) context.skip(agent.cannotResume);
+    const { model, spawn, ended } = await groundOf(agent, context);
+    const first = await spawn(tasks.hello);
+    await ended(first.runId);
+    const again = await spawn(tasks.again, { resumeSessionId: first.agentSessionId });
+    expect(await ended(again.runId)).toMatchObject({ state: "ok", outcome: { reply: saying(says.hello) } });
+    const asked = model.twin.requests.map(({ body }) => JSON.stringify(body));
+    expect(asked.some((body) => body.includes(tasks.hello) && body.includes(tasks.again))).toBe(true);
+    expect(model.twin.requests.flatMap(({ refusal }) => refusal?.rule ?? [])).toEqual([]);
+  });
+
+  test("[ARA3] does not do what a person denies", async (context) => {
+    const ground = await groundOf(agent, context);
+    const { cwd, spawn, approval, ended } = ground;
+    const spawned = await spawn(tasks.write);
+    const { approvalId } = await approval();
+    await ground.family.skein.resolveApproval(approvalId, "denied");
+    await ended(spawned.runId);
+    expect(existsSync(join(cwd, "note.txt"))).toBe(false);
+    await worked(ground, spawned, true);
+  });
+
+  test("[ARA4] stops when its run is aborted, and nothing of it is left", async (context) => {
+    const { home, model, spawn, ended, family } = await groundOf(agent, context);
+    const spawned = await spawn(tasks.wait);
+    await model.isWaiting;
+    await family.skein.abort(String(spawned.runId));
+    expect(await ended(spawned.runId)).toMatchObject({ state: "aborted" });
+    await soon(() => processesOf(home)).toEqual([]);
+  });
+});
+
+/** Its call is in the child's session, with how it went. */
+async function worked(
+  { family }: Ground,
+  { runId }: Readonly<Record<string, unknown>>,
+  isError: boolean,
+): Promise<void> {
+  const { skein } = family;
+  const session = (await skein.run(String(runId)))?.session;
+  const scope = { agentId: session?.agentId ?? "" };
+  const branch = { along: "branch", limit: 1000 } as const;
+  const page = await skein.store.sessions.page(scope, session?.sessionId ?? "", branch);
+  const messages = (page?.entries ?? []).flatMap((entry) =>
+    entry.type === "message" ? [entry.message] : [],
+  );
+  expect(messages.filter(({ role }) => role === "toolResult")).toMatchObject([{ isError }]);
+  expect(pairingProblems(messages)).toEqual([]);
+}
