@@ -156,14 +156,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const env = options.env ?? process.env;
   const acp = openAcp({ config, bus, clock, env, report });
   const serves = (agentId: string) => agents.ids.includes(agentId) || acp.serves(agentId);
-  const runs = attachRuns(store, config, agents, {
-    clock,
-    newId,
-    emit: bus.emit,
-    leaseMs,
-    serves,
-    stopAsked,
-  });
+  const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };
+  const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const owner = ownerHere(newId());
@@ -244,10 +238,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       closed: gone.signal,
       newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
       abort: (runId, reason) => runs.abort(runId, reason),
-      jsonSchema: async (schema) => {
-        const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
-        return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
-      },
+      jsonSchema: answerSchema,
     },
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
@@ -270,6 +261,12 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       return closing;
     },
   });
+}
+
+/** Loaded where somebody gives a schema. */
+async function answerSchema(schema: object): Promise<Readonly<Record<string, unknown>>> {
+  const { jsonSchemaOf } = await import("../runtimes/tools/json-schema.ts");
+  return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
 }
 
 /** What is said to whoever asks something of a Skein that is closed, or still waits for it. */
