@@ -158,14 +158,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const env = options.env ?? process.env;
   const acp = openAcp({ config, bus, clock, env, report });
   const serves = (agentId: string) => agents.ids.includes(agentId) || acp.serves(agentId);
-  const runs = attachRuns(store, config, agents, {
-    clock,
-    newId,
-    emit: bus.emit,
-    leaseMs,
-    serves,
-    stopAsked,
-  });
+  const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };
+  const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
   const owner = ownerHere(newId());

@@ -39,19 +39,17 @@ export function messageStream(
     return true;
   };
 
+  let isCancelled = false;
   const readable = new ReadableStream<AnyMessage>({
     start: (controller) => {
       void pump(stdout, ends, (message) => {
-        if (isForUs(message)) controller.enqueue(message as AnyMessage);
-      }).then(
-        () => close(controller),
-        (problem: Error) => {
-          ends.onBroken(problem);
-          close(controller);
-        },
-      );
+        if (isForUs(message) && !isCancelled) controller.enqueue(message as AnyMessage);
+      })
+        .catch((problem: Error) => ends.onBroken(problem))
+        .then(() => (isCancelled ? undefined : controller.close()));
     },
     cancel: () => {
+      isCancelled = true;
       stdout.destroy();
     },
   });
@@ -75,14 +73,6 @@ async function pump(
       if (message.method !== "session/update" || "id" in message) take(message);
       else await onUpdate(message.params, bytes);
     }
-  }
-}
-
-function close(controller: ReadableStreamDefaultController<AnyMessage>): void {
-  try {
-    controller.close();
-  } catch {
-    // Cancelled already: nobody reads any more.
   }
 }
 
