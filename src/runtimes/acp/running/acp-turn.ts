@@ -1,4 +1,8 @@
-import type { ContentBlock, PromptResponse } from "@agentclientprotocol/sdk/unstable";
+import type {
+  ContentBlock,
+  PromptResponse,
+  RequestPermissionRequest,
+} from "@agentclientprotocol/sdk/unstable";
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
@@ -72,7 +76,10 @@ export class AcpTurn {
     const writer = new UpdateWriter(turn, log, onFailure);
     const approve: Turn["approve"] = (call) => turn.approve(call);
     const known = (id: string) => log.call(id);
-    const desk = new PermissionDesk({ policy, signal: stop.signal, approve, known, onFailure });
+    // Without its status, which says less than what came before: Codex asks for calls that are in progress as pending.
+    const tell = ({ status: _, ...call }: RequestPermissionRequest["toolCall"]) =>
+      writer.push({ ...call, sessionUpdate: "tool_call_update" }, JSON.stringify(call).length);
+    const desk = new PermissionDesk({ policy, signal: stop.signal, approve, known, tell, onFailure });
     agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });
     try {
       turn.emit({ type: "step", phase: "asked", step });

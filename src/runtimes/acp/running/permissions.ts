@@ -21,6 +21,8 @@ export interface DeskParts {
   readonly approve: Turn["approve"];
   /** What is known of a call by the agent's own id. */
   known(toolCallId: string): ToolCallBlock | null;
+  /** Some agents tell of a call by asking for it alone. */
+  tell(toolCall: RequestPermissionRequest["toolCall"]): void;
   /** A person could not be asked: the turn cannot go on. */
   onFailure(error: unknown): void;
 }
@@ -48,6 +50,7 @@ export class PermissionDesk {
   }
 
   async forCall({ toolCall, options }: RequestPermissionRequest): Promise<RequestPermissionOutcome> {
+    this.#parts.tell(toolCall);
     const known = this.#parts.known(toolCall.toolCallId);
     const rawInput = toolCall.rawInput ?? known?.arguments;
     const title =
