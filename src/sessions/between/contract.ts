@@ -103,7 +103,7 @@ export interface AcpDirectory {
    * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or it took longer than an
    * agent may. Rejects with the signal's reason.
    */
-  untilLinked(run: Run, signal: AbortSignal): Promise<string | null>;
+  untilAgentSessionId(run: Run, signal: AbortSignal): Promise<string | null>;
 }
 
 export interface ChannelDirectory {

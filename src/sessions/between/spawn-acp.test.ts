@@ -33,7 +33,7 @@ function acpGround(
     acp: {
       names: ["codex", "pi"],
       defaultAgent: null,
-      untilLinked: async (run) => {
+      untilAgentSessionId: async (run) => {
         await link(run);
         return "their-1";
       },
@@ -126,7 +126,7 @@ describe("a child over ACP", () => {
   });
 
   test("[ASP1] has a place for what its agent tells from its first moment, and a key that its parent finds it by", async () => {
-    const { deps, store, caller } = acpGround({ untilLinked: async () => null });
+    const { deps, store, caller } = acpGround({ untilAgentSessionId: async () => null });
     const { childSessionKey } = await spawnChild(deps, await caller(), acpWish());
     const asker = { agentId: "main", key: "agent:main:main" };
     const found = await resolveReference(String(childSessionKey), asker, (by) => store.sessions.find({}, by));

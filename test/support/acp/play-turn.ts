@@ -45,6 +45,7 @@ class TurnPlayer {
   #isCancelled = false;
   #usage: Usage | null = null;
   #stop: StopReason = "end_turn";
+  readonly #late: string[] = [];
 
   constructor(stage: Stage, prompt: readonly string[]) {
     this.#stage = stage;
@@ -56,6 +57,8 @@ class TurnPlayer {
 
   async play(steps: readonly Step[]): Promise<PromptResponse> {
     await this.#steps(steps);
+    // The answer is written in this turn of the event loop, these behind it.
+    if (this.#late.length > 0) setTimeout(() => void this.#say(this.#late.join("")), 20);
     const stopReason = this.#isCancelled ? "cancelled" : this.#stop;
     return { stopReason, ...(this.#usage === null ? {} : { usage: this.#usage }) };
   }
@@ -79,7 +82,7 @@ class TurnPlayer {
     else if ("stop" in step) this.#stop = step.stop;
     else if ("wait" in step) await (step.wait === "cancel" ? this.#stage.cancelled : never);
     else if ("fail" in step) throw new RequestError(step.fail.code, step.fail.message);
-    else if ("later" in step) setTimeout(() => void this.#say(step.later), 20);
+    else if ("later" in step) this.#late.push(step.later);
     else if ("fork" in step) this.#fork();
     else if ("read" in step || "write" in step) await this.#file(step);
     else if ("terminal" in step || "leaveTerminal" in step) await this.#terminal(step);
