@@ -1,8 +1,9 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { scriptedAgent } from "../../test/support/acp/script.ts";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
 import { seedRuns } from "../../test/support/cli-runs.ts";
@@ -44,6 +45,9 @@ describe("help", () => {
       cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });
       cpSync(join(family, "main.jsonl"), join(folder, "trip.jsonl"));
       cpSync(family, join(folder, "transcripts"), { recursive: true });
+      // Somebody else's agent has to be configured.
+      const acp = { agents: { codex: scriptedAgent({ turns: [[{ say: "Done." }]] }) } };
+      if (args.includes("--runtime")) writeFileSync(join(folder, "skein.yaml"), JSON.stringify({ acp }));
       const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
     }
