@@ -18,7 +18,9 @@ beforeEach(async () => {
     kind: "execute",
     rawInput: { command: "rm it" },
   } as const;
-  const agents = { twin: scriptedAgent({ sessionsFile: join(home, "sessions.json"), turns: [[{ permission }]] }) };
+  const agents = {
+    twin: scriptedAgent({ sessionsFile: join(home, "sessions.json"), turns: [[{ permission }]] }),
+  };
   await writeFile(join(home, "skein.yaml"), JSON.stringify({ acp: { agents } }));
 });
 afterEach(() => rm(home, { recursive: true, force: true }));

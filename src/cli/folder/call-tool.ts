@@ -33,8 +33,8 @@ export async function callToolFor(
   let setOff: string | null = null;
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
-    if (setOff === null) return leaving.abort(new CommandFailed());
     tell(terminal, how, "aborting; Ctrl-C again leaves");
+    if (setOff === null) return leaving.abort(new CommandFailed());
     void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
   });
   const approvals = how.waits ? await tellOfApprovals(terminal, open, how) : null;
