@@ -45,10 +45,11 @@ describe("help", () => {
       cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });
       cpSync(join(family, "main.jsonl"), join(folder, "trip.jsonl"));
       cpSync(family, join(folder, "transcripts"), { recursive: true });
-      // Somebody else's agent has to be configured.
+      // Somebody else's agent has to be configured, and works in a folder that is there.
       const acp = { agents: { codex: scriptedAgent({ turns: [[{ say: "Done." }]] }) } };
-      if (args.includes("--runtime")) writeFileSync(join(folder, "skein.yaml"), JSON.stringify({ acp }));
-      const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
+      const isAcp = args.includes("--runtime");
+      if (isAcp) writeFileSync(join(folder, "skein.yaml"), JSON.stringify({ acp }));
+      const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, isAcp ? "new" : "skein") } });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
     }
   });
