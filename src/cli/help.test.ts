@@ -49,7 +49,10 @@ describe("help", () => {
       const acp = { agents: { codex: scriptedAgent({ turns: [[{ say: "Done." }]] }) } };
       const isAcp = args.includes("--runtime");
       if (isAcp) writeFileSync(join(folder, "skein.yaml"), JSON.stringify({ acp }));
-      const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, isAcp ? "new" : "skein") } });
+      const done = await run(args, {
+        cwd: folder,
+        env: { SKEIN_DIR: join(folder, isAcp ? "new" : "skein") },
+      });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
     }
   });
