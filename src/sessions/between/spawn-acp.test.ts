@@ -203,12 +203,12 @@ describe("the order of checks over ACP", () => {
     expect(result.code ?? result.status).toBe(code);
   });
 
-  test("[ASP3] which agents there are nobody learns by being refused", async () => {
+  test("[ASP3] which agents there are beside those that are allowed nobody learns by being refused", async () => {
     const { deps, caller } = acpGround();
     const told = async (agentId: string) =>
       (await spawnChild(deps, await caller(), acpWish({ agentId }))).error;
-    expect(await told("claude")).toBe('ACP agent "claude" is not allowed by policy.');
-    expect(await told("main")).toBe('ACP agent "main" is not allowed by policy.');
+    expect(await told("claude")).toBe('ACP agent "claude" is not allowed by policy (allowed: codex, pi)');
+    expect(await told("main")).toBe('ACP agent "main" is not allowed by policy (allowed: codex, pi)');
   });
 
   test("[ASP3] one that is allowed for sub-agents alone is no ACP agent, and the other way round", async () => {

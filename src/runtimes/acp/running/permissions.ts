@@ -58,8 +58,8 @@ export class PermissionDesk {
         ? {}
         : { title: cutText(toolCall.title, mostTitle) };
     const input = rawInput === undefined ? {} : { rawInput: fitJson(rawInput, mostArguments) };
-    const kind = toolCall.kind ?? "other";
-    const verdict = await this.#decide(toolCall.toolCallId, kind, { ...title, ...input });
+    const name = toolCall.kind ?? known?.name ?? "other";
+    const verdict = await this.#decide(toolCall.toolCallId, name, { ...title, ...input });
     if (verdict === "granted") this.#remember(rawInput);
     return outcomeOf(verdict, options);
   }

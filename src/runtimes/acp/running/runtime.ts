@@ -1,3 +1,4 @@
+import { SkeinError } from "../../../core/errors.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
 import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
@@ -21,7 +22,7 @@ export function createAcpRuntime(deps: AcpDeps, later: Later = realLater): AcpRu
 
 async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promise<TurnEnd> {
   const { acp: link, signal, about } = turn;
-  if (link === undefined) throw new Error("a session that stands for no ACP agent");
+  if (link === undefined) throw standsForNone(about.sessionKey);
   const spec = deps.agent(link.agent);
   if (spec === null)
     throw unavailable(link.agent, "nothing says how it is started", `Configure acp.agents.${link.agent}`);
@@ -47,6 +48,13 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
   } finally {
     pool.done(about.sessionId, agent, keeps(link, isWell || signal.aborted) && !acpTurn.isSpoilt);
   }
+}
+
+/** A key of the form alone makes no session of an agent's: somebody has written to it before it was spawned. */
+function standsForNone(sessionKey: string): SkeinError {
+  const problem = `the session ${sessionKey} stands for no session of an ACP agent`;
+  const advice = 'Spawn one with sessions_spawn and runtime="acp"; its answer has the key to write to';
+  return new SkeinError("invalid_arguments", { problem, advice });
 }
 
 /** A cancelled turn that the agent has ended leaves it as good as before. */
