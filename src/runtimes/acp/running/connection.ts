@@ -90,6 +90,11 @@ export class AgentLink {
     return this.#can?.loadSession === true || this.#canResume;
   }
 
+  /** Of its process. */
+  get mark(): string {
+    return this.#parts.child.mark;
+  }
+
   get promptCapabilities(): PromptCapabilities | undefined {
     return this.#can?.promptCapabilities;
   }

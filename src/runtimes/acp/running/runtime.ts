@@ -1,6 +1,7 @@
 import { SkeinError } from "../../../core/errors.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
 import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
+import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent } from "./agent.ts";
@@ -35,13 +36,18 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
   await closeOpenCalls(turn);
   const { startTimeoutMs } = deps.settings;
   const wish = { spec, cwd: about.cwd, link };
+  // Another process has gone on with the session since: what the one that idles here knows of it is old.
+  const idle = pool.idling(about.sessionId);
+  if (idle !== null && idle.mark !== link.processMark)
+    await unlessAborted(pool.release(about.sessionId), signal);
   const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
   const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
   const { policy, clock } = { policy: spec.permissions, clock: deps.clock };
   const acpTurn = new AcpTurn({ turn, link, agent, policy, clock });
   let isWell = false;
   try {
-    if (agent.agentSessionId !== link.agentSessionId) await link.remember(agent.agentSessionId);
+    if (agent.agentSessionId !== link.agentSessionId || agent.mark !== link.processMark)
+      await link.remember(agent.agentSessionId, agent.mark);
     const end = await acpTurn.run();
     isWell = true;
     return end;
