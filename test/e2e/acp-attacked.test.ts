@@ -1,5 +1,10 @@
+import { methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
+import { wireLimits } from "../../src/protocol/frames.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
+import { acpProcess } from "../support/acp-client.ts";
+import { soon } from "../support/soon.ts";
 
 /** Agents that mean harm, as real processes: each is refused or ends its run, and takes no more of us than is bounded. */
 
@@ -116,4 +121,24 @@ test("[ATA6] calls that are told of without end and never end are the end of the
   );
   expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
   expect(outcome?.error).toMatch(/more than 134217728 bytes of calls that it did not end/);
+});
+
+test("[ATA8] an editor is told what of its params is wrong, and on stderr why the connection had to end", async () => {
+  const folder = temporaryFolder("skein-acp-");
+  const { path: cwd } = folder;
+  const { editor, child, notes, leave } = await acpProcess(cwd, []);
+  try {
+    const { session } = methods.agent;
+    const wrong = { code: -32602, data: { code: expect.stringMatching(/^invalid_/) } };
+    const mcpServers: [] = [];
+    const long = { sessionId: "x".repeat(5000), cwd, mcpServers };
+    await expect(editor.agent.request(session.load, long)).rejects.toMatchObject(wrong);
+    await expect(editor.create("/a\u0000b")).rejects.toMatchObject(wrong);
+    child.stdin?.on("error", () => undefined); // it does not read to the end
+    child.stdin?.write(Buffer.alloc(wireLimits.frameBytes + 1, "x"));
+    await soon(notes).toMatch(/exceeds the configured \d+ byte limit/);
+  } finally {
+    await leave();
+    folder.remove();
+  }
 });
