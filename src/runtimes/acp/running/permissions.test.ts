@@ -14,7 +14,7 @@ function deskOf(step = 1) {
     signal: new AbortController().signal,
     approve: async (call) => {
       asked.push(call);
-      return { approved: asked.length === 1, by: null };
+      return { approved: asked.length === 1, note: "" };
     },
     known: () => null,
     tell: () => undefined,
