@@ -79,7 +79,7 @@ export class AcpTurn {
     // Without its status, which says less than what came before: Codex asks for calls that are in progress as pending.
     const tell = ({ status: _, ...call }: RequestPermissionRequest["toolCall"]) =>
       writer.push({ ...call, sessionUpdate: "tool_call_update" }, JSON.stringify(call).length);
-    const desk = new PermissionDesk({ policy, signal: stop.signal, approve, known, tell, onFailure });
+    const desk = new PermissionDesk({ step, policy, signal: stop.signal, approve, known, tell, onFailure });
     agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });
     try {
       turn.emit({ type: "step", phase: "asked", step });

@@ -7,7 +7,7 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { SkeinError } from "../../../core/errors.ts";
-import { thrownText } from "../../../core/text.ts";
+import { escapeToLine, thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
 import type { ChildProcess } from "../contract.ts";
 import type { ClientRequests } from "./client-requests.ts";
@@ -19,6 +19,7 @@ import type { OpenedSettings, SettingChange } from "./session-settings.ts";
 /** How long is waited for the end of a process whose pipe has ended, to tell how it ended. */
 const farewellMs = 1000;
 const authRequired = -32000;
+const longestId = 512;
 
 export interface ConnectionParts {
   /** Its name in the configuration. */
@@ -80,8 +81,15 @@ export class AgentLink {
   }
 
   async newSession(cwd: string): Promise<OpenedSession> {
-    return this.#ask("while it opened a session", () =>
+    const told = await this.#ask("while it opened a session", () =>
       this.#connection.agent.request(methods.agent.session.new, { cwd, mcpServers: [] }),
+    );
+    // It is kept, shown and told to a model.
+    if (isName(told.sessionId)) return told;
+    const length = String(told.sessionId).length;
+    throw failed(
+      this.#parts.agent,
+      `the id of its session is no name of 1 to ${longestId} printable characters (${length})`,
     );
   }
 
@@ -181,6 +189,10 @@ export class AgentLink {
       throw failed(agent, told);
     }
   }
+}
+
+function isName(id: unknown): boolean {
+  return typeof id === "string" && id !== "" && id.length <= longestId && escapeToLine(id) === id;
 }
 
 /** An error as an agent tells it: the reason is often in the data. */

@@ -4,9 +4,12 @@ import type { ToolCallBlock } from "../../../core/messages.ts";
 import type { Turn } from "../../contract.ts";
 import type { Act } from "../log/act.ts";
 import type { TurnLog } from "../log/turn-log.ts";
+import { failed } from "./failures.ts";
 
 /** Updates that wait to be written; beyond that nothing more is read from the agent. */
 const mostWaiting = 8 * 1024 * 1024;
+/** What calls that have not ended may be told of, all together. */
+const mostHeld = 128 * 1024 * 1024;
 
 /** Writes what becomes of updates, one after the other, in the order in which they came. */
 export class UpdateWriter {
@@ -63,10 +66,15 @@ export class UpdateWriter {
     if (this.#waiting <= mostWaiting) this.#makeRoom();
     if (this.#isOver) return;
     try {
-      for (const act of this.#log.take(update as SessionUpdate)) {
+      for (const act of this.#log.take(update as SessionUpdate, bytes)) {
         if (act.act !== "emit") await this.#turn.check();
         await this.#apply(act);
       }
+      if (this.#log.held > mostHeld)
+        throw failed(
+          this.#turn.acp?.agent ?? "",
+          `it told more than ${mostHeld} bytes of calls that it did not end`,
+        );
     } catch (error) {
       this.#isOver = true;
       this.#makeRoom();
