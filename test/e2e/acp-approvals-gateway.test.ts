@@ -97,6 +97,7 @@ describe("an ACP agent behind a gateway", () => {
       await tokenOf("bob", "bob"),
     ];
     const hers = await listening(other);
+    expect((await hers.call("agents.list", {})).acp).toContain("asks");
     const spawned = spawn(ann, "asks");
     const approvalId = await asked();
     const his = await gateway.client(bob);
