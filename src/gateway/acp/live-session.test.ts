@@ -1,6 +1,6 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
-import { hashedId } from "../../core/hashed-id.ts";
+import { inputEntryId } from "../../core/hashed-id.ts";
 import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
 import type { WireEntry } from "../../protocol/session-details.ts";
 import type { AcpParts } from "./contract.ts";
@@ -148,7 +148,7 @@ describe("a session that is open in an editor", () => {
     const live = await fake.open();
     live.begin();
     const answered = live.prompt(words("hi"), never);
-    fake.write("user", "hi", { id: hashedId("entry", "r1") });
+    fake.write("user", "hi", { id: inputEntryId("r1") });
     fake.emit("run.delta", { kind: "text", delta: "good " });
     await expect.poll(() => fake.text()).toContain("good ");
     for (const text of ["good morning", "and", "good", "night"])

@@ -1,5 +1,5 @@
 import type { PromptResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import { hashedId } from "../../core/hashed-id.ts";
+import { inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
 import type { SentPayload } from "../../protocol/runs.ts";
@@ -163,7 +163,7 @@ export class LiveSession {
       ...(attachments.length === 0 ? {} : { attachments }),
     });
     const expected = sent.then(
-      ({ runId }) => this.#view.expect(hashedId("entry", runId)),
+      ({ runId }) => this.#view.expect(inputEntryId(runId)),
       () => undefined,
     );
     this.#sending = Promise.all([this.#sending, expected]);

@@ -36,10 +36,6 @@ export class SessionView {
     this.#own.add(entryId);
   }
 
-  has(entryId: string): boolean {
-    return this.#seen.has(entryId);
-  }
-
   /**
    * Events may be missing: until an entry comes by that was not read from the log meanwhile, deltas and tools may be those of
    * entries that were.
