@@ -11,6 +11,12 @@ type Tool = Extract<ReceivedEvent, { event: "run.tool" }>["payload"];
 export const begunAnew = "\n\n[The answer is begun anew: what stands above of it does not count.]\n\n";
 
 /**
+ * Deltas and tools are heard where they are those of what is not shown yet: not while the stream is behind an entry that was
+ * read from the log (`null`: one that was written before anybody listened), nor after a gap until something new is written.
+ */
+type Hearing = "all" | "after a gap" | { readonly behind: string | null };
+
+/**
  * What an editor has been shown of a session, and what is to be shown next. Entries of the log are what counts, each once;
  * deltas come before the entry that they are pieces of, which then brings no more than is missing.
  */
@@ -22,7 +28,7 @@ export class SessionView {
   #streamed = { text: "", thinking: "" };
   /** Of the answer that is being streamed: its entry has no id yet. */
   #answerId: string;
-  #isDeaf = false;
+  #hearing: Hearing = { behind: null };
   /** How the last answer ended: `stop`, `length`… */
   stopReason: string | null = null;
 
@@ -36,24 +42,51 @@ export class SessionView {
     this.#own.add(entryId);
   }
 
-  /**
-   * Events may be missing: until an entry comes by that was not read from the log meanwhile, deltas and tools may be those of
-   * entries that were.
-   */
+  /** Events may be missing: pieces of what is being answered among them. */
   deafen(): void {
-    this.#isDeaf = true;
+    this.#hearing = "after a gap";
   }
 
-  /** An entry that came by as an event; the stream is not behind the log any more. */
+  /** An entry that came by as an event. One that was not read before says that the stream is not behind the log any more. */
   appended(entry: WireEntry): SessionUpdate[] {
-    if (this.#seen.has(entry.id)) return [];
-    this.#isDeaf = false;
-    return this.entry(entry);
+    const isNew = !this.#seen.has(entry.id);
+    if (isNew || this.#isBehind(entry.id)) this.#hearing = "all";
+    return isNew ? this.#show(entry) : [];
   }
 
-  /** An entry as it stands in the log. */
+  /** An entry as it stands in the log: what the stream holds of it is still to come. */
   entry(entry: WireEntry): SessionUpdate[] {
     if (this.#seen.has(entry.id)) return [];
+    if (this.#hearing !== "after a gap") this.#hearing = { behind: entry.id };
+    return this.#show(entry);
+  }
+
+  delta({ kind, delta }: Delta): SessionUpdate[] {
+    if (this.#hearing !== "all" || delta === "") return [];
+    this.#streamed[kind] += delta;
+    return [this.#chunk(kind, delta, this.#answerId)];
+  }
+
+  tool({ phase, toolCallId, toolName, ...about }: Tool): SessionUpdate[] {
+    if (this.#hearing !== "all") return [];
+    return phase === "call"
+      ? this.tools.begun(toolCallId, toolName, about.arguments ?? {})
+      : this.tools.ended(toolCallId, toolName, about.isError === true, about.content ?? []);
+  }
+
+  /** What has been streamed and is not written is not going to be: ACP can take nothing back, so it is said. */
+  anew(): SessionUpdate[] {
+    const { text, thinking } = this.#streamed;
+    const id = this.#answerId;
+    this.#forget();
+    return text === "" && thinking === "" ? [] : [this.#chunk("text", begunAnew, id)];
+  }
+
+  #isBehind(entryId: string): boolean {
+    return typeof this.#hearing === "object" && this.#hearing.behind === entryId;
+  }
+
+  #show(entry: WireEntry): SessionUpdate[] {
     this.#seen.add(entry.id);
     if (this.#own.delete(entry.id)) return [];
     switch (entry.type) {
@@ -66,27 +99,6 @@ export class SessionView {
       default:
         return [];
     }
-  }
-
-  delta({ kind, delta }: Delta): SessionUpdate[] {
-    if (this.#isDeaf || delta === "") return [];
-    this.#streamed[kind] += delta;
-    return [this.#chunk(kind, delta, this.#answerId)];
-  }
-
-  tool({ phase, toolCallId, toolName, ...about }: Tool): SessionUpdate[] {
-    if (this.#isDeaf) return [];
-    return phase === "call"
-      ? this.tools.begun(toolCallId, toolName, about.arguments ?? {})
-      : this.tools.ended(toolCallId, toolName, about.isError === true, about.content ?? []);
-  }
-
-  /** What has been streamed and is not written is not going to be: ACP can take nothing back, so it is said. */
-  anew(): SessionUpdate[] {
-    const { text, thinking } = this.#streamed;
-    const id = this.#answerId;
-    this.#forget();
-    return text === "" && thinking === "" ? [] : [this.#chunk("text", begunAnew, id)];
   }
 
   #message(id: string, message: Message): SessionUpdate[] {
