@@ -29,7 +29,7 @@ export class SessionView {
   /** Of the answer that is being streamed: its entry has no id yet. */
   #answerId: string;
   #hearing: Hearing = { behind: null };
-  /** How the last answer ended: `stop`, `length`… */
+  /** How the last answer to the last input ended: `stop`, `length`…; `null`: there is none. */
   stopReason: string | null = null;
 
   constructor(newId: () => string) {
@@ -62,13 +62,13 @@ export class SessionView {
   }
 
   delta({ kind, delta }: Delta): SessionUpdate[] {
-    if (this.#hearing !== "all" || delta === "") return [];
+    if (!this.isCurrent || delta === "") return [];
     this.#streamed[kind] += delta;
     return [this.#chunk(kind, delta, this.#answerId)];
   }
 
   tool({ phase, toolCallId, toolName, ...about }: Tool): SessionUpdate[] {
-    if (this.#hearing !== "all") return [];
+    if (!this.isCurrent) return [];
     return phase === "call"
       ? this.tools.begun(toolCallId, toolName, about.arguments ?? {})
       : this.tools.ended(toolCallId, toolName, about.isError === true, about.content ?? []);
@@ -82,12 +82,18 @@ export class SessionView {
     return text === "" && thinking === "" ? [] : [this.#chunk("text", begunAnew, id)];
   }
 
+  /** Whether the stream has come as far as what was read. */
+  get isCurrent(): boolean {
+    return this.#hearing === "all";
+  }
+
   #isBehind(entryId: string): boolean {
     return typeof this.#hearing === "object" && this.#hearing.behind === entryId;
   }
 
   #show(entry: WireEntry): SessionUpdate[] {
     this.#seen.add(entry.id);
+    if (entry.type === "message" && entry.message.role === "user") this.stopReason = null;
     if (this.#own.delete(entry.id)) return [];
     switch (entry.type) {
       case "message":
