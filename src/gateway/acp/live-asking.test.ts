@@ -38,7 +38,7 @@ async function settled(fake: FakeSession, mark: string): Promise<void> {
 
 describe("questions of a session that is open in an editor", () => {
   test.each(["ask", "allow", "deny"] as const)(
-    "[AAG17] nothing is asked nor answered for an editor that is gone, in the mode %s",
+    "[AAG10] nothing is asked nor answered for an editor that is gone, in the mode %s",
     async (mode) => {
       const fake = new FakeSession();
       fake.permit = () => Promise.reject(new Error("the connection is closed"));
@@ -56,7 +56,7 @@ describe("questions of a session that is open in an editor", () => {
     },
   );
 
-  test("[AAG17] nor where it goes while it is asked what is open", async () => {
+  test("[AAG10] nor where it goes while it is asked what is open", async () => {
     const fake = new FakeSession();
     fake.permit = () => Promise.reject(new Error("the connection is closed"));
     const live = await fake.open();
