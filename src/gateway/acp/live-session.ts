@@ -313,13 +313,13 @@ export class LiveSession {
 
   /** A run that ends without having worked leaves the calls of the one that works as they are. */
   async #takeEnd(runId: string): Promise<void> {
-    const { stopReason, isCurrent } = this.#view;
+    const { stopReason, isCurrent, tools } = this.#view;
     if (this.#turns.size > 0) this.#endOf(runId).resolve(stopReason);
     // What is open may be of a run that the stream has not come to.
-    if (!isCurrent) return this.#endLeftCalls();
+    if (!isCurrent && tools.open().length > 0) return this.#endLeftCalls();
     if (this.#working !== null && this.#working !== runId) return;
     this.#working = null;
-    await this.#tell(this.#view.tools.abandon());
+    await this.#tell(tools.abandon());
   }
 
   /** What failed to be read is read with what comes next; questions are asked all the same. */
