@@ -2,11 +2,11 @@ import type { Calls } from "../protocol/methods/calls.ts";
 import type { Params, Result } from "../protocol/methods/method-table.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import type { Timing } from "./backoff.ts";
-import { delayBefore, sleep } from "./backoff.ts";
-import { CallError, isPassing } from "./call-error.ts";
+import { CallError } from "./call-error.ts";
 import type { FollowOptions } from "./contract.ts";
 import { FirstAbort } from "./first-abort.ts";
 import type { LiveStream } from "./live-stream.ts";
+import { patiently } from "./patience.ts";
 
 /**
  * A session's entries, each once: pages are read behind the last entry that was given, and events are no more than signs that
@@ -24,7 +24,6 @@ export interface FollowDeps {
 type Page = Result<"sessions.entries">;
 
 const pageSize = 500;
-const patience = { minMs: 250, maxMs: 10_000 };
 
 export async function* follow(
   deps: FollowDeps,
@@ -160,19 +159,13 @@ class PageReader {
   }
 
   async #patiently<T>(read: () => Promise<T>): Promise<T> {
-    for (let failed = 0; ; failed++) {
+    for (;;) {
       try {
-        return await read();
+        return await patiently(this.#deps.timing, this.#signal, read);
       } catch (error) {
         this.#signal.throwIfAborted();
-        if (error instanceof CallError && error.code === "too_large" && this.#limit > 1) {
-          this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are whole, and pages must fit into a frame
-          continue;
-        }
-        if (!isPassing(error)) throw error;
-        const { timing } = this.#deps;
-        const delay = delayBefore(failed, patience, () => timing.random());
-        await sleep(timing, Math.max(delay, error.retryAfterMs ?? 0), this.#signal);
+        if (!(error instanceof CallError && error.code === "too_large" && this.#limit > 1)) throw error;
+        this.#limit = Math.max(1, Math.floor(this.#limit / 4)); // entries are whole, and pages must fit into a frame
       }
     }
   }

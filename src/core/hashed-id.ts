@@ -12,3 +12,8 @@ export function hashedId(...parts: readonly string[]): string {
     hex.slice(20, 32),
   ].join("-");
 }
+
+/** The entry of a run's input, unless whoever hands it in names another: known once it is accepted, before it is written. */
+export function inputEntryId(runId: string): string {
+  return hashedId("entry", runId);
+}

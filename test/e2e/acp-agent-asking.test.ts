@@ -205,14 +205,29 @@ describe("what others do in a session that is open in an editor", () => {
     expect(editor.texts("user_message_chunk")).toBe("repeat theirs");
   });
 
-  test("[AAG16] a second prompt waits for the first, and both are answered", async () => {
+  test("[AAG16] a second prompt waits for the first, and each is answered by its own turn", async () => {
     const id = await editor.create(folder.path);
-    const both = await Promise.all([
-      editor.prompt(id, "be slow for 1 second"),
-      editor.prompt(id, "repeat second"),
-    ]);
-    expect(both.map(({ stopReason }) => stopReason)).toEqual(["end_turn", "end_turn"]);
-    expect(editor.texts()).toMatch(/second$/);
+    const order: string[] = [];
+    const ask = async (text: string) => {
+      const { stopReason } = await editor.prompt(id, text);
+      order.push(text);
+      return { stopReason, shown: editor.texts() };
+    };
+    const [slow, other] = await Promise.all([ask("be slow for 1 second"), ask("repeat the other one")]);
+    expect([slow.stopReason, other.stopReason]).toEqual(["end_turn", "end_turn"]);
+    expect(order).toEqual(["be slow for 1 second", "repeat the other one"]);
+    expect(slow.shown).not.toBe("");
+    expect(other.shown.startsWith(slow.shown)).toBe(true);
+    expect(editor.texts().match(/the other one/g)).toHaveLength(1);
+    expect(editor.texts()).toMatch(/the other one$/);
     expect(editor.texts("user_message_chunk")).toBe("");
+  });
+
+  test("[AAG7] an answer is shown as it comes, in pieces", async () => {
+    const id = await editor.create(folder.path);
+    const words = Array.from({ length: 60 }, (_, n) => `word${n}`).join(" ");
+    await editor.prompt(id, `repeat ${words}`);
+    expect(editor.texts()).toBe(words);
+    expect(editor.of("agent_message_chunk").length).toBeGreaterThan(1);
   });
 });

@@ -1,136 +1,11 @@
-import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
-import { hashedId } from "../../core/hashed-id.ts";
-import type { ReceivedEvent } from "../../protocol/methods/calls.ts";
-import type { WireEntry } from "../../protocol/session-details.ts";
-import type { AcpParts } from "./contract.ts";
-import { LiveSession } from "./live-session.ts";
+import { FakeSession, words } from "../../../test/support/acp-fake-session.ts";
+import { CallError } from "../../client/call-error.ts";
+import { inputEntryId } from "../../core/hashed-id.ts";
+import { begunAnew } from "./session-view.ts";
 
-const key = "agent:main:session:trip";
-const about = { at: 0, sessionKey: key, sessionId: "s1", runId: "r1" };
-
-/** A session that answers as it is told: a log, and the events that come of it or do not. */
-class FakeSession {
-  readonly log: WireEntry[] = [];
-  sessionId = "s1";
-  readonly told: SessionUpdate[] = [];
-  readonly called: string[] = [];
-  readonly ended = Promise.withResolvers<void>();
-  readonly #events: ReceivedEvent[] = [];
-  #news = Promise.withResolvers<void>();
-  #isClosed = false;
-  #pageSize: number;
-
-  constructor(pageSize = 200) {
-    this.#pageSize = pageSize;
-  }
-
-  /** Written, and told of unless that is lost. */
-  write(
-    role: "user" | "assistant",
-    text: string,
-    { id = `e${this.log.length + 1}`, isLost = false } = {},
-  ): void {
-    const content = role === "user" ? text : [{ type: "text", text }];
-    const message = { role, content, ...(role === "user" ? {} : { stopReason: "stop" }) };
-    const entry = { type: "message", id, parentId: null, timestamp: "", message } as unknown as WireEntry;
-    this.log.push(entry);
-    if (!isLost) this.emit("entry.appended", { entry });
-  }
-
-  emit(event: string, fields: object = {}): void {
-    this.#events.push({ event, payload: { ...about, ...fields }, seq: 0 } as unknown as ReceivedEvent);
-    this.#news.resolve();
-  }
-
-  open(replay = false): Promise<LiveSession> {
-    const tell = async (update: SessionUpdate) => void this.told.push(update);
-    const ask = () => new Promise<never>(() => undefined);
-    return LiveSession.open(this.#parts(), key, { tell, ask }, replay);
-  }
-
-  text(kind: "agent_message_chunk" | "user_message_chunk" = "agent_message_chunk"): string {
-    return this.told
-      .map((each) => (each.sessionUpdate === kind && "text" in each.content ? each.content.text : ""))
-      .join("|");
-  }
-
-  #parts(): AcpParts {
-    const call = async (method: string, params: Record<string, unknown>) => {
-      this.called.push(method);
-      return this.#answer(method, params);
-    };
-    return {
-      version: "0",
-      calls: { call: call as never, events: () => this.#stream() },
-      whose: {},
-      may: () => true,
-      commands: [],
-      cwd: "/",
-      report: (error) => {
-        throw error;
-      },
-    };
-  }
-
-  async #answer(method: string, params: Record<string, unknown>): Promise<unknown> {
-    switch (method) {
-      case "sessions.resolve":
-        return { key, sessionId: this.sessionId };
-      case "sessions.get":
-        return { key, sessionId: this.sessionId };
-      case "sessions.entries":
-        return this.#page(params);
-      case "approvals.list":
-        return { count: 0, approvals: [] };
-      case "chat.send":
-        return { runId: "r1", status: "accepted", sessionKey: key };
-      case "agent.wait": {
-        await this.ended.promise;
-        const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 };
-        return { runId: "r1", finished: true, state: "ok", usage };
-      }
-      default:
-        throw new Error(`nobody answers ${method}`);
-    }
-  }
-
-  #page({ after, before, limit = this.#pageSize }: { after?: string; before?: string; limit?: number }) {
-    const place = (id: string) => this.log.findIndex((each) => each.id === id);
-    if (after !== undefined) {
-      if (place(after) < 0) throw new Error(`no entry ${after}`);
-      const entries = this.log.slice(place(after) + 1).slice(0, limit);
-      return { entries, hasEarlier: true, hasLater: place(after) + 1 + entries.length < this.log.length };
-    }
-    const end = before === undefined ? this.log.length : place(before);
-    const from = Math.max(0, end - limit);
-    return { entries: this.log.slice(from, end), hasEarlier: from > 0, hasLater: end < this.log.length };
-  }
-
-  #stream() {
-    const self = this;
-    return {
-      ready: Promise.resolve(),
-      close: () => {
-        this.#isClosed = true;
-        this.#news.resolve();
-      },
-      async *[Symbol.asyncIterator]() {
-        while (!self.#isClosed) {
-          const next = self.#events.shift();
-          if (next !== undefined) yield next;
-          else {
-            await self.#news.promise;
-            self.#news = Promise.withResolvers();
-          }
-        }
-      },
-    };
-  }
-}
-
-const words = (message: string) => ({ message, attachments: [], isTyped: true });
 const never = new AbortController().signal;
+const notNow = () => new CallError({ code: "rate_limited", message: "Not now." });
 
 describe("a session that is open in an editor", () => {
   test.each([1, 2, 3, 200])("[AAG3] is shown from its beginning, in pages of %i", async (pageSize) => {
@@ -148,7 +23,7 @@ describe("a session that is open in an editor", () => {
     const live = await fake.open();
     live.begin();
     const answered = live.prompt(words("hi"), never);
-    fake.write("user", "hi", { id: hashedId("entry", "r1") });
+    fake.write("user", "hi", { id: inputEntryId("r1") });
     fake.emit("run.delta", { kind: "text", delta: "good " });
     await expect.poll(() => fake.text()).toContain("good ");
     for (const text of ["good morning", "and", "good", "night"])
@@ -156,9 +31,9 @@ describe("a session that is open in an editor", () => {
     fake.emit("gap", { after: 1, before: 2 });
     fake.emit("run.delta", { kind: "text", delta: "morning" });
     fake.emit("run.ended", { state: "ok" });
-    fake.ended.resolve();
+    fake.end();
     expect(await answered).toMatchObject({ stopReason: "end_turn" });
-    expect(fake.text().replace(/\|+/g, "|")).toBe("good |morning|and|good|night");
+    expect(fake.text()).toBe("good |morning|and|good|night");
     expect(fake.text("user_message_chunk")).not.toContain("hi");
     live.close();
   });
@@ -169,7 +44,8 @@ describe("a session that is open in an editor", () => {
     live.begin();
     const answered = live.prompt(words("hi"), never);
     fake.write("assistant", "yes", { isLost: true });
-    fake.ended.resolve();
+    fake.end();
+    await fake.ring();
     expect(await answered).toMatchObject({ stopReason: "end_turn" });
     fake.emit("run.delta", { kind: "text", delta: "yes" });
     fake.emit("run.tool", { phase: "call", toolCallId: "c", toolName: "t", arguments: {} });
@@ -193,10 +69,126 @@ describe("a session that is open in an editor", () => {
       const answered = live.prompt(words("hi"), never);
       fake.write("assistant", "new", { id: "fresh", isLost: true });
       fake.emit("run.ended", { state: "ok" });
-      fake.ended.resolve();
+      fake.end();
       await answered;
       expect(fake.text()).toBe("new");
       live.close();
     },
   );
+
+  test("[AAG7] what was read before its deltas came by is not told a second time, nor called begun anew", async () => {
+    const fake = new FakeSession();
+    fake.before = (method) => {
+      if (method !== "sessions.resolve" || fake.log.length > 0) return;
+      fake.emit("run.delta", { kind: "text", delta: "half of it" });
+      fake.write("assistant", "half of it and the rest");
+    };
+    const live = await fake.open(true);
+    expect(fake.text()).toBe("half of it and the rest");
+    live.begin();
+    fake.write("user", "and then?");
+    fake.emit("run.delta", { kind: "text", delta: "nothing" });
+    fake.write("assistant", "nothing more");
+    await expect.poll(() => fake.text()).toContain("more");
+    expect(fake.text()).toBe("half of it and the rest|nothing| more");
+    live.close();
+  });
+
+  test("[AAG7] an answer that is joined in its middle is shown whole when it is written", async () => {
+    const fake = new FakeSession();
+    fake.write("user", "hi", { isLost: true });
+    const live = await fake.open(true);
+    live.begin();
+    fake.emit("run.delta", { kind: "text", delta: "ning" });
+    fake.write("assistant", "good morning");
+    fake.write("assistant", "later");
+    await expect.poll(() => fake.text()).toContain("later");
+    expect(fake.text()).toBe("good morning|later");
+    live.close();
+  });
+
+  test("[AAG16] the next turn's answer, read from the log at the end of the first, is not streamed once more", async () => {
+    const fake = new FakeSession();
+    const live = await fake.open();
+    live.begin();
+    const answered = live.prompt(words("one"), never);
+    await expect.poll(() => fake.count("agent.wait")).toBe(1);
+    fake.write("user", "one", { id: inputEntryId("r1") });
+    fake.write("assistant", "first");
+    let isAhead = false;
+    fake.before = (method) => {
+      if (method !== "sessions.resolve" || isAhead) return;
+      isAhead = true;
+      fake.write("user", "two");
+      fake.emit("run.delta", { runId: "r2", kind: "text", delta: "sec" });
+      fake.emit("run.tool", { runId: "r2", phase: "call", toolCallId: "c", toolName: "t", arguments: {} });
+      fake.write("assistant", "second");
+    };
+    fake.emit("run.ended", { state: "ok" });
+    fake.end();
+    await answered;
+    expect(fake.text()).toBe("first|second");
+    fake.emit("run.delta", { runId: "r2", kind: "text", delta: "thi" });
+    fake.write("assistant", "third");
+    await expect.poll(() => fake.text()).toMatch(/rd$/);
+    expect(fake.text()).toBe("first|second|thi|rd");
+    expect(fake.text()).not.toContain(begunAnew);
+    expect(fake.calls()).toEqual([]);
+    live.close();
+  });
+
+  test.each([1, 2, 3])(
+    "[AAG3] nothing is left out of a log that grows while it is shown, in pages of %i",
+    async (pageSize) => {
+      const fake = new FakeSession(pageSize);
+      for (let n = 1; n <= 5; n++) fake.write("assistant", `${n}`, { isLost: true });
+      fake.before = (method) => {
+        if (method === "sessions.entries" && fake.log.length < 9)
+          fake.write("assistant", `${fake.log.length + 1}`, { isLost: true });
+      };
+      const live = await fake.open(true);
+      expect(fake.text()).toBe("1|2|3|4|5|6|7|8|9");
+      live.close();
+    },
+  );
+
+  test("[AAG7] a gateway that says not now is asked again, and the session stays live", async () => {
+    const fake = new FakeSession();
+    const live = await fake.open();
+    live.begin();
+    await expect.poll(() => fake.count("approvals.list")).toBe(1);
+    fake.before = (method) => {
+      if (method === "sessions.entries" && fake.count(method) < 4) throw notNow();
+      if (method === "approvals.list" && fake.count(method) < 3) throw notNow();
+    };
+    fake.write("assistant", "missed", { isLost: true });
+    fake.question("a1", {}, false);
+    fake.emit("gap", { after: 1, upTo: 2 });
+    await fake.ring();
+    await fake.ring();
+    await expect.poll(() => fake.text()).toBe("missed");
+    await fake.ring();
+    await expect.poll(() => fake.asked.length).toBe(1);
+    fake.write("assistant", "later");
+    await expect.poll(() => fake.text()).toBe("missed|later");
+    expect(fake.reported).toEqual([]);
+    live.close();
+  });
+
+  test("[AAG7] what fails for good is reported, and what comes after it is shown", async () => {
+    const fake = new FakeSession();
+    const live = await fake.open();
+    live.begin();
+    const broken = new Error("the disk is gone");
+    fake.before = (method) => {
+      if (method === "sessions.resolve") throw broken;
+    };
+    fake.emit("gap", { after: 1, upTo: 2 });
+    fake.question("a1", {}, false);
+    fake.write("assistant", "later");
+    await expect.poll(() => fake.text()).toBe("later");
+    expect(fake.reported).toEqual([broken]);
+    expect(fake.asked).toHaveLength(1);
+    live.close();
+  });
 });

@@ -1,7 +1,10 @@
 import type { PromptResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
-import { hashedId } from "../../core/hashed-id.ts";
+import type { Timing } from "../../client/backoff.ts";
+import { realTiming } from "../../client/backoff.ts";
+import { patiently } from "../../client/patience.ts";
+import { inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
-import type { EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
+import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/calls.ts";
 import type { SentPayload } from "../../protocol/runs.ts";
 import type { AcpParts, Tell } from "./contract.ts";
 import { limitText, promptResponse } from "./outcome.ts";
@@ -14,7 +17,10 @@ import { SessionView } from "./session-view.ts";
 export interface LivePorts {
   readonly tell: Tell;
   readonly ask: PermissionPorts["ask"];
+  readonly timing?: Timing;
 }
+
+type Reading = Calls<"sessions.resolve" | "sessions.get" | "sessions.entries" | "approvals.list">;
 
 /** A prompt that is not answered yet. */
 interface Turn {
@@ -26,6 +32,11 @@ interface Turn {
 const waitMs = 60_000;
 /** How long the end of a run may come behind the answer to whoever waited for it. */
 const lateMs = 2000;
+/** So many questions are asked for at once, as many as may be. */
+const mostQuestions = 500;
+
+/** Told of a run that is at work; one that is queued, steered or merged tells other things. */
+const signsOfWork = new Set(["run.started", "run.recovered", "run.resumed", "run.delta", "run.tool"]);
 
 /**
  * A session that is open in an editor: everything that happens in it is shown there, whoever set it off. What is missed
@@ -37,10 +48,14 @@ export class LiveSession {
   readonly permissions: Permissions;
   readonly #parts: AcpParts;
   readonly #ports: LivePorts;
+  readonly #timing: Timing;
+  /** Asked again for as long as the gateway says not now. */
+  readonly #reading: Reading;
   readonly #view = new SessionView(() => crypto.randomUUID());
   readonly #stream: EventStream;
   readonly #turns = new Set<Turn>();
-  readonly #ends = new Map<string, PromiseWithResolvers<void>>();
+  /** With how the run's last answer ended. */
+  readonly #ends = new Map<string, PromiseWithResolvers<string | null>>();
   /** Runs whose end was shown: what still comes of them was. */
   readonly #over = new Set<string>();
   readonly #leaving = new AbortController();
@@ -51,11 +66,18 @@ export class LiveSession {
   #cursor: string | null = null;
   /** Whose log that is: a reset begins another. */
   #sessionId = "";
+  /** The run whose calls are open: in a session one works at a time. */
+  #working: string | null = null;
 
   private constructor(parts: AcpParts, key: string, ports: LivePorts) {
     this.key = key;
     this.#parts = parts;
     this.#ports = ports;
+    this.#timing = ports.timing ?? realTiming;
+    this.#reading = {
+      call: (method, params) =>
+        patiently(this.#timing, this.#leaving.signal, () => parts.calls.call(method, params)),
+    };
     const { report } = parts;
     const resolve = (approvalId: string, answer: "approved" | "denied") => this.#resolve(approvalId, answer);
     this.permissions = new Permissions({ ask: ports.ask, resolve, report }, this.#view.tools);
@@ -63,14 +85,15 @@ export class LiveSession {
     this.#stream = parts.calls.events({ keys: [key], events, ...this.#user });
   }
 
-  /** Heard from now on. With `replay`, all that stands on its branch is shown before this resolves. */
-  static async open(parts: AcpParts, key: string, ports: LivePorts, replay: boolean): Promise<LiveSession> {
+  /** Heard from now on. With `isWhole`, all that stands on its branch is shown before this resolves. */
+  static async open(parts: AcpParts, key: string, ports: LivePorts, isWhole: boolean): Promise<LiveSession> {
     const live = new LiveSession(parts, key, ports);
     try {
       await live.#stream.ready;
-      live.#sessionId = (await parts.calls.call("sessions.resolve", live.#named)).sessionId;
-      live.#cursor = await endOfLog(parts.calls, live.#named);
-      if (replay) await live.#replay();
+      live.#sessionId = (await live.#reading.call("sessions.resolve", live.#named)).sessionId;
+      live.#cursor = await endOfLog(live.#reading, live.#named);
+      if (isWhole) await live.#showAll();
+      await live.#endLeftCalls();
     } catch (error) {
       live.close();
       throw error;
@@ -80,17 +103,16 @@ export class LiveSession {
 
   /** Begins to show what happens, and asks what is waiting to be asked; once the editor knows the session. */
   begin(): void {
-    const report = (error: unknown) => {
-      if (!this.#leaving.signal.aborted) this.#parts.report(error);
-    };
-    void this.#listen().catch(report);
-    void this.#askAgain().catch(report);
+    if (this.#leaving.signal.aborted) return;
+    // Before any event: a question that is answered meanwhile is then taken back.
+    void this.#inOrder(() => this.#askAgain()).catch((error: unknown) => this.#report(error));
+    void this.#listen().catch((error: unknown) => this.#report(error));
   }
 
   close(): void {
     this.#leaving.abort();
     this.#stream.close();
-    this.permissions.dismiss();
+    this.permissions.close();
   }
 
   /** Says it, and shows what comes of it until it is answered. */
@@ -99,19 +121,20 @@ export class LiveSession {
     const cancel = () => {
       // With the editor gone the run goes on.
       if (this.#leaving.signal.aborted) return;
-      void this.#cancel(turn).catch((error: unknown) => this.#parts.report(error));
+      void this.#cancel(turn).catch((error: unknown) => this.#report(error));
     };
     this.#turns.add(turn);
     signal.addEventListener("abort", cancel, { once: true });
+    // Both may come in one reading: then nobody is told any more.
+    if (signal.aborted) cancel();
     try {
       const runId = await this.#say(message, attachments);
       turn.runId = runId;
       if (turn.isCancelled) await this.#abort(runId);
       const sent = await this.#ended(runId);
-      await this.#caughtUp(runId);
+      const stopReason = await this.#caughtUp(runId);
       const text = limitText(sent);
       if (text !== null) await this.say(text);
-      const { stopReason } = this.#view;
       return promptResponse({ sent, stopReason, isCancelled: turn.isCancelled });
     } catch (error) {
       // The session was closed with it: its end is not waited for.
@@ -127,14 +150,16 @@ export class LiveSession {
   /** Ends what was asked here; where nothing was, whatever the session is doing. */
   async cancel(): Promise<void> {
     const { calls } = this.#parts;
-    if (this.#turns.size === 0) await calls.call("chat.abort", { sessionKey: this.key, ...this.#user });
-    await this.cancelAsked();
+    if (this.#turns.size > 0) return this.cancelAsked();
+    const { runs } = await calls.call("chat.abort", { sessionKey: this.key, ...this.#user });
+    this.permissions.dismiss(runs.map(({ runId }) => runId));
   }
 
   /** Ends what was asked here, and nothing else. */
   async cancelAsked(): Promise<void> {
-    await Promise.all([...this.#turns].map((turn) => this.#cancel(turn)));
-    this.permissions.dismiss();
+    const turns = [...this.#turns];
+    await Promise.all(turns.map((turn) => this.#cancel(turn)));
+    this.permissions.dismiss(turns.flatMap(({ runId }) => runId ?? []));
   }
 
   /** Words of ours, as the agent's: nothing is written. */
@@ -163,10 +188,10 @@ export class LiveSession {
       ...(attachments.length === 0 ? {} : { attachments }),
     });
     const expected = sent.then(
-      ({ runId }) => this.#view.expect(hashedId("entry", runId)),
+      ({ runId }) => this.#view.expect(inputEntryId(runId)),
       () => undefined,
     );
-    this.#sending = Promise.all([this.#sending, expected]);
+    this.#sending = Promise.all([this.#sending, expected]).then(() => undefined);
     const { runId } = await sent;
     return runId;
   }
@@ -190,37 +215,57 @@ export class LiveSession {
     }
   }
 
-  /** Once everything of a run is shown: its events as far as they come in time, the rest from the log. */
-  async #caughtUp(runId: string): Promise<void> {
+  /**
+   * Once everything of a run is shown: its events as far as they come in time, the rest from the log. Resolves with how its
+   * last answer ended.
+   */
+  async #caughtUp(runId: string): Promise<string | null> {
     const late = Promise.withResolvers<"late">();
-    const timer = setTimeout(() => late.resolve("late"), lateMs);
-    const isLate = (await Promise.race([this.#endOf(runId).promise, late.promise])) === "late";
-    clearTimeout(timer);
-    await this.#inOrder(async () => {
-      if (isLate) this.#over.add(runId);
+    const takeBack = this.#timing.setTimer(lateMs, () => late.resolve("late"));
+    const inTime = this.#endOf(runId).promise.then((stopReason) => ({ stopReason }));
+    const end = await Promise.race([inTime, late.promise]);
+    takeBack();
+    return this.#inOrder(async () => {
+      if (end === "late") this.#over.add(runId);
       await this.#readOn();
-      if (isLate) await this.#tell(this.#view.tools.abandon());
+      if (end !== "late") return end.stopReason;
+      await this.#endLeftCalls();
+      return this.#view.stopReason;
     });
   }
 
-  async #replay(): Promise<void> {
-    for await (const entries of fromTheBeginning(this.#parts.calls, this.#named, "branch")) {
+  async #showAll(): Promise<void> {
+    for await (const entries of fromTheBeginning(this.#reading, this.#named, "branch")) {
       for (const entry of entries) await this.#tell(this.#view.entry(entry));
     }
-    const details = await this.#parts.calls.call("sessions.get", this.#named);
-    if (details.runId === undefined) await this.#tell(this.#view.tools.abandon());
   }
 
+  /** Where nobody is at work, the calls that are open have failed; what was written of them until then is read first. */
+  async #endLeftCalls(): Promise<void> {
+    const { runId = null } = await this.#reading.call("sessions.get", this.#named);
+    this.#working = runId;
+    const left = this.#view.tools.open();
+    if (runId !== null || left.length === 0) return;
+    await this.#readOn();
+    await this.#tell(this.#view.tools.abandon(left));
+  }
+
+  /** Ends with the stream; what fails is reported, and what comes after it is shown. */
   async #listen(): Promise<void> {
-    for await (const received of this.#stream) await this.#inOrder(() => this.#take(received));
+    for await (const received of this.#stream) {
+      if (this.#leaving.signal.aborted) return;
+      await this.#inOrder(() => this.#take(received)).catch((error: unknown) => this.#report(error));
+    }
+  }
+
+  #report(error: unknown): void {
+    if (!this.#leaving.signal.aborted) this.#parts.report(error);
   }
 
   async #take(received: ReceivedEvent): Promise<void> {
     switch (received.event) {
       case "gap":
-        this.#view.deafen();
-        await this.#readOn();
-        return this.#askAgain();
+        return this.#afterGap();
       case "session.reset":
         this.#cursor = null;
         this.#sessionId = received.payload.freshSessionId;
@@ -230,7 +275,7 @@ export class LiveSession {
         // Whether it was typed in the editor is known once that is accepted.
         await this.#sending;
         await this.#tell(this.#view.appended(entry));
-        this.#cursor = entry.id;
+        if (received.payload.sessionId === this.#sessionId) this.#cursor = entry.id;
         return;
       }
       case "approval.requested":
@@ -249,6 +294,7 @@ export class LiveSession {
       if (received.event === "run.ended") this.#over.delete(runId);
       return;
     }
+    if (signsOfWork.has(received.event)) this.#working = runId;
     switch (received.event) {
       case "run.delta":
         return this.#tell(this.#view.delta(received.payload));
@@ -259,33 +305,54 @@ export class LiveSession {
       case "run.recovered":
         return this.#tell(this.#view.anew());
       case "run.ended":
-        await this.#tell(this.#view.tools.abandon());
-        if (this.#turns.size > 0) this.#endOf(runId).resolve();
-        return;
+        return this.#takeEnd(runId);
       default:
         return;
     }
   }
 
+  /** A run that ends without having worked leaves the calls of the one that works as they are. */
+  async #takeEnd(runId: string): Promise<void> {
+    const { stopReason, isCurrent, tools } = this.#view;
+    if (this.#turns.size > 0) this.#endOf(runId).resolve(stopReason);
+    // What is open may be of a run that the stream has not come to.
+    if (!isCurrent && tools.open().length > 0) return this.#endLeftCalls();
+    if (this.#working !== null && this.#working !== runId) return;
+    this.#working = null;
+    await this.#tell(tools.abandon());
+  }
+
+  /** What failed to be read is read with what comes next; questions are asked all the same. */
+  async #afterGap(): Promise<void> {
+    this.#view.deafen();
+    try {
+      await this.#readOn();
+      await this.#endLeftCalls();
+    } catch (error) {
+      this.#report(error);
+    }
+    await this.#askAgain();
+  }
+
   /** What the log holds behind what was shown; of a new log under the same key, all of it. */
   async #readOn(): Promise<void> {
-    const { sessionId } = await this.#parts.calls.call("sessions.resolve", this.#named);
+    const { sessionId } = await this.#reading.call("sessions.resolve", this.#named);
     if (sessionId !== this.#sessionId) this.#cursor = null;
     this.#sessionId = sessionId;
-    for await (const entries of writtenAfter(this.#parts.calls, this.#named, this.#cursor)) {
+    for await (const entries of writtenAfter(this.#reading, this.#named, this.#cursor)) {
       for (const entry of entries) {
-        await this.#tell(this.#view.readAhead(entry));
+        await this.#tell(this.#view.entry(entry));
         this.#cursor = entry.id;
       }
     }
   }
 
-  /** What was asked for while nobody listened. */
+  /** What was asked for while nobody listened; and what was answered is taken back. */
   async #askAgain(): Promise<void> {
-    const { approvals } = await this.#parts.calls.call("approvals.list", {
-      sessionKey: this.key,
-      ...this.#user,
-    });
+    const params = { sessionKey: this.key, limit: mostQuestions, ...this.#user };
+    const { approvals } = await this.#reading.call("approvals.list", params);
+    if (approvals.length < mostQuestions)
+      this.permissions.stillOpen(approvals.map(({ approvalId }) => approvalId));
     for (const each of approvals) this.permissions.requested(each);
   }
 
@@ -304,8 +371,8 @@ export class LiveSession {
     return done;
   }
 
-  #endOf(runId: string): PromiseWithResolvers<void> {
-    const known = this.#ends.get(runId) ?? Promise.withResolvers<void>();
+  #endOf(runId: string): PromiseWithResolvers<string | null> {
+    const known = this.#ends.get(runId) ?? Promise.withResolvers<string | null>();
     this.#ends.set(runId, known);
     return known;
   }

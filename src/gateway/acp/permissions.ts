@@ -25,6 +25,7 @@ export function modeOf(id: string): ModeId {
 /** A tool call that waits for somebody's word, as an event or a list tells of it. */
 export interface Asked {
   readonly approvalId: string;
+  readonly runId?: string;
   readonly toolCallId: string;
   readonly toolName: string;
   readonly arguments: Readonly<Record<string, unknown>>;
@@ -50,7 +51,8 @@ export class Permissions {
   mode: ModeId = "ask";
   readonly #ports: PermissionPorts;
   readonly #tools: ToolCalls;
-  readonly #open = new Map<string, AbortController>();
+  readonly #open = new Map<string, { readonly asking: AbortController; readonly runId: string | null }>();
+  #isClosed = false;
 
   constructor(ports: PermissionPorts, tools: ToolCalls) {
     this.#ports = ports;
@@ -59,22 +61,34 @@ export class Permissions {
 
   /** Does not wait for the answer. */
   requested(asked: Asked): void {
-    if (this.#open.has(asked.approvalId)) return;
+    // Whoever cannot be asked has not refused, and a mode that nobody sees any more approves nothing.
+    if (this.#isClosed || this.#open.has(asked.approvalId)) return;
     const asking = new AbortController();
-    this.#open.set(asked.approvalId, asking);
+    this.#open.set(asked.approvalId, { asking, runId: asked.runId ?? null });
     void this.#settle(asked, asking.signal).catch((error: unknown) => this.#ports.report(error));
   }
 
   /** Somebody else answered, or nobody did in time. */
   resolved(approvalId: string): void {
-    this.#open.get(approvalId)?.abort();
+    this.#open.get(approvalId)?.asking.abort();
     this.#open.delete(approvalId);
   }
 
-  /** Nobody is asked any more; what is open stays so for others. */
-  dismiss(): void {
-    for (const asking of this.#open.values()) asking.abort();
-    this.#open.clear();
+  /** These alone are open: the others were answered while nobody listened. */
+  stillOpen(approvalIds: readonly string[]): void {
+    for (const id of [...this.#open.keys()]) if (!approvalIds.includes(id)) this.resolved(id);
+  }
+
+  /** Nobody is asked any more about the tools of these runs; what is open stays so for others. */
+  dismiss(runIds: readonly string[]): void {
+    for (const [id, { runId }] of [...this.#open])
+      if (runId !== null && runIds.includes(runId)) this.resolved(id);
+  }
+
+  /** Nobody is asked any more at all. */
+  close(): void {
+    this.#isClosed = true;
+    this.stillOpen([]);
   }
 
   async #settle(asked: Asked, signal: AbortSignal): Promise<void> {

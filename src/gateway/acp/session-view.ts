@@ -11,6 +11,12 @@ type Tool = Extract<ReceivedEvent, { event: "run.tool" }>["payload"];
 export const begunAnew = "\n\n[The answer is begun anew: what stands above of it does not count.]\n\n";
 
 /**
+ * Deltas and tools are heard where they are those of what is not shown yet: not while the stream is behind an entry that was
+ * read from the log (`null`: one that was written before anybody listened), nor after a gap until something new is written.
+ */
+type Hearing = "all" | "after a gap" | { readonly behind: string | null };
+
+/**
  * What an editor has been shown of a session, and what is to be shown next. Entries of the log are what counts, each once;
  * deltas come before the entry that they are pieces of, which then brings no more than is missing.
  */
@@ -22,8 +28,8 @@ export class SessionView {
   #streamed = { text: "", thinking: "" };
   /** Of the answer that is being streamed: its entry has no id yet. */
   #answerId: string;
-  #isDeaf = false;
-  /** How the last answer ended: `stop`, `length`… */
+  #hearing: Hearing = { behind: null };
+  /** How the last answer to the last input ended: `stop`, `length`…; `null`: there is none. */
   stopReason: string | null = null;
 
   constructor(newId: () => string) {
@@ -36,56 +42,33 @@ export class SessionView {
     this.#own.add(entryId);
   }
 
-  has(entryId: string): boolean {
-    return this.#seen.has(entryId);
-  }
-
-  /**
-   * Events may be missing: until an entry comes by that was not read from the log meanwhile, deltas and tools may be those of
-   * entries that were.
-   */
+  /** Events may be missing: pieces of what is being answered among them. */
   deafen(): void {
-    this.#isDeaf = true;
+    this.#hearing = "after a gap";
   }
 
-  /** An entry that came by as an event; the stream is not behind the log any more. */
+  /** An entry that came by as an event. One that was not read before says that the stream is not behind the log any more. */
   appended(entry: WireEntry): SessionUpdate[] {
-    if (this.#seen.has(entry.id)) return [];
-    this.#isDeaf = false;
-    return this.entry(entry);
+    const isNew = !this.#seen.has(entry.id);
+    if (isNew || this.#isBehind(entry.id)) this.#hearing = "all";
+    return isNew ? this.#show(entry) : [];
   }
 
-  /** An entry that was read before its event came: its deltas and tools may be on their way. */
-  readAhead(entry: WireEntry): SessionUpdate[] {
-    if (!this.#seen.has(entry.id)) this.deafen();
-    return this.entry(entry);
-  }
-
-  /** An entry as it stands in the log. */
+  /** An entry as it stands in the log: what the stream holds of it is still to come. */
   entry(entry: WireEntry): SessionUpdate[] {
     if (this.#seen.has(entry.id)) return [];
-    this.#seen.add(entry.id);
-    if (this.#own.delete(entry.id)) return [];
-    switch (entry.type) {
-      case "message":
-        return this.#message(entry.id, entry.message as Message);
-      case "custom_message":
-        return entry.display === false ? [] : chunks("user_message_chunk", entry.id, entry.content);
-      case "custom":
-        return entry.customType === "acp.plan" ? plan(entry.data) : [];
-      default:
-        return [];
-    }
+    if (this.#hearing !== "after a gap") this.#hearing = { behind: entry.id };
+    return this.#show(entry);
   }
 
   delta({ kind, delta }: Delta): SessionUpdate[] {
-    if (this.#isDeaf || delta === "") return [];
+    if (!this.isCurrent || delta === "") return [];
     this.#streamed[kind] += delta;
     return [this.#chunk(kind, delta, this.#answerId)];
   }
 
   tool({ phase, toolCallId, toolName, ...about }: Tool): SessionUpdate[] {
-    if (this.#isDeaf) return [];
+    if (!this.isCurrent) return [];
     return phase === "call"
       ? this.tools.begun(toolCallId, toolName, about.arguments ?? {})
       : this.tools.ended(toolCallId, toolName, about.isError === true, about.content ?? []);
@@ -97,6 +80,31 @@ export class SessionView {
     const id = this.#answerId;
     this.#forget();
     return text === "" && thinking === "" ? [] : [this.#chunk("text", begunAnew, id)];
+  }
+
+  /** Whether the stream has come as far as what was read. */
+  get isCurrent(): boolean {
+    return this.#hearing === "all";
+  }
+
+  #isBehind(entryId: string): boolean {
+    return typeof this.#hearing === "object" && this.#hearing.behind === entryId;
+  }
+
+  #show(entry: WireEntry): SessionUpdate[] {
+    this.#seen.add(entry.id);
+    if (entry.type === "message" && entry.message.role === "user") this.stopReason = null;
+    if (this.#own.delete(entry.id)) return [];
+    switch (entry.type) {
+      case "message":
+        return this.#message(entry.id, entry.message as Message);
+      case "custom_message":
+        return entry.display === false ? [] : chunks("user_message_chunk", entry.id, entry.content);
+      case "custom":
+        return entry.customType === "acp.plan" ? plan(entry.data) : [];
+      default:
+        return [];
+    }
   }
 
   #message(id: string, message: Message): SessionUpdate[] {

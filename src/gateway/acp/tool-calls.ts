@@ -3,7 +3,7 @@ import { toolContent, toolKind, toolTitle } from "./tool-shapes.ts";
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-interface Shown {
+export interface Shown {
   /** The editor's id: models use one twice in a session, editors know each once. */
   readonly id: string;
   /** By an entry; what only an event told of is yet to be written. */
@@ -45,11 +45,14 @@ export class ToolCalls {
     return this.#last.get(callId)?.id ?? callId;
   }
 
-  /** Nobody works on what is open any more. */
-  abandon(): SessionUpdate[] {
-    return [...this.#last.values()]
-      .filter(({ isOver }) => !isOver)
-      .map((each) => this.#end(each, "failed", []));
+  /** Those that have not ended. */
+  open(): readonly Shown[] {
+    return [...this.#last.values()].filter(({ isOver }) => !isOver);
+  }
+
+  /** Nobody works on these any more. */
+  abandon(calls = this.open()): SessionUpdate[] {
+    return calls.filter(({ isOver }) => !isOver).map((each) => this.#end(each, "failed", []));
   }
 
   #begin(

@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import { hashedId } from "../../core/hashed-id.ts";
+import { inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
@@ -117,7 +117,7 @@ function insert(
     laneOf(kind),
     queueMode,
     rank,
-    request.entryId ?? hashedId("entry", runId),
+    request.entryId ?? inputEntryId(runId),
     root.rootId,
     root.hops,
     books.now(),

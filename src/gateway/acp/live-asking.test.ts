@@ -1,0 +1,194 @@
+import { describe, expect, test } from "vitest";
+import { FakeSession, words } from "../../../test/support/acp-fake-session.ts";
+import { inputEntryId } from "../../core/hashed-id.ts";
+
+const never = new AbortController().signal;
+const call = { phase: "call", toolCallId: "c", toolName: "pay", arguments: {} };
+const result = { phase: "result", toolCallId: "c", toolName: "pay", isError: false, content: [] };
+
+/** An answer that calls a tool, as it is written. */
+function writeCall(fake: FakeSession, isLost = false): void {
+  const content = [{ type: "toolCall", id: "c", name: "pay", arguments: {} }];
+  const message = { role: "assistant", content, stopReason: "toolUse" };
+  fake.append({ type: "message", message }, { isLost });
+}
+
+function writeResult(fake: FakeSession): void {
+  const message = { role: "toolResult", toolCallId: "c", toolName: "pay", content: [], isError: false };
+  fake.append({ type: "message", message });
+}
+
+async function opened(fake: FakeSession, isWhole = false) {
+  const live = await fake.open(isWhole);
+  live.begin();
+  await expect.poll(() => fake.count("approvals.list")).toBe(1);
+  return live;
+}
+
+/** As long as anything that is under way in this process may take. */
+async function idle(): Promise<void> {
+  for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
+}
+
+/** Once everything that was told of so far has been taken. */
+async function settled(fake: FakeSession, mark: string): Promise<void> {
+  fake.write("user", mark);
+  await expect.poll(() => fake.text("user_message_chunk")).toContain(mark);
+}
+
+describe("questions of a session that is open in an editor", () => {
+  test.each(["ask", "allow", "deny"] as const)(
+    "[AAG10] nothing is asked nor answered for an editor that is gone, in the mode %s",
+    async (mode) => {
+      const fake = new FakeSession();
+      fake.permit = () => Promise.reject(new Error("the connection is closed"));
+      const live = await opened(fake);
+      live.permissions.mode = mode;
+      live.permissions.requested({ approvalId: "a0", toolCallId: "a0", toolName: "pay", arguments: {} });
+      live.close();
+      fake.question("a1");
+      live.permissions.requested({ approvalId: "a2", toolCallId: "a2", toolName: "pay", arguments: {} });
+      live.begin();
+      await idle();
+      expect(fake.asked.map(({ toolCallId }) => toolCallId)).not.toContain("a1");
+      const resolved = fake.called.filter(([method]) => method === "approvals.resolve");
+      expect(resolved.map(([, { approvalId }]) => approvalId)).toEqual(mode === "ask" ? [] : ["a0"]);
+    },
+  );
+
+  test("[AAG10] nor where it goes while it is asked what is open", async () => {
+    const fake = new FakeSession();
+    fake.permit = () => Promise.reject(new Error("the connection is closed"));
+    const live = await fake.open();
+    fake.question("a1", {}, false);
+    fake.before = (method) => (method === "approvals.list" ? live.close() : undefined);
+    live.begin();
+    await expect.poll(() => fake.count("approvals.list")).toBe(1);
+    await idle();
+    expect(fake.asked).toEqual([]);
+    expect(fake.count("approvals.resolve")).toBe(0);
+  });
+
+  test("[AAG10] one that was answered while events were lost is taken back, and the others stay", async () => {
+    const fake = new FakeSession();
+    const live = await opened(fake);
+    fake.question("a1");
+    fake.question("a2");
+    await expect.poll(() => fake.asked.length).toBe(2);
+    fake.approvals.shift();
+    fake.emit("gap", { after: 1, upTo: 2 });
+    await expect.poll(() => fake.asked.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    expect(fake.asked).toHaveLength(2);
+    live.close();
+  });
+
+  test("[AAG10] one that is answered between the list and its event is taken back", async () => {
+    const fake = new FakeSession();
+    const live = await fake.open();
+    fake.question("a1");
+    let isListed = false;
+    fake.before = async (method) => {
+      if (method !== "approvals.list") return;
+      fake.emit("approval.resolved", { approvalId: "a1", answer: "approved", by: null });
+      await idle();
+      isListed = true;
+    };
+    live.begin();
+    await expect.poll(() => isListed).toBe(true);
+    await settled(fake, "now");
+    await idle();
+    expect(fake.asked.map(({ signal }) => signal.aborted)).toEqual([true]);
+    live.close();
+  });
+
+  test("[AAG13] a cancel takes back the questions of what was asked here, and no others", async () => {
+    const fake = new FakeSession();
+    const live = await opened(fake);
+    const answered = live.prompt(words("pay"), never);
+    await expect.poll(() => fake.count("agent.wait")).toBe(1);
+    fake.question("theirs", { runId: "r9" });
+    fake.question("ours", { runId: "r1" });
+    await expect.poll(() => fake.asked.length).toBe(2);
+    await live.cancel();
+    expect(fake.asked.map(({ signal }) => signal.aborted)).toEqual([false, true]);
+    fake.emit("run.ended", { state: "aborted" });
+    fake.end();
+    expect(await answered).toMatchObject({ stopReason: "cancelled" });
+    live.close();
+  });
+
+  test("[AAG13] a prompt whose cancel came with it is ended as soon as it is accepted", async () => {
+    const fake = new FakeSession();
+    const live = await opened(fake);
+    const answered = live.prompt(words("pay"), AbortSignal.abort());
+    await expect.poll(() => fake.called.find(([method]) => method === "runs.abort")?.[1].runId).toBe("r1");
+    fake.emit("run.ended", { state: "aborted" });
+    fake.end();
+    expect(await answered).toMatchObject({ stopReason: "cancelled" });
+    live.close();
+  });
+});
+
+describe("runs beside the one that works", () => {
+  test.each(["aborted", "merged"])(
+    "[AAG8] one that is %s leaves the open calls as they are",
+    async (state) => {
+      const fake = new FakeSession();
+      const live = await opened(fake);
+      fake.emit("run.started");
+      writeCall(fake);
+      fake.emit("run.tool", call);
+      fake.emit("run.ended", { runId: "r2", state });
+      fake.emit("run.tool", result);
+      await settled(fake, "now");
+      expect(fake.calls()).toEqual(["c pending", "c in_progress", "c completed"]);
+      live.close();
+    },
+  );
+
+  test("[AAG8] calls that were read in a session at work are left to their own run", async () => {
+    const fake = new FakeSession();
+    fake.working = "r1";
+    writeCall(fake, true);
+    const live = await opened(fake, true);
+    fake.emit("run.ended", { runId: "r2", state: "aborted" });
+    writeResult(fake);
+    await settled(fake, "now");
+    expect(fake.calls()).toEqual(["c pending", "c completed"]);
+    writeCall(fake);
+    fake.working = undefined;
+    fake.emit("run.ended", { state: "error" });
+    await settled(fake, "at last");
+    expect(fake.calls().slice(2)).toEqual(["c#2 pending", "c#2 failed"]);
+    live.close();
+  });
+
+  test("[AAG8] a result that is written while nobody is known to be at work counts", async () => {
+    const fake = new FakeSession();
+    writeCall(fake, true);
+    fake.before = (method) => {
+      if (method === "sessions.get" && fake.log.length === 1) writeResult(fake);
+    };
+    const live = await opened(fake, true);
+    expect(fake.calls()).toEqual(["c pending", "c completed"]);
+    live.close();
+  });
+
+  test("[AAG9] each turn ends by its own answer: not by the one before, nor by the next", async () => {
+    const fake = new FakeSession();
+    const live = await opened(fake);
+    const [one, two] = [live.prompt(words("one"), never), live.prompt(words("two"), never)];
+    await expect.poll(() => fake.count("agent.wait")).toBe(2);
+    fake.write("user", "one", { id: inputEntryId("r1") });
+    fake.write("assistant", "long", { stopReason: "length" });
+    fake.emit("run.ended", { state: "ok" });
+    fake.write("user", "two", { id: inputEntryId("r2") });
+    fake.emit("run.ended", { runId: "r2", state: "ok" });
+    await settled(fake, "now");
+    fake.end("r1");
+    fake.end("r2");
+    expect(await one).toMatchObject({ stopReason: "max_tokens" });
+    expect(await two).toMatchObject({ stopReason: "end_turn" });
+    live.close();
+  });
+});

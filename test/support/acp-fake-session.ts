@@ -1,0 +1,217 @@
+import type { RequestPermissionResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
+import { expect } from "vitest";
+import type { AcpParts } from "../../src/gateway/acp/contract.ts";
+import { LiveSession } from "../../src/gateway/acp/live-session.ts";
+import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { WireEntry } from "../../src/protocol/session-details.ts";
+
+export const key = "agent:main:session:trip";
+const about = { at: 0, sessionKey: key, runId: "r1" };
+const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 };
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** A session that answers as it is told: a log, and the events that come of it or do not. */
+export class FakeSession {
+  readonly log: WireEntry[] = [];
+  sessionId = "s1";
+  /** The run that is at work, as the details of the session have it. */
+  working: string | undefined;
+  readonly told: SessionUpdate[] = [];
+  readonly called: (readonly [string, Params])[] = [];
+  readonly reported: unknown[] = [];
+  /** Questions that are open. */
+  approvals: object[] = [];
+  /** What was put to the user, with the signal that takes it back. */
+  readonly asked: { readonly toolCallId: string; readonly signal: AbortSignal }[] = [];
+  permit: () => Promise<RequestPermissionResponse> = () => new Promise(() => undefined);
+  /** Comes before a call is answered: what it throws is the answer. */
+  before: (method: string, params: Params) => unknown = () => undefined;
+  readonly #timers = new Set<() => void>();
+  readonly #ends = new Map<string, PromiseWithResolvers<void>>();
+  readonly #events: ReceivedEvent[] = [];
+  readonly #pageSize: number;
+  #news = Promise.withResolvers<void>();
+  #isClosed = false;
+  #sent = 0;
+
+  constructor(pageSize = 200) {
+    this.#pageSize = pageSize;
+  }
+
+  /** Written, and told of unless that is lost. */
+  write(
+    role: "user" | "assistant",
+    text: string,
+    { id = "", isLost = false, stopReason = "stop" } = {},
+  ): void {
+    const content = role === "user" ? text : [{ type: "text", text }];
+    const message = { role, content, ...(role === "user" ? {} : { stopReason }) };
+    this.append({ type: "message", message }, { id, isLost });
+  }
+
+  append(fields: object, { id = "", isLost = false } = {}): void {
+    const entry = {
+      id: id === "" ? `e${this.log.length + 1}` : id,
+      parentId: null,
+      timestamp: "",
+      ...fields,
+    } as unknown as WireEntry;
+    this.log.push(entry);
+    if (!isLost) this.emit("entry.appended", { entry });
+  }
+
+  emit(event: string, fields: object = {}): void {
+    const payload = { ...about, sessionId: this.sessionId, ...fields };
+    this.#events.push({ event, payload, seq: 0 } as unknown as ReceivedEvent);
+    this.#news.resolve();
+  }
+
+  /** A question about a call of the tool `pay`, told of or not. */
+  question(approvalId: string, fields: { readonly runId?: string } = {}, isTold = true): void {
+    const asked = { ...about, ...fields, approvalId, toolCallId: approvalId, toolName: "pay", arguments: {} };
+    this.approvals.push(asked);
+    if (isTold) this.emit("approval.requested", asked);
+  }
+
+  /** Whoever waits for the run hears of its end, which is an event of its own. */
+  end(runId = "r1"): void {
+    this.#endOf(runId).resolve();
+  }
+
+  /** As many timers as wait ring; resolves once there was one. */
+  async ring(): Promise<void> {
+    await expect.poll(() => this.#timers.size).toBeGreaterThan(0);
+    for (const timer of [...this.#timers]) timer();
+  }
+
+  open(isWhole = false): Promise<LiveSession> {
+    const tell = async (update: SessionUpdate) => void this.told.push(update);
+    const ask = (request: { toolCall: { toolCallId: string } }, signal: AbortSignal) => {
+      this.asked.push({ toolCallId: request.toolCall.toolCallId, signal });
+      return this.permit();
+    };
+    return LiveSession.open(this.#parts(), key, { tell, ask, timing: this.#timing() }, isWhole);
+  }
+
+  text(kind: "agent_message_chunk" | "user_message_chunk" = "agent_message_chunk"): string {
+    return this.told
+      .flatMap((each) => (each.sessionUpdate === kind && "text" in each.content ? [each.content.text] : []))
+      .join("|");
+  }
+
+  /** One line for each beginning, change and end of a call. */
+  calls(): string[] {
+    return this.told.flatMap((each) =>
+      each.sessionUpdate === "tool_call" || each.sessionUpdate === "tool_call_update"
+        ? [`${each.toolCallId} ${each.status}`]
+        : [],
+    );
+  }
+
+  count(method: string): number {
+    return this.called.filter(([name]) => name === method).length;
+  }
+
+  #parts(): AcpParts {
+    const call = async (method: string, params: Params) => {
+      this.called.push([method, params]);
+      await this.before(method, params);
+      return this.#answer(method, params);
+    };
+    return {
+      version: "0",
+      calls: { call: call as never, events: () => this.#stream() },
+      whose: {},
+      may: () => true,
+      commands: [],
+      cwd: "/",
+      report: (error) => void this.reported.push(error),
+    };
+  }
+
+  #timing() {
+    return {
+      now: () => 0,
+      random: () => 0,
+      setTimer: (_: number, ring: () => void) => {
+        const timer = () => {
+          this.#timers.delete(timer);
+          ring();
+        };
+        this.#timers.add(timer);
+        return () => void this.#timers.delete(timer);
+      },
+    };
+  }
+
+  async #answer(method: string, params: Params): Promise<unknown> {
+    switch (method) {
+      case "sessions.resolve":
+        return { key, sessionId: this.sessionId };
+      case "sessions.get":
+        return { key, sessionId: this.sessionId, runId: this.working };
+      case "sessions.entries":
+        return this.#page(params);
+      case "approvals.list":
+        return { count: this.approvals.length, approvals: this.approvals };
+      case "approvals.resolve":
+        return {};
+      case "chat.send":
+        this.#sent += 1;
+        return { runId: `r${this.#sent}`, status: "accepted", sessionKey: key };
+      case "chat.abort":
+        return { sessionKey: key, runs: [] };
+      case "runs.abort":
+        return { runId: params.runId, state: "aborted" };
+      case "agent.wait":
+        await this.#endOf(String(params.runId)).promise;
+        return { runId: params.runId, finished: true, state: "ok", usage };
+      default:
+        throw new Error(`nobody answers ${method}`);
+    }
+  }
+
+  #endOf(runId: string): PromiseWithResolvers<void> {
+    const known = this.#ends.get(runId) ?? Promise.withResolvers<void>();
+    this.#ends.set(runId, known);
+    return known;
+  }
+
+  #page({ after, before, limit = this.#pageSize }: { after?: string; before?: string; limit?: number }) {
+    const place = (id: string) => this.log.findIndex((each) => each.id === id);
+    if (after !== undefined) {
+      if (place(after) < 0) throw new Error(`no entry ${after}`);
+      const entries = this.log.slice(place(after) + 1).slice(0, limit);
+      return { entries, hasEarlier: true, hasLater: place(after) + 1 + entries.length < this.log.length };
+    }
+    const end = before === undefined ? this.log.length : place(before);
+    const from = Math.max(0, end - limit);
+    return { entries: this.log.slice(from, end), hasEarlier: from > 0, hasLater: end < this.log.length };
+  }
+
+  /** Like the one of a folder: what waits when it is closed is still read. */
+  #stream() {
+    const self = this;
+    return {
+      ready: Promise.resolve(),
+      close: () => {
+        this.#isClosed = true;
+        this.#news.resolve();
+      },
+      async *[Symbol.asyncIterator]() {
+        for (;;) {
+          const next = self.#events.shift();
+          if (next !== undefined) yield next;
+          else if (self.#isClosed) return;
+          else {
+            await self.#news.promise;
+            self.#news = Promise.withResolvers();
+          }
+        }
+      },
+    };
+  }
+}
+
+export const words = (message: string) => ({ message, attachments: [], isTyped: true });
