@@ -81,8 +81,11 @@ export class AcpAgent {
     return { sessionId: key, ...(await this.#open(key, key, asked, "resume")) };
   }
 
-  list({ cwd = null, cursor = null }: acp.ListSessionsRequest): Promise<acp.ListSessionsResponse> {
-    return listSessions(this.#parts, { cwd, cursor });
+  list(
+    { cwd = null, cursor = null }: acp.ListSessionsRequest,
+    signal: AbortSignal,
+  ): Promise<acp.ListSessionsResponse> {
+    return listSessions(this.#parts, { cwd, cursor }, signal);
   }
 
   async delete({ sessionId }: acp.DeleteSessionRequest): Promise<void> {

@@ -47,7 +47,7 @@ function appOf(ours: AcpAgent) {
     .onRequest(session.load, ({ params }) => told(ours.load(params)))
     .onRequest(session.resume, ({ params }) => told(ours.resume(params)))
     .onRequest(session.fork, ({ params }) => told(ours.fork(params)))
-    .onRequest(session.list, ({ params }) => told(ours.list(params)))
+    .onRequest(session.list, ({ params, signal }) => told(ours.list(params, signal)))
     .onRequest(session.delete, ({ params }) => told(ours.delete(params)))
     .onRequest(session.close, ({ params }) => told(ours.close(params)))
     .onRequest(session.prompt, ({ params, signal }) => told(ours.prompt(params, signal)))
