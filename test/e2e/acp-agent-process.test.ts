@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { methods } from "@agentclientprotocol/sdk/unstable";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { wireLimits } from "../../src/protocol/frames.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { AcpProcess } from "../support/acp-client.ts";
@@ -51,6 +52,16 @@ describe("skein acp, the process", () => {
     );
     expect(acp.err).toBe("");
   }, 60_000);
+
+  test("[AAG26] a line that is longer than any may be ends it, and it says so", async () => {
+    const acp = startCli(dir, "acp");
+    started.push(acp);
+    acp.write(opening);
+    await acp.until(/"agentInfo"/);
+    acp.write("x".repeat(wireLimits.frameBytes + 1));
+    expect(await acp.end()).toBe(1);
+    expect(acp.err).toContain(`larger than ${wireLimits.frameBytes} bytes`);
+  });
 
   test.each(["the end of the input", "SIGTERM"] as const)(
     "[AAG17] %s in the middle of a turn ends it, and the turn is left in a written state",
