@@ -51,7 +51,7 @@ describe("skein acp, the process", () => {
       new Set(["2.0"]),
     );
     expect(acp.err).toBe("");
-  }, 60_000);
+  });
 
   test("[AAG26] a line that is longer than any may be ends it, and it says so", async () => {
     const acp = startCli(dir, "acp");
@@ -69,7 +69,7 @@ describe("skein acp, the process", () => {
       const one = await acpProcess(folder.path, ["--dir", dir]);
       editors.push(one);
       const id = await one.editor.create(folder.path);
-      const lost = one.editor.prompt(id, "be slow for 20 seconds").catch(() => "lost");
+      const lost = one.editor.prompt(id, "be slow for 300 seconds").catch(() => "lost");
       await one.editor.until(/agent_message_chunk/);
       if (how === "SIGTERM") one.child.kill("SIGTERM");
       expect(await one.leave()).toBe(0);
@@ -79,7 +79,6 @@ describe("skein acp, the process", () => {
       expect(runs.map(({ state }) => state)).toEqual(["queued"]);
       expect(one.notes()).toBe("");
     },
-    60_000,
   );
 });
 
@@ -111,7 +110,7 @@ describe("skein acp with a token that is no admin's", () => {
     });
     const { sessions } = await (await gateway.client(SKEIN_TOKEN)).call("sessions.list", {});
     expect(sessions.map(({ key }) => key)).toEqual([made.sessionId]);
-  }, 60_000);
+  });
 
   test("[AAG14] needs to read and to write", async () => {
     const token = await gateway.token({ label: "reads", scopes: ["read"] });
@@ -120,5 +119,5 @@ describe("skein acp with a token that is no admin's", () => {
       env: { SKEIN_DIR: gateway.root, SKEIN_TOKEN: token },
     });
     expect(read.err).toMatch(/has to read and to write/);
-  }, 60_000);
+  });
 });
