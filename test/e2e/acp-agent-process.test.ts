@@ -69,7 +69,7 @@ describe("skein acp, the process", () => {
       const one = await acpProcess(folder.path, ["--dir", dir]);
       editors.push(one);
       const id = await one.editor.create(folder.path);
-      const lost = one.editor.prompt(id, "be slow for 300 seconds").catch(() => "lost");
+      const lost = one.editor.prompt(id, "be slow for 60 seconds").catch(() => "lost");
       await one.editor.until(/agent_message_chunk/);
       if (how === "SIGTERM") one.child.kill("SIGTERM");
       expect(await one.leave()).toBe(0);
