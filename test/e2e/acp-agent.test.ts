@@ -199,7 +199,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     for (let each = 0; each < 55; each++) made.push(await editor.create(other));
     const one = await agent.request(session.list, {});
     expect(one.sessions).toHaveLength(50);
-    const two = await agent.request(session.list, { cursor: one.nextCursor });
+    const two = await agent.request(session.list, { cursor: one.nextCursor ?? null });
     expect(two.nextCursor ?? null).toBeNull();
     const all = [...one.sessions, ...two.sessions].map(({ sessionId }) => sessionId);
     expect(all.sort()).toEqual(made.sort());
