@@ -265,6 +265,7 @@ describe("chat, with lines that are piped in", () => {
     const { out, err } = await call(["chat", "session:talk"], piped(lines.join("\n")));
     expect(err).toContain("Nothing was said in session:talk yet");
     expect(out).toMatch(/2 branches/);
+    expect(out).not.toContain("--all");
     expect(err).toContain("rehearsal/basic answers from now on");
     expect(err).toContain("model: rehearsal/basic");
     expect(err).toMatch(/error: .*nonsense/);

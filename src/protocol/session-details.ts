@@ -16,15 +16,11 @@ export const SessionDetailsSchema = Type.Object(
     agentId: Type.String(),
     /** For `ifVersion`. */
     version: Type.Integer(),
-    /** For admins: a path of the gateway's machine. */
-    cwd: optionalText,
     createdAt: time,
     archived: Type.Optional(Type.Boolean()),
     sandboxed: Type.Optional(Type.Boolean()),
     leafId: optionalText,
     compactions: count,
-    /** The last compaction's goal, else how it began. */
-    summary: optionalText,
     /** The run that is running, waiting, asleep or next. */
     runId: optionalText,
     /** Input that waits for a turn of its own. */

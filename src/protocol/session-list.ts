@@ -55,6 +55,10 @@ export const SessionRowSchema = Type.Object(
     bytes: Type.Optional(Type.Integer()),
     /** The working set. */
     transcriptPath: Type.Optional(Type.String()),
+    /** For admins: a path of the gateway's machine. */
+    cwd: Type.Optional(Type.String()),
+    /** The last compaction's goal, else how it began. */
+    summary: Type.Optional(Type.String()),
   },
   strict,
 );

@@ -12,6 +12,13 @@ export interface RowExtras {
   readonly bytes?: number;
   /** Left out: not known. */
   readonly work?: Pick<SessionWork, "status" | "startedAt" | "endedAt"> | undefined;
+  readonly details?: RowDetails | undefined;
+}
+
+/** What a row says where it is asked for, as its reader may see it. */
+export interface RowDetails {
+  readonly cwd?: string;
+  readonly summary?: string;
 }
 
 /** A session as `sessions.list` shows it. Pure: the same row wherever it is asked for. */
@@ -49,6 +56,8 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
     userId,
     bytes: extras.bytes,
     transcriptPath: extras.transcriptPath,
+    cwd: extras.details?.cwd,
+    summary: extras.details?.summary,
   });
 }
 

@@ -12,6 +12,7 @@ import type {
   SessionStore,
   Store,
 } from "../store/contract.ts";
+import type { RowDetails } from "./list-row.ts";
 import { listRow, trashRow } from "./list-row.ts";
 
 /** What a list can say that only its store's home knows. */
@@ -21,6 +22,8 @@ export interface ListPlace {
   transcriptPaths?(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
   /** What goes on in the sessions; left out: rows do not say. */
   readonly runs?: Pick<RunStore, "work">;
+  /** From what the index has of it; left out: rows do not say. */
+  detailsOf?(session: ListedSession): RowDetails;
 }
 
 /** As many as a store gives in one page. */
@@ -45,6 +48,7 @@ export async function listSessions(
       bytes: session.digest.bytes,
       transcriptPath: paths?.get(session.uid),
       work: works?.get(session.uid),
+      details: place.detailsOf?.(session),
     }),
   );
   return present({

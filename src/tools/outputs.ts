@@ -43,7 +43,7 @@ const message = Type.Object({
   timestamp: Type.Optional(Type.Unknown()),
 });
 
-const { userId: _userId, ...rowFields } = SessionRowSchema.properties;
+const { userId: _userId, cwd: _cwd, summary: _summary, ...rowFields } = SessionRowSchema.properties;
 
 const sessionsList = either(
   Type.Object({

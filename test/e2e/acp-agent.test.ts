@@ -7,6 +7,7 @@ import type { TemporaryFolder } from "../../src/testing/support/temporary-folder
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { AcpEditor, AcpProcess } from "../support/acp-client.ts";
 import { acpProcess } from "../support/acp-client.ts";
+import { run } from "../support/cli.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
@@ -41,6 +42,15 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     return one.editor;
   }
 
+  /** How many runs there have been in a session. */
+  async function runsOf(id: string): Promise<number> {
+    const listed = await run(["runs", "ls", "--session", id, "--json"], {
+      cwd: folder.path,
+      env: { SKEIN_DIR: dir },
+    });
+    return (JSON.parse(listed.out) as { runs: unknown[] }).runs.length;
+  }
+
   test("[AAG1] says what it is and can, and is told its sessions and commands", async () => {
     const { agent, until } = await editing();
     const told = await agent.request(methods.agent.initialize, { protocolVersion: 1 });
@@ -59,7 +69,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(made.modes?.currentModeId).toBe("ask");
     expect(made.configOptions?.map(({ id }) => id)).toEqual(["model", "thought_level"]);
     await until(/compact.*available_commands_update/);
-  }, 60_000);
+  });
 
   test("[AAG2] [AAG7] a prompt is answered in pieces, once, and the session works where the editor is", async () => {
     const editor = await editing();
@@ -74,7 +84,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(again.texts()).toBe(editor.texts());
     const { sessions } = await editor.agent.request(session.list, {});
     expect(sessions).toMatchObject([{ sessionId: id, cwd: place }]);
-  }, 60_000);
+  });
 
   test("[AAG3] a load shows all that was said, in order, before it is answered; a resume nothing", async () => {
     const first = await editing();
@@ -109,7 +119,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(resumed.texts() + resumed.texts("user_message_chunk")).toBe("");
     await resumed.prompt(id, "repeat once more");
     expect(resumed.texts()).toContain("once more");
-  }, 60_000);
+  });
 
   test("[AAG5] a fork goes on by itself; what is closed or deleted takes no prompt", async () => {
     const editor = await editing();
@@ -133,20 +143,75 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
       code: -32002,
       data: { code: "not_found" },
     });
-  }, 60_000);
+  });
 
   test("[AAG13] cancel ends the turn, which says so, and the session goes on", async () => {
     const editor = await editing();
     const id = await editor.create(place);
-    const slow = editor.prompt(id, "be slow for 20 seconds");
+    const slow = editor.prompt(id, "be slow for 60 seconds");
     await editor.until(/agent_message_chunk/);
     await editor.agent.notify(session.cancel, { sessionId: id });
     expect(await slow).toMatchObject({ stopReason: "cancelled" });
     expect(await editor.prompt(id, "repeat still here")).toMatchObject({ stopReason: "end_turn" });
     expect(editor.texts()).toContain("still here");
-  }, 60_000);
+  });
 
-  test("[AAG9] a turn that fails is an error in our words, and a retry says that it begins anew", async () => {
+  test("[AAG13] [AAG27] a prompt that is under way ends with its request, its session's closing or deletion", async () => {
+    const { agent, create, prompt } = await editing();
+    for (const how of ["request", "close", "delete"] as const) {
+      const id = await create(place);
+      const request = new AbortController();
+      const say = [{ type: "text" as const, text: "be slow for 300 seconds" }];
+      const params = { sessionId: id, prompt: say };
+      const slow = agent.request(session.prompt, params, { cancellationSignal: request.signal });
+      const again = { sessionId: id, cwd: place, mcpServers: [] };
+      await expect(agent.request(session.load, again)).rejects.toMatchObject({ data: { code: "conflict" } });
+      if (how === "request") request.abort();
+      else await agent.request(session[how], { sessionId: id });
+      expect(await slow).toMatchObject({ stopReason: "cancelled" });
+      if (how === "request") expect(await prompt(id, "repeat on")).toMatchObject({ stopReason: "end_turn" });
+    }
+  });
+
+  test("[AAG6] files and links come to the model as words, and are shown as such", async () => {
+    const first = await editing();
+    const id = await first.create(place);
+    const prompt = [
+      { type: "text" as const, text: "repeat this" },
+      { type: "resource" as const, resource: { uri: "file:///w/a.ts", text: "let a = 1;" } },
+      { type: "resource_link" as const, uri: "file:///w/b.ts", name: "b.ts" },
+    ];
+    await first.agent.request(session.prompt, { sessionId: id, prompt });
+    const again = await editing();
+    await again.agent.request(session.load, { sessionId: id, cwd: place, mcpServers: [] });
+    expect(again.texts("user_message_chunk")).toBe(
+      "repeat this\n\n``` file:///w/a.ts\nlet a = 1;\n```\n\n[b.ts](file:///w/b.ts)",
+    );
+  });
+
+  test("[AAG4] [AAG25] [AAG30] a list of several pages, and of a folder behind them; a fork keeps its folder", async () => {
+    const editor = await editing();
+    const { agent } = editor;
+    const first = await editor.create(place);
+    const other = join(place, "other");
+    mkdirSync(other);
+    const made = [first];
+    for (let each = 0; each < 55; each++) made.push(await editor.create(other));
+    const one = await agent.request(session.list, {});
+    expect(one.sessions).toHaveLength(50);
+    const two = await agent.request(session.list, { cursor: one.nextCursor ?? null });
+    expect(two.nextCursor ?? null).toBeNull();
+    const all = [...one.sessions, ...two.sessions].map(({ sessionId }) => sessionId);
+    expect(all.sort()).toEqual(made.sort());
+    const here = await agent.request(session.list, { cwd: place });
+    expect(here.sessions).toMatchObject([{ sessionId: first, cwd: place }]);
+    const forked = await agent.request(session.fork, { sessionId: first, cwd: other });
+    await editor.until(/works in .*work, where it was begun, and not in .*other/);
+    const { sessions } = await agent.request(session.list, { cwd: place });
+    expect(sessions.map(({ sessionId }) => sessionId)).toContain(forked.sessionId);
+  });
+
+  test("[AAG9] a turn that fails is an error in our words, and a try again before the first word is not seen", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     await expect(editor.prompt(id, "fail with status 400")).rejects.toMatchObject({
@@ -154,13 +219,13 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
       data: { code: "model_failed" },
     });
     expect(await editor.prompt(id, "fail once")).toMatchObject({ stopReason: "end_turn" });
-  }, 60_000);
+    expect(editor.texts()).toBe("The first attempt failed, and this one did not.");
+  });
 
   test("[AAG12] slash commands are done without a model; others are said", async () => {
     const editor = await editing();
     const id = await editor.create(place);
     await editor.prompt(id, "repeat one");
-    const before = editor.updates.length;
     expect(await editor.prompt(id, "/status")).toEqual({ stopReason: "end_turn" });
     expect(editor.texts()).toContain(id);
     expect(await editor.prompt(id, "/model rehearsal/basic")).toEqual({ stopReason: "end_turn" });
@@ -168,7 +233,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(options?.[0]).toMatchObject({ id: "model", currentValue: "rehearsal/basic" });
     await editor.prompt(id, "/model no-such");
     expect(editor.texts()).toMatch(/no-such/);
-    expect(editor.updates.slice(before).some((each) => each.sessionUpdate === "tool_call")).toBe(false);
+    expect(await runsOf(id)).toBe(1);
     await editor.prompt(id, "/new");
     await editor.prompt(id, "repeat after the reset");
     expect(editor.texts()).toContain("after the reset");
@@ -176,7 +241,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     const again = await editing();
     await again.agent.request(session.load, { sessionId: id, cwd: place, mcpServers: [] });
     expect(again.texts("user_message_chunk")).toBe("repeat after the reset/etc/hosts is a file");
-  }, 60_000);
+  });
 
   test("[AAG11] the model and the thinking are chosen for the session", async () => {
     const { agent, create } = await editing();
@@ -189,9 +254,11 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(chosen.configOptions.map((each) => each.currentValue)).toEqual(["default", "high"]);
     const bad = { sessionId: id, configId: "thought_level", value: "huge" };
     await expect(agent.request(session.setConfigOption, bad)).rejects.toMatchObject({ code: -32602 });
+    const nobodys = { sessionId: id, configId: "model", value: "nonsense" };
+    await expect(agent.request(session.setConfigOption, nobodys)).rejects.toMatchObject({ code: -32602 });
     const back = await agent.request(session.setConfigOption, { ...bad, value: "default" });
     expect(back.configOptions.map((each) => each.currentValue)).toEqual(["default", "default"]);
-  }, 60_000);
+  });
 
   test("[AAG2] [AAG6] what cannot be taken is refused, and what is not done is told", async () => {
     const { agent, until, prompt } = await editing();
@@ -215,7 +282,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     });
     await expect(agent.request("session/prompt", { sessionId })).rejects.toMatchObject({ code: -32602 });
     await expect(agent.request("session/dance", {})).rejects.toMatchObject({ code: -32601 });
-  }, 60_000);
+  });
 
   test("[AAG4] lists what people began, in pages, by name, label or first words", async () => {
     const editor = await editing();
@@ -229,7 +296,7 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     expect(editor.of("session_info_update").at(-1)).toMatchObject({
       title: expect.stringContaining("spawn a helper"),
     });
-  }, 60_000);
+  });
 
   test("[AAG14] --user says whose sessions these are: another's are not there", async () => {
     const anns = await editing("--user", "ann");
@@ -242,5 +309,5 @@ describe.each(["on the folder itself", "through a gateway"])("skein acp, %s", (h
     await expect(bobs.prompt(id, "hi")).rejects.toMatchObject({ code: -32002 });
     expect((await bobs.agent.request(session.list, {})).sessions).toEqual([]);
     expect((await anns.agent.request(session.list, {})).sessions).toHaveLength(1);
-  }, 60_000);
+  });
 });

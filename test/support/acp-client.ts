@@ -71,8 +71,7 @@ export async function acpEditor(
         SessionUpdate,
         { sessionUpdate: K }
       >[],
-    until: (pattern) =>
-      expect.poll(() => JSON.stringify({ updates, asked }), { timeout: 20_000 }).toMatch(pattern),
+    until: (pattern) => expect.poll(() => JSON.stringify({ updates, asked })).toMatch(pattern),
     prompt: (sessionId, text) =>
       agent.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] }),
     create: async (cwd) =>

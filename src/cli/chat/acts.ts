@@ -21,6 +21,8 @@ export interface ActAbout {
   readonly terminal: Terminal;
   note(text: string): void;
   leave(): void;
+  /** Ends what takes long; left out: nothing does. */
+  readonly signal?: AbortSignal;
 }
 
 type Act = (about: ActAbout, rest: string) => Promise<void>;
@@ -78,13 +80,14 @@ async function tree({ session, terminal }: ActAbout): Promise<void> {
   printTree(terminal, await wholeTree(session.open, session.to));
 }
 
-async function compact({ session, note }: ActAbout, rest: string): Promise<void> {
+async function compact({ session, note, signal }: ActAbout, rest: string): Promise<void> {
   await session.known();
   const { open, to } = session;
   note("summarising");
   const instructions = rest === "" ? undefined : rest;
   try {
-    const done = await open.calls.call("sessions.compact", { ...to, ...present({ instructions }) });
+    const params = { ...to, ...present({ instructions }) };
+    const done = await open.calls.call("sessions.compact", params, present({ signal }));
     const now = done.tokensAfter === undefined ? "" : `, ${done.tokensAfter} now`;
     note(`compacted: about ${done.tokensBefore} tokens before${now}`);
   } catch (error) {

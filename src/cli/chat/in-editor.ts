@@ -25,7 +25,8 @@ export function editorCommands(terminal: Terminal, open: OpenSkeinCalls): Editor
     const name = each as SlashName;
     const { usage, about } = slashCommands[name];
     const [, hint = null] = /\[(.*)\]/.exec(usage) ?? [];
-    const run = (key: string, rest: string) => done(terminal, open, name, key, rest);
+    const run: EditorCommand["run"] = (key, rest, signal) =>
+      done(terminal, open, name, { key, rest, signal });
     return open.may(method) ? [{ name, about, hint, run }] : [];
   });
 }
@@ -35,8 +36,7 @@ async function done(
   terminal: Terminal,
   open: OpenSkeinCalls,
   name: SlashName,
-  key: string,
-  rest: string,
+  { key, rest, signal }: { readonly key: string; readonly rest: string; readonly signal: AbortSignal },
 ): Promise<string> {
   let text = "";
   const out = (piece: string) => {
@@ -46,7 +46,7 @@ async function done(
   const session = new ChatSession(open, { key, ...(userId === undefined ? {} : { userId }) }, {});
   const printing = { ...terminal, out, err: out, color: { out: false, err: false } };
   await acts[name](
-    { session, terminal: printing, note: (line) => out(`${line}\n`), leave: () => undefined },
+    { session, terminal: printing, note: (line) => out(`${line}\n`), leave: () => undefined, signal },
     rest,
   );
   // Columns stay columns.

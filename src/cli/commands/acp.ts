@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 import type { AcpParts } from "../../gateway/acp/contract.ts";
@@ -8,11 +7,8 @@ import { tell } from "../folder/with-folder.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { rawOutput } from "../output/raw-output.ts";
-import { onStopAsked } from "../output/signals.ts";
-import { StdoutGuard } from "../output/stdout-guard.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { untilStopped } from "../start/stopping.ts";
+import { speaking } from "../start/speaking.ts";
 
 /**
  * Speaks ACP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
@@ -20,24 +16,12 @@ import { untilStopped } from "../start/stopping.ts";
  * state first; asked once more, it ends at once.
  */
 export async function acpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  const guard = new StdoutGuard();
-  const leaving = new AbortController();
-  const stop = untilStopped({ onStop: onStopAsked }, () => process.exit(0));
-  void stop.asked.then(() => leaving.abort());
-  try {
-    const ours = { ...terminal, out: (text: string) => guard.ours(() => terminal.out(text)) };
+  await speaking(terminal, (spoken) =>
     // Named, so that a folder is begun where there is none.
-    await withSkeinCalls(ours, options, { workers: true, ref: "main" }, (open) =>
-      serveAcpStdio(partsOf(ours, open, version, options), {
-        input: terminal.input().stream as Readable,
-        output: rawOutput(ours),
-        signal: leaving.signal,
-      }),
-    );
-  } finally {
-    stop.end();
-    guard.release();
-  }
+    withSkeinCalls(spoken.terminal, options, { workers: true, ref: "main" }, (open) =>
+      serveAcpStdio(partsOf(spoken.terminal, open, version, options), spoken),
+    ),
+  );
 }
 
 const needed = ["sessions.get", "chat.send"] as const;

@@ -1,4 +1,3 @@
-import type { Readable } from "node:stream";
 import { parseAgentId } from "../../core/names.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
@@ -14,38 +13,21 @@ import { connectRunning } from "../folder/running-gateway.ts";
 import { defaultAgent, tell } from "../folder/with-folder.ts";
 import { withSkein } from "../folder/with-skein.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
-import { rawOutput } from "../output/raw-output.ts";
-import { onStopAsked } from "../output/signals.ts";
-import { StdoutGuard } from "../output/stdout-guard.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { untilStopped } from "../start/stopping.ts";
+import type { Spoken } from "../start/speaking.ts";
+import { speaking } from "../start/speaking.ts";
 
 /**
  * Speaks MCP over the standard streams until the input ends: through the gateway that runs on the folder, else on the folder
  * itself, whose runs this process does then. The output carries MCP alone. Asked to stop, it lets runs come to a written
- * state first; asked once more, it ends at once. Hosts end the input and ask to stop a moment later: that is heard until all
- * is closed.
+ * state first; asked once more, it ends at once.
  */
 export async function mcpCommand(terminal: Terminal, version: string, options: GlobalOptions): Promise<void> {
-  const guard = new StdoutGuard();
-  const leaving = new AbortController();
-  const stop = untilStopped({ onStop: onStopAsked }, () => process.exit(0));
-  void stop.asked.then(() => leaving.abort());
-  try {
-    const ours = { ...terminal, out: (text: string) => guard.ours(() => terminal.out(text)) };
-    await serve(ours, version, options, leaving.signal);
-  } finally {
-    stop.end();
-    guard.release();
-  }
+  await speaking(terminal, (spoken) => serve(spoken, version, options));
 }
 
-async function serve(
-  terminal: Terminal,
-  version: string,
-  options: GlobalOptions,
-  signal: AbortSignal,
-): Promise<void> {
+async function serve(spoken: Spoken, version: string, options: GlobalOptions): Promise<void> {
+  const { terminal } = spoken;
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
   const known = {
@@ -61,11 +43,11 @@ async function serve(
     // Named, so that a folder is begun where there is none.
     const { user = null } = options;
     return withSkein(terminal, options, loaded, { workers: true, ref: "main" }, ({ skein }) =>
-      speak(terminal, { ...localPrincipal, user }, skeinParts(skein, known), signal),
+      speak(spoken, { ...localPrincipal, user }, skeinParts(skein, known)),
     );
   }
   try {
-    await speak(terminal, principalOf(running.hello, options), partsOver(running, known), signal);
+    await speak(spoken, principalOf(running.hello, options), partsOver(running, known));
   } finally {
     await running.close();
   }
@@ -77,13 +59,6 @@ function principalOf(hello: HelloPayload, { user }: GlobalOptions): Principal {
   return { ...localPrincipal, tokenId, scopes, user: (allUsers ? user : userId) ?? null };
 }
 
-async function speak(
-  terminal: Terminal,
-  principal: Principal,
-  parts: McpParts,
-  signal: AbortSignal,
-): Promise<void> {
-  const asker = askerOf(principal, parts.defaultAgentId);
-  const input = terminal.input().stream as Readable;
-  await serveMcpStdio(parts, asker, { input, output: rawOutput(terminal), signal });
+async function speak(spoken: Spoken, principal: Principal, parts: McpParts): Promise<void> {
+  await serveMcpStdio(parts, askerOf(principal, parts.defaultAgentId), spoken);
 }

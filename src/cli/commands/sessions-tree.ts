@@ -25,5 +25,5 @@ export async function showTree(
     printJson(terminal, view);
     return;
   }
-  printTree(terminal, view, options.all);
+  printTree(terminal, view, { all: options.all, option: "--all" });
 }

@@ -4,10 +4,22 @@ import { printFindings } from "./findings.ts";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, spread } from "./terminal.ts";
 
-/** Draws every branch; with `all`, bookkeeping too. */
-export function printTree(terminal: Terminal, view: TreePayload, all = false): void {
+export interface TreeStyle {
+  /** Bookkeeping too. */
+  readonly all?: boolean | undefined;
+  /** What draws that, where it can be said. */
+  readonly option?: "--all";
+}
+
+/** Draws every branch. */
+export function printTree(
+  terminal: Terminal,
+  view: TreePayload,
+  { all = false, option }: TreeStyle = {},
+): void {
   const rows = all ? view.entries : withoutBookkeeping(view.entries);
-  terminal.out(`${heading(terminal, view, rows)}\n`);
+  const how = option === undefined ? "not shown" : `more with ${option}`;
+  terminal.out(`${heading(terminal, view, rows, how)}\n`);
   for (const { rails, entry } of drawTree(rows)) terminal.out(`${drawn(terminal, view, rails, entry)}\n`);
   printFindings(terminal, view.diagnostics ?? []);
 }
@@ -24,12 +36,12 @@ function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
   return rows;
 }
 
-/** Counts what is drawn; what is left out of it is told, with how to see it. */
-function heading(terminal: Terminal, view: TreePayload, rows: readonly TreeRow[]): string {
+/** Counts what is drawn; what is left out of it is told. */
+function heading(terminal: Terminal, view: TreePayload, rows: readonly TreeRow[], how: string): string {
   const parents = new Set(rows.map((entry) => entry.parentId).filter((id) => id !== null));
   const ends = rows.filter((entry) => !parents.has(entry.id)).length;
   const hidden = view.entries.length - rows.length;
-  const more = hidden === 0 ? "" : ` (${hidden} more with --all)`;
+  const more = hidden === 0 ? "" : ` (${hidden} ${how})`;
   const counts = `${count(rows.length, "entry", "entries")}, ${count(ends, "branch", "branches")}${more}`;
   const title = oneLine(view.name ?? view.sessionId, terminal.columns - counts.length - 2);
   return `${paint(terminal, "bold", title)}  ${counts}`;

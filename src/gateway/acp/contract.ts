@@ -24,8 +24,8 @@ export interface EditorCommand {
   readonly about: string;
   /** What may be typed behind it; `null`: nothing. */
   readonly hint: string | null;
-  /** Does it to the session of this key. What it throws is told to the user like what it says. */
-  run(key: string, rest: string): Promise<string>;
+  /** Does it to the session of this key, and ends early where it can. What it throws is told to the user like what it says. */
+  run(key: string, rest: string, signal: AbortSignal): Promise<string>;
 }
 
 /** Tells the editor of something in one session. Never rejects: an editor that is gone needs to hear nothing. */

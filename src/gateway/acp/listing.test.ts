@@ -2,36 +2,47 @@ import { describe, expect, test } from "vitest";
 import type { AcpParts } from "./contract.ts";
 import { listSessions } from "./listing.ts";
 
-const details: Readonly<Record<string, object>> = {
-  a: { key: "a", cwd: "/w", updatedAt: 0, displayName: "A", label: "the a" },
-  b: { key: "b", cwd: "/other", updatedAt: 0, label: "the b" },
-  c: { key: "c", cwd: "/w/", updatedAt: 0, summary: "how\nit began" },
-  d: { key: "d", updatedAt: 0, summary: "x".repeat(200) },
-};
 const pages: readonly (readonly object[])[] = [
-  [{ key: "b" }, { key: "gone" }],
-  [{ key: "a" }, { key: "child", spawnedBy: "a" }],
-  [{ key: "c" }, { key: "d" }],
+  [{ key: "b", cwd: "/other", updatedAt: 0, label: "the b" }],
+  [
+    { key: "a", cwd: "/w", updatedAt: 0, displayName: "A", label: "the a" },
+    { key: "child", cwd: "/w", spawnedBy: "a", updatedAt: 0 },
+  ],
+  [
+    { key: "c", cwd: "/w/", updatedAt: 0, summary: "how\nit began" },
+    { key: "d", updatedAt: 0, summary: "x".repeat(200) },
+  ],
 ];
 
-const call = async (method: string, { cursor = "0", key = "" }: { cursor?: string; key?: string }) => {
-  if (method === "sessions.list") {
-    const next = Number(cursor) + 1;
-    return { sessions: pages[Number(cursor)], ...(next < pages.length ? { nextCursor: String(next) } : {}) };
-  }
-  const found = details[key];
-  if (found === undefined) throw Object.assign(new Error("gone"), { code: "not_found" });
-  return found;
-};
-const parts = { calls: { call }, whose: {}, cwd: "/here" } as unknown as AcpParts;
+interface Asked {
+  readonly cursor?: string;
+  readonly limit?: number;
+  readonly includeDetails?: boolean;
+}
+
+const never = new AbortController().signal;
+
+/** The pages above, each for one call; `refuse` may throw instead. */
+function listing(refuse: (call: number) => void = () => undefined) {
+  const asked: (readonly [string, Asked])[] = [];
+  const call = async (method: string, params: Asked) => {
+    asked.push([method, params]);
+    refuse(asked.length);
+    const at = Number(params.cursor ?? 0);
+    const nextCursor = at + 1 < pages.length ? String(at + 1) : undefined;
+    return { sessions: pages[at], ...(nextCursor === undefined ? {} : { nextCursor }) };
+  };
+  return { asked, parts: { calls: { call }, whose: {}, cwd: "/here" } as unknown as AcpParts };
+}
 
 describe("the list of an editor", () => {
-  test("[AAG4] goes on behind each page, and passes by what is gone or was spawned", async () => {
-    const first = await listSessions(parts, { cwd: null, cursor: null });
+  test("[AAG4] goes on behind each page, and passes by what was spawned", async () => {
+    const { parts } = listing();
+    const first = await listSessions(parts, { cwd: null, cursor: null }, never);
     expect(first).toMatchObject({ sessions: [{ sessionId: "b", title: "the b" }], nextCursor: "1" });
-    const second = await listSessions(parts, { cwd: null, cursor: "1" });
+    const second = await listSessions(parts, { cwd: null, cursor: "1" }, never);
     expect(second).toMatchObject({ sessions: [{ sessionId: "a", title: "A" }], nextCursor: "2" });
-    const third = await listSessions(parts, { cwd: null, cursor: "2" });
+    const third = await listSessions(parts, { cwd: null, cursor: "2" }, never);
     expect(third.nextCursor).toBeNull();
     expect(third.sessions).toMatchObject([
       { title: "how it began", updatedAt: "1970-01-01T00:00:00.000Z" },
@@ -41,12 +52,56 @@ describe("the list of an editor", () => {
   });
 
   test("[AAG4] of one folder passes by pages that have nothing of it; a place that is not told is no other", async () => {
-    const first = await listSessions(parts, { cwd: "/w", cursor: null });
+    const { parts } = listing();
+    const first = await listSessions(parts, { cwd: "/w", cursor: null }, never);
     expect(first).toMatchObject({ sessions: [{ sessionId: "a" }], nextCursor: "2" });
-    const second = await listSessions(parts, { cwd: "/w", cursor: "2" });
+    const second = await listSessions(parts, { cwd: "/w", cursor: "2" }, never);
     expect(second.sessions.map(({ sessionId, cwd }) => [sessionId, cwd])).toEqual([
       ["c", "/w/"],
       ["d", "/w"],
     ]);
+  });
+
+  test("[AAG25] costs one call a page, and greater pages where a folder has nothing in one", async () => {
+    const { asked, parts } = listing();
+    await listSessions(parts, { cwd: "/w", cursor: null }, never);
+    expect(asked).toMatchObject([
+      ["sessions.list", { limit: 50, includeDetails: true }],
+      ["sessions.list", { limit: 1000, includeDetails: true, cursor: "1" }],
+    ]);
+  });
+
+  test("[AAG25] comes again when a gateway that has too much of it says so; what is refused otherwise fails", async () => {
+    const limited = Object.assign(new Error("too many"), { code: "rate_limited", retryAfterMs: 1 });
+    const busy = listing((call) => {
+      if (call < 3) throw limited;
+    });
+    const { sessions } = await listSessions(busy.parts, { cwd: null, cursor: null }, never);
+    expect([sessions.length, busy.asked.length]).toEqual([1, 3]);
+    const refused = listing(() => {
+      throw Object.assign(new Error("no"), { code: "forbidden" });
+    });
+    await expect(listSessions(refused.parts, { cwd: null, cursor: null }, never)).rejects.toThrow("no");
+    expect(refused.asked).toHaveLength(1);
+  });
+
+  test("[AAG25] ends with its request, between pages and while it waits", async () => {
+    const between = new AbortController();
+    const going = listing(() => between.abort(new Error("gone")));
+    await expect(listSessions(going.parts, { cwd: "/w", cursor: null }, between.signal)).rejects.toThrow(
+      "gone",
+    );
+    expect(going.asked).toHaveLength(1);
+    const waiting = new AbortController();
+    const limited = Object.assign(new Error("too many"), { code: "rate_limited", retryAfterMs: 600_000 });
+    const held = listing(() => {
+      setImmediate(() => waiting.abort());
+      throw limited;
+    });
+    await expect(listSessions(held.parts, { cwd: null, cursor: null }, waiting.signal)).rejects.toMatchObject(
+      {
+        name: "AbortError",
+      },
+    );
   });
 });

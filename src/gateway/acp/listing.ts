@@ -1,11 +1,12 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ListSessionsResponse, SessionInfo } from "@agentclientprotocol/sdk/unstable";
 import { cutText, escapeToLine } from "../../core/text.ts";
-import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
-import { inTurns } from "../../tools/reading/in-turns.ts";
+import type { SessionRow } from "../../protocol/session-list.ts";
 import type { AcpParts } from "./contract.ts";
 
 const pageSize = 50;
-const atATime = 8;
+/** Behind a page that has nothing of the folder: as many as a list gives. */
+const strideSize = 1000;
 const longestTitle = 80;
 
 export interface ListQuery {
@@ -13,59 +14,78 @@ export interface ListQuery {
   readonly cursor: string | null;
 }
 
-/** The sessions that a person would go on with: what other sessions, hooks and clocks began is left out. */
+/**
+ * The sessions that a person would go on with: what other sessions, hooks and clocks began is left out. One call for a page;
+ * the signal ends the search for the next one that has something of the folder.
+ */
 export async function listSessions(
   parts: AcpParts,
   { cwd, cursor }: ListQuery,
+  signal: AbortSignal,
 ): Promise<ListSessionsResponse> {
   const { calls, whose } = parts;
-  for (let at = cursor; ; ) {
-    const { sessions: rows, nextCursor = null } = await calls.call("sessions.list", {
+  let limit = pageSize;
+  for (let at = cursor; ; limit = strideSize) {
+    const params = {
       ...whose,
-      kinds: ["main", "group", "other"],
-      limit: pageSize,
+      kinds: ["main" as const, "group" as const, "other" as const],
+      limit,
+      includeDetails: true,
       ...(at === null ? {} : { cursor: at }),
-    });
-    const wanted = rows.filter(({ spawnedBy }) => spawnedBy === undefined);
-    const seen = await inTurns(wanted, atATime, ({ key }) => detailsOf(parts, key));
-    const sessions = seen.flatMap((each) =>
-      each !== null && isIn(each, cwd) ? [infoOf(parts, each, cwd)] : [],
-    );
+    };
+    const page = await patiently(() => calls.call("sessions.list", params, { signal }), signal);
+    const { sessions: rows, nextCursor = null } = page;
+    const sessions = rows
+      .filter((row) => row.spawnedBy === undefined && isIn(row, cwd))
+      .map((row) => infoOf(parts, row, cwd));
     // An empty page with another behind it looks like the end to some editors.
     if (sessions.length > 0 || nextCursor === null) return { sessions, nextCursor };
     at = nextCursor;
   }
 }
 
-/** `null`: gone since it was listed. */
-async function detailsOf({ calls, whose }: AcpParts, key: string): Promise<SessionDetailsPayload | null> {
-  try {
-    return await calls.call("sessions.get", { ...whose, key });
-  } catch (error) {
-    if ((error as { readonly code?: unknown }).code === "not_found") return null;
-    throw error;
+/** A gateway that has too much of us says when to come again. */
+async function patiently<T>(act: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      return await act();
+    } catch (error) {
+      const { code, retryAfterMs } = error as { readonly code?: unknown; readonly retryAfterMs?: unknown };
+      if (code !== "rate_limited" || typeof retryAfterMs !== "number") throw error;
+      await sleep(retryAfterMs, undefined, { signal });
+    }
   }
 }
 
 /** Who is no admin is told no paths: then none is another's. */
-function isIn(details: SessionDetailsPayload, cwd: string | null): boolean {
-  return cwd === null || details.cwd === undefined || bare(details.cwd) === bare(cwd);
+function isIn({ cwd: own }: SessionRow, cwd: string | null): boolean {
+  return cwd === null || own === undefined || isSameFolder(own, cwd);
+}
+
+export function isSameFolder(one: string, other: string): boolean {
+  return bare(one) === bare(other);
 }
 
 function bare(path: string): string {
   return path.length > 1 ? path.replace(/[/\\]+$/, "") : path;
 }
 
-function infoOf({ cwd: here }: AcpParts, details: SessionDetailsPayload, asked: string | null): SessionInfo {
+function infoOf({ cwd: here }: AcpParts, row: SessionRow, asked: string | null): SessionInfo {
   return {
-    sessionId: details.key,
-    cwd: details.cwd ?? asked ?? here,
-    title: titleOf(details),
-    updatedAt: new Date(details.updatedAt).toISOString(),
+    sessionId: row.key,
+    cwd: row.cwd ?? asked ?? here,
+    title: titleOf(row),
+    updatedAt: new Date(row.updatedAt).toISOString(),
   };
 }
 
-export function titleOf({ displayName, label, summary, key }: SessionDetailsPayload): string {
+export function titleOf({
+  displayName,
+  label,
+  summary,
+  key,
+}: Pick<SessionRow, "displayName" | "label" | "summary" | "key">): string {
   const words = escapeToLine((displayName ?? label ?? summary ?? key).replace(/\s+/g, " ").trim());
   return words.length > longestTitle ? `${cutText(words, longestTitle)}…` : words;
 }

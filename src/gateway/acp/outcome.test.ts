@@ -35,6 +35,7 @@ describe("how a turn ends", () => {
   test.each([
     [sent("error", "model_failed"), "model_failed", "It was model_failed."],
     [sent("timeout", "timeout"), "timeout", "It was timeout."],
+    [sent("error", "not_found"), "not_found", "It was not_found."],
     [sent("error"), "error", "The run ended as error."],
   ])("[AAG9] %j is an error with our code and words", (each, code, message) => {
     const act = () => promptResponse({ sent: each, stopReason: null, isCancelled: false });
@@ -52,6 +53,14 @@ describe("refusals", () => {
     [Object.assign(new Error("gone"), { code: "not_found" }), -32002, "not_found"],
     [Object.assign(new Error("bad"), { code: "invalid_arguments" }), -32602, "invalid_arguments"],
     [Object.assign(new Error("no"), { code: "forbidden" }), -32603, "forbidden"],
+    [Object.assign(new Error("bad"), { code: "invalid_key" }), -32602, "invalid_key"],
+    [Object.assign(new Error("bad"), { code: "invalid_request", reason: null }), -32602, "invalid_request"],
+    [
+      Object.assign(new Error("bad"), { code: "invalid_request", reason: "invalid_key" }),
+      -32602,
+      "invalid_key",
+    ],
+    [Object.assign(new Error("no"), { code: "conflict", reason: "fenced" }), -32603, "fenced"],
     [new Error("oh"), -32603, "internal"],
     ["oh", -32603, "internal"],
   ])("[AAG9] %s has a number of ACP and our code", (error, number, code) => {

@@ -1,6 +1,6 @@
 import type { PromptResponse, Usage } from "@agentclientprotocol/sdk/unstable";
 import type { SentPayload } from "../../protocol/runs.ts";
-import { refusal } from "./refusal.ts";
+import { failedTurn } from "./refusal.ts";
 
 /** Limits of ours that end a turn, and are no failure. */
 const limits = new Set(["budget_exceeded", "step_limit"]);
@@ -21,7 +21,7 @@ export function promptResponse({ sent, stopReason, isCancelled }: Ended): Prompt
   if (state === "ok" || state === "merged")
     return { stopReason: stopReason === "length" ? "max_tokens" : "end_turn", usage };
   if (error !== undefined && limits.has(error.code)) return { stopReason: "max_turn_requests", usage };
-  throw refusal(error?.code ?? state, error?.message ?? `The run ended as ${state}.`);
+  throw failedTurn(error?.code ?? state, error?.message ?? `The run ended as ${state}.`);
 }
 
 /** What the user is told beside a reason that says too little. */

@@ -74,6 +74,11 @@ describe("a prompt of an editor", () => {
     );
   });
 
+  test("[AAG6] a file may hold any number of fences", () => {
+    const { message } = promptInput([file("````\n".repeat(300_000))]);
+    expect(message.startsWith("````` file:")).toBe(true);
+  });
+
   test("[AAG12] knows whether all of it was typed", () => {
     expect(promptInput([text("/status")]).isTyped).toBe(true);
     expect(promptInput([text("/status"), file("a")]).isTyped).toBe(false);

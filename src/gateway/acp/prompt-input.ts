@@ -67,7 +67,8 @@ function embedded({ resource }: EmbeddedResource): string | Attachment {
 
 /** A fence that is longer than any in the text, which so cannot end it. */
 function fenced(uri: string, text: string): string {
-  const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map(([run]) => run.length));
+  let longest = 2;
+  for (const [run] of text.matchAll(/`{3,}/g)) longest = Math.max(longest, run.length);
   const fence = "`".repeat(longest + 1);
   return `${fence} ${uri.replaceAll("\n", "%0A")}\n${text}${text.endsWith("\n") ? "" : "\n"}${fence}`;
 }

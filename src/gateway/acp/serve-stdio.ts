@@ -1,27 +1,30 @@
-import type { Readable, Writable } from "node:stream";
-import { Readable as NodeReadable, Writable as NodeWritable } from "node:stream";
+import { Readable, Writable } from "node:stream";
 import type { AgentContext } from "@agentclientprotocol/sdk/unstable";
-import { agent, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
+import {
+  agent,
+  MessageTooLargeError,
+  methods,
+  ndJsonStream,
+  PROTOCOL_VERSION,
+} from "@agentclientprotocol/sdk/unstable";
+import { SkeinError } from "../../core/errors.ts";
 import { wireLimits } from "../../protocol/frames.ts";
+import type { StdioStreams } from "../calls/stdio-streams.ts";
 import type { Editor } from "./acp-agent.ts";
 import { AcpAgent } from "./acp-agent.ts";
 import type { AcpParts } from "./contract.ts";
 import { refusalOf } from "./refusal.ts";
 
-export interface AcpStreams {
-  readonly input: Readable;
-  readonly output: Writable;
-  /** Ends it before the input does. */
-  readonly signal: AbortSignal;
-}
-
-/** Speaks ACP over two streams until the input ends. Runs that are under way by then go on. */
-export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: AcpStreams): Promise<void> {
+/**
+ * Speaks ACP over two streams until the input ends. Runs that are under way by then go on. A line that is longer than any may
+ * be cannot be answered, and nothing behind it be found: it ends it with an error.
+ */
+export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: StdioStreams): Promise<void> {
   const connected = Promise.withResolvers<AgentContext>();
   const ours = new AcpAgent(parts, editorOf(connected.promise));
   const stream = ndJsonStream(
-    NodeWritable.toWeb(output) as WritableStream<Uint8Array>,
-    NodeReadable.toWeb(input) as ReadableStream<Uint8Array>,
+    Writable.toWeb(output) as WritableStream<Uint8Array>,
+    Readable.toWeb(input) as ReadableStream<Uint8Array>,
     { maxMessageBytes: wireLimits.frameBytes },
   );
   const connection = appOf(ours).connect(stream);
@@ -40,6 +43,8 @@ export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: 
     signal.removeEventListener("abort", stop);
     ours.end();
   }
+  if (connection.signal.reason instanceof MessageTooLargeError)
+    throw new SkeinError("body_too_large", { bytes: wireLimits.frameBytes });
 }
 
 function appOf(ours: AcpAgent) {
@@ -50,7 +55,7 @@ function appOf(ours: AcpAgent) {
     .onRequest(session.load, ({ params }) => told(ours.load(params)))
     .onRequest(session.resume, ({ params }) => told(ours.resume(params)))
     .onRequest(session.fork, ({ params }) => told(ours.fork(params)))
-    .onRequest(session.list, ({ params }) => told(ours.list(params)))
+    .onRequest(session.list, ({ params, signal }) => told(ours.list(params, signal)))
     .onRequest(session.delete, ({ params }) => told(ours.delete(params)))
     .onRequest(session.close, ({ params }) => told(ours.close(params)))
     .onRequest(session.prompt, ({ params, signal }) => told(ours.prompt(params, signal)))

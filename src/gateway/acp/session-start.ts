@@ -1,6 +1,7 @@
 import type { AvailableCommand, SessionModeState, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { AcpParts } from "./contract.ts";
+import { isSameFolder } from "./listing.ts";
 import type { Permissions } from "./permissions.ts";
 import { modes } from "./permissions.ts";
 
@@ -38,7 +39,13 @@ export async function usageUpdate(
 /** What was asked for and is not done: it is told, never passed over. */
 export function notDone(
   parts: AcpParts,
-  asked: { readonly mcpServers?: readonly unknown[]; readonly cwd: string; readonly isNew: boolean },
+  asked: {
+    readonly mcpServers?: readonly unknown[];
+    readonly cwd: string;
+    readonly isNew: boolean;
+    /** Where the session works; left out: that is not told to us. */
+    readonly at: string | undefined;
+  },
 ): string | null {
   const servers = (asked.mcpServers ?? []).length;
   const texts = [
@@ -48,6 +55,9 @@ export function notDone(
     !asked.isNew || parts.may("sessions.patch")
       ? null
       : `The session does not work in ${asked.cwd}: only an admin token may choose a folder, and the agent's own is used.`,
+    asked.isNew || asked.at === undefined || isSameFolder(asked.at, asked.cwd)
+      ? null
+      : `The session works in ${asked.at}, where it was begun, and not in ${asked.cwd}.`,
   ].filter((text) => text !== null);
   return texts.length === 0 ? null : texts.join("\n");
 }

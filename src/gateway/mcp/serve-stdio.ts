@@ -1,20 +1,14 @@
-import type { Readable, Writable } from "node:stream";
+import type { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { wireLimits } from "../../protocol/frames.ts";
 import { sessionToolTable } from "../../tools/all.ts";
+import type { StdioStreams } from "../calls/stdio-streams.ts";
 import { noticesTo } from "./connections.ts";
 import type { McpAsker, McpParts } from "./contract.ts";
 import type { Notices } from "./notices.ts";
 import type { Subscribed } from "./server.ts";
 import { mcpServer } from "./server.ts";
-
-export interface StdioStreams {
-  readonly input: Readable;
-  readonly output: Writable;
-  /** Ends it before the input does. */
-  readonly signal: AbortSignal;
-}
 
 /** Speaks MCP over two streams until the input ends. What is under way by then is aborted; runs go on. */
 export async function serveMcpStdio(

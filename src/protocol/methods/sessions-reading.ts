@@ -47,6 +47,8 @@ export const sessionsList = method({
       label: Type.Optional(label),
       search: Type.Optional(words),
       archived: flag,
+      /** Rows with how each began, and for admins where it works. */
+      includeDetails: flag,
       ...user,
     },
     closed,

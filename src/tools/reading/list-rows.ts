@@ -8,7 +8,7 @@ import { childrenOf } from "../../sessions/list-sessions.ts";
 import type { ListedSession, SessionPage, SessionReach } from "../../store/contract.ts";
 import { scopeOf } from "./scope.ts";
 
-export type ToolRow = Omit<SessionRow, "userId">;
+export type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
 
 export interface RowDeps extends Pick<BetweenDeps, "access" | "store" | "runs"> {
   readonly redactor: Redactor;

@@ -2,10 +2,11 @@ import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { SearchPayload, SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
+import type { RowDetails } from "../../../sessions/list-row.ts";
 import { listRow } from "../../../sessions/list-row.ts";
 import type { ListPlace } from "../../../sessions/list-sessions.ts";
 import { childrenOf, listSessions, listTrash, searchSessions } from "../../../sessions/list-sessions.ts";
-import type { SessionQuery } from "../../../store/contract.ts";
+import type { ListedSession, SessionQuery } from "../../../store/contract.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
 import { safeSnippet } from "../../../tools/reading/safe-snippet.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
@@ -68,15 +69,19 @@ async function listFor(
   call: Call,
 ): Promise<SessionListPayload> {
   const { limit, cursor, activeMinutes, agentId, kinds, label, search, archived } = params;
-  const { includeGlobal, includeUnknown, spawnedBy } = params;
+  const { includeGlobal, includeUnknown, includeDetails, spawnedBy } = params;
   const query: SessionQuery = present({
     ...{ limit, cursor, kinds, label, archived, includeGlobal, includeUnknown, text: search },
     activeSince: activeMinutes === undefined ? null : deps.clock.now() - activeMinutes * minute,
     spawnedBy: spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId),
   });
-  const { sessions } = deps.store;
-  const found = await listSessions(sessions, scopeOf(call, agentId), query, placeFor(deps, call));
-  return withMaskedRows(found, maskFor(deps, call));
+  const mask = maskFor(deps, call);
+  const place: ListPlace = {
+    ...placeFor(deps, call),
+    ...(includeDetails === true ? { detailsOf: (session) => rowDetails(session, call, mask) } : {}),
+  };
+  const found = await listSessions(deps.store.sessions, scopeOf(call, agentId), query, place);
+  return withMaskedRows(found, mask);
 }
 
 /** Of a list: a parent that is gone may have children still, and is known by its key alone. */
@@ -127,27 +132,33 @@ function masked<Row extends SessionRow>(row: Row, mask: Mask): Row {
 
 async function detailsOf(deps: FolderDeps, call: Call, named: Parameters<typeof findListed>[2]) {
   const session = await findListed(deps, call, named);
-  const { uid, agentId, version, cwd, createdAt, meta, leafId, digest, key } = session;
+  const { uid, agentId, version, createdAt, meta, leafId, digest, key } = session;
   const work = (await deps.runs?.work([uid]))?.get(uid);
   const children = await childrenOf(deps.store.sessions, scopeOf(call), [key]);
   const mask = maskFor(deps, call);
   const extras = {
     ...{ childSessions: children.get(key), work, bytes: digest.bytes },
     transcriptPath: call.isAdmin ? deps.transcriptPaths([session]).get(uid) : undefined,
+    details: rowDetails(session, call, mask),
   };
   return present({
     ...masked(listRow(session, present(extras)), mask),
     agentId,
     version,
-    cwd: call.isAdmin ? cwd : null,
     createdAt,
     archived: meta.archived,
     sandboxed: meta.sandboxed,
     leafId,
     compactions: digest.compactions,
-    summary: digest.summary === null ? null : summaryFor(digest.summary, mask),
     runId: work?.runId,
     queued: work?.queued,
+  });
+}
+
+function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Call, mask: Mask): RowDetails {
+  return present({
+    cwd: isAdmin ? cwd : null,
+    summary: summary === null ? null : summaryFor(summary, mask),
   });
 }
 

@@ -69,6 +69,7 @@ afterAll(() => folder.close());
 
 const asked: readonly (readonly [ReadingMethod, object])[] = [
   ["sessions.list", {}],
+  ["sessions.list", { includeDetails: true }],
   ["sessions.get", { key }],
   ["sessions.preview", { keys: [key], maxChars: 205 }],
   ["sessions.tree", { key }],
@@ -103,6 +104,14 @@ describe("whoever is no admin", () => {
     const { sessions, path } = await folder.admin("sessions.list", {});
     expect([path, sessions[0]?.transcriptPath?.startsWith(folder.dir)]).toEqual([folder.dir, true]);
     expect((await folder.admin("sessions.get", { key })).cwd).toBe(cwd);
+    expect(sessions[0]).not.toHaveProperty("cwd");
+    const { summary } = await folder.admin("sessions.get", { key });
+    expect(summary).toBeTruthy();
+    const detailed = await folder.admin("sessions.list", { includeDetails: true });
+    expect(detailed.sessions).toMatchObject([{ cwd, summary }]);
+    const theirs = await folder.reader("sessions.list", { includeDetails: true });
+    expect(theirs.sessions[0]).not.toHaveProperty("cwd");
+    expect(theirs.sessions[0]?.summary).toBe((await folder.reader("sessions.get", { key })).summary);
     expect(await folder.reader("sessions.trash", {})).not.toHaveProperty("path");
   });
 

@@ -24,7 +24,7 @@ test("[GBN3] a list of many asks no more of the databases than one of two", asyn
   const asked = vi.spyOn(Database.prototype, "sql");
   const questions = async (limit: number) => {
     asked.mockClear();
-    const { sessions } = await admin("sessions.list", { limit });
+    const { sessions } = await admin("sessions.list", { limit, includeDetails: true });
     return { sessions, asked: asked.mock.calls.length };
   };
   const [few, many] = [await questions(2), await questions(40)];

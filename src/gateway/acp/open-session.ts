@@ -1,0 +1,63 @@
+import type { LiveSession } from "./live-session.ts";
+
+/** A session that an editor has open, with what was asked in it and is not answered. */
+export class OpenSession {
+  readonly live: LiveSession;
+  readonly #commands = new Set<AbortController>();
+  #unanswered = 0;
+
+  constructor(live: LiveSession) {
+    this.live = live;
+  }
+
+  get isAnswering(): boolean {
+    return this.#unanswered > 0;
+  }
+
+  async answering<T>(act: () => Promise<T>): Promise<T> {
+    this.#unanswered += 1;
+    try {
+      return await act();
+    } finally {
+      this.#unanswered -= 1;
+    }
+  }
+
+  /**
+   * Does a command until it is through or cancelled: `null` then, and whatever it comes to is nobody's. `isGone`: an editor
+   * that goes away has cancelled nothing.
+   */
+  async command(
+    run: (signal: AbortSignal) => Promise<string>,
+    asked: AbortSignal,
+    isGone: () => boolean,
+  ): Promise<string | null> {
+    const one = new AbortController();
+    const cancelled = Promise.withResolvers<null>();
+    one.signal.addEventListener("abort", () => cancelled.resolve(null), { once: true });
+    const cancel = () => {
+      if (!isGone()) one.abort();
+    };
+    asked.addEventListener("abort", cancel, { once: true });
+    if (asked.aborted) cancel();
+    this.#commands.add(one);
+    try {
+      return await Promise.race([cancelled.promise, run(one.signal)]);
+    } finally {
+      asked.removeEventListener("abort", cancel);
+      this.#commands.delete(one);
+    }
+  }
+
+  /** Ends what was asked here; where nothing was, whatever the session is doing. */
+  async cancel(): Promise<void> {
+    if (this.#commands.size === 0) await this.live.cancel();
+    else await this.cancelAsked();
+  }
+
+  /** Ends what was asked here, and nothing else: others may have set off what the session is doing. */
+  async cancelAsked(): Promise<void> {
+    for (const each of this.#commands) each.abort();
+    await this.live.cancelAsked();
+  }
+}
