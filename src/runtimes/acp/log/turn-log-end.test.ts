@@ -17,7 +17,16 @@ describe("the end of a turn", () => {
       { stopReason: "refusal" },
       { stopReason: "error", errorMessage: "The agent refused to go on." },
     ],
-    ["cancelled", { stopReason: "cancelled" }, { stopReason: "aborted" }],
+    [
+      "cancelled",
+      { stopReason: "cancelled" },
+      { stopReason: "aborted", errorMessage: "The turn was aborted." },
+    ],
+    [
+      "why it was cancelled",
+      { stopReason: "cancelled", why: "Permission was denied." },
+      { stopReason: "aborted", errorMessage: "Permission was denied." },
+    ],
     ["a reason of later versions", { stopReason: "paused" }, { stopReason: "error" }],
     ["an abort", { aborted: true }, { stopReason: "aborted" }],
     [
@@ -49,6 +58,12 @@ describe("the end of a turn", () => {
     });
   });
 
+  it("[ATL15] keeps a notice without an id apart from the message that has one", () => {
+    const { log, take } = openedLog();
+    take(said("Warning: "), said("old.\n\n"), said("I am", "1"), said(" here.", "1"));
+    expect(says(log.end(done).acts)).toEqual(["stop: Warning: old.\n\n | I am here."]);
+  });
+
   it("[ATL7] says that the turn is over though the agent said nothing", () => {
     const { log, take } = openedLog();
     expect(messages(log.end(done).acts)).toMatchObject([
@@ -61,18 +76,32 @@ describe("the end of a turn", () => {
 
   const replies: [string, Loose[], string][] = [
     ["what was said", [said("a"), said("b")], "ab"],
-    ["messages on lines of their own", [said("a", "1"), said("b", "2")], "a\nb"],
     ["what was said since the last call", [said("a"), begun("c"), ended("c"), said("b")], "b"],
     ["what was said while it went on", [said("a"), begun("c"), said("b"), ended("c")], "b"],
     ["the last that was said", [said("a"), begun("c"), ended("c"), begun("d"), ended("d"), said(" ")], "a"],
     ["no thoughts", [thought("hm")], ""],
   ];
-  for (const [name, updates, expected] of replies)
-    it(`[ATL8] replies with ${name}`, () => {
-      const { log, take } = openedLog();
-      take(...updates);
-      expect(log.end(done).reply).toBe(expected);
-    });
+  const several: typeof replies = [
+    ["the last of several messages", [said("a", "1"), said("b", "2"), said("c", "2")], "bc"],
+    ["what has an id behind a notice that has none", [said("Warning\n\n"), said("a", "1")], "a"],
+    ["what has an id before a notice that has none", [said("a", "1"), said("Warning")], "a"],
+    ["a message that a notice breaks into", [said("a", "1"), said("Warning"), said("b", "1")], "ab"],
+    ["a message that thoughts break into", [said("a", "1"), thought("hm"), said("b", "1")], "ab"],
+    ["the message before a blank one", [said("a", "1"), said("\n", "2")], "a"],
+    ["a notice where there is nothing else", [said(" ", "1"), said("Warning")], "Warning"],
+    ["the same message since the last call", [said("a", "1"), begun("c"), ended("c"), said("b", "1")], "b"],
+    ["what has no id since the last call", [said("a", "1"), begun("c"), ended("c"), said("b")], "b"],
+  ];
+  for (const [rule, rows] of [
+    ["ATL8", replies],
+    ["ATL15", several],
+  ] as const)
+    for (const [name, updates, expected] of rows)
+      it(`[${rule}] replies with ${name}`, () => {
+        const { log, take } = openedLog();
+        take(...updates);
+        expect(log.end(done).reply).toBe(expected);
+      });
 });
 
 describe("notes", () => {

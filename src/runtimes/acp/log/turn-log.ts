@@ -10,10 +10,10 @@ import { endingOf } from "./ending.ts";
 import type { TurnUsage } from "./figures.ts";
 import { CostMeter, turnUsage } from "./figures.ts";
 import { Notes } from "./notes.ts";
+import { Reply } from "./reply.ts";
 import { SafeIds } from "./safe-ids.ts";
 import { mostCalls, Step } from "./step.ts";
 import type { TextKind } from "./texts.ts";
-import { Texts } from "./texts.ts";
 import { AgentCall } from "./tool-call.ts";
 
 export interface TurnLogOptions {
@@ -28,7 +28,7 @@ export interface TurnLogOptions {
 
 export interface TurnLogEnd {
   readonly acts: readonly Act[];
-  /** What was said since the last call, else the last that was said at all. */
+  /** The last message since the last call, else the last that was said at all. */
   readonly reply: string;
   readonly stopReason: Ending["stopReason"];
   /** To be charged: without `cost` where that is not known. */
@@ -42,7 +42,6 @@ interface Placed {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const mostReply = 400_000;
 const mostDelta = 400_000;
 
 /**
@@ -60,8 +59,7 @@ export class TurnLog {
   readonly #calls = new Map<string, Placed | null>();
   readonly #notes = new Notes();
   readonly #cost: CostMeter;
-  #sinceCall = new Texts(mostReply);
-  #lastWords: Texts | null = null;
+  readonly #reply = new Reply();
   #isOver = false;
   #title: string | null | undefined;
   #context: { readonly used: number; readonly size: number } | null = null;
@@ -112,9 +110,11 @@ export class TurnLog {
     const cost = this.#cost.ofTurn;
     const usage = turnUsage("usage" in end ? end.usage : null, cost);
     const { cost: _, ...tokens } = usage;
-    const words = this.#sinceCall.toString();
-    const reply = words.trim() === "" && this.#lastWords !== null ? this.#lastWords.toString() : words;
-    const told = { reply, stopReason: ending.stopReason, usage: cost === null ? tokens : usage };
+    const told = {
+      reply: this.#reply.toString(),
+      stopReason: ending.stopReason,
+      usage: cost === null ? tokens : usage,
+    };
     if (this.#isOver) return { acts, ...told };
     this.#isOver = true;
     for (const step of this.#steps.slice(this.#first))
@@ -151,7 +151,7 @@ export class TurnLog {
     if (text === "") return;
     const of = typeof messageId === "string" ? messageId : null;
     this.#collecting.addText(kind, of, text);
-    if (kind === "text") this.#sinceCall.add(kind, of, text);
+    if (kind === "text") this.#reply.add(of, text);
     acts.push({ act: "emit", event: { type: "delta", kind, delta: cutText(text, mostDelta) } });
   }
 
@@ -177,8 +177,7 @@ export class TurnLog {
     const placed = { call, step: this.#collecting };
     placed.step.addCall(call);
     this.#calls.set(id, placed);
-    if (this.#sinceCall.toString().trim() !== "") this.#lastWords = this.#sinceCall;
-    this.#sinceCall = new Texts(mostReply);
+    this.#reply.callBegun();
     return placed;
   }
 
