@@ -41,7 +41,7 @@ async function opened(script: AgentScript) {
       lost,
     });
     if (acp === null) throw new Error("no link");
-    return { ...place.turn, about: { ...place.turn.about, cwd }, acp, ...more };
+    return { ...place.turn, about: { ...place.turn.about, cwd }, system: null, acp, ...more };
   };
   return { ...place, runtime, turnOf };
 }

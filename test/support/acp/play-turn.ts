@@ -78,7 +78,7 @@ class TurnPlayer {
     else if ("usage" in step) this.#usage = step.usage;
     else if ("stop" in step) this.#stop = step.stop;
     else if ("wait" in step) await (step.wait === "cancel" ? this.#stage.cancelled : never);
-    else if ("fail" in step) throw new RequestError(step.fail.code, step.fail.message);
+    else if ("fail" in step) throw new RequestError(step.fail.code, step.fail.message, step.fail.data);
     else if ("later" in step) setTimeout(() => void this.#say(step.later), 20);
     else if ("fork" in step) this.#fork();
     else if ("read" in step || "write" in step) await this.#file(step);
@@ -183,10 +183,11 @@ class TurnPlayer {
     if (pidFile !== undefined) appendFileSync(pidFile, `${child.pid}\n`);
   }
 
-  #told(what: "pid" | "cwd" | "env" | "config"): string {
+  #told(what: Extract<Step, { tell: string }>["tell"]): string {
     const { sessions, params } = this.#stage;
     if (what === "pid") return String(process.pid);
     if (what === "cwd") return process.cwd();
+    if (what === "system") return sessions.system(params.sessionId);
     return JSON.stringify(what === "env" ? process.env : sessions.config(params.sessionId));
   }
 

@@ -17,9 +17,18 @@ export interface AgentScript {
   /** `hang`: never answers. `exit`: ends with words on stderr. `garbage`: writes no JSON, and stays. */
   readonly start?: "hang" | "exit" | "garbage" | "auth_required" | "wrong_version" | "hang_new" | "banner";
   /** What it says that it can; all of it by default. */
-  readonly can?: { readonly load?: boolean; readonly resume?: boolean; readonly list?: boolean };
+  readonly can?: {
+    readonly load?: boolean;
+    readonly resume?: boolean;
+    readonly list?: boolean;
+    /** Left out: no. */
+    readonly systemPrompt?: boolean;
+  };
   readonly configOptions?: readonly SessionConfigOption[];
   readonly modes?: SessionModeState;
+  /** As agents had them before there were config options; `isListedOnly`: it does not know how to set one. */
+  readonly models?: readonly string[];
+  readonly isListedOnly?: boolean;
   readonly ignoreCancel?: boolean;
   readonly ignoreSigterm?: boolean;
   /** The n-th prompt of a session plays the n-th; the last is played again. */
@@ -35,7 +44,7 @@ export type Step =
   /** Says the texts of the prompt, each in brackets. */
   | { readonly echo: true }
   /** Says its pid, its folder, or variables of its environment as JSON. */
-  | { readonly tell: "pid" | "cwd" | "env" | "config" }
+  | { readonly tell: "pid" | "cwd" | "env" | "config" | "system" }
   | {
       readonly permission: {
         readonly id: string;
@@ -69,7 +78,7 @@ export type Step =
   | { readonly endless: number }
   /** Starts a process of its own that ignores SIGTERM. */
   | { readonly fork: true }
-  | { readonly fail: { readonly code: number; readonly message: string } }
+  | { readonly fail: { readonly code: number; readonly message: string; readonly data?: unknown } }
   /** Said after the answer to the prompt. */
   | { readonly later: string };
 

@@ -19,6 +19,7 @@ import { TurnLog } from "../log/turn-log.ts";
 import type { Agent } from "./agent.ts";
 import { failed } from "./failures.ts";
 import { PermissionDesk } from "./permissions.ts";
+import { withSystem } from "./system-words.ts";
 import { UpdateWriter } from "./update-writer.ts";
 
 /** So long an agent may take to end a turn that was cancelled; runs are left behind after five seconds. */
@@ -33,6 +34,14 @@ export interface AcpTurnParts {
   readonly agent: Agent;
   readonly policy: AcpPermissions;
   readonly clock: Clock;
+}
+
+/** One prompt and what comes of it. */
+interface Pass {
+  readonly log: TurnLog;
+  readonly writer: UpdateWriter;
+  readonly desk: PermissionDesk;
+  readonly signal: AbortSignal;
 }
 
 /** A turn of an agent: prompted with what was said, and again with what was said meanwhile. */
@@ -59,9 +68,7 @@ export class AcpTurn {
   async #prompt(step: number, said: readonly UserMessage[], lead: string | null): Promise<TurnEnd> {
     const { turn, link, agent, policy, clock } = this.#parts;
     await turn.check();
-    const blocks = await promptBlocks(said, agent.promptCapabilities, (sha256) => link.blob(sha256));
-    if (lead !== null) blocks.unshift({ type: "text", text: said.length === 0 ? lead : `${lead}\n\n` });
-    if (blocks.length === 0) throw failed(link.agent, "there is nothing to prompt it with", "Say something");
+    const blocks = await this.#blocks(said, lead);
     const stop = new AbortController();
     const onAbort = () => stop.abort(turn.signal.reason);
     turn.signal.addEventListener("abort", onAbort, { once: true });
@@ -84,7 +91,7 @@ export class AcpTurn {
     try {
       turn.emit({ type: "step", phase: "asked", step });
       await turn.hooks.llmInput(said);
-      return await this.#answered(step, blocks, { log, writer, signal: stop.signal });
+      return await this.#answered(step, blocks, { log, writer, desk, signal: stop.signal });
     } finally {
       turn.signal.removeEventListener("abort", onAbort);
       agent.watch(null);
@@ -92,15 +99,20 @@ export class AcpTurn {
     }
   }
 
-  async #answered(
-    step: number,
-    blocks: ContentBlock[],
-    pass: { readonly log: TurnLog; readonly writer: UpdateWriter; readonly signal: AbortSignal },
-  ): Promise<TurnEnd> {
+  async #blocks(said: readonly UserMessage[], lead: string | null): Promise<ContentBlock[]> {
     const { turn, link, agent } = this.#parts;
-    const { log, writer, signal } = pass;
+    const blocks = await promptBlocks(said, agent.promptCapabilities, (sha256) => link.blob(sha256));
+    if (lead !== null) blocks.unshift({ type: "text", text: said.length === 0 ? lead : `${lead}\n\n` });
+    if (blocks.length === 0) throw failed(link.agent, "there is nothing to prompt it with", "Say something");
+    return withSystem(blocks, turn.system, agent.system);
+  }
+
+  async #answered(step: number, blocks: ContentBlock[], pass: Pass): Promise<TurnEnd> {
+    const { turn, link, agent } = this.#parts;
+    const { log, writer, desk, signal } = pass;
     signal.throwIfAborted();
     const prompting = agent.prompt(blocks);
+    agent.system = turn.system;
     let response: PromptResponse;
     try {
       response = await unlessAborted(prompting, signal);
@@ -112,7 +124,8 @@ export class AcpTurn {
       if (why instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step, code: why.code });
       throw why;
     }
-    const end = log.end(response);
+    const { refusal } = desk;
+    const end = log.end({ ...response, ...(refusal !== null && { why: refusal }) });
     const { usage, stopReason } = end;
     turn.emit({ type: "step", phase: "answered", step, usage, finishReason: stopReason });
     // Counted before it is written, as every answer is.
@@ -124,23 +137,15 @@ export class AcpTurn {
     if (counted !== null) throw counted.error;
     if (stopReason === "error")
       throw failed(link.agent, errorIn(end), "Read what it said, and ask otherwise");
-    if (stopReason === "aborted")
-      throw failed(link.agent, "it ended its turn as cancelled, though nobody here did that", "Ask again");
+    if (stopReason === "aborted") throw endedByItself(link.agent, refusal);
     return { kind: "answered", reply: end.reply, entryId: writer.last?.id ?? "" };
   }
 
   /** Stopped from our side: the agent is told, and what it had said by then is written. */
-  async #cut(
-    prompting: Promise<PromptResponse>,
-    {
-      log,
-      writer,
-      signal,
-    }: { readonly log: TurnLog; readonly writer: UpdateWriter; readonly signal: AbortSignal },
-  ): Promise<void> {
+  async #cut(prompting: Promise<PromptResponse>, { log, writer, signal }: Pass): Promise<void> {
     const { turn, agent } = this.#parts;
     const { reason } = signal;
-    agent.cancel();
+    const quiet = within(cancelMs, agent.cancel());
     let response: PromptResponse | null = null;
     const ending = prompting.then(
       (told) => {
@@ -151,6 +156,7 @@ export class AcpTurn {
       },
     );
     if (!(await within(cancelMs, ending))) this.isSpoilt = true;
+    await quiet;
     await writer.end();
     if (isTaken(reason)) {
       this.isSpoilt = true;
@@ -167,10 +173,7 @@ export class AcpTurn {
   }
 
   /** The agent broke off. */
-  async #broke(
-    error: unknown,
-    { log, writer }: { readonly log: TurnLog; readonly writer: UpdateWriter },
-  ): Promise<void> {
+  async #broke(error: unknown, { log, writer }: Pass): Promise<void> {
     const { turn } = this.#parts;
     this.isSpoilt = true;
     await writer.settled();
@@ -179,6 +182,14 @@ export class AcpTurn {
     await turn.charge(end.usage).catch(() => undefined); // why it broke off is told all the same
     await writer.apply(end.acts);
   }
+}
+
+/** As cancelled, though we did not: some do so when they are denied something. */
+function endedByItself(agent: string, refusal: string | null): SkeinError {
+  if (refusal === null)
+    return failed(agent, "it ended its turn as cancelled, though nobody here did that", "Ask again");
+  const advice = "Allow it, or ask for what needs no permission";
+  return failed(agent, `it ended its turn: ${refusal.replace(/\.$/, "")}`, advice);
 }
 
 /** The run is another's: nothing more is ours to write. */

@@ -11,6 +11,7 @@ import { shortHash } from "../../../core/short-hash.ts";
 import { cutText } from "../../../core/text.ts";
 import type { Turn } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
+import { titleText } from "../log/content-text.ts";
 import { fitJson } from "../log/fit-json.ts";
 
 export type Verdict = "granted" | "refused" | "cancelled";
@@ -39,6 +40,7 @@ export class PermissionDesk {
   /** Granted with a call: the terminal that runs it is not asked for again. Each is good for one. */
   readonly #granted: string[] = [];
   readonly #asked = new Map<string, number>();
+  #refusal: string | null = null;
   #before: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DeskParts) {
@@ -47,6 +49,11 @@ export class PermissionDesk {
 
   get policy(): AcpPermissions {
     return this.#parts.policy;
+  }
+
+  /** What was refused last, and by whom; `null`: nothing was. */
+  get refusal(): string | null {
+    return this.#refusal;
   }
 
   async forCall({ toolCall, options }: RequestPermissionRequest): Promise<RequestPermissionOutcome> {
@@ -65,6 +72,8 @@ export class PermissionDesk {
   }
 
   async forTerminal({ command, args = [] }: CreateTerminalRequest): Promise<Verdict> {
+    // What was granted before the turn was stopped is not begun after.
+    if (this.#parts.signal.aborted) return "cancelled";
     if (this.#wasGranted(command, args)) return "granted";
     return this.#decide(
       "terminal",
@@ -76,7 +85,8 @@ export class PermissionDesk {
   async #decide(id: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
     const { policy, signal } = this.#parts;
     if (signal.aborted) return "cancelled";
-    if (policy !== "ask") return policy === "allow" ? "granted" : "refused";
+    if (policy === "allow") return "granted";
+    if (policy === "deny") return this.#refuse(name, args, "by acp.permissions: deny");
     const asking = this.#before.then(() => this.#ask(id, name, args));
     this.#before = asking;
     return asking;
@@ -92,12 +102,17 @@ export class PermissionDesk {
       arguments: args,
     } as const;
     try {
-      const { approved } = await unlessAborted(approve(call), signal);
-      return approved ? "granted" : "refused";
+      const { approved, note } = await unlessAborted(approve(call), signal);
+      return approved ? "granted" : this.#refuse(name, args, byWhom(note));
     } catch (error) {
       if (!signal.aborted) this.#parts.onFailure(error);
       return "cancelled";
     }
+  }
+
+  #refuse(name: string, args: Record<string, unknown>, by: string): Verdict {
+    this.#refusal = `Permission for ${whatOf(name, args)} was denied: ${by}.`;
+    return "refused";
   }
 
   /** A yes holds for what was asked, and once: never for another call that an agent gives the same id. */
@@ -122,6 +137,18 @@ export class PermissionDesk {
     if (at !== -1) this.#granted.splice(at, 1);
     return at !== -1;
   }
+}
+
+/** In words: its title, else its command, else what kind of thing it is. */
+function whatOf(name: string, { title, command, args, rawInput }: Record<string, unknown>): string {
+  const line = lineOf(command, args) ?? (isRecord(rawInput) ? lineOf(rawInput.command, rawInput.args) : null);
+  const word = [title, line].find((each) => typeof each === "string" && each.trim() !== "");
+  return word === undefined ? `a call (${titleText(name, 64)})` : `"${titleText(word, mostTitle)}"`;
+}
+
+/** The answer of a person is told as one sentence; within another it has no full stop. */
+function byWhom(note: string): string {
+  return note.replace(/^It was not approved: /, "").replace(/\.$/, "");
 }
 
 function lineOf(command: unknown, args: unknown): string | null {
