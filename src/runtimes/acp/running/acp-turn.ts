@@ -24,6 +24,8 @@ import { UpdateWriter } from "./update-writer.ts";
 
 /** So long an agent may take to end a turn that was cancelled; runs are left behind after five seconds. */
 const cancelMs = 3000;
+/** Of what it has sent by then; nothing is written meanwhile. */
+const lastWordsMs = 1000;
 
 export const lostWords =
   "[Skein] The process that ran you was lost in the middle of this turn. Look at what is already done, then go on.";
@@ -155,9 +157,11 @@ export class AcpTurn {
         this.isSpoilt = true;
       },
     );
-    if (!(await within(cancelMs, ending))) this.isSpoilt = true;
+    // What it sent before it answered is still of this turn.
+    if (await within(cancelMs, ending)) await within(lastWordsMs, writer.settled());
+    else this.isSpoilt = true;
     await quiet;
-    await writer.end();
+    const held = await writer.end();
     if (isTaken(reason)) {
       this.isSpoilt = true;
       return;
@@ -168,7 +172,7 @@ export class AcpTurn {
     const isLeaving = isStopped && reason.why === "closing";
     // The run ends by what stopped it, whatever the count says.
     await turn.charge(end.usage).catch(() => undefined);
-    await writer.apply(isLeaving ? end.acts.filter(isLastWord) : end.acts);
+    await writer.apply(isLeaving ? end.acts.filter(isLastWord) : [...held, ...end.acts]);
     if (isLeaving) this.isSpoilt = true;
   }
 
@@ -177,10 +181,10 @@ export class AcpTurn {
     const { turn } = this.#parts;
     this.isSpoilt = true;
     await writer.settled();
-    await writer.end();
+    const held = await writer.end();
     const end = log.end({ failed: thrownText(error) });
     await turn.charge(end.usage).catch(() => undefined); // why it broke off is told all the same
-    await writer.apply(end.acts);
+    await writer.apply([...held, ...end.acts]);
   }
 }
 
