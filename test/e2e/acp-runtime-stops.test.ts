@@ -1,3 +1,4 @@
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
 import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
@@ -20,6 +21,33 @@ describe("a run that is stopped", () => {
     expect(outcome).toMatchObject({ state: "aborted", reply: "I begin." });
     expect(await lines(acp, session)).toEqual(["user: Go", "assistant aborted: I begin."]);
     expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(acp.started[0]));
+  });
+
+  const call = { sessionUpdate: "tool_call", toolCallId: "c1", title: "Make", kind: "execute" } as const;
+  const ended: SessionUpdate = {
+    sessionUpdate: "tool_call_update",
+    toolCallId: "c1",
+    status: "failed",
+    content: [{ type: "content", content: { type: "text", text: "cut off" } }],
+  };
+
+  test("[ARU31] what the agent ends on being cancelled is written", async () => {
+    const acp = await skeinWith({
+      script: {
+        turns: [[{ onCancel: [ended] }, { say: "I make it." }, { update: call }, { wait: "cancel" }]],
+      },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("Go");
+    await soon(() => acp.agentSaid("I make it.")).toBe(true);
+    await acp.skein.abort(runId);
+    await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(await lines(acp, session)).toEqual([
+      "user: Go",
+      'assistant toolUse: I make it. | → execute {"title":"Make"}',
+      "result execute failed: cut off",
+      "assistant aborted: ",
+    ]);
   });
 
   test("[ARU9] one that ignores cancel and SIGTERM, and what it has started, is killed", async () => {

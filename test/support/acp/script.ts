@@ -53,6 +53,8 @@ export type Step =
         readonly rawInput?: unknown;
       };
       readonly options?: readonly PermissionOption[];
+      /** It does not wait for the answer. */
+      readonly isLeft?: true;
       readonly allowed?: readonly Step[];
       readonly rejected?: readonly Step[];
     }
@@ -62,7 +64,11 @@ export type Step =
   | { readonly write: string; readonly content: string }
   | { readonly terminal: string; readonly args?: readonly string[]; readonly cwd?: string }
   /** A terminal that is started and left running. */
-  | { readonly leaveTerminal: string; readonly args?: readonly string[] }
+  | { readonly leaveTerminal: string; readonly args?: readonly string[]; readonly isLeft?: true }
+  /** Waits until there is such a file. */
+  | { readonly until: string }
+  /** What it sends once it is cancelled, before it ends its turn. */
+  | { readonly onCancel: readonly SessionUpdate[] }
   /** The usage of the prompt's answer. */
   | { readonly usage: Usage }
   | { readonly stop: StopReason }
