@@ -85,8 +85,11 @@ export interface Turn {
   ): Promise<void>;
   /** Frees the slot while a tool waits for other runs. Left out: the tool waits, and the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
-  /** Asks a person; `false`: no, or nobody answered in time. */
-  approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
+  /** Asks a person; `false`: no, or nobody answered in time. Aborted: the question is taken back, and the reason thrown. */
+  approve(
+    call: ToolCallBlock,
+    signal?: AbortSignal,
+  ): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
   emit(event: TurnEvent): void;
   /** Of a session of an ACP agent alone. */

@@ -91,7 +91,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     },
     charge: (usage) => deps.runs.charge(held, runUsage(usage)),
     makeRoom: (size, why) => room.make(size, why),
-    approve: (call) => approve(deps, held, waiting, call, signal),
+    approve: (call, asking) => approve(deps, held, waiting, call, { signal, asking }),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
     hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
     emit,
@@ -163,8 +163,9 @@ async function approve(
   held: { readonly runId: string; readonly fence: number },
   waiting: Waiting,
   { id, name, arguments: args }: ToolCallBlock,
-  signal: AbortSignal,
+  { signal, asking = signal }: { readonly signal: AbortSignal; readonly asking?: AbortSignal | undefined },
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
+  asking.throwIfAborted();
   // Asked again after a lost owner it is the same question, and has the time that it had.
   const { approvalId, expiresAt } = await deps.runs.requestApproval(held, {
     toolCallId: id,
@@ -172,9 +173,11 @@ async function approve(
     arguments: args,
     expiresAt: deps.clock.now() + deps.settings.approvalTimeoutMs,
   });
-  await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, signal));
+  const until = AbortSignal.any([signal, asking]);
+  await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, until));
   signal.throwIfAborted();
   const answer = (await deps.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
+  asking.throwIfAborted();
   const seconds = Math.round(deps.settings.approvalTimeoutMs / 1000);
   const notes = {
     approved: "It was approved.",

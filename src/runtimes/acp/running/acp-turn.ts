@@ -1,11 +1,9 @@
-import type {
-  ContentBlock,
-  PromptResponse,
-  RequestPermissionRequest,
-} from "@agentclientprotocol/sdk/unstable";
+import type { ContentBlock, RequestPermissionRequest } from "@agentclientprotocol/sdk/unstable";
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
+import type { IdSource } from "../../../core/ids.ts";
+import { createIdSource } from "../../../core/ids.ts";
 import type { UserMessage } from "../../../core/messages.ts";
 import { thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
@@ -19,6 +17,8 @@ import { TurnLog } from "../log/turn-log.ts";
 import type { Agent } from "./agent.ts";
 import { failed } from "./failures.ts";
 import { PermissionDesk } from "./permissions.ts";
+import type { PromptAnswer } from "./prompt-answer.ts";
+import { promptAnswer } from "./prompt-answer.ts";
 import { withSystem } from "./system-words.ts";
 import { UpdateWriter } from "./update-writer.ts";
 
@@ -49,11 +49,13 @@ interface Pass {
 /** A turn of an agent: prompted with what was said, and again with what was said meanwhile. */
 export class AcpTurn {
   readonly #parts: AcpTurnParts;
+  readonly #newId: IdSource;
   /** The agent did not end its turn in time, or broke off: it cannot be prompted again. */
   isSpoilt = false;
 
   constructor(parts: AcpTurnParts) {
     this.#parts = parts;
+    this.#newId = createIdSource(parts.clock);
   }
 
   async run(): Promise<TurnEnd> {
@@ -83,12 +85,18 @@ export class AcpTurn {
     });
     const onFailure = (error: unknown) => stop.abort(error);
     const writer = new UpdateWriter(turn, log, onFailure);
-    const approve: Turn["approve"] = (call) => turn.approve(call);
-    const known = (id: string) => log.call(id);
     // Without its status, which says less than what came before: Codex asks for calls that are in progress as pending.
     const tell = ({ status: _, ...call }: RequestPermissionRequest["toolCall"]) =>
       writer.push({ ...call, sessionUpdate: "tool_call_update" }, JSON.stringify(call).length);
-    const desk = new PermissionDesk({ policy, signal: stop.signal, approve, known, tell, onFailure });
+    const desk = new PermissionDesk({
+      id: this.#newId(),
+      policy,
+      signal: stop.signal,
+      approve: turn.approve,
+      known: (id) => log.call(id),
+      tell,
+      onFailure,
+    });
     agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });
     try {
       turn.emit({ type: "step", phase: "asked", step });
@@ -111,13 +119,13 @@ export class AcpTurn {
 
   async #answered(step: number, blocks: ContentBlock[], pass: Pass): Promise<TurnEnd> {
     const { turn, link, agent } = this.#parts;
-    const { log, writer, desk, signal } = pass;
+    const { writer, signal } = pass;
     signal.throwIfAborted();
     const prompting = agent.prompt(blocks);
     agent.system = turn.system;
-    let response: PromptResponse;
+    let answer: PromptAnswer;
     try {
-      response = await unlessAborted(prompting, signal);
+      answer = promptAnswer(link.agent, await unlessAborted(prompting, signal));
       await writer.settled();
       signal.throwIfAborted();
     } catch (error) {
@@ -126,17 +134,23 @@ export class AcpTurn {
       if (why instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step, code: why.code });
       throw why;
     }
+    return this.#close(step, answer, pass);
+  }
+
+  /** The agent has ended its turn. */
+  async #close(step: number, answer: PromptAnswer, { log, writer, desk }: Pass): Promise<TurnEnd> {
+    const { turn, link } = this.#parts;
+    // First of all: a run that waits for somebody cannot end.
+    const late = await thrownBy(desk.close());
     const { refusal } = desk;
-    const end = log.end({ ...response, ...(refusal !== null && { why: refusal }) });
+    const end = log.end({ ...answer, ...(refusal !== null && { why: refusal }) });
     const { usage, stopReason } = end;
     turn.emit({ type: "step", phase: "answered", step, usage, finishReason: stopReason });
     // Counted before it is written, as every answer is.
-    const counted = await turn.charge(usage).then(
-      () => null,
-      (error: unknown) => ({ error }),
-    );
+    const counted = await thrownBy(turn.charge(usage));
     await writer.apply(end.acts);
-    if (counted !== null) throw counted.error;
+    const trouble = counted ?? late;
+    if (trouble !== null) throw trouble.error;
     if (stopReason === "error")
       throw failed(link.agent, errorIn(end), "Read what it said, and ask otherwise");
     if (stopReason === "aborted") throw endedByItself(link.agent, refusal);
@@ -144,48 +158,56 @@ export class AcpTurn {
   }
 
   /** Stopped from our side: the agent is told, and what it had said by then is written. */
-  async #cut(prompting: Promise<PromptResponse>, { log, writer, signal }: Pass): Promise<void> {
-    const { turn, agent } = this.#parts;
+  async #cut(prompting: Promise<unknown>, { log, writer, desk, signal }: Pass): Promise<void> {
+    const { turn, link, agent } = this.#parts;
     const { reason } = signal;
     const quiet = within(cancelMs, agent.cancel());
-    let response: PromptResponse | null = null;
-    const ending = prompting.then(
-      (told) => {
-        response = told;
-      },
-      () => {
+    let answer: PromptAnswer | null = null;
+    const ending = prompting
+      .then((told) => {
+        answer = promptAnswer(link.agent, told);
+      })
+      .catch(() => {
         this.isSpoilt = true;
-      },
-    );
+      });
     // What it sent before it answered is still of this turn.
     if (await within(cancelMs, ending)) await within(lastWordsMs, writer.settled());
     else this.isSpoilt = true;
     await quiet;
     const held = await writer.end();
+    await thrownBy(desk.close()); // the run ends by what stopped it
     if (isTaken(reason)) {
       this.isSpoilt = true;
       return;
     }
-    const { usage = null } = (response as PromptResponse | null) ?? {};
+    const usage = (answer as PromptAnswer | null)?.usage;
     const isStopped = reason instanceof RunStopped;
     const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
     const isLeaving = isStopped && reason.why === "closing";
-    // The run ends by what stopped it, whatever the count says.
-    await turn.charge(end.usage).catch(() => undefined);
+    await thrownBy(turn.charge(end.usage)); // whatever the count says
     await writer.apply(isLeaving ? end.acts.filter(isLastWord) : [...held, ...end.acts]);
     if (isLeaving) this.isSpoilt = true;
   }
 
   /** The agent broke off. */
-  async #broke(error: unknown, { log, writer }: Pass): Promise<void> {
+  async #broke(error: unknown, { log, writer, desk }: Pass): Promise<void> {
     const { turn } = this.#parts;
     this.isSpoilt = true;
     await writer.settled();
     const held = await writer.end();
+    await thrownBy(desk.close()); // why it broke off is told all the same
     const end = log.end({ failed: thrownText(error) });
-    await turn.charge(end.usage).catch(() => undefined); // why it broke off is told all the same
+    await thrownBy(turn.charge(end.usage)); // and so it is here
     await writer.apply([...held, ...end.acts]);
   }
+}
+
+/** What a promise is rejected with; `null`: it is not. */
+function thrownBy(work: Promise<unknown>): Promise<{ readonly error: unknown } | null> {
+  return work.then(
+    () => null,
+    (error: unknown) => ({ error }),
+  );
 }
 
 /** As cancelled, though we did not: some do so when they are denied something. */

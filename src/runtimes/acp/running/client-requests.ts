@@ -83,7 +83,9 @@ export class ClientRequests {
   }
 
   async #create(params: CreateTerminalRequest): Promise<CreateTerminalResponse> {
-    const verdict = await this.#inTurn().forTerminal(params);
+    const desk = this.#inTurn();
+    const granted = await desk.forTerminal(params);
+    const verdict = desk.isOver ? "cancelled" : granted;
     if (verdict === "granted") return told(() => this.#terminals.create(params));
     return refuse(
       `The command was not allowed: ${verdict === "refused" ? "permission was denied" : "the turn was stopped"}`,

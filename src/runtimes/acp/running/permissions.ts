@@ -17,6 +17,8 @@ import { fitJson } from "../log/fit-json.ts";
 export type Verdict = "granted" | "refused" | "cancelled";
 
 export interface DeskParts {
+  /** Its own among all that there are and were: nobody answers a question of another. */
+  readonly id: string;
   readonly policy: AcpPermissions;
   readonly signal: AbortSignal;
   readonly approve: Turn["approve"];
@@ -34,17 +36,33 @@ const mostTitle = 500;
 /** Commands that were granted and not started yet. */
 const mostGrants = 100;
 
-/** Where an agent asks for permission, in one turn. People are asked one question at a time. */
+/** Where an agent asks for permission, from a prompt to its end. People are asked one question at a time. */
 export class PermissionDesk {
   readonly #parts: DeskParts;
   /** Granted with a call: the terminal that runs it is not asked for again. Each is good for one. */
   readonly #granted: string[] = [];
-  readonly #asked = new Map<string, number>();
+  #asked = 0;
   #refusal: string | null = null;
   #before: Promise<unknown> = Promise.resolve();
+  readonly #closing = new AbortController();
+  readonly #signal: AbortSignal;
+  /** The question that a person is asked, until the turn can go on. */
+  #underWay: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DeskParts) {
     this.#parts = parts;
+    this.#signal = AbortSignal.any([parts.signal, this.#closing.signal]);
+  }
+
+  /** Nothing more is granted. */
+  get isOver(): boolean {
+    return this.#signal.aborted;
+  }
+
+  /** Takes back what is asked. Resolves when nobody is waited for any more; rejects where the turn cannot go on by itself. */
+  async close(): Promise<void> {
+    this.#closing.abort(closed);
+    await this.#underWay;
   }
 
   get policy(): AcpPermissions {
@@ -73,7 +91,7 @@ export class PermissionDesk {
 
   async forTerminal({ command, args = [] }: CreateTerminalRequest): Promise<Verdict> {
     // What was granted before the turn was stopped is not begun after.
-    if (this.#parts.signal.aborted) return "cancelled";
+    if (this.isOver) return "cancelled";
     if (this.#wasGranted(command, args)) return "granted";
     return this.#decide(
       "terminal",
@@ -83,8 +101,8 @@ export class PermissionDesk {
   }
 
   async #decide(id: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
-    const { policy, signal } = this.#parts;
-    if (signal.aborted) return "cancelled";
+    const { policy } = this.#parts;
+    if (this.isOver) return "cancelled";
     if (policy === "allow") return "granted";
     if (policy === "deny") return this.#refuse(name, args, "by acp.permissions: deny");
     const asking = this.#before.then(() => this.#ask(id, name, args));
@@ -93,19 +111,18 @@ export class PermissionDesk {
   }
 
   async #ask(toolCallId: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
-    const { signal, approve } = this.#parts;
-    if (signal.aborted) return "cancelled";
-    const call = {
-      type: "toolCall",
-      id: this.#questionId(toolCallId, name, args),
-      name,
-      arguments: args,
-    } as const;
+    if (this.isOver) return "cancelled";
+    const id = this.#questionId(toolCallId);
+    const asking = this.#parts.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
+    this.#underWay = asking.catch((error: unknown) => {
+      if (error !== closed) throw error;
+    });
+    this.#underWay.catch(() => undefined); // told here, and to whoever closes
     try {
-      const { approved, note } = await unlessAborted(approve(call), signal);
+      const { approved, note } = await unlessAborted(asking, this.#signal);
       return approved ? "granted" : this.#refuse(name, args, byWhom(note));
     } catch (error) {
-      if (!signal.aborted) this.#parts.onFailure(error);
+      if (!this.isOver) this.#parts.onFailure(error);
       return "cancelled";
     }
   }
@@ -115,12 +132,9 @@ export class PermissionDesk {
     return "refused";
   }
 
-  /** A yes holds for what was asked, and once: never for another call that an agent gives the same id. */
-  #questionId(toolCallId: string, name: string, args: Record<string, unknown>): string {
-    const id = `acp-${shortHash(toolCallId)}-${shortHash(JSON.stringify([name, args]))}`;
-    const times = (this.#asked.get(id) ?? 0) + 1;
-    this.#asked.set(id, times);
-    return times === 1 ? id : `${id}-${times}`;
+  /** A yes holds for one question: never for another, whatever ids an agent gives its calls. */
+  #questionId(toolCallId: string): string {
+    return `acp-${shortHash(toolCallId)}-${this.#parts.id}-${++this.#asked}`;
   }
 
   #remember(rawInput: unknown): void {
@@ -138,6 +152,9 @@ export class PermissionDesk {
     return at !== -1;
   }
 }
+
+/** Why a question is taken back whose turn has ended. */
+const closed = new Error("The turn has ended.");
 
 /** In words: its title, else its command, else what kind of thing it is. */
 function whatOf(name: string, { title, command, args, rawInput }: Record<string, unknown>): string {
