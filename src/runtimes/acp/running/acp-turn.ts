@@ -91,10 +91,13 @@ export class AcpTurn {
     const desk = new PermissionDesk({
       id: this.#newId(),
       policy,
+      cwd: turn.about.cwd,
       signal: stop.signal,
       approve: turn.approve,
       known: (id) => log.call(id),
       tell,
+      notice: (title) =>
+        void writer.push({ sessionUpdate: "notice", severity: "warning", title }, title.length),
       onFailure,
     });
     agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });

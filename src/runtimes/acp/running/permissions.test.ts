@@ -13,9 +13,12 @@ const no: Answer = { approved: false, note: "It was not approved: somebody said 
 
 function opened(policy: DeskParts["policy"], answers: readonly (Answer | Error | Promise<Answer>)[] = []) {
   const [asked, failures, told]: [ToolCallBlock[], unknown[], string[]] = [[], [], []];
+  const notices: string[] = [];
   const stop = new AbortController();
   const desk = new PermissionDesk({
+    id: "d1",
     policy,
+    cwd: "/work",
     signal: stop.signal,
     approve: async (call) => {
       const answer = answers[asked.push(call) - 1] ?? no;
@@ -24,11 +27,12 @@ function opened(policy: DeskParts["policy"], answers: readonly (Answer | Error |
     },
     known: (id) => (id === "known" ? { type: "toolCall", id, name: "read", arguments: { path: "a" } } : null),
     tell: ({ toolCallId }) => void told.push(toolCallId),
+    notice: (title) => void notices.push(title),
     onFailure: (error) => void failures.push(error),
   });
   const ask = (toolCall: Partial<RequestPermissionRequest["toolCall"]> = {}, options = all) =>
     desk.forCall({ sessionId: "s", toolCall: { toolCallId: "c1", ...toolCall }, options });
-  return { desk, ask, asked, failures, told, stop };
+  return { desk, ask, asked, failures, told, notices, stop };
 }
 
 const chosen = (optionId: string) => ({ outcome: "selected", optionId });
@@ -138,6 +142,49 @@ describe("a desk", () => {
     expect([asked.length, failures, desk.refusal]).toEqual([1, [], null]);
   });
 
+  test.each([
+    ["only always", [option("allow_always"), option("reject_once")], chosen("reject_once")],
+    ["nothing but no", [option("reject_once")], chosen("reject_once")],
+    ["nothing at all", [], cancelled],
+  ] as const)(
+    "[ARU33] of an agent that offers %s nobody is asked, and nothing granted",
+    async (_, options, outcome) => {
+      const { ask, asked, notices } = opened("ask", [yes]);
+      expect(await ask({ title: "Delete it" }, [...options])).toEqual(outcome);
+      expect(asked).toEqual([]);
+      expect(notices).toEqual([
+        'Permission for "Delete it" was denied: the agent offers no yes for this one time.',
+      ]);
+      expect(await opened("allow").ask({}, [option("allow_always")])).toEqual(chosen("allow_always"));
+    },
+  );
+
+  test("[ARU30] takes back what is asked when it is closed, and grants nothing more", async () => {
+    const answer = Promise.withResolvers<Answer>();
+    const { desk, ask, asked, failures } = opened("ask", [answer.promise]);
+    const open = [ask(), ask()];
+    await new Promise(setImmediate);
+    const closing = desk.close();
+    expect(await Promise.all(open)).toEqual([cancelled, cancelled]);
+    answer.resolve(yes);
+    await closing;
+    expect(await ask()).toEqual(cancelled);
+    expect(await desk.forTerminal({ sessionId: "s", command: "ls" })).toBe("cancelled");
+    expect([asked.length, failures, desk.refusal, desk.isOver]).toEqual([1, [], null, true]);
+  });
+
+  test("[ARU30] says when it is closed that the turn cannot go on by itself", async () => {
+    const answer = Promise.withResolvers<Answer>();
+    const { desk, ask } = opened("ask", [answer.promise]);
+    const open = ask();
+    await new Promise(setImmediate);
+    const closing = desk.close();
+    const stopped = new Error("the slot is gone");
+    answer.reject(stopped);
+    await expect(closing).rejects.toBe(stopped);
+    expect(await open).toEqual(cancelled);
+  });
+
   test("[ARU5] a person that cannot be asked ends the turn", async () => {
     const problem = new Error("the store is gone");
     const { desk, ask, failures } = opened("ask", [problem]);
@@ -157,13 +204,66 @@ describe("terminals", () => {
     ["another command", { command: "make test" }, terminal("make", "install"), "refused"],
     ["more for the shell", { command: "make test" }, terminal("sh", "-c", "make test; rm x"), "refused"],
     ["no shell", { command: "make test" }, terminal("env", "-c", "make test"), "refused"],
+    [
+      "a list that only looks like a line",
+      { command: ["echo", "; rm x"] },
+      terminal("sh", "-c", "echo ; rm x"),
+      "refused",
+    ],
+    [
+      "a list that only looks like a bare line",
+      { command: ["echo", "; rm x"] },
+      terminal("echo ; rm x"),
+      "refused",
+    ],
+    ["arguments that look like others", { command: ["rm", "a b"] }, terminal("rm", "a", "b"), "refused"],
+    ["a line that a shell reads otherwise", { command: "rm 'a b'" }, terminal("rm", "'a", "b'"), "refused"],
+    ["a variable, not a program", { command: "A=1 make" }, terminal("A=1", "make"), "refused"],
+    ["a line of its own", { command: "rm 'a b' && ls" }, terminal("rm 'a b' && ls"), "granted"],
+    [
+      "another folder",
+      { command: "make test" },
+      { ...terminal("make", "test"), cwd: "/work/sub" },
+      "refused",
+    ],
+    [
+      "the folder that it named",
+      { command: "make", cwd: "/work/sub" },
+      { ...terminal("make"), cwd: "/work/sub" },
+      "granted",
+    ],
+    [
+      "the session's folder",
+      { command: "make test" },
+      { ...terminal("make", "test"), cwd: "/work" },
+      "granted",
+    ],
+    [
+      "variables",
+      { command: "make" },
+      { ...terminal("make"), env: [{ name: "LD_PRELOAD", value: "x" }] },
+      "refused",
+    ],
     ["no command", { path: "a" }, terminal("make", "test"), "refused"],
     ["one that is no text", { command: 7 }, terminal("7"), "refused"],
-  ] as const)("[ARU6] are granted with a call for %s", async (_, rawInput, request, verdict) => {
+  ] as const)("[ARU34] are granted with a call for %s", async (_, rawInput, request, verdict) => {
     const { desk, ask } = opened("ask", [yes, no, no]);
     await ask({ rawInput });
-    expect(await desk.forTerminal(request)).toBe(verdict);
-    expect(await desk.forTerminal(request)).toBe("refused");
+    const asked = { ...request, ...("env" in request && { env: [...request.env] }) };
+    expect(await desk.forTerminal(asked)).toBe(verdict);
+    expect(await desk.forTerminal(asked)).toBe("refused");
+  });
+
+  test("[ARU34] show a person the folder and the names of the variables", async () => {
+    const { desk, asked } = opened("ask", [yes]);
+    const env = [{ name: "KEY", value: "secret" }];
+    await desk.forTerminal({ ...terminal("make", "all"), cwd: "/work/sub", env });
+    expect(asked[0]?.arguments).toEqual({
+      command: "make",
+      args: ["all"],
+      cwd: "/work/sub",
+      variables: ["KEY"],
+    });
   });
 
   test("[ARU19] that were granted are not begun once the turn is stopped", async () => {

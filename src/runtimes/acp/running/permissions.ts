@@ -13,6 +13,7 @@ import type { Turn } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
 import { titleText } from "../log/content-text.ts";
 import { fitJson } from "../log/fit-json.ts";
+import { callKey, lineOf, terminalKeys } from "./command-key.ts";
 
 export type Verdict = "granted" | "refused" | "cancelled";
 
@@ -20,12 +21,16 @@ export interface DeskParts {
   /** Its own among all that there are and were: nobody answers a question of another. */
   readonly id: string;
   readonly policy: AcpPermissions;
+  /** The working directory of the session. */
+  readonly cwd: string;
   readonly signal: AbortSignal;
   readonly approve: Turn["approve"];
   /** What is known of a call by the agent's own id. */
   known(toolCallId: string): ToolCallBlock | null;
   /** Some agents tell of a call by asking for it alone. */
   tell(toolCall: RequestPermissionRequest["toolCall"]): void;
+  /** For people, in the session. */
+  notice(title: string): void;
   /** A person could not be asked: the turn cannot go on. */
   onFailure(error: unknown): void;
 }
@@ -36,11 +41,17 @@ const mostTitle = 500;
 /** Commands that were granted and not started yet. */
 const mostGrants = 100;
 
+interface Grant {
+  readonly key: string;
+  /** `null`: that of the session. */
+  readonly folder: string | null;
+}
+
 /** Where an agent asks for permission, from a prompt to its end. People are asked one question at a time. */
 export class PermissionDesk {
   readonly #parts: DeskParts;
   /** Granted with a call: the terminal that runs it is not asked for again. Each is good for one. */
-  readonly #granted: string[] = [];
+  readonly #granted: Grant[] = [];
   #asked = 0;
   #refusal: string | null = null;
   #before: Promise<unknown> = Promise.resolve();
@@ -84,20 +95,38 @@ export class PermissionDesk {
         : { title: cutText(toolCall.title, mostTitle) };
     const input = rawInput === undefined ? {} : { rawInput: fitJson(rawInput, mostArguments) };
     const kind = toolCall.kind ?? "other";
-    const verdict = await this.#decide(toolCall.toolCallId, kind, { ...title, ...input });
+    const shown = { ...title, ...input };
+    const verdict = this.#canSayYes(options)
+      ? await this.#decide(toolCall.toolCallId, kind, shown)
+      : this.#refuseAlways(kind, shown);
     if (verdict === "granted") this.#remember(rawInput);
     return outcomeOf(verdict, options);
   }
 
-  async forTerminal({ command, args = [] }: CreateTerminalRequest): Promise<Verdict> {
+  async forTerminal({ command, args = [], cwd, env = [] }: CreateTerminalRequest): Promise<Verdict> {
     // What was granted before the turn was stopped is not begun after.
     if (this.isOver) return "cancelled";
-    if (this.#wasGranted(command, args)) return "granted";
-    return this.#decide(
-      "terminal",
-      "execute",
-      fitJson({ command, args }, mostArguments) as Record<string, unknown>,
-    );
+    const folder = cwd === undefined || cwd === null || cwd === this.#parts.cwd ? null : cwd;
+    if (env.length === 0 && this.#wasGranted(terminalKeys(command, args), folder)) return "granted";
+    const shown = {
+      command,
+      args,
+      ...(folder !== null && { cwd: folder }),
+      ...(env.length > 0 && { variables: env.map(({ name }) => name) }),
+    };
+    return this.#decide("terminal", "execute", fitJson(shown, mostArguments) as Record<string, unknown>);
+  }
+
+  /** A person says yes to one question: where the agent takes that for all that come, nobody is asked. */
+  #canSayYes(options: readonly PermissionOption[]): boolean {
+    return this.#parts.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
+  }
+
+  #refuseAlways(name: string, args: Record<string, unknown>): Verdict {
+    if (this.isOver) return "cancelled";
+    const verdict = this.#refuse(name, args, "the agent offers no yes for this one time");
+    this.#parts.notice(this.#refusal ?? "");
+    return verdict;
   }
 
   async #decide(id: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
@@ -138,16 +167,15 @@ export class PermissionDesk {
   }
 
   #remember(rawInput: unknown): void {
-    const line = isRecord(rawInput) ? lineOf(rawInput.command, rawInput.args) : null;
-    if (line !== null && this.#granted.length < mostGrants) this.#granted.push(line);
+    const key = isRecord(rawInput) ? callKey(rawInput.command, rawInput.args) : null;
+    if (key === null || !isRecord(rawInput) || this.#granted.length >= mostGrants) return;
+    const folder = [rawInput.cwd, rawInput.workdir].find((each) => typeof each === "string") ?? null;
+    this.#granted.push({ key, folder: folder === this.#parts.cwd ? null : (folder as string | null) });
   }
 
-  /** Told by the command itself, alone or as what a shell is given: nothing else says which call a terminal is of. */
-  #wasGranted(command: string, args: readonly string[]): boolean {
-    const isShell =
-      /^(?:.*\/)?(?:ba|z|da)?sh$/.test(command) && args.length === 2 && /^-l?c$/.test(args[0] ?? "");
-    const lines = [lineOf(command, args), ...(isShell ? [args[1]] : [])];
-    const at = this.#granted.findIndex((line) => lines.includes(line));
+  /** Told by the command itself and its folder: nothing else says which call a terminal is of. */
+  #wasGranted(keys: readonly string[], folder: string | null): boolean {
+    const at = this.#granted.findIndex((each) => keys.includes(each.key) && each.folder === folder);
     if (at !== -1) this.#granted.splice(at, 1);
     return at !== -1;
   }
@@ -166,11 +194,6 @@ function whatOf(name: string, { title, command, args, rawInput }: Record<string,
 /** The answer of a person is told as one sentence; within another it has no full stop. */
 function byWhom(note: string): string {
   return note.replace(/^It was not approved: /, "").replace(/\.$/, "");
-}
-
-function lineOf(command: unknown, args: unknown): string | null {
-  const parts = [command, args ?? []].flat();
-  return parts.length > 0 && parts.every((part) => typeof part === "string") ? parts.join(" ") : null;
 }
 
 const wanted = {
