@@ -5,7 +5,6 @@ import { oneLine } from "./content-text.ts";
 export type TurnEnding =
   /** `why`: what we know of a turn that the agent ended as cancelled by itself. */
   | { readonly stopReason: string; readonly usage?: unknown; readonly why?: string }
-  | { readonly aborted: true }
   | { readonly failed: string };
 
 export interface Ending {
@@ -20,7 +19,6 @@ export interface Ending {
 const mostMessage = 4000;
 
 export function endingOf(end: TurnEnding): Ending {
-  if ("aborted" in end) return aborted(null);
   if ("failed" in end) {
     const errorMessage = cutText(end.failed, mostMessage);
     return { stopReason: "error", errorMessage, raw: null, openCall: cutOff("failed") };
@@ -47,7 +45,7 @@ export function endingOf(end: TurnEnding): Ending {
   }
 }
 
-function aborted(raw: string | null, why = "The turn was aborted."): Ending {
+function aborted(raw: string, why = "The turn was aborted."): Ending {
   return {
     stopReason: "aborted",
     errorMessage: cutText(why, mostMessage),

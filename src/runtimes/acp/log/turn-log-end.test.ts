@@ -28,7 +28,6 @@ describe("the end of a turn", () => {
       { stopReason: "aborted", errorMessage: "Permission was denied." },
     ],
     ["a reason of later versions", { stopReason: "paused" }, { stopReason: "error" }],
-    ["an abort", { aborted: true }, { stopReason: "aborted" }],
     [
       "a failure",
       { failed: "The process ended." },
@@ -51,7 +50,7 @@ describe("the end of a turn", () => {
     take(begun("a"), begun("b"), ended("b"), begun("c"), said("tail"));
     const partial = { type: "content", content: { type: "text", text: "half" } };
     take({ sessionUpdate: "tool_call_update", toolCallId: "c", content: [partial] });
-    const { acts } = log.end({ aborted: true });
+    const { acts } = log.end({ stopReason: "cancelled" });
     expect(says(acts)).toEqual(["result a failed", "toolUse: →c", "result c failed", "aborted: tail"]);
     expect(messages(acts)[2]).toMatchObject({
       content: [{ text: expect.stringContaining("the agent's turn was aborted") }, { text: "half" }],
@@ -71,7 +70,6 @@ describe("the end of a turn", () => {
     ]);
     expect(log.end(done).acts).toEqual([]);
     expect(take(said("late"))).toEqual([]);
-    expect(log.ignored).toBe(1);
   });
 
   const replies: [string, Loose[], string][] = [
@@ -198,20 +196,36 @@ describe("what is for the caller", () => {
     cost: { amount, currency },
   });
 
-  it("[ATL10] tells title, context and cost, and counts what it does not know", () => {
+  it("[ATL10] tells the cost, and does nothing with what is known and not for us", () => {
     const { log, take } = openedLog();
-    expect([log.title, log.context, log.cost, log.ignored]).toEqual([undefined, null, 0, 0]);
     const quiet = [
       "user_message_chunk",
       "current_mode_update",
       "available_commands_update",
       "config_option_update",
+      "session_info_update",
     ];
-    expect(take(...quiet.map((sessionUpdate) => ({ sessionUpdate })))).toEqual([]);
-    expect(take({ sessionUpdate: "session_info_update", title: " On\ncrabs " }, usage(0.5))).toEqual([]);
-    expect([log.title, log.context, log.cost]).toEqual(["On crabs", { used: 500, size: 1000 }, 0.5]);
-    take({ sessionUpdate: "session_info_update", title: null }, { sessionUpdate: "of later versions" });
-    expect([log.title, log.ignored]).toEqual([null, 1]);
+    expect(take(...quiet.map((sessionUpdate) => ({ sessionUpdate })), usage(0.5))).toEqual([]);
+    expect(log.cost).toBe(0.5);
+    expect(notes(log.end(done).acts)).toEqual([]);
+  });
+
+  it("[ATL10] says at the end which kinds it did not know, and how many there were", () => {
+    const { log, take } = openedLog();
+    const unknown = (sessionUpdate: unknown) => ({ sessionUpdate }) as Loose;
+    take(unknown("of later\nversions"), unknown("other"), unknown("other"), unknown(7));
+    for (let at = 0; at < 50; at++) take(unknown(`kind ${at}`));
+    take(begun("a"), ended("a"), ended("a"));
+    const [note, ...more] = notes(log.end(done).acts);
+    expect(more).toEqual([]);
+    expect(note).toMatchObject({
+      customType: "acp.notice",
+      data: {
+        severity: "info",
+        title: "Updates of kinds that are not known here were passed by: 54.",
+        description: expect.stringMatching(/^of later versions, other, \(no kind\), kind 0, (?:kind \d, ){6}…$/),
+      },
+    });
   });
 
   it("[ATL11] takes tokens as those of the turn", () => {
@@ -264,6 +278,6 @@ describe("what is for the caller", () => {
     it(`[ATL11] knows the cost with ${name}`, () => {
       const { log, take } = openedLog({ costBefore });
       take(...updates);
-      expect(log.end({ aborted: true }).usage.cost?.total).toBe(expected);
+      expect(log.end({ stopReason: "cancelled" }).usage.cost?.total).toBe(expected);
     });
 });

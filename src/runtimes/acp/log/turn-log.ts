@@ -4,7 +4,7 @@ import type { MessageDraft } from "../../../core/seal.ts";
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";
 import type { Act } from "./act.ts";
-import { contentText, titleText } from "./content-text.ts";
+import { contentText } from "./content-text.ts";
 import type { Ending, TurnEnding } from "./ending.ts";
 import { endingOf } from "./ending.ts";
 import type { TurnUsage } from "./figures.ts";
@@ -61,33 +61,15 @@ export class TurnLog {
   readonly #cost: CostMeter;
   readonly #reply = new Reply();
   #isOver = false;
-  #title: string | null | undefined;
-  #context: { readonly used: number; readonly size: number } | null = null;
-  #ignored = 0;
 
   constructor(options: TurnLogOptions) {
     this.#options = options;
     this.#cost = new CostMeter(options.costBefore);
   }
 
-  /** What the agent calls the session; `null`: it has taken the title back, `undefined`: it has said nothing of it. */
-  get title(): string | null | undefined {
-    return this.#title;
-  }
-
-  /** Tokens in the agent's context, and how many there is room for. */
-  get context(): { readonly used: number; readonly size: number } | null {
-    return this.#context;
-  }
-
   /** Dollars of the agent's session so far: `costBefore` of its next turn. */
   get cost(): number | null {
     return this.#cost.sum;
-  }
-
-  /** Updates that nothing came of: of unknown kinds, of calls that had ended, or after the end. */
-  get ignored(): number {
-    return this.#ignored;
   }
 
   /** The call that is open under the agent's own id, as far as it is known. */
@@ -97,7 +79,8 @@ export class TurnLog {
 
   take(update: SessionUpdate): readonly Act[] {
     const acts: Act[] = [];
-    if (this.#isOver || !isRecord(update)) this.#ignored++;
+    if (this.#isOver) return acts;
+    if (!isRecord(update)) this.#notes.takeUnknown(update);
     else if (!this.#takeWords(update, acts) && !this.#notes.take(update)) this.#takeOther(update);
     this.#sayReady(acts);
     return acts;
@@ -158,10 +141,7 @@ export class TurnLog {
   #takeCall(update: Fields, acts: Act[]): void {
     const id = typeof update.toolCallId === "string" ? update.toolCallId : "";
     const known = this.#calls.get(id);
-    if (known === null && update.sessionUpdate !== "tool_call") {
-      this.#ignored++;
-      return;
-    }
+    if (known === null && update.sessionUpdate !== "tool_call") return;
     const placed = known ?? this.#begin(id);
     const { call } = placed;
     call.take(update);
@@ -253,28 +233,18 @@ export class TurnLog {
 
   #takeOther(update: Fields): void {
     switch (update.sessionUpdate) {
-      case "session_info_update":
-        if (update.title !== undefined) this.#title = titleText(update.title, 500) || null;
-        return;
       case "usage_update":
-        this.#takeUsage(update);
+        this.#cost.take(update.cost);
         return;
+      case "session_info_update":
       case "user_message_chunk":
       case "current_mode_update":
       case "available_commands_update":
       case "config_option_update":
         return;
       default:
-        this.#ignored++;
+        this.#notes.takeUnknown(update.sessionUpdate);
     }
-  }
-
-  #takeUsage({ used, size, cost }: Fields): void {
-    this.#cost.take(cost);
-    const isTold = [used, size].every(
-      (each) => typeof each === "number" && Number.isFinite(each) && each >= 0,
-    );
-    if (isTold) this.#context = { used: used as number, size: size as number };
   }
 }
 
