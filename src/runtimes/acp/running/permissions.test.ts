@@ -1,4 +1,8 @@
-import type { PermissionOption, RequestPermissionRequest } from "@agentclientprotocol/sdk/unstable";
+import type {
+  CreateTerminalRequest,
+  PermissionOption,
+  RequestPermissionRequest,
+} from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
 import type { ToolCallBlock } from "../../../core/messages.ts";
 import type { DeskParts } from "./permissions.ts";
@@ -249,7 +253,7 @@ describe("terminals", () => {
   ] as const)("[ARU34] are granted with a call for %s", async (_, rawInput, request, verdict) => {
     const { desk, ask } = opened("ask", [yes, no, no]);
     await ask({ rawInput });
-    const asked = { ...request, ...("env" in request && { env: [...request.env] }) };
+    const asked = request as CreateTerminalRequest;
     expect(await desk.forTerminal(asked)).toBe(verdict);
     expect(await desk.forTerminal(asked)).toBe("refused");
   });
