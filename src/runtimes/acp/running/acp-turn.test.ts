@@ -15,6 +15,8 @@ interface Play {
   /** What it sends, in order; then it ends its turn, where it does. */
   readonly updates?: readonly Loose[];
   readonly usage?: object;
+  /** In the place of an answer that fits. */
+  readonly answer?: { readonly told: unknown };
   /** Waits until it is cancelled. */
   readonly waits?: boolean;
   /** What it sends then. */
@@ -36,11 +38,12 @@ async function opened(plays: readonly Play[], more: Partial<Turn> = {}) {
       watch = given;
     },
     prompt: async () => {
-      const { updates = [], usage, waits = false, after = [] } = plays[turns++] ?? {};
+      const { updates = [], usage, waits = false, after = [], answer } = plays[turns++] ?? {};
       for (const update of updates) await watch?.onUpdate(update, 1);
       sent.resolve();
       if (waits) await cancelled.promise;
       for (const update of after) await watch?.onUpdate(update, 1);
+      if (answer !== undefined) return answer.told;
       return { stopReason: waits ? "cancelled" : "end_turn", usage };
     },
     cancel: async () => {
@@ -51,7 +54,7 @@ async function opened(plays: readonly Play[], more: Partial<Turn> = {}) {
   const link = {
     agent: "crab",
     agentSessionId: "a",
-    wasLost: false,
+    wasBegun: false,
     unanswered: async () => [{ role: "user", content: "Go", timestamp: 0 }],
   } as unknown as AcpLink;
   const parts = { turn: place.turn, link, policy: "allow", clock: systemClock } as const;
@@ -107,6 +110,22 @@ describe("a turn of an agent", () => {
     await expect(acpTurn.run()).rejects.toBe(over);
     expect(await lines()).toEqual(["assistant stop: Dear."]);
     expect(acpTurn.isSpoilt).toBe(false);
+  });
+
+  test.each([null, undefined, 7, "end_turn", [], {}, { stopReason: 1 }, { failed: 1 }, { aborted: true }])(
+    "[ARU32] an answer to a prompt that is %j ends the run, with what was said",
+    async (told) => {
+      const { acpTurn, lines } = await opened([{ updates: [said("So far.")], answer: { told } }]);
+      await expect(acpTurn.run()).rejects.toMatchObject({ code: "acp_failed" });
+      expect([await lines(), acpTurn.isSpoilt]).toEqual([["assistant error: So far."], true]);
+    },
+  );
+
+  test("[ARU32] of an answer to a prompt its stop reason and usage are taken, and nothing else", async () => {
+    const told = { stopReason: "end_turn", failed: 1, aborted: true, why: 7, usage: "much" };
+    const { acpTurn, lines } = await opened([{ updates: [said("Done.")], answer: { told } }]);
+    expect(await acpTurn.run()).toMatchObject({ kind: "answered", reply: "Done." });
+    expect(await lines()).toEqual(["assistant stop: Done."]);
   });
 
   test("[ARU9] whoever has lost the run writes nothing more, and gives the agent up", async () => {
