@@ -109,8 +109,8 @@ export interface AcpLink {
   readonly thinking: string | null;
   /** `run`: its process ends with the run. */
   readonly mode: "run" | "session";
-  /** A lost owner had this run before: what it prompted may have been done in part. */
-  readonly wasLost: boolean;
+  /** Somebody had this run before, and was lost or stopped: what was prompted may have been done in part. */
+  readonly wasBegun: boolean;
   /** Kept with the session, before anything is prompted. */
   remember(agentSessionId: string): Promise<void>;
   /** What was said in the session since the agent answered last, oldest first. */

@@ -223,7 +223,9 @@ describe("what is for the caller", () => {
       data: {
         severity: "info",
         title: "Updates of kinds that are not known here were passed by: 54.",
-        description: expect.stringMatching(/^of later versions, other, \(no kind\), kind 0, (?:kind \d, ){6}…$/),
+        description: expect.stringMatching(
+          /^of later versions, other, \(no kind\), kind 0, (?:kind \d, ){6}…$/,
+        ),
       },
     });
   });

@@ -10,7 +10,6 @@ import { within } from "../../../core/within.ts";
 import { RunStopped } from "../../../runs/worker.ts";
 import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
-import type { Act } from "../log/act.ts";
 import { promptBlocks } from "../log/prompt-blocks.ts";
 import type { TurnLogEnd } from "../log/turn-log.ts";
 import { TurnLog } from "../log/turn-log.ts";
@@ -63,7 +62,7 @@ export class AcpTurn {
     for (let step = 1; ; step++) {
       const said = await link.unanswered();
       // Nothing unanswered: whoever had the run before left it in the middle.
-      const isLeft = step === 1 && (link.wasLost || said.length === 0);
+      const isLeft = step === 1 && (link.wasBegun || said.length === 0);
       const end = await this.#prompt(step, said, isLeft && link.agentSessionId !== null ? lostWords : null);
       if (!(await turn.takeInput())) return end;
     }
@@ -186,10 +185,10 @@ export class AcpTurn {
     const usage = (answer as PromptAnswer | null)?.usage;
     const isStopped = reason instanceof RunStopped;
     const end = log.end(isStopped ? { stopReason: "cancelled", usage } : { failed: thrownText(reason) });
-    const isLeaving = isStopped && reason.why === "closing";
     await thrownBy(turn.charge(end.usage)); // whatever the count says
-    await writer.apply(isLeaving ? end.acts.filter(isLastWord) : [...held, ...end.acts]);
-    if (isLeaving) this.isSpoilt = true;
+    // Where another goes on, the ports keep the last words for people, and nobody else closes its calls any better.
+    await writer.apply([...held, ...end.acts]);
+    if (isStopped && reason.why === "closing") this.isSpoilt = true;
   }
 
   /** The agent broke off. */
@@ -225,11 +224,6 @@ function endedByItself(agent: string, refusal: string | null): SkeinError {
 function isTaken(reason: unknown): boolean {
   if (reason instanceof RunStopped) return reason.why === "lost";
   return reason instanceof SkeinError && reason.code === "fenced";
-}
-
-/** Whoever goes on closes the calls; the ports keep half an answer for people. */
-function isLastWord(act: Act): boolean {
-  return act.act === "say" && act.message.role === "assistant" && act.message.stopReason === "aborted";
 }
 
 function errorIn({ acts }: TurnLogEnd): string {
