@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import type {
   SessionConfigOption,
   SessionInfo,
@@ -125,6 +125,10 @@ export class KeptSessions {
 
   #keep(): void {
     const { sessionsFile } = this.#script;
-    if (sessionsFile !== undefined) writeFileSync(sessionsFile, JSON.stringify([...this.#byId]));
+    if (sessionsFile === undefined) return;
+    // A test may read it at any moment, and other processes of this agent.
+    const half = `${sessionsFile}.${process.pid}`;
+    writeFileSync(half, JSON.stringify([...this.#byId]));
+    renameSync(half, sessionsFile);
   }
 }
