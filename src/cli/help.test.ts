@@ -1,8 +1,9 @@
-import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { scriptedAgent } from "../../test/support/acp/script.ts";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
 import { seedRuns } from "../../test/support/cli-runs.ts";
@@ -19,6 +20,13 @@ beforeAll(async () => {
   await seedToken(join(home, "seeded"));
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+/** A new folder of somebody who has Codex; here another stands in for it. */
+function withCodex(folder: string): string {
+  const codex = scriptedAgent({ turns: [[{ say: "Mended." }]] });
+  writeFileSync(join(folder, "skein.json"), JSON.stringify({ acp: { agents: { codex } } }));
+  return join(folder, "new");
+}
 
 /** The names that lead to a command and to each below it. */
 function paths(command: Command, path: readonly string[] = []): string[][] {
@@ -44,7 +52,8 @@ describe("help", () => {
       cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });
       cpSync(join(family, "main.jsonl"), join(folder, "trip.jsonl"));
       cpSync(family, join(folder, "transcripts"), { recursive: true });
-      const done = await run(args, { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
+      const place = args.includes("acp") ? withCodex(folder) : join(folder, "skein");
+      const done = await run(args, { cwd: folder, env: { SKEIN_DIR: place } });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });
     }
   });

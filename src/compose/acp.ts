@@ -1,8 +1,8 @@
-import { acpAgentOf } from "../config/acp-agents.ts";
+import { acpAgentOf, acpNames } from "../config/acp-agents.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
-import { parseKey } from "../core/keys.ts";
+import { isAcpKey } from "../core/keys.ts";
 import type { AcpRuntime } from "../runtimes/acp/contract.ts";
 import type { Runtime } from "../runtimes/contract.ts";
 import type { AgentProfile } from "../sessions/running/contract.ts";
@@ -23,8 +23,8 @@ export interface Acp {
   readonly names: readonly string[];
   readonly defaultAgent: string | null;
   readonly startTimeoutMs: number;
-  /** Whether runs of its sessions are done here. */
-  serves(agentId: string): boolean;
+  /** Whether runs of this session are done here: it stands for a session of a configured agent. */
+  serves(agentId: string, key: string): boolean;
   /** The agent of such a session; `null`: it is of another kind, or nobody has configured it. */
   profile(session: Pick<SessionRecord, "agentId" | "key">): AgentProfile | null;
   close(): Promise<void>;
@@ -34,9 +34,10 @@ export interface Acp {
 const isOver: ReadonlySet<string> = new Set(["session.archived", "session.deleted", "session.reset"]);
 
 export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
-  const { agents, allowedAgents, defaultAgent, maxConcurrentSessions } = config.acp;
+  const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
   const { idleMinutes, startTimeoutSeconds } = config.acp;
   const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
+  const serves = (agentId: string, key: string) => isAcpKey(key) && configured.includes(agentId);
   const startTimeoutMs = startTimeoutSeconds * 1000;
   let opened: Promise<AcpRuntime> | null = null;
   const open = () => {
@@ -57,14 +58,12 @@ export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
   });
   return {
     runtime: { run: async (turn) => (await open()).run(turn) },
-    names: configured.filter((name) => allowedAgents.length === 0 || allowedAgents.includes(name)),
+    names: acpNames(config),
     defaultAgent,
     startTimeoutMs,
-    serves: (agentId) => configured.includes(agentId),
-    profile: ({ agentId, key }) => {
-      if (!isAcpKey(key) || !configured.includes(agentId)) return null;
-      return { ...acpProfile, id: agentId, model: `acp/${agentId}` };
-    },
+    serves,
+    profile: ({ agentId, key }) =>
+      serves(agentId, key) ? { ...acpProfile, id: agentId, model: `acp/${agentId}` } : null,
     close: async () => {
       stop();
       await (await opened)?.close();
@@ -81,7 +80,3 @@ const acpProfile = {
   maxOutputTokens: null,
   state: () => [],
 } as const;
-
-export function isAcpKey(key: string): boolean {
-  return parseKey(key).form === "acp";
-}

@@ -11,6 +11,7 @@ import { SkeinError } from "../core/errors.ts";
 import { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
+import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
@@ -157,7 +158,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const stopAsked = () => engine.wake();
   const env = options.env ?? process.env;
   const acp = openAcp({ config, bus, clock, env, report });
-  const serves = (agentId: string) => agents.ids.includes(agentId) || acp.serves(agentId);
+  const serves = (agentId: string, key: string) =>
+    isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
   const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);

@@ -19,7 +19,7 @@ export interface ReceiveDeps {
   readonly routing: RoutingSettings;
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
-  serves(agentId: string): boolean;
+  serves(agentId: string, key: string): boolean;
 }
 
 /** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */

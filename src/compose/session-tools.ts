@@ -15,7 +15,7 @@ import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
-import { agentSessionIdOf, untilLinked } from "../sessions/between/acp-link.ts";
+import { agentSessionIdOf, untilAgentSessionId } from "../sessions/between/agent-session-id.ts";
 import type { AcpDirectory, Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { findFor, noSuchAgent, sessionFor } from "../sessions/input/accept-input.ts";
@@ -173,9 +173,9 @@ function acpDirectory({ acp, store, watcher, works }: SessionToolParts): AcpDire
     names,
     defaultAgent,
     // Where nobody is at work, there may be nobody to tell it.
-    untilLinked: (run, signal) =>
+    untilAgentSessionId: (run, signal) =>
       works
-        ? untilLinked({ store, watcher }, run, startTimeoutMs, signal)
+        ? untilAgentSessionId({ store, watcher }, run, startTimeoutMs, signal)
         : agentSessionIdOf(store, run.session),
   };
 }

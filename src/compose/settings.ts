@@ -45,7 +45,7 @@ export function attachRuns(
     readonly newId: IdSource;
     readonly emit: Emit;
     readonly leaseMs: number;
-    serves(agentId: string): boolean;
+    serves(agentId: string, key: string): boolean;
     stopAsked(): void;
   },
 ): EmbeddedRuns {

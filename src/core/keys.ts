@@ -126,6 +126,12 @@ export function spawnIdOf(text: string): string | null {
   return key.form === "subagent" && key.thread === undefined ? key.spawnId : null;
 }
 
+/** Whether a session of this key stands for one of somebody else's agent. */
+export function isAcpKey(text: string): boolean {
+  const key = readKey(text);
+  return "form" in key && key.form === "acp";
+}
+
 /** The kind of a session, from its parsed key alone; a thread has the kind of what it hangs on. */
 export function kindOf(key: ParsedKey): SessionKind {
   switch (key.form) {

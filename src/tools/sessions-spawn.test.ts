@@ -65,7 +65,7 @@ describe("sessions_spawn", () => {
     expect((await called({ task: "a", runtime: "acp" })).result).toEqual({
       status: "error",
       code: "acp_unavailable",
-      error: 'runtime="acp" is not available here: no ACP agents are configured',
+      error: 'runtime="acp" is not available here: no ACP agents are configured (acp.agents)',
     });
   });
 

@@ -1,7 +1,7 @@
 import Type from "typebox";
+import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { Child } from "../runs/contract.ts";
-import { isAcpKey } from "../sessions/between/acp-link.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";

@@ -38,6 +38,13 @@ describe("an agent that does not come to its session", () => {
   });
 });
 
+test("[ARU7] a key of an agent's session that nobody has spawned is told with what to do", async () => {
+  const acp = await skeinWith();
+  const { outcome } = await acp.say({ key: "agent:twin:acp:0123456789abcdef", sessionId: "" }, "Hello");
+  expect(outcome).toMatchObject({ state: "error", code: "invalid_arguments" });
+  expect(outcome?.error).toMatch(/stands for no session of an ACP agent\. Spawn one with sessions_spawn/);
+});
+
 describe("an agent that breaks off in the middle of a turn", () => {
   test.each<[string, readonly Step[], RegExp]>([
     [

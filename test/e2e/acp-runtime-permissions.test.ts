@@ -108,6 +108,28 @@ describe("permissions", () => {
     expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(no)");
   });
 
+  test("[ARU5] who asks about a call that was told of before need not say again what it is", async () => {
+    const { kind: _, rawInput: __, ...asked } = permission;
+    const update = {
+      ...permission,
+      toolCallId: "c1",
+      sessionUpdate: "tool_call",
+      status: "pending",
+    } as const;
+    const acp = await skeinWith({
+      script: { turns: [[{ update }, { permission: asked }]] },
+      acp: { permissions: "ask" },
+    });
+    const { runId } = await acp.handle(await acp.session()).accept("Go");
+    const { approvalId, ...approval } = await acp.approval();
+    expect(approval).toMatchObject({
+      toolName: "execute",
+      arguments: { title: "Delete it", rawInput: { command: "rm it" } },
+    });
+    await acp.skein.resolveApproval(approvalId, "approved");
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
+  });
+
   test("[ARU5] ten thousand questions at once are answered or refused, and the turn goes on", async () => {
     const acp = await skeinWith({ script: { turns: [[{ storm: 10_000 }]] }, acp: { permissions: "deny" } });
     const { outcome } = await acp.say(await acp.session(), "Go");

@@ -149,7 +149,7 @@ export function spawnGround(
     access: {
       policyFor: ({ sandboxed }: Spawner) => ({ sandboxed, visibility: { list: "tree" } }),
     },
-    acp: { names: [], defaultAgent: null, untilLinked: async () => null },
+    acp: { names: [], defaultAgent: null, untilAgentSessionId: async () => null },
     channels: { opener: () => null },
     clock: { now: () => 1000 },
     owner: "here",

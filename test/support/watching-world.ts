@@ -187,7 +187,7 @@ export class WatchingWorld {
       runs: this.runs,
       access: this.access,
       agents: { ids: [...agents.keys()], find: (agentId) => agents.get(agentId) ?? null },
-      acp: { names: this.acpNames, defaultAgent: null, untilLinked: async () => null },
+      acp: { names: this.acpNames, defaultAgent: null, untilAgentSessionId: async () => null },
       clock: { now: () => this.books.now },
       work: {
         find: (_, by) => ("key" in by ? (this.#sessions.get(by.key) ?? null) : null),

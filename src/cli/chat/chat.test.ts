@@ -119,6 +119,18 @@ describe("a tool that has to be approved, in a chat", () => {
 });
 
 describe("helpers in a chat", () => {
+  test("[CLI45] what a child of a turn asks for is asked in place too, under its name", async () => {
+    const { stream, chat, until } = chatting();
+    const over = chat.run();
+    stream.write("spawn one helper to use the tool pay\n");
+    await until(/\? subagent:\w+: pay \{\}: may it\? y or n/);
+    stream.write("y\n");
+    await until(/result is in/);
+    stream.end();
+    await over;
+    expect(paid).toBe(1);
+  });
+
   test("[CLI36] children of a turn are shown as they go, and the answer behind them", async () => {
     const { stream, printed, chat, until } = chatting();
     const over = chat.run();

@@ -10,7 +10,7 @@ import { counted } from "../output/amounts.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
 import { shownTime } from "../output/times.ts";
-import { TurnPrinter } from "../output/turn-printer.ts";
+import { shortKey, TurnPrinter } from "../output/turn-printer.ts";
 import { acts } from "./acts.ts";
 import type { ChatSession } from "./chat-session.ts";
 import { Lines } from "./lines.ts";
@@ -199,15 +199,7 @@ export class Chat {
     if (event.type === "run.step") this.#printer.endLine();
     const shown = turnEventOf(event);
     if (shown !== null) this.#printer.show(shown);
-    if (event.type === "approval.requested") {
-      const name = `${event.toolName} ${stringifyJson(event.arguments)}`;
-      this.#asked.push({ approvalId: event.approvalId, name });
-      this.#ask(name, event.approvalId);
-      this.#go();
-    }
-    if (event.type === "approval.resolved") {
-      this.#asked = this.#asked.filter(({ approvalId }) => approvalId !== event.approvalId);
-    }
+    this.#watchApprovals(event, "");
     if (event.type === "run.sleeping") {
       const { length } = event.waitingFor;
       const what = length === 0 ? "what has already come in" : counted(length, "run");
@@ -220,7 +212,20 @@ export class Chat {
     }
   }
 
+  #watchApprovals(event: SkeinEvent, whose: string): void {
+    if (event.type === "approval.requested") {
+      const name = `${whose}${event.toolName} ${stringifyJson(event.arguments)}`;
+      this.#asked.push({ approvalId: event.approvalId, name });
+      this.#ask(name, event.approvalId);
+      this.#go();
+    }
+    if (event.type === "approval.resolved") {
+      this.#asked = this.#asked.filter(({ approvalId }) => approvalId !== event.approvalId);
+    }
+  }
+
   #watchChild(event: SkeinEvent, childRunId: string): void {
+    this.#watchApprovals(event, `${shortKey(event.sessionKey)}: `);
     const state = event.type === "run.started" ? "running" : event.type === "run.ended" ? event.state : null;
     if (state === null) return;
     this.#printer.show({ type: "child", childSessionKey: event.sessionKey, childRunId, state });

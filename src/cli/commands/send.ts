@@ -9,6 +9,7 @@ import { readImages } from "../folder/read-images.ts";
 import { abortAll, leftTo, runOf, settled, untilEnded } from "../folder/settled.ts";
 import { ShownRun } from "../folder/shown-run.ts";
 import { spokenTo } from "../folder/spoken-to.ts";
+import { tellOfApprovals } from "../folder/tell-of-approvals.ts";
 import { tell } from "../folder/with-folder.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
@@ -98,6 +99,7 @@ async function follow(
     printer.note("aborting; Ctrl-C again leaves");
     void abort(open, accepted.promise).catch((error: unknown) => printer.note(String(error), "✗"));
   });
+  const approvals = await tellOfApprovals(terminal, open, options);
   try {
     await shown?.ready;
     const { runId } = await open.calls.call("sessions.send", said);
@@ -115,6 +117,7 @@ async function follow(
     throw error;
   } finally {
     stopListening();
+    approvals.close();
     shown?.close();
   }
 }

@@ -82,7 +82,8 @@ function show(terminal: Terminal, options: SpawnOptions, result: ToolResult): Ex
 
 function tokensIn(usage: unknown): string | undefined {
   const count = isRow(usage) ? usage.totalTokens : undefined;
-  return typeof count === "number" ? shownCount(count) : undefined;
+  // Agents of others need not tell.
+  return typeof count === "number" && count > 0 ? shownCount(count) : undefined;
 }
 
 /** A child that was waited for, and did not end well, is a failure. */

@@ -7,6 +7,7 @@ import type { Terminal } from "../output/terminal.ts";
 import { codeIn } from "./resolve-ref.ts";
 import { abortAll, leftTo, settled } from "./settled.ts";
 import { spokenTo } from "./spoken-to.ts";
+import { tellOfApprovals } from "./tell-of-approvals.ts";
 import { tell } from "./with-folder.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
@@ -32,10 +33,11 @@ export async function callToolFor(
   let setOff: string | null = null;
   const stopListening = terminal.onInterrupt(() => {
     stopListening();
-    if (setOff === null) return leaving.abort(new CommandFailed());
     tell(terminal, how, "aborting; Ctrl-C again leaves");
+    if (setOff === null) return leaving.abort(new CommandFailed());
     void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
   });
+  const approvals = how.waits ? await tellOfApprovals(terminal, open, how) : null;
   try {
     const { result, rootId = null } = await invoke(open, call, leaving.signal);
     setOff = rootId;
@@ -48,6 +50,7 @@ export async function callToolFor(
     if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
     stopListening();
+    approvals?.close();
   }
 }
 

@@ -132,7 +132,7 @@ function textIn(content: readonly unknown[]): string {
 }
 
 /** A sub-agent's, as its parent would write it. */
-function shortKey(key: string): string {
+export function shortKey(key: string): string {
   const parsed = readKey(key);
   return "problem" in parsed || parsed.form !== "subagent" ? key : `subagent:${parsed.spawnId}`;
 }

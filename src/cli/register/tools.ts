@@ -51,8 +51,14 @@ function registerSpawn(program: Command, terminal: Terminal): void {
     .option("--resume <id>", "with --runtime acp: go on with this session of the agent's own")
     .option("--stream", "with --runtime acp: put notes of its progress into the session that it is done for")
     .option("--label <label>", "what the new session is called")
-    .option("--model <provider/model>", "answer with this model")
-    .option("--thinking <level>", "how much the model is to think")
+    .option(
+      "--model <provider/model>",
+      "answer with this model; with --runtime acp, in the agent's own words",
+    )
+    .option(
+      "--thinking <level>",
+      "how much the model is to think; with --runtime acp, in the agent's own words",
+    )
     .addOption(
       new Option("--mode <mode>", "run ends with its answer, session stays").choices(["run", "session"]),
     )

@@ -7,7 +7,9 @@ import { examples } from "./options.ts";
 export function registerUpkeep(program: Command, terminal: Terminal): void {
   program
     .command("doctor")
-    .description("Look at files, configuration and maintenance; change nothing unless told to.")
+    .description(
+      "Look at files, configuration and maintenance, and start each ACP agent for a moment to see whether it answers; change nothing unless told to.",
+    )
     .option("--fix", "mend what can be mended")
     .addHelpText("after", examples("skein doctor", "skein doctor --fix", "skein doctor --json"))
     .action(async (_, command: Command) => {

@@ -44,7 +44,7 @@ export function notDone(
   const texts = [
     servers === 0
       ? null
-      : "The editor's MCP servers are not started: Skein's agents have the tools of Skein's own configuration (mcp.servers).",
+      : "The editor's MCP servers are not started: Skein's agents have the tools of Skein's own configuration (mcpServers).",
     !asked.isNew || parts.may("sessions.patch")
       ? null
       : `The session does not work in ${asked.cwd}: only an admin token may choose a folder, and the agent's own is used.`,

@@ -43,8 +43,8 @@ export interface EmbeddedOptions {
   runTimeoutMs(agentId: string): number;
   /** How long a run sleeps at the most, whatever it asks for. */
   readonly yieldTimeoutMs: number;
-  /** Whether this process can answer for an agent; what it cannot is left to others. */
-  serves(agentId: string): boolean;
+  /** Whether this process can answer in a session of an agent; where it cannot, that is left to others. */
+  serves(agentId: string, key: string): boolean;
   /** Whether an owner is known to be dead, before its lease has run out. */
   isGone(owner: string): boolean;
   /**

@@ -45,8 +45,8 @@ function nextServed(books: Books, leftOut: Set<string>): Ready | null {
   for (;;) {
     const next = nextReady(books, leftOut);
     if (next === null) return null;
-    const row = books.get("SELECT agent FROM runs WHERE seq = ?", next.seq);
-    if (row === undefined || books.options.serves(String(row.agent))) return next;
+    const row = books.get("SELECT agent, key FROM runs WHERE seq = ?", next.seq);
+    if (row === undefined || books.options.serves(String(row.agent), String(row.key))) return next;
     leftOut.add(next.uid);
   }
 }

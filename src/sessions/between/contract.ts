@@ -68,8 +68,12 @@ export interface AgentPolicy {
   readonly sandboxed: boolean;
   /** Folders, absolute, that children of its sessions may work in beside those inside the parent's. */
   readonly roots: readonly string[];
-  /** Its rule about tools. `allow` left out: all. */
-  readonly tools: { readonly allow?: readonly string[]; readonly deny: readonly string[] };
+  /** Its rule about tools. `allow` left out: all; `ask`: none. */
+  readonly tools: {
+    readonly allow?: readonly string[];
+    readonly deny: readonly string[];
+    readonly ask?: readonly string[];
+  };
   readonly subagents: SubagentPolicy;
 }
 
@@ -103,7 +107,7 @@ export interface AcpDirectory {
    * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or it took longer than an
    * agent may. Rejects with the signal's reason.
    */
-  untilLinked(run: Run, signal: AbortSignal): Promise<string | null>;
+  untilAgentSessionId(run: Run, signal: AbortSignal): Promise<string | null>;
 }
 
 export interface ChannelDirectory {

@@ -3,6 +3,7 @@ import { heldOf, RunBooks } from "../../../test/support/run-books.ts";
 import { soon } from "../../../test/support/soon.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { EventBus } from "../../core/events.ts";
+import type { Later } from "../../core/later.ts";
 import { textOf } from "../../core/messages.ts";
 import type { Run, RunOptions } from "../../runs/contract.ts";
 import { sequelOf } from "../../runs/sequels/sequel-of.ts";
@@ -10,7 +11,6 @@ import type { SessionRecord } from "../../store/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import { workOf } from "../../store/work.ts";
 import { RunWatcher } from "../skein/run-watcher.ts";
-import type { After } from "./relay.ts";
 import { relayProgress } from "./relay.ts";
 
 /** Real books, a clock that stands still, and timers that ring when the test says so. */
@@ -26,7 +26,7 @@ class World {
     const { bus, books, store, reports } = this;
     const clock = { now: () => books.now };
     const watcher = new RunWatcher(books.runs, bus, clock);
-    const after: After = (ms, act) => {
+    const after: Later = (ms, act) => {
       const timer = { at: books.now + ms, act };
       this.timers.add(timer);
       return () => void this.timers.delete(timer);

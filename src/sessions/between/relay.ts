@@ -1,10 +1,12 @@
 import type { Clock } from "../../core/clock.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
+import { isAcpKey } from "../../core/keys.ts";
+import type { Later } from "../../core/later.ts";
+import { later } from "../../core/later.ts";
 import { present } from "../../core/present.ts";
 import type { ChildSequel, Run, RunStore } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
 import { acceptRequest, deliveryId } from "../input/deliver-to-session.ts";
-import { isAcpKey } from "./acp-link.ts";
 import { Progress, progressNote } from "./progress.ts";
 
 export interface RelayDeps {
@@ -17,15 +19,8 @@ export interface RelayDeps {
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
   report(error: unknown): void;
   /** Does something later; gives what keeps it from happening. */
-  readonly after?: After;
+  readonly after?: Later;
 }
-
-export type After = (ms: number, act: () => void) => () => void;
-
-const afterReally: After = (ms, act) => {
-  const timer = setTimeout(act, ms).unref();
-  return () => clearTimeout(timer);
-};
 
 /** Relays the progress of children that want it, for as long as they run in this process. Returns a function that ends it. */
 export function relayProgress(deps: RelayDeps): () => void {
@@ -57,7 +52,7 @@ export function relayProgress(deps: RelayDeps): () => void {
 /** The progress of one run, as notes in the session that spawned it: one after the other, and none behind its end. */
 class Relay {
   readonly #deps: RelayDeps;
-  readonly #after: After;
+  readonly #after: Later;
   readonly #ended: () => void;
   readonly #progress: Progress;
   readonly #over = new AbortController();
@@ -71,7 +66,7 @@ class Relay {
   constructor(deps: RelayDeps, ended: () => void) {
     this.#deps = deps;
     this.#ended = ended;
-    this.#after = deps.after ?? afterReally;
+    this.#after = deps.after ?? later;
     this.#progress = new Progress(deps.clock.now());
   }
 

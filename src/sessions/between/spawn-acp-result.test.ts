@@ -24,12 +24,12 @@ const acpWish = (more: Partial<SpawnRequest> = {}) => wish({ runtime: "acp", age
 /** Real books; `agent` is what the agent does while the spawn waits for it. */
 async function world(agent: (act: Acts, run: Run) => Promise<string | null>) {
   const books = new RunBooks({ sequelOf });
-  const untilLinked: AcpDirectory["untilLinked"] = (run) => agent(acts, run);
+  const untilAgentSessionId: AcpDirectory["untilAgentSessionId"] = (run) => agent(acts, run);
   const ground = spawnGround(folder, [agentPolicy("main")], {
     runs: books.runs,
     clock: { now: () => books.now },
     untilEnded: async (runId) => acts.ended(runId),
-    acp: { names: ["codex"], defaultAgent: "codex", untilLinked },
+    acp: { names: ["codex"], defaultAgent: "codex", untilAgentSessionId },
   });
   const { session } = await ground.caller();
   books.sessions.set(session.uid, workOf(session));

@@ -1,6 +1,6 @@
 import { present } from "../../core/present.ts";
 import type { Run } from "../../runs/contract.ts";
-import { agentSessionIdOf } from "./acp-link.ts";
+import { agentSessionIdOf } from "./agent-session-id.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
 import type { SpawnNames } from "./spawn-names.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
@@ -22,7 +22,7 @@ export async function acpResult(
   { key, runId }: SpawnNames,
   run: Run,
 ): Promise<SpawnResult> {
-  const linked = () => deps.acp.untilLinked(run, caller.signal);
+  const linked = () => deps.acp.untilAgentSessionId(run, caller.signal);
   const waited = await awaitChild(deps, caller, runId, background ? linked : undefined);
   const agentSessionId = await agentSessionIdOf(deps.store, run.session);
   const { sequel, deliverTo } = run.options;

@@ -33,7 +33,7 @@ function acpGround(
     acp: {
       names: ["codex", "pi"],
       defaultAgent: null,
-      untilLinked: async (run) => {
+      untilAgentSessionId: async (run) => {
         await link(run);
         return "their-1";
       },
@@ -126,7 +126,7 @@ describe("a child over ACP", () => {
   });
 
   test("[ASP1] has a place for what its agent tells from its first moment, and a key that its parent finds it by", async () => {
-    const { deps, store, caller } = acpGround({ untilLinked: async () => null });
+    const { deps, store, caller } = acpGround({ untilAgentSessionId: async () => null });
     const { childSessionKey } = await spawnChild(deps, await caller(), acpWish());
     const asker = { agentId: "main", key: "agent:main:main" };
     const found = await resolveReference(String(childSessionKey), asker, (by) => store.sessions.find({}, by));
@@ -203,12 +203,12 @@ describe("the order of checks over ACP", () => {
     expect(result.code ?? result.status).toBe(code);
   });
 
-  test("[ASP3] which agents there are nobody learns by being refused", async () => {
+  test("[ASP3] which agents there are beside those that are allowed nobody learns by being refused", async () => {
     const { deps, caller } = acpGround();
     const told = async (agentId: string) =>
       (await spawnChild(deps, await caller(), acpWish({ agentId }))).error;
-    expect(await told("claude")).toBe('ACP agent "claude" is not allowed by policy.');
-    expect(await told("main")).toBe('ACP agent "main" is not allowed by policy.');
+    expect(await told("claude")).toBe('ACP agent "claude" is not allowed by policy (allowed: codex, pi)');
+    expect(await told("main")).toBe('ACP agent "main" is not allowed by policy (allowed: codex, pi)');
   });
 
   test("[ASP3] one that is allowed for sub-agents alone is no ACP agent, and the other way round", async () => {

@@ -63,7 +63,7 @@ function turnsOf(deps: BetweenDeps): KeyedMutex {
 }
 
 function noAcp({ sandboxed }: Caller, request: SpawnRequest): SpawnRefusal {
-  const error = 'runtime="acp" is not available here: no ACP agents are configured';
+  const error = 'runtime="acp" is not available here: no ACP agents are configured (acp.agents)';
   return sandboxProblem(request, sandboxed, false) ?? { status: "error", code: "acp_unavailable", error };
 }
 

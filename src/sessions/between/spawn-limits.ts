@@ -19,7 +19,8 @@ export function allowedProblem(own: AgentPolicy, targetId: string): SpawnRefusal
 /** The same words whether there is such an agent or not. */
 export function acpAllowedProblem({ names }: AcpDirectory, targetId: string): SpawnRefusal | null {
   if (names.includes(targetId)) return null;
-  return forbidden("agent_not_allowed", `ACP agent "${targetId}" is not allowed by policy.`);
+  const error = `ACP agent "${targetId}" is not allowed by policy (allowed: ${names.join(", ")})`;
+  return forbidden("agent_not_allowed", error);
 }
 
 /** How deep a session is: 0 for one that nobody spawned. */

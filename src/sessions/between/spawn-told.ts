@@ -1,7 +1,7 @@
+import { isAcpKey } from "../../core/keys.ts";
 import type { Run } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
-import { isAcpKey } from "./acp-link.ts";
 import type { SpawnRequest } from "./spawn-request.ts";
 
 /** What hooks are told of a child; the context is that of the session that spawns it. */

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { isAcpKey } from "../../core/keys.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type {
@@ -10,14 +11,15 @@ import type {
   RunStore,
 } from "../../runs/contract.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
+import { noSuchSession } from "../../store/refusals.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import type { ResolvedContext } from "../runtime-context.ts";
 
 export interface AcceptDeps {
   readonly store: Store;
   readonly runs: Pick<RunStore, "accept">;
-  /** Whether there is such an agent; left out: all there are. */
-  serves?(agentId: string): boolean;
+  /** Whether there is an agent for such a session; left out: all there are. */
+  serves?(agentId: string, key: string): boolean;
 }
 
 /** Something said to a session from outside. */
@@ -46,16 +48,17 @@ export async function acceptInput(
       advice: "Say something, or attach an image",
     });
   }
-  if (!serves(context.agentId)) throw noSuchAgent(context.agentId);
+  if (!serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
   const session = await sessionFor(store, context);
   const message = await withBlobs(store, scopeOf(session), { role: "user", content });
   return runs.accept({ session: runSession(session), message, ...input });
 }
 
-/** The session that a context means; made where there is none. */
+/** The session that a context means; made where there is none. One of somebody else's agent is made by a spawn alone. */
 export async function sessionFor(store: Store, context: ResolvedContext): Promise<SessionRecord> {
   const known = await findFor(store, context);
   if (known !== null) return known;
+  if (isAcpKey(context.sessionKey)) return noSuchSession(context.sessionKey);
   const { userId, agentId, sessionKey, sessionId, cwd, channel, delivery } = context;
   const meta: SessionMeta = present({ channel, delivery });
   try {

@@ -52,7 +52,7 @@ export interface HandleDeps {
   readonly watcher: RunWatcher;
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
-  serves(agentId: string): boolean;
+  serves(agentId: string, key: string): boolean;
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
@@ -92,7 +92,7 @@ export class SessionHandle {
   async open(): Promise<SessionRecord> {
     this.#deps.closed.throwIfAborted();
     const context = this.#resolved();
-    if (!this.#deps.serves(context.agentId)) throw noSuchAgent(context.agentId);
+    if (!this.#deps.serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
     return sessionFor(this.#deps.store, context);
   }
 
@@ -122,7 +122,7 @@ export class SessionHandle {
     const { closed, serves, runs, newRunId } = this.#deps;
     closed.throwIfAborted();
     const session = (await this.record()) ?? noSuchSession(this.key);
-    if (!serves(session.agentId)) throw noSuchAgent(session.agentId);
+    if (!serves(session.agentId, session.key)) throw noSuchAgent(session.agentId);
     const { run } = await runs.accept({
       session: runSession(session),
       kind: "note",

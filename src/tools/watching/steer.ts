@@ -1,7 +1,7 @@
 import { hashedId } from "../../core/hashed-id.ts";
+import { isAcpKey } from "../../core/keys.ts";
 import type { AcceptRequest, Child } from "../../runs/contract.ts";
 import { openStates } from "../../runs/states.ts";
-import { isAcpKey } from "../../sessions/between/acp-link.ts";
 import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 

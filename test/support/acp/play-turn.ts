@@ -47,6 +47,7 @@ class TurnPlayer {
   #usage: Usage | null = null;
   #stop: StopReason = "end_turn";
   #lastUpdates: readonly SessionUpdate[] = [];
+  readonly #late: string[] = [];
 
   constructor(stage: Stage, prompt: readonly string[]) {
     this.#stage = stage;
@@ -59,6 +60,8 @@ class TurnPlayer {
   async play(steps: readonly Step[]): Promise<PromptResponse> {
     await this.#steps(steps);
     if (this.#isCancelled) for (const update of this.#lastUpdates) await this.#update(update);
+    // The answer is written in this turn of the event loop, these behind it.
+    if (this.#late.length > 0) setTimeout(() => void this.#say(this.#late.join("")), 20);
     const stopReason = this.#isCancelled ? "cancelled" : this.#stop;
     return { stopReason, ...(this.#usage === null ? {} : { usage: this.#usage }) };
   }
@@ -84,7 +87,7 @@ class TurnPlayer {
     else if ("fail" in step) throw new RequestError(step.fail.code, step.fail.message, step.fail.data);
     else if ("until" in step) while (!existsSync(step.until)) await sleep(5);
     else if ("onCancel" in step) this.#lastUpdates = step.onCancel;
-    else if ("later" in step) setTimeout(() => void this.#say(step.later), 20);
+    else if ("later" in step) this.#late.push(step.later);
     else if ("fork" in step) this.#fork();
     else if ("read" in step || "write" in step) await this.#file(step);
     else if ("terminal" in step || "leaveTerminal" in step) await this.#terminal(step);

@@ -104,6 +104,13 @@ describe("a child process", () => {
     });
   });
 
+  test("[APR3] of a well-known agent it is told how it is installed", async () => {
+    const known = { name: "toy", command: "codex-acp", args: [], env: {}, cwd: folder };
+    await expect(startChild(known, { env: { PATH: folder } })).rejects.toThrow(
+      /Install it \(npm install -g @agentclientprotocol\/codex-acp\), or correct acp\.agents\.toy\.command/,
+    );
+  });
+
   test("[APR3] a program that cannot be loaded, an argument that is none, and a folder that is not there are told", async () => {
     writeFileSync(join(folder, "odd"), "#!/no/such/interpreter\n", { mode: 0o755 });
     await expect(start("./odd")).rejects.toThrow(/could not be started: .*ENOENT/);

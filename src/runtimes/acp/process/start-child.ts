@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { acpInstall } from "../../../config/acp-agents.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import { thrownText } from "../../../core/text.ts";
 import { absence } from "./absence.ts";
@@ -20,7 +21,8 @@ export async function startChild(spec: ChildSpec, options: ProcessOptions): Prom
     throw unavailable(name, problem, "Make the folder, or name another one");
   }
   const found = await findCommand(command, childEnv(options.env, spec.env), cwd);
-  const advice = `Install it, or correct acp.agents.${name}.command`;
+  const how = acpInstall(spec);
+  const advice = `Install it${how === null ? "" : ` (${how})`}, or correct acp.agents.${name}.command`;
   if (found === null) throw unavailable(name, absence(command), advice);
   try {
     return await startProcess({ ...spec, command: found }, options);

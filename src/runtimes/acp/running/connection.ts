@@ -7,7 +7,7 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { SkeinError } from "../../../core/errors.ts";
-import { thrownText } from "../../../core/text.ts";
+import { escapeToLine, thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
 import type { ChildProcess } from "../contract.ts";
 import type { ClientRequests } from "./client-requests.ts";
@@ -22,6 +22,7 @@ const authRequired = -32000;
 const noSuchMethod = -32601;
 /** No method of the protocol any more, but the only one that some agents have. */
 const setModel = "session/set_model";
+const longestId = 512;
 
 export interface ConnectionParts {
   /** Its name in the configuration. */
@@ -87,8 +88,15 @@ export class AgentLink {
 
   async newSession(cwd: string, system: string | null): Promise<OpenedSession> {
     const params = { cwd, mcpServers: [], ...this.#systemIn(system) };
-    return this.#ask("while it opened a session", () =>
+    const told = await this.#ask<OpenedSession>("while it opened a session", () =>
       this.#connection.agent.request(methods.agent.session.new, params),
+    );
+    // It is kept, shown and told to a model.
+    if (isName(told.sessionId)) return told;
+    const length = String(told.sessionId).length;
+    throw failed(
+      this.#parts.agent,
+      `the id of its session is no name of 1 to ${longestId} printable characters (${length})`,
     );
   }
 
@@ -101,6 +109,11 @@ export class AgentLink {
   /** `false`: neither loading nor resuming is what it can do. */
   get canGoOn(): boolean {
     return this.#can?.loadSession === true || this.#canResume;
+  }
+
+  /** Of its process. */
+  get mark(): string {
+    return this.#parts.child.mark;
   }
 
   get promptCapabilities(): PromptCapabilities | undefined {
@@ -205,6 +218,10 @@ export class AgentLink {
       throw failed(agent, told);
     }
   }
+}
+
+function isName(id: unknown): boolean {
+  return typeof id === "string" && id !== "" && id.length <= longestId && escapeToLine(id) === id;
 }
 
 /** An error as an agent tells it: the reason is often in the data. */

@@ -1,5 +1,7 @@
+import { SkeinError } from "../../../core/errors.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
 import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
+import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent } from "./agent.ts";
@@ -21,7 +23,7 @@ export function createAcpRuntime(deps: AcpDeps, later: Later = realLater): AcpRu
 
 async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promise<TurnEnd> {
   const { acp: link, signal, about } = turn;
-  if (link === undefined) throw new Error("a session that stands for no ACP agent");
+  if (link === undefined) throw standsForNone(about.sessionKey);
   const spec = deps.agent(link.agent);
   if (spec === null)
     throw unavailable(link.agent, "nothing says how it is started", `Configure acp.agents.${link.agent}`);
@@ -34,19 +36,31 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
   await closeOpenCalls(turn);
   const { startTimeoutMs } = deps.settings;
   const wish = { spec, cwd: about.cwd, link, system: turn.system };
+  // Another process has gone on with the session since: what the one that idles here knows of it is old.
+  const idle = pool.idling(about.sessionId);
+  if (idle !== null && idle.mark !== link.processMark)
+    await unlessAborted(pool.release(about.sessionId), signal);
   const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
   const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
   const { policy, clock } = { policy: spec.permissions, clock: deps.clock };
   const acpTurn = new AcpTurn({ turn, link, agent, policy, clock });
   let isWell = false;
   try {
-    if (agent.agentSessionId !== link.agentSessionId) await link.remember(agent.agentSessionId);
+    if (agent.agentSessionId !== link.agentSessionId || agent.mark !== link.processMark)
+      await link.remember(agent.agentSessionId, agent.mark);
     const end = await acpTurn.run();
     isWell = true;
     return end;
   } finally {
     pool.done(about.sessionId, agent, keeps(link, isWell || signal.aborted) && !acpTurn.isSpoilt);
   }
+}
+
+/** A key of the form alone makes no session of an agent's: somebody has written to it before it was spawned. */
+function standsForNone(sessionKey: string): SkeinError {
+  const problem = `the session ${sessionKey} stands for no session of an ACP agent`;
+  const advice = 'Spawn one with sessions_spawn and runtime="acp"; its answer has the key to write to';
+  return new SkeinError("invalid_arguments", { problem, advice });
 }
 
 /** A cancelled turn that the agent has ended leaves it as good as before. */

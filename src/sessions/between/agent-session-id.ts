@@ -1,8 +1,7 @@
-import { readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Run, RunSession } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
+import { acpMetaOf } from "../acp-meta.ts";
 
 interface Deps {
   readonly store: Pick<Store, "sessions">;
@@ -19,7 +18,7 @@ const graceMs = 5000;
  * What the agent calls the session of this run, once it has told it; `null`: the run ended before, or it took longer than an
  * agent may. Rejects with the signal's reason.
  */
-export async function untilLinked(
+export async function untilAgentSessionId(
   { store, watcher }: Deps,
   { session, runId }: Pick<Run, "session" | "runId">,
   timeoutMs: number,
@@ -42,17 +41,11 @@ export async function untilLinked(
   }
 }
 
-/** Whether a session stands for one of somebody else's agent. */
-export function isAcpKey(text: string): boolean {
-  const key = readKey(text);
-  return "form" in key && key.form === "acp";
-}
-
 /** What the agent calls this session; `null`: it has not said it, or the session is gone. */
 export async function agentSessionIdOf(
   { sessions }: Pick<Store, "sessions">,
   { userId, sessionId }: Pick<RunSession, "userId" | "sessionId">,
 ): Promise<string | null> {
-  const acp = (await sessions.get(present({ userId }), sessionId))?.meta.acp;
-  return isRecord(acp) && typeof acp.agentSessionId === "string" ? acp.agentSessionId : null;
+  const record = await sessions.get(present({ userId }), sessionId);
+  return record === null ? null : (acpMetaOf(record.meta, sessionId)?.agentSessionId ?? null);
 }

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { EventBus } from "../../core/events.ts";
+import { isAcpKey } from "../../core/keys.ts";
 import type { Run } from "../../runs/contract.ts";
 import { createMemoryStore } from "../../store/memory/store.ts";
 import { workOf } from "../../store/work.ts";
 import { RunWatcher } from "../skein/run-watcher.ts";
 import { storeEvents } from "../skein/store-events.ts";
-import { isAcpKey, untilLinked } from "./acp-link.ts";
+import { untilAgentSessionId } from "./agent-session-id.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -30,7 +31,7 @@ async function ground(hearsEvents = true) {
     watcher,
     leaving,
     patch,
-    linked: untilLinked({ store, watcher }, run, 1000, leaving.signal),
+    linked: untilAgentSessionId({ store, watcher }, run, 1000, leaving.signal),
     end: () => {
       run = { ...run, outcome: { state: "error" } } as Run;
     },
