@@ -38,11 +38,11 @@ describe("an agent that does not come to its session", () => {
   });
 });
 
-test("[ARU7] a key of an agent's session that nobody has spawned is told with what to do", async () => {
+test("[ARU7] a key of an agent's session that nobody has spawned is refused, and nothing is started", async () => {
   const acp = await skeinWith();
-  const { outcome } = await acp.say({ key: "agent:twin:acp:0123456789abcdef", sessionId: "" }, "Hello");
-  expect(outcome).toMatchObject({ state: "error", code: "invalid_arguments" });
-  expect(outcome?.error).toMatch(/stands for no session of an ACP agent\. Spawn one with sessions_spawn/);
+  const asking = acp.say({ key: "agent:twin:acp:0123456789abcdef", sessionId: "" }, "Hello");
+  await expect(asking).rejects.toMatchObject({ code: "not_found" });
+  expect(acp.started).toEqual([]);
 });
 
 describe("an agent that breaks off in the middle of a turn", () => {
