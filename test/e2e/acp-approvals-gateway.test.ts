@@ -119,7 +119,7 @@ describe("an ACP agent behind a gateway", () => {
     expect(new Set(ofRun("run.delta").map(({ sessionKey }) => sessionKey))).toEqual(
       new Set(heard("approval.requested").map(({ sessionKey }) => sessionKey)),
     );
-  }, 30_000);
+  });
 
   test("[AJN9] skein runs approve and deny answer it over the gateway, the first answer stands", async () => {
     const ann = await tokenOf("ann", "ann");
@@ -129,7 +129,7 @@ describe("an ACP agent behind a gateway", () => {
     expect(await cli(ann, "runs", "deny", approvalId)).toMatchObject({ exit: 0 });
     expect(JSON.parse((await spawned).out)).toMatchObject({ result: "(no)" });
     expect((await cli(ann, "runs", "approve", approvalId)).err).toMatch(/was denied before/);
-  }, 30_000);
+  });
 
   test("[AJN10] runs abort and subagents kill end it, its process with it, and it is announced once", async () => {
     const ann = await tokenOf("ann", "ann");
@@ -152,7 +152,7 @@ describe("an ACP agent behind a gateway", () => {
       const { runs } = await client.call("runs.list", { limit: 100 });
       return runs.filter(({ kind, state }) => kind === "announce" && state === "ok").length;
     }).toBe(2);
-  }, 30_000);
+  });
 });
 
 describe("a configuration that is taken in while an ACP agent works", () => {
@@ -176,5 +176,5 @@ describe("a configuration that is taken in while an ACP agent works", () => {
     await client.call("approvals.resolve", { approvalId, answer: "approved" });
     expect(JSON.parse((await spawned).out)).toMatchObject({ outcome: "ok", result: "(yes)" });
     await soon(() => started().filter(isAlive)).toEqual([]);
-  }, 30_000);
+  });
 });

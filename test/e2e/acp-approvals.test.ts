@@ -65,7 +65,7 @@ describe.each(["on the folder itself", "through a gateway"])("what tools.ask nam
         [id, name],
       ]);
     }
-  }, 60_000);
+  });
 
   test("[AJN4] is answered by skein runs approve and deny beside the editor", async () => {
     const { editor } = one;
@@ -88,5 +88,5 @@ describe.each(["on the folder itself", "through a gateway"])("what tools.ask nam
       expect(editor.of("tool_call_update").at(-1)?.status).toBe(status);
       expect(editor.asked).toHaveLength(before + 1);
     }
-  }, 60_000);
+  });
 });

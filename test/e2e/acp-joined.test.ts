@@ -50,7 +50,7 @@ describe("a Skein that spawns a Skein", () => {
       code: "acp_unsupported",
       error: expect.stringContaining("rehearsal/basic"),
     });
-  }, 120_000);
+  });
 
   test("[AJN6] it is spoken to again, also when its process is killed in between, and its session is gone on with by its id", async () => {
     const both = await joined();
@@ -78,7 +78,7 @@ describe("a Skein that spawns a Skein", () => {
       expect((await inner.store.sessions.list(scope, {})).sessions).toHaveLength(1);
       expect(await linesOf(inner, scope, String(agentSessionId))).toHaveLength(8);
     });
-  }, 120_000);
+  });
 
   test("[AJN7] progress is relayed; an abort outside aborts inside, is announced once, and leaves no process", async () => {
     const both = await joined();
@@ -98,7 +98,7 @@ describe("a Skein that spawns a Skein", () => {
       expect(run?.session.key).toBe(agentSessionId);
       expect([run?.outcome?.state, more.length]).toEqual(["aborted", 0]);
     });
-  }, 120_000);
+  });
 
   test("[AJN8] what the inner one asks is an approval of the outer one, and each answer reaches the tool", async () => {
     const both = await joined({ inner: { agents: { main: { tools: { ask: ["sessions_list"] } } } } });
@@ -122,5 +122,5 @@ describe("a Skein that spawns a Skein", () => {
     expect((await both.ended(runId)).outcome?.state).toBe("aborted");
     await soon(async () => (await both.skein.approvals()).length).toBe(0);
     await both.untilGone();
-  }, 120_000);
+  });
 });

@@ -175,12 +175,16 @@ function taskIn(text: string): string {
 const unanswered = "[This message was not answered before the next one came.]";
 
 const mark = "[Inter-session message]";
+/** What a Skein whose agent this one is puts before a prompt: a script does not go by it. */
+const instructions =
+  /^\[Skein\] (?:Instructions for you,.*?\[Skein\] End of the instructions\.|The instructions [^\n]*)\s+/s;
 
 /**
  * The first line that the transcript puts on what another session says. Of one that merely stands in a text, as a Skein has it that is
  * the agent of another Skein, nothing is believed: it is what a person says.
  */
-function withoutFirstLine(whole: string): Pick<Earlier, "text" | "source"> {
+function withoutFirstLine(given: string): Pick<Earlier, "text" | "source"> {
+  const whole = given.replace(instructions, "");
   const end = whole.indexOf("\n");
   if (whole.startsWith(`\\${mark}`) && end !== -1) return { text: whole.slice(end + 1).trim(), source: null };
   if (!whole.startsWith(mark)) return { text: whole.trim(), source: null };

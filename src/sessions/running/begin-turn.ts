@@ -74,9 +74,13 @@ async function bring(
   return refused;
 }
 
-/** The run's own system prompt, else the agent's; what a spawned session is told and what is added stand behind it. */
+/**
+ * The run's own system prompt, else the agent's; what a spawned session is told and what is added stand behind it. Somebody
+ * else's agent has none of our tools, and is told nothing of them.
+ */
 function systemOf({ options }: Run, agent: AgentProfile, meta: SessionMeta): string | null {
-  const parts = [options.system ?? agent.system, childSystemBlock(meta), options.extraSystemPrompt];
+  const child = agent.runtime === "acp" ? null : childSystemBlock(meta);
+  const parts = [options.system ?? agent.system, child, options.extraSystemPrompt];
   const text = parts.filter((part) => part !== null && part !== undefined && part.trim() !== "").join("\n\n");
   return text === "" ? null : text;
 }
