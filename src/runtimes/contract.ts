@@ -85,8 +85,11 @@ export interface Turn {
   ): Promise<void>;
   /** Frees the slot while a tool waits for other runs. Left out: the tool waits, and the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
-  /** Asks a person; `false`: no, or nobody answered in time. */
-  approve(call: ToolCallBlock): Promise<{ readonly approved: boolean; readonly note: string }>;
+  /** Asks a person; `false`: no, or nobody answered in time. Aborted: the question is taken back, and the reason thrown. */
+  approve(
+    call: ToolCallBlock,
+    signal?: AbortSignal,
+  ): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
   emit(event: TurnEvent): void;
   /** Of a session of an ACP agent alone. */
@@ -106,8 +109,8 @@ export interface AcpLink {
   readonly thinking: string | null;
   /** `run`: its process ends with the run. */
   readonly mode: "run" | "session";
-  /** A lost owner had this run before: what it prompted may have been done in part. */
-  readonly wasLost: boolean;
+  /** Somebody had this run before, and was lost or stopped: what was prompted may have been done in part. */
+  readonly wasBegun: boolean;
   /** Kept with the session, before anything is prompted. */
   remember(agentSessionId: string): Promise<void>;
   /** What was said in the session since the agent answered last, oldest first. */

@@ -13,7 +13,12 @@ describe("an agent that does not come to its session", () => {
     ["opens no session", "hang_new", "acp_failed", /did not open a session within 3 seconds/],
     ["writes what is no message", "garbage", "acp_failed", /cannot be read: \{"jsonrpc": broken/],
     ["speaks another version", "wrong_version", "acp_unavailable", /speaks version 99/],
-    ["wants a login", "auth_required", "acp_unavailable", /Log in with the agent's own command/],
+    [
+      "wants a login",
+      "auth_required",
+      "acp_unavailable",
+      /it wants somebody to log in first \(Auth.*it offers: A key of your own\. Log in with the agent's own command/,
+    ],
   ])("[ARU7] one that %s ends the run within the time for starting", async (_, start, code, told) => {
     const acp = await skeinWith({ script: { start: start as "exit" }, acp: { startTimeoutSeconds: 3 } });
     const { outcome } = await acp.say(await acp.session(), "Hello");
@@ -61,7 +66,22 @@ describe("an agent that breaks off in the middle of a turn", () => {
     [
       "answers with an error",
       [{ fail: { code: -32603, message: "The model is overloaded" } }],
-      /The model is overloaded/,
+      /The model is overloaded \(-32603\)/,
+    ],
+    [
+      "answers with an error whose reason stands in its data",
+      [{ fail: { code: -32603, message: "Internal error", data: { details: "No chat of that name" } } }],
+      /Internal error \(-32603\): No chat of that name/,
+    ],
+    [
+      "answers with an error with other data",
+      [{ fail: { code: -32603, message: "Internal error", data: { at: "load" } } }],
+      /Internal error \(-32603\): \{"at":"load"\}/,
+    ],
+    [
+      "wants a login only then",
+      [{ fail: { code: -32000, message: "Your token has run out" } }],
+      /it wants somebody to log in first \(Your token has run out/,
     ],
   ])("[ARU8] one that %s: what it said stays, and the run ends as failed", async (_, steps, told) => {
     const acp = await skeinWith({
@@ -69,7 +89,11 @@ describe("an agent that breaks off in the middle of a turn", () => {
     });
     const session = await acp.session();
     const { outcome } = await acp.say(session, "Go");
-    expect(outcome).toMatchObject({ state: "error", code: "acp_failed", reply: "I begin." });
+    expect(outcome).toMatchObject({
+      state: "error",
+      code: expect.stringMatching(/^acp_/),
+      reply: "I begin.",
+    });
     expect(outcome?.error).toMatch(told);
     expect(await lines(acp, session)).toEqual(["user: Go", "assistant error: I begin."]);
     await acp.untilGone();

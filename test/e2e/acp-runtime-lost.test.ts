@@ -34,14 +34,14 @@ async function opened(script: AgentScript) {
   const place = await openTurn({ model: {} as TurnModel });
   const { store } = place;
   await store.sessions.patch(scope, "s", { acp: {}, spawnMode: "run" });
-  const turnOf = async (lost: number, more: Partial<Turn> = {}): Promise<Turn> => {
+  const turnOf = async (how: "new" | "recovered", more: Partial<Turn> = {}): Promise<Turn> => {
     const session = await store.sessions.get(scope, "s");
     if (session === null) throw new Error("the session is gone");
     const acp = acpLink({ store }, { scope, session, ctx: {} } as unknown as Parameters<typeof acpLink>[1], {
-      lost,
+      how,
     });
     if (acp === null) throw new Error("no link");
-    return { ...place.turn, about: { ...place.turn.about, cwd }, acp, ...more };
+    return { ...place.turn, about: { ...place.turn.about, cwd }, system: null, acp, ...more };
   };
   return { ...place, runtime, turnOf };
 }
@@ -50,7 +50,7 @@ describe("a run whose owner was lost", () => {
   test("[ARU14] its open calls are closed, and the agent is told to look at what is done", async () => {
     const { runtime, turnOf, say, lines } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
-    await runtime.run(await turnOf(0));
+    await runtime.run(await turnOf("new"));
     await say({ role: "user", content: "Go on" });
     const call = openCall("c1", "execute", { command: "make" });
     const usage = {
@@ -63,7 +63,7 @@ describe("a run whose owner was lost", () => {
     };
     const about = { api: "acp", provider: "acp", model: "main", usage, stopReason: "toolUse" } as const;
     await say({ role: "assistant", content: [call], ...about });
-    const end = await runtime.run(await turnOf(1, { open: { entryId: "e", calls: [call] } }));
+    const end = await runtime.run(await turnOf("recovered", { open: { entryId: "e", calls: [call] } }));
     expect(end).toMatchObject({
       kind: "answered",
       reply: expect.stringMatching(/^\[\[Skein\] The process that ran you was lost/),
@@ -78,9 +78,9 @@ describe("a run whose owner was lost", () => {
   test("[ARU14] what the agent may not have seen is said again behind that", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
-    await runtime.run(await turnOf(0));
+    await runtime.run(await turnOf("new"));
     await say({ role: "user", content: "Go on" });
-    const end = await runtime.run(await turnOf(1));
+    const end = await runtime.run(await turnOf("recovered"));
     expect(end).toMatchObject({
       reply: expect.stringMatching(/^\[\[Skein\] The process.*go on\.\n\n\]\[Go on\]$/s),
     });
@@ -89,15 +89,15 @@ describe("a run whose owner was lost", () => {
   test("[ARU14] one that was lost before its agent had a session begins as any other", async () => {
     const { runtime, turnOf, say } = await opened({ turns: [[{ echo: true }]] });
     await say({ role: "user", content: "Go" });
-    expect(await runtime.run(await turnOf(1))).toMatchObject({ reply: "[Go]" });
+    expect(await runtime.run(await turnOf("recovered"))).toMatchObject({ reply: "[Go]" });
   });
 
   test("[ARU14] an agent that can neither load nor resume cannot go on", async () => {
     const { runtime, turnOf, say } = await opened({ can: { load: false, resume: false } });
     await say({ role: "user", content: "Go" });
-    await runtime.run(await turnOf(0));
+    await runtime.run(await turnOf("new"));
     await say({ role: "user", content: "Go on" });
-    const error = await runtime.run(await turnOf(1)).catch((thrown: SkeinError) => thrown);
+    const error = await runtime.run(await turnOf("recovered")).catch((thrown: SkeinError) => thrown);
     expect(error).toMatchObject({ code: "acp_unsupported" });
   });
 });
@@ -106,7 +106,7 @@ describe("what an agent is prompted with", () => {
   test("[ARU12] all that was said since it answered last, notes of ours among it", async () => {
     const { runtime, turnOf, say, store } = await opened({ turns: [[{ say: "One." }], [{ echo: true }]] });
     await say({ role: "user", content: "Go" });
-    await runtime.run(await turnOf(0));
+    await runtime.run(await turnOf("new"));
     await say({ role: "user", content: "First" });
     const note = {
       type: "custom_message",
@@ -116,7 +116,7 @@ describe("what an agent is prompted with", () => {
     } as const;
     await store.sessions.append(scope, "s", [{ draft: note }]);
     await say({ role: "user", content: "Second" });
-    const end = await runtime.run(await turnOf(0));
+    const end = await runtime.run(await turnOf("new"));
     expect(end).toMatchObject({ reply: "[First\n\n][Message:\n/A child has ended.\n\n][Second]" });
   });
 });

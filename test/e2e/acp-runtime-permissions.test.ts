@@ -1,6 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { AcpSkein } from "../support/acp/acp-skein.ts";
 import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
 import { soon } from "../support/soon.ts";
 
@@ -61,6 +62,72 @@ describe("permissions", () => {
     });
     await acp.skein.resolveApproval(approvalId, "approved");
     expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
+  });
+
+  const answered = async (acp: AcpSkein, answer: "approved" | "denied") => {
+    const approval = await acp.approval();
+    await acp.skein.resolveApproval(approval.approvalId, answer);
+    return approval;
+  };
+
+  test.each([
+    ["a call", { permission, isLeft: true }],
+    ["a terminal", { leaveTerminal: "touch", args: ["made"], isLeft: true }],
+  ] as const)(
+    "[ARU30] a question for %s that is open when the agent ends its turn is taken back, and the run ends well",
+    async (_, asking) => {
+      const acp = await skeinWith({
+        script: ({ cwd }) => ({ turns: [[asking, { until: join(cwd, "go") }, { say: "Done." }]] }),
+        acp: { permissions: "ask" },
+      });
+      const session = await acp.session();
+      const { runId } = await acp.handle(session).accept("Go");
+      const { approvalId } = await acp.approval();
+      await writeFile(join(acp.cwd, "go"), "");
+      expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome).toMatchObject({
+        state: "ok",
+        reply: "Done.",
+      });
+      expect(await acp.skein.approvals()).toEqual([]);
+      await acp.skein.resolveApproval(approvalId, "approved");
+      await acp.say(session, "Again");
+      await expect(readFile(join(acp.cwd, "made"))).rejects.toThrow("ENOENT");
+    },
+  );
+
+  test("[ARU30] a question that is taken back is over before the next prompt of its run", async () => {
+    const acp = await skeinWith({
+      script: ({ cwd }) => ({
+        turns: [[{ permission, isLeft: true }, { until: join(cwd, "go") }], [{ permission }]],
+      }),
+      acp: { permissions: "ask" },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("First");
+    const first = await acp.approval();
+    await acp.handle(session).accept("Second", { queueMode: "steer" });
+    await writeFile(join(acp.cwd, "go"), "");
+    await soon(async () => (await acp.skein.approvals()).map(({ approvalId }) => approvalId)).toEqual([
+      expect.not.stringMatching(first.approvalId),
+    ]);
+    await answered(acp, "approved");
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
+  });
+
+  test("[ARU5] the same question in the next prompt of the run is asked anew", async () => {
+    const acp = await skeinWith({
+      script: { turns: [[{ permission }], [{ permission }]] },
+      acp: { permissions: "ask" },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("First");
+    await acp.approval();
+    await acp.handle(session).accept("Second", { queueMode: "steer" });
+    const first = await answered(acp, "approved");
+    const second = await answered(acp, "denied");
+    expect(second).toMatchObject({ arguments: first.arguments });
+    expect(second.approvalId).not.toBe(first.approvalId);
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(no)");
   });
 
   test("[ARU5] ten thousand questions at once are answered or refused, and the turn goes on", async () => {

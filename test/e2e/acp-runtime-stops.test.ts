@@ -1,3 +1,6 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { describe, expect, test } from "vitest";
 import { openAcpSkein } from "../support/acp/acp-skein.ts";
 import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
@@ -6,6 +9,14 @@ import { soon } from "../support/soon.ts";
 /** Every way to stop: no process of an agent is left, nor of what it started. */
 
 closeAfterEach();
+
+const call = { sessionUpdate: "tool_call", toolCallId: "c1", title: "Make", kind: "execute" } as const;
+const ended: SessionUpdate = {
+  sessionUpdate: "tool_call_update",
+  toolCallId: "c1",
+  status: "failed",
+  content: [{ type: "content", content: { type: "text", text: "cut off" } }],
+};
 
 describe("a run that is stopped", () => {
   test("[ARU9] the agent is told to cancel; what it had said is written, and its process stays for the session", async () => {
@@ -20,6 +31,25 @@ describe("a run that is stopped", () => {
     expect(outcome).toMatchObject({ state: "aborted", reply: "I begin." });
     expect(await lines(acp, session)).toEqual(["user: Go", "assistant aborted: I begin."]);
     expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(acp.started[0]));
+  });
+
+  test("[ARU31] what the agent ends on being cancelled is written", async () => {
+    const acp = await skeinWith({
+      script: {
+        turns: [[{ onCancel: [ended] }, { say: "I make it." }, { update: call }, { wait: "cancel" }]],
+      },
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("Go");
+    await soon(() => acp.agentSaid("I make it.")).toBe(true);
+    await acp.skein.abort(runId);
+    await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(await lines(acp, session)).toEqual([
+      "user: Go",
+      'assistant toolUse: I make it. | → execute {"title":"Make"}',
+      "result execute failed: cut off",
+      "assistant aborted: ",
+    ]);
   });
 
   test("[ARU9] one that ignores cancel and SIGTERM, and what it has started, is killed", async () => {
@@ -74,9 +104,72 @@ describe("a Skein that is closed", () => {
     const second = await skeinWith({ script, root: first.root });
     const { outcome } = await second.skein.ended(runId, { timeoutMs: 30_000 });
     expect(outcome).toMatchObject({ state: "ok" });
-    expect(outcome?.reply).toMatch(/^\[Go\]$/);
-    expect(await lines(second, session)).toEqual(["user: Go", "assistant stop: [Go]"]);
+    expect(outcome?.reply).toMatch(/^\[\[Skein\] The process that ran you.*go on\.\n\n\]\[Go\]$/s);
+    expect(await lines(second, session)).toEqual(["user: Go", `assistant stop: ${outcome?.reply}`]);
     expect(second.agentSessions).toHaveLength(1);
+  });
+
+  test.each([
+    [
+      "when its time is over",
+      [{ update: call }, { wait: "cancel" }],
+      /^result execute failed: \[skein\] This call/,
+    ],
+    [
+      "where it next says something",
+      [{ update: call }, { until: "go" }, { update: ended }, { wait: "cancel" }],
+      /^result execute failed: cut off$/,
+    ],
+  ] as const)(
+    "[ARU35] leaves what a run had done that it stops %s, and the run goes on",
+    async (_, steps, result) => {
+      const script = ({ cwd }: { readonly cwd: string }) => {
+        const placed = steps.map((step) => ("until" in step ? { until: join(cwd, step.until) } : step));
+        return { turns: [[{ say: "I make it." }, ...placed], [{ echo: true }]] } as const;
+      };
+      const first = await openAcpSkein({ script });
+      const session = await first.session();
+      const { runId } = await first.handle(session).accept("Go");
+      await soon(() => first.agentSaid("I make it.")).toBe(true);
+      const closing = first.close({ keep: true });
+      await writeFile(join(first.cwd, "go"), "");
+      await closing;
+      const second = await skeinWith({ script, root: first.root });
+      const { outcome } = await second.skein.ended(runId, { timeoutMs: 30_000 });
+      expect(outcome).toMatchObject({ state: "ok" });
+      expect(await lines(second, session)).toEqual([
+        "user: Go",
+        'assistant toolUse: I make it. | → execute {"title":"Make"}',
+        expect.stringMatching(result),
+        expect.stringMatching(/^assistant stop: \[\[Skein\] The process that ran you [^\]]*go on\.\]$/),
+      ]);
+    },
+  );
+
+  test("[ARU30] an answer from before is good for nothing when the agent asks again", async () => {
+    const permission = {
+      id: "c1",
+      title: "Delete it",
+      kind: "execute",
+      rawInput: { command: "rm it" },
+    } as const;
+    const script = {
+      turns: [[{ permission }, { permission: { ...permission, id: "c2" } }], [{ permission }]],
+    } as const;
+    const acp = { permissions: "ask" };
+    const first = await openAcpSkein({ script, acp });
+    const { runId } = await first.handle(await first.session()).accept("Go");
+    const answered = await first.approval();
+    await first.skein.resolveApproval(answered.approvalId, "approved");
+    await soon(() => first.agentSaid("(yes)")).toBe(true);
+    const open = await first.approval();
+    await first.close({ keep: true });
+    const second = await skeinWith({ script, acp, root: first.root });
+    const known = new Set([answered.approvalId, open.approvalId]);
+    const isNew = ({ approvalId }: { readonly approvalId: string }) => !known.has(approvalId);
+    await soon(async () => (await second.skein.approvals()).map(isNew)).toEqual([true]);
+    await second.skein.resolveApproval((await second.approval()).approvalId, "denied");
+    expect((await second.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(no)");
   });
 
   test("[ARU10] ends agents that idle, and one that is just starting", async () => {

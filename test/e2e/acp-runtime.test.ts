@@ -202,4 +202,20 @@ describe("a turn of an ACP agent", () => {
     expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
     expect(acp.started).toEqual([]);
   });
+
+  test("[ARU36] a model or a thinking level of one message, or of the session, is refused before anything is started", async () => {
+    const acp = await skeinWith();
+    const session = await acp.session();
+    for (const options of [{ model: "a/b" }, { thinking: "high" }] as const) {
+      const { outcome } = await acp.say(session, "Go", options);
+      expect(outcome).toMatchObject({ state: "error", code: "acp_unsupported" });
+      expect(outcome?.error).toMatch(
+        /set once, when it is spawned; here it was asked for (?:model a\/b|thinking high)/,
+      );
+    }
+    await acp.skein.store.sessions.patch({ agentId: "twin" }, session.sessionId, { model: "c/d" });
+    expect((await acp.say(session, "Go")).outcome?.error).toContain("asked for model c/d");
+    expect(acp.started).toEqual([]);
+    expect(await lines(acp, session)).toEqual(["user: Go", "user: Go", "user: Go"]);
+  });
 });

@@ -18,6 +18,8 @@ export interface RealAgent {
   readonly files: (origin: string) => Readonly<Record<string, string>>;
   /** The call of its own tool by which a model writes note.txt; it asks for permission first. */
   writes(cwd: string): { readonly name: string; readonly arguments: Readonly<Record<string, unknown>> };
+  /** A model that it is set to by its session, as its provider is asked for it; `null`: that is not tried. */
+  readonly model: string | null;
   /** Why it cannot go on with a session of before; `null`: it can. */
   readonly cannotResume: string | null;
 }
@@ -45,6 +47,7 @@ export const realAgents: readonly RealAgent[] = [
       name: "Write",
       arguments: { file_path: join(cwd, "note.txt"), content: "a line\n" },
     }),
+    model: null,
     cannotResume: null,
   },
   {
@@ -60,6 +63,7 @@ export const realAgents: readonly RealAgent[] = [
       name: "exec_command",
       arguments: { cmd: command, sandbox_permissions: "require_escalated", justification: "To write it." },
     }),
+    model: null,
     cannotResume: null,
   },
   {
@@ -72,6 +76,7 @@ export const realAgents: readonly RealAgent[] = [
     env: (origin) => ({ GOOGLE_GEMINI_BASE_URL: origin, GEMINI_API_KEY: "any" }),
     files: () => ({ ".gemini/settings.json": quiet("gemini-api-key") }),
     writes: () => ({ name: "run_shell_command", arguments: { command } }),
+    model: "gemini-3.5-flash-lite",
     cannotResume: "it loses a session that is loaded in the minute in which it began",
   },
   {
@@ -86,6 +91,7 @@ export const realAgents: readonly RealAgent[] = [
       name: "run_shell_command",
       arguments: { command, description: "Writes the note", is_background: false },
     }),
+    model: null,
     cannotResume: null,
   },
 ];

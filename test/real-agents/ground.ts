@@ -89,12 +89,20 @@ async function inTime<T>(read: () => Promise<T>, is: (value: T) => boolean): Pro
 
 /** What runs of all that was started with this home; where there is no /proc, nobody can tell. */
 export function processesOf(home: string): string[] {
+  return pidsOf(home).map((pid) => textOf(`/proc/${pid}/cmdline`).replaceAll("\0", " "));
+}
+
+/** Ends all of it at once, as a machine that runs out of memory does. */
+export function killAll(home: string): void {
+  for (const pid of pidsOf(home)) process.kill(pid, "SIGKILL");
+}
+
+function pidsOf(home: string): number[] {
   if (!existsSync("/proc/self/environ")) return [];
-  return readdirSync("/proc").flatMap((pid) => {
-    if (!/^\d+$/.test(pid) || pid === String(process.pid)) return [];
-    const wasStartedSo = textOf(`/proc/${pid}/environ`).split("\0").includes(`HOME=${home}`);
-    return wasStartedSo ? [textOf(`/proc/${pid}/cmdline`).replaceAll("\0", " ")] : [];
-  });
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .filter((pid) => textOf(`/proc/${pid}/environ`).split("\0").includes(`HOME=${home}`))
+    .map(Number);
 }
 
 /** Blank: it has ended meanwhile, or is somebody else's. */

@@ -43,7 +43,7 @@ export function clientFiles(cwd: string): ClientFiles {
       const folder = await enter(root, place, makes);
       return await use(folder, place.name).finally(() => folder.close());
     } catch (error) {
-      throw error instanceof Refusal ? error : new Refusal(problemText(error, path, doing));
+      throw error instanceof Refusal ? error : new Refusal(problemText(error, path, doing), codeOf(error));
     }
   };
   return {
@@ -67,7 +67,15 @@ export function clientFiles(cwd: string): ClientFiles {
   };
 }
 
-class Refusal extends Error {}
+class Refusal extends Error {
+  /** Why the file system said no; blank: we did. */
+  readonly code: string;
+
+  constructor(sentence: string, code = "") {
+    super(sentence);
+    this.code = code;
+  }
+}
 
 function refuse(sentence: string): Promise<never> {
   return Promise.reject(new Refusal(sentence));

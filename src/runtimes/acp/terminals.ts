@@ -99,6 +99,15 @@ export class Terminals {
     await child.stop();
   }
 
+  get ids(): readonly string[] {
+    return [...this.#open.keys()];
+  }
+
+  /** Resolves when all that are asked for by now are there, or failed. */
+  async started(): Promise<void> {
+    await Promise.allSettled(this.#starting);
+  }
+
   /** Resolves when no process of any terminal is left. */
   async close(): Promise<void> {
     this.#isClosed = true;

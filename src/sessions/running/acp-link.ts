@@ -2,7 +2,7 @@ import { contextMessage } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import type { UserMessage } from "../../core/messages.ts";
 import { isRecord } from "../../core/shape.ts";
-import type { Run } from "../../runs/contract.ts";
+import type { Claim } from "../../runs/contract.ts";
 import type { AcpLink } from "../../runtimes/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
@@ -15,7 +15,7 @@ const pageSize = 200;
 export function acpLink(
   deps: Pick<RunningDeps, "store">,
   place: RunPlace,
-  { lost }: Pick<Run, "lost">,
+  { how }: Pick<Claim, "how">,
 ): AcpLink | null {
   const { scope, session } = place;
   const kept = session.meta.acp;
@@ -30,7 +30,7 @@ export function acpLink(
     model: word("model"),
     thinking: word("thinking"),
     mode: session.meta.spawnMode === "session" ? "session" : "run",
-    wasLost: lost > 0,
+    wasBegun: how === "recovered",
     remember: async (agentSessionId) => {
       const { sessions } = deps.store;
       const acp = { ...kept, agentSessionId, linkedFrom: session.sessionId };

@@ -38,7 +38,14 @@ export async function beginTurn(deps: RunningDeps, turn: TurnToBegin): Promise<B
 
 /** Of an ACP agent the model is its own affair: what is wanted of it stands with the session. */
 function modelOf({ options }: Run, { meta }: TurnToBegin["session"], agent: AgentProfile): string {
-  return agent.runtime === "acp" ? agent.model : (options.model ?? meta.model ?? agent.model);
+  if (agent.runtime !== "acp") return options.model ?? meta.model ?? agent.model;
+  const model = options.model ?? meta.model;
+  const thinking = options.thinking ?? meta.thinkingLevel;
+  if (model === undefined && thinking === undefined) return agent.model;
+  const asked = model === undefined ? `thinking ${thinking}` : `model ${model}`;
+  const problem = `its model and its thinking are set once, when it is spawned; here it was asked for ${asked}`;
+  const advice = "Leave that out, of the session's settings too, or spawn it anew with it";
+  throw new SkeinError("acp_unsupported", { agent: agent.id, problem, advice });
 }
 
 function required({ agent, scope }: TurnToBegin): AgentProfile {

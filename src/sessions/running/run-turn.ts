@@ -26,7 +26,7 @@ export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnE
   if (closed !== null) return closed;
   signal.throwIfAborted();
   const tools = await deps.tools(begun.agent, session, run);
-  const ports = await turnPorts(deps, { place: turn, ...begun, run, writer, signal, tools });
+  const ports = await turnPorts(deps, { place: turn, ...begun, claim, writer, signal, tools });
   if (session.meta.systemSent !== true)
     await deps.store.sessions.patch(scope, session.sessionId, { systemSent: true });
   return deps.runtime.run(ports);
@@ -35,9 +35,10 @@ export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnE
 /** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */
 async function recovered(
   deps: RunningDeps,
-  { claim, writer, scope, session, ctx }: TurnToRun,
+  { claim, begun, writer, scope, session, ctx }: TurnToRun,
 ): Promise<TurnEnd | Outcome | null> {
   if (claim.how === "woken") return null;
+  if (begun.agent.runtime === "acp") await takeBackQuestions(deps, claim.run);
   const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
   const place = { scope, session, ctx };
@@ -103,6 +104,12 @@ async function closed(
   if ("output" in read) return { ...end, output: read.output };
   await writer.say(read.correction);
   return null;
+}
+
+/** An agent whose process is gone waits for no answer; it asks anew where it still wants to know. */
+async function takeBackQuestions({ runs }: RunningDeps, { runId }: Run): Promise<void> {
+  for (const { approvalId } of await runs.approvals({ runId, open: true }))
+    await runs.resolveApproval(approvalId, "expired", null);
 }
 
 /** Input whose entry stands in the session already was steered in by the lost owner. */

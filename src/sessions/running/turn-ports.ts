@@ -1,7 +1,7 @@
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
-import type { Run, RunUsage } from "../../runs/contract.ts";
+import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { pendingCalls } from "../guard/pending-calls.ts";
@@ -19,7 +19,7 @@ import { Waiting } from "./waiting.ts";
 export interface TurnParts {
   readonly place: RunPlace;
   readonly agent: AgentProfile;
-  readonly run: Run;
+  readonly claim: Claim;
   readonly writer: RunWriter;
   readonly signal: AbortSignal;
   readonly model: TurnModel;
@@ -29,7 +29,8 @@ export interface TurnParts {
 
 /** What a runtime is given of the session, the queue and the hooks. */
 export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
-  const { place, agent, run, writer, signal, model, system, tools } = parts;
+  const { place, agent, claim, writer, signal, model, system, tools } = parts;
+  const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
   const about = aboutOf(place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
@@ -74,7 +75,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     open: await openCallsOf(deps, place),
     request: () => requests.next(),
     say: async (message) => {
-      if (isLeftBehind(message, signal)) {
+      if (isLeftBehind(message, signal, deps.worker)) {
         await partial.leave();
         return { entry: null, refused: null };
       }
@@ -91,18 +92,23 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     },
     charge: (usage) => deps.runs.charge(held, runUsage(usage)),
     makeRoom: (size, why) => room.make(size, why),
-    approve: (call) => approve(deps, held, waiting, call, signal),
+    approve: (call, asking) => approve(deps, held, waiting, call, { signal, asking }),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
     hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
     emit,
-    ...present({ acp: acpLink(deps, place, run) }),
+    ...present({ acp: acpLink(deps, place, claim) }),
   };
 }
 
 /** Who goes on asks the model anew: half an answer that is not the end of the run is not said, but kept for people. */
-function isLeftBehind(message: MessageDraft, { reason }: AbortSignal): boolean {
-  const isCut = message.role === "assistant" && message.stopReason === "aborted";
-  return isCut && reason instanceof RunStopped && (reason.why === "closing" || reason.why === "lost");
+function isLeftBehind(
+  message: MessageDraft,
+  { aborted, reason }: AbortSignal,
+  { isClosing }: RunningDeps["worker"],
+): boolean {
+  if (message.role !== "assistant" || message.stopReason !== "aborted") return false;
+  if (!aborted) return isClosing;
+  return reason instanceof RunStopped && (reason.why === "closing" || reason.why === "lost");
 }
 
 const eventTypes = {
@@ -144,9 +150,9 @@ async function openCallsOf(deps: RunningDeps, place: RunPlace): Promise<Turn["op
 }
 
 /** The run's own, else what was set for the session, else the agent's, else what the session's entries say. */
-async function thinkingLevelOf({ store }: RunningDeps, { run, place, agent }: TurnParts): Promise<string> {
+async function thinkingLevelOf({ store }: RunningDeps, { claim, place, agent }: TurnParts): Promise<string> {
   const { scope, session } = place;
-  const given = run.options.thinking ?? session.meta.thinkingLevel ?? agent.thinking;
+  const given = claim.run.options.thinking ?? session.meta.thinkingLevel ?? agent.thinking;
   if (given !== null && given !== undefined) return given;
   const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
   return context?.thinkingLevel ?? "off";
@@ -163,8 +169,9 @@ async function approve(
   held: { readonly runId: string; readonly fence: number },
   waiting: Waiting,
   { id, name, arguments: args }: ToolCallBlock,
-  signal: AbortSignal,
+  { signal, asking = signal }: { readonly signal: AbortSignal; readonly asking?: AbortSignal | undefined },
 ): Promise<{ readonly approved: boolean; readonly note: string }> {
+  asking.throwIfAborted();
   // Asked again after a lost owner it is the same question, and has the time that it had.
   const { approvalId, expiresAt } = await deps.runs.requestApproval(held, {
     toolCallId: id,
@@ -172,9 +179,11 @@ async function approve(
     arguments: args,
     expiresAt: deps.clock.now() + deps.settings.approvalTimeoutMs,
   });
-  await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, signal));
+  const until = AbortSignal.any([signal, asking]);
+  await waiting.while("approval", [], () => deps.untilApproved(approvalId, expiresAt, until));
   signal.throwIfAborted();
   const answer = (await deps.runs.resolveApproval(approvalId, "expired", null))?.answer ?? "expired";
+  asking.throwIfAborted();
   const seconds = Math.round(deps.settings.approvalTimeoutMs / 1000);
   const notes = {
     approved: "It was approved.",

@@ -1,6 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { SessionConfigOption, SessionInfo, SessionModeState } from "@agentclientprotocol/sdk/unstable";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import type {
+  SessionConfigOption,
+  SessionInfo,
+  SessionModeState,
+  SystemPrompt,
+} from "@agentclientprotocol/sdk/unstable";
 import { RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { AgentScript, Step } from "./script.ts";
 
@@ -11,6 +16,8 @@ interface KeptSession {
   /** What its options are set to, by id. */
   values: Record<string, string | boolean>;
   mode: string | null;
+  model: string | null;
+  system: string;
 }
 
 /** The sessions of a scripted agent, in a file where the script names one. */
@@ -28,7 +35,7 @@ export class KeptSessions {
 
   begin(cwd: string): string {
     const id = `scripted-${randomUUID()}`;
-    this.#byId.set(id, { cwd, turns: 0, history: [], values: {}, mode: null });
+    this.#byId.set(id, { cwd, turns: 0, history: [], values: {}, mode: null, model: null, system: "" });
     this.#keep();
     return id;
   }
@@ -55,12 +62,18 @@ export class KeptSessions {
     return [...this.#byId].map(([sessionId, { cwd }]) => ({ sessionId, cwd }));
   }
 
-  settings(id: string): { configOptions?: SessionConfigOption[]; modes?: SessionModeState } {
-    const { configOptions, modes } = this.#script;
-    const { mode } = this.#session(id);
+  settings(id: string): {
+    configOptions?: SessionConfigOption[];
+    modes?: SessionModeState;
+    models?: unknown;
+  } {
+    const { configOptions, modes, models } = this.#script;
+    const { mode, model } = this.#session(id);
+    const availableModels = models?.map((modelId) => ({ modelId, name: `The ${modelId} one` }));
     return {
       ...(configOptions === undefined ? {} : { configOptions: this.#options(id) }),
       ...(modes === undefined ? {} : { modes: { ...modes, currentModeId: mode ?? modes.currentModeId } }),
+      ...(models === undefined ? {} : { models: { availableModels, currentModelId: model ?? models[0] } }),
     };
   }
 
@@ -75,10 +88,25 @@ export class KeptSessions {
     this.#keep();
   }
 
+  setModel(id: string, modelId: string): void {
+    this.#session(id).model = modelId;
+    this.#keep();
+  }
+
+  setSystem(id: string, prompt: SystemPrompt | null | undefined): void {
+    const texts = (prompt?.content ?? []).map((block) => (block.type === "text" ? block.text : ""));
+    this.#session(id).system = texts.join("\n");
+    this.#keep();
+  }
+
+  system(id: string): string {
+    return this.#session(id).system;
+  }
+
   /** What a test reads of it. */
-  config(id: string): { readonly values: Record<string, string | boolean>; readonly mode: string | null } {
-    const { values, mode } = this.#session(id);
-    return { values, mode };
+  config(id: string): Pick<KeptSession, "values" | "mode"> & Partial<Pick<KeptSession, "model">> {
+    const { values, mode, model } = this.#session(id);
+    return { values, mode, ...(model === null ? {} : { model }) };
   }
 
   #options(id: string): SessionConfigOption[] {
@@ -97,6 +125,10 @@ export class KeptSessions {
 
   #keep(): void {
     const { sessionsFile } = this.#script;
-    if (sessionsFile !== undefined) writeFileSync(sessionsFile, JSON.stringify([...this.#byId]));
+    if (sessionsFile === undefined) return;
+    // A test may read it at any moment, and other processes of this agent.
+    const half = `${sessionsFile}.${process.pid}`;
+    writeFileSync(half, JSON.stringify([...this.#byId]));
+    renameSync(half, sessionsFile);
   }
 }

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import type {
   AgentContext,
   PermissionOption,
@@ -45,6 +46,7 @@ class TurnPlayer {
   #isCancelled = false;
   #usage: Usage | null = null;
   #stop: StopReason = "end_turn";
+  #lastUpdates: readonly SessionUpdate[] = [];
   readonly #late: string[] = [];
 
   constructor(stage: Stage, prompt: readonly string[]) {
@@ -57,6 +59,7 @@ class TurnPlayer {
 
   async play(steps: readonly Step[]): Promise<PromptResponse> {
     await this.#steps(steps);
+    if (this.#isCancelled) for (const update of this.#lastUpdates) await this.#update(update);
     // The answer is written in this turn of the event loop, these behind it.
     if (this.#late.length > 0) setTimeout(() => void this.#say(this.#late.join("")), 20);
     const stopReason = this.#isCancelled ? "cancelled" : this.#stop;
@@ -81,7 +84,9 @@ class TurnPlayer {
     else if ("usage" in step) this.#usage = step.usage;
     else if ("stop" in step) this.#stop = step.stop;
     else if ("wait" in step) await (step.wait === "cancel" ? this.#stage.cancelled : never);
-    else if ("fail" in step) throw new RequestError(step.fail.code, step.fail.message);
+    else if ("fail" in step) throw new RequestError(step.fail.code, step.fail.message, step.fail.data);
+    else if ("until" in step) while (!existsSync(step.until)) await sleep(5);
+    else if ("onCancel" in step) this.#lastUpdates = step.onCancel;
     else if ("later" in step) this.#late.push(step.later);
     else if ("fork" in step) this.#fork();
     else if ("read" in step || "write" in step) await this.#file(step);
@@ -110,7 +115,9 @@ class TurnPlayer {
       ...(kind ? { kind } : {}),
       ...(rawInput === undefined ? {} : { rawInput }),
     };
-    const outcome = await this.#ask(toolCall, step.options ?? usualOptions);
+    const asking = this.#ask(toolCall, step.options ?? usualOptions);
+    if (step.isLeft === true) return void asking.catch(() => undefined);
+    const outcome = await asking;
     if (outcome.startsWith("yes")) await this.#steps(step.allowed ?? []);
     else if (step.rejected !== undefined) await this.#steps(step.rejected);
     await this.#say(`(${outcome})`);
@@ -162,13 +169,15 @@ class TurnPlayer {
     const { client, params } = this.#stage;
     const command = "terminal" in step ? step.terminal : step.leaveTerminal;
     const cwd = "terminal" in step ? step.cwd : undefined;
+    const creating = client.createTerminal({
+      sessionId: params.sessionId,
+      command,
+      args: [...(step.args ?? [])],
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+    if ("isLeft" in step) return void creating.catch(() => undefined);
     try {
-      const terminal = await client.createTerminal({
-        sessionId: params.sessionId,
-        command,
-        args: [...(step.args ?? [])],
-        ...(cwd === undefined ? {} : { cwd }),
-      });
+      const terminal = await creating;
       if ("leaveTerminal" in step) return;
       const { exitCode } = await terminal.waitForExit();
       const { output } = await terminal.currentOutput();
@@ -186,10 +195,11 @@ class TurnPlayer {
     if (pidFile !== undefined) appendFileSync(pidFile, `${child.pid}\n`);
   }
 
-  #told(what: "pid" | "cwd" | "env" | "config"): string {
+  #told(what: Extract<Step, { tell: string }>["tell"]): string {
     const { sessions, params } = this.#stage;
     if (what === "pid") return String(process.pid);
     if (what === "cwd") return process.cwd();
+    if (what === "system") return sessions.system(params.sessionId);
     return JSON.stringify(what === "env" ? process.env : sessions.config(params.sessionId));
   }
 

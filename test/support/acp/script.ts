@@ -17,9 +17,18 @@ export interface AgentScript {
   /** `hang`: never answers. `exit`: ends with words on stderr. `garbage`: writes no JSON, and stays. */
   readonly start?: "hang" | "exit" | "garbage" | "auth_required" | "wrong_version" | "hang_new" | "banner";
   /** What it says that it can; all of it by default. */
-  readonly can?: { readonly load?: boolean; readonly resume?: boolean; readonly list?: boolean };
+  readonly can?: {
+    readonly load?: boolean;
+    readonly resume?: boolean;
+    readonly list?: boolean;
+    /** Left out: no. */
+    readonly systemPrompt?: boolean;
+  };
   readonly configOptions?: readonly SessionConfigOption[];
   readonly modes?: SessionModeState;
+  /** As agents had them before there were config options; `isListedOnly`: it does not know how to set one. */
+  readonly models?: readonly string[];
+  readonly isListedOnly?: boolean;
   readonly ignoreCancel?: boolean;
   readonly ignoreSigterm?: boolean;
   /** The n-th prompt of a session plays the n-th; the last is played again. */
@@ -35,7 +44,7 @@ export type Step =
   /** Says the texts of the prompt, each in brackets. */
   | { readonly echo: true }
   /** Says its pid, its folder, or variables of its environment as JSON. */
-  | { readonly tell: "pid" | "cwd" | "env" | "config" }
+  | { readonly tell: "pid" | "cwd" | "env" | "config" | "system" }
   | {
       readonly permission: {
         readonly id: string;
@@ -44,6 +53,8 @@ export type Step =
         readonly rawInput?: unknown;
       };
       readonly options?: readonly PermissionOption[];
+      /** It does not wait for the answer. */
+      readonly isLeft?: true;
       readonly allowed?: readonly Step[];
       readonly rejected?: readonly Step[];
     }
@@ -53,7 +64,11 @@ export type Step =
   | { readonly write: string; readonly content: string }
   | { readonly terminal: string; readonly args?: readonly string[]; readonly cwd?: string }
   /** A terminal that is started and left running. */
-  | { readonly leaveTerminal: string; readonly args?: readonly string[] }
+  | { readonly leaveTerminal: string; readonly args?: readonly string[]; readonly isLeft?: true }
+  /** Waits until there is such a file. */
+  | { readonly until: string }
+  /** What it sends once it is cancelled, before it ends its turn. */
+  | { readonly onCancel: readonly SessionUpdate[] }
   /** The usage of the prompt's answer. */
   | { readonly usage: Usage }
   | { readonly stop: StopReason }
@@ -69,7 +84,7 @@ export type Step =
   | { readonly endless: number }
   /** Starts a process of its own that ignores SIGTERM. */
   | { readonly fork: true }
-  | { readonly fail: { readonly code: number; readonly message: string } }
+  | { readonly fail: { readonly code: number; readonly message: string; readonly data?: unknown } }
   /** Said after the answer to the prompt. */
   | { readonly later: string };
 

@@ -41,12 +41,14 @@ const app = agent({ name: "scripted" })
     return {
       protocolVersion: script.start === "wrong_version" ? 99 : PROTOCOL_VERSION,
       agentInfo: { name: "scripted", version: "1.0.0" },
+      authMethods: [{ id: "key", name: "A key of your own" }],
       agentCapabilities: {
         loadSession: can.load,
         promptCapabilities: { image: true, embeddedContext: true },
         sessionCapabilities: {
           ...(can.resume ? { resume: {} } : {}),
           ...(can.list ? { list: {} } : {}),
+          ...(can.systemPrompt === true ? { systemPrompt: {} } : {}),
           close: {},
         },
       },
@@ -56,6 +58,7 @@ const app = agent({ name: "scripted" })
     if (script.start === "hang_new") return never;
     if (script.start === "auth_required") throw RequestError.authRequired();
     const sessionId = sessions.begin(params.cwd);
+    sessions.setSystem(sessionId, params.systemPrompt);
     return { sessionId, ...sessions.settings(sessionId) };
   })
   .onRequest(methods.agent.session.load, async ({ params, client }) => {
@@ -69,6 +72,7 @@ const app = agent({ name: "scripted" })
   })
   .onRequest(methods.agent.session.resume, async ({ params }) => {
     sessions.history(params.sessionId);
+    sessions.setSystem(params.sessionId, params.systemPrompt);
     return sessions.settings(params.sessionId);
   })
   .onRequest(methods.agent.session.list, async () => ({ sessions: sessions.list() }))
@@ -88,6 +92,17 @@ const app = agent({ name: "scripted" })
     const steps = sessions.nextTurn(sessionId);
     return playTurn(steps, { script, sessions, client, params, cancelled: cancelled.promise });
   });
+
+/** No method of the protocol any more. */
+if (script.isListedOnly !== true)
+  app.onRequest(
+    "session/set_model",
+    (params) => params as { sessionId: string; modelId: string },
+    async ({ params }) => {
+      sessions.setModel(params.sessionId, params.modelId);
+      return {};
+    },
+  );
 
 const connection = app.connect(
   ndJsonStream(

@@ -1,7 +1,7 @@
 import type { EntryDraft, MessageDraft } from "../../../core/seal.ts";
 import type { TurnEvent } from "../../contract.ts";
 
-/** What an update of an agent sets off, in order; the `Act` of the runtime's contract, which lies above this folder. */
+/** What an update of an agent sets off, in order. */
 export type Act =
   | { readonly act: "say"; readonly message: MessageDraft }
   | { readonly act: "note"; readonly draft: EntryDraft }

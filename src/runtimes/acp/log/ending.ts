@@ -3,8 +3,8 @@ import { oneLine } from "./content-text.ts";
 
 /** How a turn of an agent ended. */
 export type TurnEnding =
-  | { readonly stopReason: string; readonly usage?: unknown }
-  | { readonly aborted: true }
+  /** `why`: what we know of a turn that the agent ended as cancelled by itself. */
+  | { readonly stopReason: string; readonly usage?: unknown; readonly why?: string }
   | { readonly failed: string };
 
 export interface Ending {
@@ -19,7 +19,6 @@ export interface Ending {
 const mostMessage = 4000;
 
 export function endingOf(end: TurnEnding): Ending {
-  if ("aborted" in end) return aborted(null);
   if ("failed" in end) {
     const errorMessage = cutText(end.failed, mostMessage);
     return { stopReason: "error", errorMessage, raw: null, openCall: cutOff("failed") };
@@ -33,7 +32,7 @@ export function endingOf(end: TurnEnding): Ending {
     case "max_turn_requests":
       return { stopReason: "length", raw, openCall };
     case "cancelled":
-      return aborted(raw);
+      return aborted(raw, end.why);
     case "refusal":
       return { stopReason: "error", errorMessage: "The agent refused to go on.", raw, openCall };
     default:
@@ -46,9 +45,13 @@ export function endingOf(end: TurnEnding): Ending {
   }
 }
 
-function aborted(raw: string | null): Ending {
-  const errorMessage = "The turn was aborted.";
-  return { stopReason: "aborted", errorMessage, raw, openCall: cutOff("was aborted") };
+function aborted(raw: string, why = "The turn was aborted."): Ending {
+  return {
+    stopReason: "aborted",
+    errorMessage: cutText(why, mostMessage),
+    raw,
+    openCall: cutOff("was aborted"),
+  };
 }
 
 function cutOff(how: string): string {

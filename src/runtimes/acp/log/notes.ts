@@ -11,6 +11,7 @@ const mostText = 100_000;
 /** Between two steps; the rest is counted. */
 const mostNotes = 20;
 const mostCompactions = 20;
+const mostKinds = 10;
 
 interface Plan {
   /** `null`: it is the only one. */
@@ -31,6 +32,8 @@ export class Notes {
   #isNew = false;
   #waiting: EntryDraft[] = [];
   #leftOut = 0;
+  #unknown = 0;
+  readonly #kinds = new Set<string>();
   readonly #compactions = new Map<string, Compaction>();
 
   /** `false`: it is no update of these kinds. */
@@ -59,6 +62,12 @@ export class Notes {
     }
   }
 
+  /** An update of a kind that is not known: nothing comes of it, but that it is told at the end. */
+  takeUnknown(kind: unknown): void {
+    this.#unknown++;
+    if (this.#kinds.size <= mostKinds) this.#kinds.add(titleText(kind, 64) || "(no kind)");
+  }
+
   /** All that waits, oldest first; the plan only where it is another than it was. */
   flush(): readonly EntryDraft[] {
     const drafts = this.#waiting;
@@ -77,11 +86,12 @@ export class Notes {
     return [custom("acp.plan", this.#plan.data)];
   }
 
-  /** The same at the end: compactions that did not come to theirs are told too. */
+  /** The same at the end: compactions that did not come to theirs, and what was not known, are told too. */
   finish(): readonly EntryDraft[] {
     for (const compaction of this.#compactions.values())
       this.#hold("acp.compaction", compactionData("in_progress", compaction));
     this.#compactions.clear();
+    if (this.#unknown > 0) this.#hold("acp.notice", unknownNotice(this.#unknown, [...this.#kinds]));
     return this.flush();
   }
 
@@ -148,6 +158,12 @@ function noticeOf({ severity, title, description }: Fields): Fields {
     title: titleText(title),
     ...(typeof description === "string" && { description: cutText(description, mostText) }),
   };
+}
+
+function unknownNotice(many: number, kinds: readonly string[]): Fields {
+  const title = `Updates of kinds that are not known here were passed by: ${many}.`;
+  const named = kinds.length > mostKinds ? [...kinds.slice(0, mostKinds), "…"] : kinds;
+  return { severity: "info", title, description: named.join(", ") };
 }
 
 function custom(customType: string, data: Fields): EntryDraft {

@@ -17,9 +17,17 @@ describe("the end of a turn", () => {
       { stopReason: "refusal" },
       { stopReason: "error", errorMessage: "The agent refused to go on." },
     ],
-    ["cancelled", { stopReason: "cancelled" }, { stopReason: "aborted" }],
+    [
+      "cancelled",
+      { stopReason: "cancelled" },
+      { stopReason: "aborted", errorMessage: "The turn was aborted." },
+    ],
+    [
+      "why it was cancelled",
+      { stopReason: "cancelled", why: "Permission was denied." },
+      { stopReason: "aborted", errorMessage: "Permission was denied." },
+    ],
     ["a reason of later versions", { stopReason: "paused" }, { stopReason: "error" }],
-    ["an abort", { aborted: true }, { stopReason: "aborted" }],
     [
       "a failure",
       { failed: "The process ended." },
@@ -42,11 +50,17 @@ describe("the end of a turn", () => {
     take(begun("a"), begun("b"), ended("b"), begun("c"), said("tail"));
     const partial = { type: "content", content: { type: "text", text: "half" } };
     take({ sessionUpdate: "tool_call_update", toolCallId: "c", content: [partial] });
-    const { acts } = log.end({ aborted: true });
+    const { acts } = log.end({ stopReason: "cancelled" });
     expect(says(acts)).toEqual(["result a failed", "toolUse: →c", "result c failed", "aborted: tail"]);
     expect(messages(acts)[2]).toMatchObject({
       content: [{ text: expect.stringContaining("the agent's turn was aborted") }, { text: "half" }],
     });
+  });
+
+  it("[ATL15] keeps a notice without an id apart from the message that has one", () => {
+    const { log, take } = openedLog();
+    take(said("Warning: "), said("old.\n\n"), said("I am", "1"), said(" here.", "1"));
+    expect(says(log.end(done).acts)).toEqual(["stop: Warning: old.\n\n | I am here."]);
   });
 
   it("[ATL7] says that the turn is over though the agent said nothing", () => {
@@ -56,23 +70,35 @@ describe("the end of a turn", () => {
     ]);
     expect(log.end(done).acts).toEqual([]);
     expect(take(said("late"))).toEqual([]);
-    expect(log.ignored).toBe(1);
   });
 
   const replies: [string, Loose[], string][] = [
     ["what was said", [said("a"), said("b")], "ab"],
-    ["messages on lines of their own", [said("a", "1"), said("b", "2")], "a\nb"],
     ["what was said since the last call", [said("a"), begun("c"), ended("c"), said("b")], "b"],
     ["what was said while it went on", [said("a"), begun("c"), said("b"), ended("c")], "b"],
     ["the last that was said", [said("a"), begun("c"), ended("c"), begun("d"), ended("d"), said(" ")], "a"],
     ["no thoughts", [thought("hm")], ""],
   ];
+  const several: typeof replies = [
+    ["the last of several messages", [said("a", "1"), said("b", "2"), said("c", "2")], "bc"],
+    ["what has an id behind a notice that has none", [said("Warning\n\n"), said("a", "1")], "a"],
+    ["what has an id before a notice that has none", [said("a", "1"), said("Warning")], "a"],
+    ["a message that a notice breaks into", [said("a", "1"), said("Warning"), said("b", "1")], "ab"],
+    ["a message that thoughts break into", [said("a", "1"), thought("hm"), said("b", "1")], "ab"],
+    ["the message before a blank one", [said("a", "1"), said("\n", "2")], "a"],
+    ["a notice where there is nothing else", [said(" ", "1"), said("Warning")], "Warning"],
+    ["the same message since the last call", [said("a", "1"), begun("c"), ended("c"), said("b", "1")], "b"],
+    ["what has no id since the last call", [said("a", "1"), begun("c"), ended("c"), said("b")], "b"],
+  ];
+  const replyTo = (updates: readonly Loose[]) => {
+    const { log, take } = openedLog();
+    take(...updates);
+    return log.end(done).reply;
+  };
   for (const [name, updates, expected] of replies)
-    it(`[ATL8] replies with ${name}`, () => {
-      const { log, take } = openedLog();
-      take(...updates);
-      expect(log.end(done).reply).toBe(expected);
-    });
+    it(`[ATL8] replies with ${name}`, () => expect(replyTo(updates)).toBe(expected));
+  for (const [name, updates, expected] of several)
+    it(`[ATL15] replies with ${name}`, () => expect(replyTo(updates)).toBe(expected));
 });
 
 describe("notes", () => {
@@ -170,20 +196,38 @@ describe("what is for the caller", () => {
     cost: { amount, currency },
   });
 
-  it("[ATL10] tells title, context and cost, and counts what it does not know", () => {
+  it("[ATL10] tells the cost, and does nothing with what is known and not for us", () => {
     const { log, take } = openedLog();
-    expect([log.title, log.context, log.cost, log.ignored]).toEqual([undefined, null, 0, 0]);
     const quiet = [
       "user_message_chunk",
       "current_mode_update",
       "available_commands_update",
       "config_option_update",
+      "session_info_update",
     ];
-    expect(take(...quiet.map((sessionUpdate) => ({ sessionUpdate })))).toEqual([]);
-    expect(take({ sessionUpdate: "session_info_update", title: " On\ncrabs " }, usage(0.5))).toEqual([]);
-    expect([log.title, log.context, log.cost]).toEqual(["On crabs", { used: 500, size: 1000 }, 0.5]);
-    take({ sessionUpdate: "session_info_update", title: null }, { sessionUpdate: "of later versions" });
-    expect([log.title, log.ignored]).toEqual([null, 1]);
+    expect(take(...quiet.map((sessionUpdate) => ({ sessionUpdate })), usage(0.5))).toEqual([]);
+    expect(log.cost).toBe(0.5);
+    expect(notes(log.end(done).acts)).toEqual([]);
+  });
+
+  it("[ATL10] says at the end which kinds it did not know, and how many there were", () => {
+    const { log, take } = openedLog();
+    const unknown = (sessionUpdate: unknown) => ({ sessionUpdate }) as Loose;
+    take(unknown("of later\nversions"), unknown("other"), unknown("other"), unknown(7));
+    for (let at = 0; at < 50; at++) take(unknown(`kind ${at}`));
+    take(begun("a"), ended("a"), ended("a"));
+    const [note, ...more] = notes(log.end(done).acts);
+    expect(more).toEqual([]);
+    expect(note).toMatchObject({
+      customType: "acp.notice",
+      data: {
+        severity: "info",
+        title: "Updates of kinds that are not known here were passed by: 54.",
+        description: expect.stringMatching(
+          /^of later versions, other, \(no kind\), kind 0, (?:kind \d, ){6}…$/,
+        ),
+      },
+    });
   });
 
   it("[ATL11] takes tokens as those of the turn", () => {
@@ -236,6 +280,6 @@ describe("what is for the caller", () => {
     it(`[ATL11] knows the cost with ${name}`, () => {
       const { log, take } = openedLog({ costBefore });
       take(...updates);
-      expect(log.end({ aborted: true }).usage.cost?.total).toBe(expected);
+      expect(log.end({ stopReason: "cancelled" }).usage.cost?.total).toBe(expected);
     });
 });

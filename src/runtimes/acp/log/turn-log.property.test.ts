@@ -130,7 +130,7 @@ const ending: fc.Arbitrary<TurnEnding> = fc.oneof(
       fc.jsonValue(),
     )
     .map(([stopReason, usage]) => ({ stopReason, usage })),
-  fc.constant<TurnEnding>({ aborted: true }),
+  fc.constant<TurnEnding>({ stopReason: "cancelled" }),
   fc.string().map((failed) => ({ failed })),
 );
 

@@ -4,16 +4,16 @@ import type { MessageDraft } from "../../../core/seal.ts";
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";
 import type { Act } from "./act.ts";
-import { contentText, titleText } from "./content-text.ts";
+import { contentText } from "./content-text.ts";
 import type { Ending, TurnEnding } from "./ending.ts";
 import { endingOf } from "./ending.ts";
 import type { TurnUsage } from "./figures.ts";
 import { CostMeter, turnUsage } from "./figures.ts";
 import { Notes } from "./notes.ts";
+import { Reply } from "./reply.ts";
 import { SafeIds } from "./safe-ids.ts";
 import { mostCalls, Step } from "./step.ts";
 import type { TextKind } from "./texts.ts";
-import { Texts } from "./texts.ts";
 import { AgentCall } from "./tool-call.ts";
 
 export interface TurnLogOptions {
@@ -28,7 +28,7 @@ export interface TurnLogOptions {
 
 export interface TurnLogEnd {
   readonly acts: readonly Act[];
-  /** What was said since the last call, else the last that was said at all. */
+  /** The last message since the last call, else the last that was said at all. */
   readonly reply: string;
   readonly stopReason: Ending["stopReason"];
   /** To be charged: without `cost` where that is not known. */
@@ -42,7 +42,6 @@ interface Placed {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const mostReply = 400_000;
 const mostDelta = 400_000;
 
 /**
@@ -60,36 +59,17 @@ export class TurnLog {
   readonly #calls = new Map<string, Placed | null>();
   readonly #notes = new Notes();
   readonly #cost: CostMeter;
-  #sinceCall = new Texts(mostReply);
-  #lastWords: Texts | null = null;
+  readonly #reply = new Reply();
   #isOver = false;
-  #title: string | null | undefined;
-  #context: { readonly used: number; readonly size: number } | null = null;
-  #ignored = 0;
 
   constructor(options: TurnLogOptions) {
     this.#options = options;
     this.#cost = new CostMeter(options.costBefore);
   }
 
-  /** What the agent calls the session; `null`: it has taken the title back, `undefined`: it has said nothing of it. */
-  get title(): string | null | undefined {
-    return this.#title;
-  }
-
-  /** Tokens in the agent's context, and how many there is room for. */
-  get context(): { readonly used: number; readonly size: number } | null {
-    return this.#context;
-  }
-
   /** Dollars of the agent's session so far: `costBefore` of its next turn. */
   get cost(): number | null {
     return this.#cost.sum;
-  }
-
-  /** Updates that nothing came of: of unknown kinds, of calls that had ended, or after the end. */
-  get ignored(): number {
-    return this.#ignored;
   }
 
   /** The call that is open under the agent's own id, as far as it is known. */
@@ -99,7 +79,8 @@ export class TurnLog {
 
   take(update: SessionUpdate): readonly Act[] {
     const acts: Act[] = [];
-    if (this.#isOver || !isRecord(update)) this.#ignored++;
+    if (this.#isOver) return acts;
+    if (!isRecord(update)) this.#notes.takeUnknown(update);
     else if (!this.#takeWords(update, acts) && !this.#notes.take(update)) this.#takeOther(update);
     this.#sayReady(acts);
     return acts;
@@ -112,9 +93,11 @@ export class TurnLog {
     const cost = this.#cost.ofTurn;
     const usage = turnUsage("usage" in end ? end.usage : null, cost);
     const { cost: _, ...tokens } = usage;
-    const words = this.#sinceCall.toString();
-    const reply = words.trim() === "" && this.#lastWords !== null ? this.#lastWords.toString() : words;
-    const told = { reply, stopReason: ending.stopReason, usage: cost === null ? tokens : usage };
+    const told = {
+      reply: this.#reply.toString(),
+      stopReason: ending.stopReason,
+      usage: cost === null ? tokens : usage,
+    };
     if (this.#isOver) return { acts, ...told };
     this.#isOver = true;
     for (const step of this.#steps.slice(this.#first))
@@ -151,17 +134,14 @@ export class TurnLog {
     if (text === "") return;
     const of = typeof messageId === "string" ? messageId : null;
     this.#collecting.addText(kind, of, text);
-    if (kind === "text") this.#sinceCall.add(kind, of, text);
+    if (kind === "text") this.#reply.add(of, text);
     acts.push({ act: "emit", event: { type: "delta", kind, delta: cutText(text, mostDelta) } });
   }
 
   #takeCall(update: Fields, acts: Act[]): void {
     const id = typeof update.toolCallId === "string" ? update.toolCallId : "";
     const known = this.#calls.get(id);
-    if (known === null && update.sessionUpdate !== "tool_call") {
-      this.#ignored++;
-      return;
-    }
+    if (known === null && update.sessionUpdate !== "tool_call") return;
     const placed = known ?? this.#begin(id);
     const { call } = placed;
     call.take(update);
@@ -177,8 +157,7 @@ export class TurnLog {
     const placed = { call, step: this.#collecting };
     placed.step.addCall(call);
     this.#calls.set(id, placed);
-    if (this.#sinceCall.toString().trim() !== "") this.#lastWords = this.#sinceCall;
-    this.#sinceCall = new Texts(mostReply);
+    this.#reply.callBegun();
     return placed;
   }
 
@@ -254,28 +233,18 @@ export class TurnLog {
 
   #takeOther(update: Fields): void {
     switch (update.sessionUpdate) {
-      case "session_info_update":
-        if (update.title !== undefined) this.#title = titleText(update.title, 500) || null;
-        return;
       case "usage_update":
-        this.#takeUsage(update);
+        this.#cost.take(update.cost);
         return;
+      case "session_info_update":
       case "user_message_chunk":
       case "current_mode_update":
       case "available_commands_update":
       case "config_option_update":
         return;
       default:
-        this.#ignored++;
+        this.#notes.takeUnknown(update.sessionUpdate);
     }
-  }
-
-  #takeUsage({ used, size, cost }: Fields): void {
-    this.#cost.take(cost);
-    const isTold = [used, size].every(
-      (each) => typeof each === "number" && Number.isFinite(each) && each >= 0,
-    );
-    if (isTold) this.#context = { used: used as number, size: size as number };
   }
 }
 

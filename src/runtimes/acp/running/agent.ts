@@ -21,6 +21,7 @@ export interface AgentWish {
   readonly spec: AcpAgent;
   readonly cwd: string;
   readonly link: Pick<AcpLink, "agentSessionId" | "resumeSessionId" | "model" | "thinking">;
+  readonly system: string | null;
 }
 
 /** Who looks after an agent in a turn. */
@@ -43,10 +44,12 @@ export class Agent {
   readonly agentSessionId: string;
   /** Dollars of its session so far, as it told them; `null`: not known. */
   cost: number | null;
+  /** The system prompt that it was told last; `null`: none. */
+  system: string | null;
 
   constructor(
     parts: { readonly link: AgentLink; readonly requests: ClientRequests; readonly hears: Hearing },
-    session: { readonly id: string; readonly isNew: boolean },
+    session: { readonly id: string; readonly isNew: boolean; readonly system: string | null },
   ) {
     this.#link = parts.link;
     this.#requests = parts.requests;
@@ -54,6 +57,7 @@ export class Agent {
     this.#hears.of = session.id;
     this.agentSessionId = session.id;
     this.cost = session.isNew ? 0 : null;
+    this.system = session.system;
   }
 
   /** Resolves when nothing more can be said with it. */
@@ -79,8 +83,10 @@ export class Agent {
     return this.#link.prompt(this.agentSessionId, blocks);
   }
 
-  cancel(): void {
+  /** Of its turn, with what that runs in terminals; resolves when those have ended. */
+  cancel(): Promise<void> {
     this.#link.cancel(this.agentSessionId);
+    return this.#requests.endTerminals();
   }
 
   stop(): Promise<void> {
@@ -146,12 +152,12 @@ async function started(child: Promise<ChildProcess>, signal: AbortSignal): Promi
   }
 }
 
-async function openSession(link: AgentLink, { spec, cwd, link: wanted }: AgentWish) {
+async function openSession(link: AgentLink, { spec, cwd, link: wanted, system }: AgentWish) {
   await link.initialize();
   const known = wanted.agentSessionId ?? wanted.resumeSessionId;
-  const opened = await (known === null ? link.newSession(cwd) : link.goOnWith(known, cwd));
+  const opened = await (known === null ? link.newSession(cwd, system) : link.goOnWith(known, cwd, system));
   for (const change of settingChanges(spec.name, wanted, opened)) await link.apply(opened.sessionId, change);
-  return { id: opened.sessionId, isNew: known === null };
+  return { id: opened.sessionId, isNew: known === null, system: link.takesSystem ? system : null };
 }
 
 async function tooSlow(link: AgentLink | null, name: string, ms: number): Promise<SkeinError> {

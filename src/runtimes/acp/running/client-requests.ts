@@ -10,11 +10,13 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { methods, RequestError } from "@agentclientprotocol/sdk/unstable";
 import { endOfText, thrownText } from "../../../core/text.ts";
+import { codeOf } from "../files/folders.ts";
 import type { ClientFiles } from "../files.ts";
 import type { Terminals } from "../terminals.ts";
 import type { PermissionDesk } from "./permissions.ts";
 
-const refusedCode = -32000;
+/** Not -32000, which says that somebody has to log in. */
+const refusedCode = -32602;
 const mostTexts = 32;
 const longestText = 200_000;
 
@@ -63,9 +65,15 @@ export class ClientRequests {
     return this.#terminals.close();
   }
 
+  /** Of a turn that was stopped: what they have printed can still be read. */
+  async endTerminals(): Promise<void> {
+    await this.#terminals.started();
+    await Promise.allSettled(this.#terminals.ids.map((terminalId) => this.#release({ terminalId })));
+  }
+
   async #read(params: ReadTextFileRequest): Promise<ReadTextFileResponse> {
     this.#inTurn();
-    return told(() => this.#files.readTextFile(params));
+    return told(() => this.#files.readTextFile(params), params.path);
   }
 
   /** Inside its folder an agent writes as it likes: it asks for permission by itself where it wants to be sure. */
@@ -75,7 +83,9 @@ export class ClientRequests {
   }
 
   async #create(params: CreateTerminalRequest): Promise<CreateTerminalResponse> {
-    const verdict = await this.#inTurn().forTerminal(params);
+    const desk = this.#inTurn();
+    const granted = await desk.forTerminal(params);
+    const verdict = desk.isOver ? "cancelled" : granted;
     if (verdict === "granted") return told(() => this.#terminals.create(params));
     return refuse(
       `The command was not allowed: ${verdict === "refused" ? "permission was denied" : "the turn was stopped"}`,
@@ -83,13 +93,13 @@ export class ClientRequests {
   }
 
   /** A call often tells of its result only after it has let its terminal go. */
-  async #release({ terminalId }: ReleaseTerminalRequest): Promise<void> {
+  async #release({ terminalId }: Pick<ReleaseTerminalRequest, "terminalId">): Promise<void> {
     const text = this.terminalText(terminalId);
-    await this.#terminals.release({ terminalId });
-    if (text === null) return;
-    this.#lastTexts.set(terminalId, endOfText(text, longestText));
+    const released = this.#terminals.release({ terminalId });
+    if (text !== null) this.#lastTexts.set(terminalId, endOfText(text, longestText));
     const [oldest] = this.#lastTexts.keys();
     if (this.#lastTexts.size > mostTexts && oldest !== undefined) this.#lastTexts.delete(oldest);
+    await released;
   }
 
   #inTurn(): PermissionDesk {
@@ -101,11 +111,12 @@ function refuse(sentence: string): never {
   throw new RequestError(refusedCode, sentence);
 }
 
-/** What is refused goes to the agent as it is: a sentence. */
-async function told<T>(act: () => T | Promise<T>): Promise<T> {
+/** What is refused goes to the agent as it is: a sentence. Only of a file that is not there it has to know more. */
+async function told<T>(act: () => T | Promise<T>, path = ""): Promise<T> {
   try {
     return await act();
   } catch (error) {
+    if (path !== "" && codeOf(error) === "ENOENT") throw RequestError.resourceNotFound(path);
     return refuse(thrownText(error));
   }
 }

@@ -19,6 +19,9 @@ import type { OpenedSettings, SettingChange } from "./session-settings.ts";
 /** How long is waited for the end of a process whose pipe has ended, to tell how it ended. */
 const farewellMs = 1000;
 const authRequired = -32000;
+const noSuchMethod = -32601;
+/** No method of the protocol any more, but the only one that some agents have. */
+const setModel = "session/set_model";
 
 export interface ConnectionParts {
   /** Its name in the configuration. */
@@ -41,6 +44,8 @@ export class AgentLink {
   readonly #lines = new MessageLines();
   #broken: Error | null = null;
   #can: InitializeResponse["agentCapabilities"];
+  /** How one logs in with it, by name. */
+  #ways: readonly string[] = [];
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
@@ -77,12 +82,20 @@ export class AgentLink {
       throw unavailable(agent, problem, "Install a version of it that speaks ours");
     }
     this.#can = told.agentCapabilities ?? {};
+    this.#ways = (told.authMethods ?? []).map(({ name, id }) => name || id);
   }
 
-  async newSession(cwd: string): Promise<OpenedSession> {
+  async newSession(cwd: string, system: string | null): Promise<OpenedSession> {
+    const params = { cwd, mcpServers: [], ...this.#systemIn(system) };
     return this.#ask("while it opened a session", () =>
-      this.#connection.agent.request(methods.agent.session.new, { cwd, mcpServers: [] }),
+      this.#connection.agent.request(methods.agent.session.new, params),
     );
+  }
+
+  /** `false`: whatever it is to be told stands in its prompts. */
+  get takesSystem(): boolean {
+    const { systemPrompt } = this.#can?.sessionCapabilities ?? {};
+    return systemPrompt !== undefined && systemPrompt !== null;
   }
 
   /** `false`: neither loading nor resuming is what it can do. */
@@ -107,13 +120,13 @@ export class AgentLink {
   }
 
   /** One of its sessions from before. Resuming replays nothing, and comes first. */
-  async goOnWith(sessionId: string, cwd: string): Promise<OpenedSession> {
+  async goOnWith(sessionId: string, cwd: string, system: string | null): Promise<OpenedSession> {
     const { agent } = this.#parts;
     if (!this.canGoOn) {
       const problem = `it cannot go on with its session "${sessionId}": its process has ended, and what it knew with it`;
       throw unsupported(agent, problem, "Spawn it anew, and tell it what it has to know");
     }
-    const params = { sessionId, cwd, mcpServers: [] };
+    const params = { sessionId, cwd, mcpServers: [], ...this.#systemIn(system) };
     const method = this.#canResume ? methods.agent.session.resume : methods.agent.session.load;
     const told = await this.#ask(`while it opened its session "${sessionId}"`, () =>
       this.#connection.agent.request(method, params),
@@ -121,16 +134,30 @@ export class AgentLink {
     return { ...(told ?? {}), sessionId };
   }
 
+  /** `acp_unsupported`: it offered what it does not know how to set. */
   async apply(sessionId: string, change: SettingChange): Promise<void> {
-    await this.#ask("while it was set up", async () => {
-      const { agent } = this.#connection;
-      if (change.set === "mode")
-        await agent.request(methods.agent.session.setMode, { sessionId, modeId: change.modeId });
-      else {
-        const { configId, value } = change;
-        await agent.request(methods.agent.session.setConfigOption, { sessionId, configId, value });
-      }
-    });
+    const unknown = () =>
+      unsupported(this.#parts.agent, `it offers a ${change.set} and cannot set it`, "Leave it out");
+    await this.#ask(
+      "while it was set up",
+      async () => {
+        const { agent } = this.#connection;
+        if (change.set === "mode")
+          await agent.request(methods.agent.session.setMode, { sessionId, modeId: change.modeId });
+        else if (change.set === "model")
+          await agent.request(setModel, { sessionId, modelId: change.modelId });
+        else {
+          const { configId, value } = change;
+          await agent.request(methods.agent.session.setConfigOption, { sessionId, configId, value });
+        }
+      },
+      unknown,
+    );
+  }
+
+  #systemIn(system: string | null) {
+    if (system === null || !this.takesSystem) return {};
+    return { systemPrompt: { mode: "append", content: [{ type: "text" as const, text: system }] } };
   }
 
   prompt(sessionId: string, prompt: ContentBlock[]): Promise<PromptResponse> {
@@ -161,7 +188,8 @@ export class AgentLink {
     return failed(agent, account === "" ? what : `${what}; ${account}`);
   }
 
-  async #ask<T>(when: string, ask: () => Promise<T>): Promise<T> {
+  /** `unknown`: what it means that it does not know the method. */
+  async #ask<T>(when: string, ask: () => Promise<T>, unknown?: () => SkeinError): Promise<T> {
     const { agent, child } = this.#parts;
     try {
       return await ask();
@@ -170,7 +198,8 @@ export class AgentLink {
       if (!(error instanceof RequestError)) {
         throw failed(agent, `its answer ${when} is none of the protocol: ${thrownText(error)}`);
       }
-      if (error.code === authRequired) throw loginNeeded(agent);
+      if (error.code === noSuchMethod && unknown !== undefined) throw unknown();
+      if (error.code === authRequired) throw loginNeeded(agent, errorWords(error), this.#ways);
       const account = child.account();
       const told = `it answered ${when}: ${errorWords(error)}${account === "" ? "" : `; ${account}`}`;
       throw failed(agent, told);

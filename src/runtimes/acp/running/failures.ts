@@ -19,9 +19,11 @@ export function unsupported(agent: string, problem: string, advice: string): Ske
   return new SkeinError("acp_unsupported", { agent, problem: inLine(problem), advice });
 }
 
-export function loginNeeded(agent: string): SkeinError {
+/** In its own words, and with the ways that it offers. */
+export function loginNeeded(agent: string, said: string, ways: readonly string[]): SkeinError {
   const advice = "Log in with the agent's own command, or give it its key under acp.agents";
-  return unavailable(agent, "it wants somebody to log in first", advice);
+  const offers = ways.length === 0 ? "" : `; it offers: ${ways.join(", ")}`;
+  return unavailable(agent, `it wants somebody to log in first (${said})${offers}`, advice);
 }
 
 /** Words of a stranger: on one line, and not for ever. */

@@ -11,18 +11,26 @@ import { shortHash } from "../../../core/short-hash.ts";
 import { cutText } from "../../../core/text.ts";
 import type { Turn } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
+import { titleText } from "../log/content-text.ts";
 import { fitJson } from "../log/fit-json.ts";
+import { callKey, lineOf, terminalKeys } from "./command-key.ts";
 
 export type Verdict = "granted" | "refused" | "cancelled";
 
 export interface DeskParts {
+  /** Its own among all that there are and were: nobody answers a question of another. */
+  readonly id: string;
   readonly policy: AcpPermissions;
+  /** The working directory of the session. */
+  readonly cwd: string;
   readonly signal: AbortSignal;
   readonly approve: Turn["approve"];
   /** What is known of a call by the agent's own id. */
   known(toolCallId: string): ToolCallBlock | null;
   /** Some agents tell of a call by asking for it alone. */
   tell(toolCall: RequestPermissionRequest["toolCall"]): void;
+  /** For people, in the session. */
+  notice(title: string): void;
   /** A person could not be asked: the turn cannot go on. */
   onFailure(error: unknown): void;
 }
@@ -33,20 +41,48 @@ const mostTitle = 500;
 /** Commands that were granted and not started yet. */
 const mostGrants = 100;
 
-/** Where an agent asks for permission, in one turn. People are asked one question at a time. */
+interface Grant {
+  readonly key: string;
+  /** `null`: that of the session. */
+  readonly folder: string | null;
+}
+
+/** Where an agent asks for permission, from a prompt to its end. People are asked one question at a time. */
 export class PermissionDesk {
   readonly #parts: DeskParts;
   /** Granted with a call: the terminal that runs it is not asked for again. Each is good for one. */
-  readonly #granted: string[] = [];
-  readonly #asked = new Map<string, number>();
+  readonly #granted: Grant[] = [];
+  #asked = 0;
+  #refusal: string | null = null;
   #before: Promise<unknown> = Promise.resolve();
+  readonly #closing = new AbortController();
+  readonly #signal: AbortSignal;
+  /** The question that a person is asked, until the turn can go on. */
+  #underWay: Promise<unknown> = Promise.resolve();
 
   constructor(parts: DeskParts) {
     this.#parts = parts;
+    this.#signal = AbortSignal.any([parts.signal, this.#closing.signal]);
+  }
+
+  /** Nothing more is granted. */
+  get isOver(): boolean {
+    return this.#signal.aborted;
+  }
+
+  /** Takes back what is asked. Resolves when nobody is waited for any more; rejects where the turn cannot go on by itself. */
+  async close(): Promise<void> {
+    this.#closing.abort(closed);
+    await this.#underWay;
   }
 
   get policy(): AcpPermissions {
     return this.#parts.policy;
+  }
+
+  /** What was refused last, and by whom; `null`: nothing was. */
+  get refusal(): string | null {
+    return this.#refusal;
   }
 
   async forCall({ toolCall, options }: RequestPermissionRequest): Promise<RequestPermissionOutcome> {
@@ -58,75 +94,106 @@ export class PermissionDesk {
         ? {}
         : { title: cutText(toolCall.title, mostTitle) };
     const input = rawInput === undefined ? {} : { rawInput: fitJson(rawInput, mostArguments) };
-    const name = toolCall.kind ?? known?.name ?? "other";
-    const verdict = await this.#decide(toolCall.toolCallId, name, { ...title, ...input });
+    const kind = toolCall.kind ?? known?.name ?? "other";
+    const shown = { ...title, ...input };
+    const verdict = this.#canSayYes(options)
+      ? await this.#decide(toolCall.toolCallId, kind, shown)
+      : this.#refuseAlways(kind, shown);
     if (verdict === "granted") this.#remember(rawInput);
     return outcomeOf(verdict, options);
   }
 
-  async forTerminal({ command, args = [] }: CreateTerminalRequest): Promise<Verdict> {
-    if (this.#wasGranted(command, args)) return "granted";
-    return this.#decide(
-      "terminal",
-      "execute",
-      fitJson({ command, args }, mostArguments) as Record<string, unknown>,
-    );
+  async forTerminal({ command, args = [], cwd, env = [] }: CreateTerminalRequest): Promise<Verdict> {
+    // What was granted before the turn was stopped is not begun after.
+    if (this.isOver) return "cancelled";
+    const folder = cwd === undefined || cwd === null || cwd === this.#parts.cwd ? null : cwd;
+    if (env.length === 0 && this.#wasGranted(terminalKeys(command, args), folder)) return "granted";
+    const shown = {
+      command,
+      args,
+      ...(folder !== null && { cwd: folder }),
+      ...(env.length > 0 && { variables: env.map(({ name }) => name) }),
+    };
+    return this.#decide("terminal", "execute", fitJson(shown, mostArguments) as Record<string, unknown>);
+  }
+
+  /** A person says yes to one question: where the agent takes that for all that come, nobody is asked. */
+  #canSayYes(options: readonly PermissionOption[]): boolean {
+    return this.#parts.policy !== "ask" || options.some(({ kind }) => kind === "allow_once");
+  }
+
+  #refuseAlways(name: string, args: Record<string, unknown>): Verdict {
+    if (this.isOver) return "cancelled";
+    const verdict = this.#refuse(name, args, "the agent offers no yes for this one time");
+    this.#parts.notice(this.#refusal ?? "");
+    return verdict;
   }
 
   async #decide(id: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
-    const { policy, signal } = this.#parts;
-    if (signal.aborted) return "cancelled";
-    if (policy !== "ask") return policy === "allow" ? "granted" : "refused";
+    const { policy } = this.#parts;
+    if (this.isOver) return "cancelled";
+    if (policy === "allow") return "granted";
+    if (policy === "deny") return this.#refuse(name, args, "by acp.permissions: deny");
     const asking = this.#before.then(() => this.#ask(id, name, args));
     this.#before = asking;
     return asking;
   }
 
   async #ask(toolCallId: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
-    const { signal, approve } = this.#parts;
-    if (signal.aborted) return "cancelled";
-    const call = {
-      type: "toolCall",
-      id: this.#questionId(toolCallId, name, args),
-      name,
-      arguments: args,
-    } as const;
+    if (this.isOver) return "cancelled";
+    const id = this.#questionId(toolCallId);
+    const asking = this.#parts.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
+    this.#underWay = asking.catch((error: unknown) => {
+      if (error !== closed) throw error;
+    });
+    this.#underWay.catch(() => undefined); // told here, and to whoever closes
     try {
-      const { approved } = await unlessAborted(approve(call), signal);
-      return approved ? "granted" : "refused";
+      const { approved, note } = await unlessAborted(asking, this.#signal);
+      return approved ? "granted" : this.#refuse(name, args, byWhom(note));
     } catch (error) {
-      if (!signal.aborted) this.#parts.onFailure(error);
+      if (!this.isOver) this.#parts.onFailure(error);
       return "cancelled";
     }
   }
 
-  /** A yes holds for what was asked, and once: never for another call that an agent gives the same id. */
-  #questionId(toolCallId: string, name: string, args: Record<string, unknown>): string {
-    const id = `acp-${shortHash(toolCallId)}-${shortHash(JSON.stringify([name, args]))}`;
-    const times = (this.#asked.get(id) ?? 0) + 1;
-    this.#asked.set(id, times);
-    return times === 1 ? id : `${id}-${times}`;
+  #refuse(name: string, args: Record<string, unknown>, by: string): Verdict {
+    this.#refusal = `Permission for ${whatOf(name, args)} was denied: ${by}.`;
+    return "refused";
+  }
+
+  /** A yes holds for one question: never for another, whatever ids an agent gives its calls. */
+  #questionId(toolCallId: string): string {
+    return `acp-${shortHash(toolCallId)}-${this.#parts.id}-${++this.#asked}`;
   }
 
   #remember(rawInput: unknown): void {
-    const line = isRecord(rawInput) ? lineOf(rawInput.command, rawInput.args) : null;
-    if (line !== null && this.#granted.length < mostGrants) this.#granted.push(line);
+    const key = isRecord(rawInput) ? callKey(rawInput.command, rawInput.args) : null;
+    if (key === null || !isRecord(rawInput) || this.#granted.length >= mostGrants) return;
+    const folder = [rawInput.cwd, rawInput.workdir].find((each) => typeof each === "string") ?? null;
+    this.#granted.push({ key, folder: folder === this.#parts.cwd ? null : (folder as string | null) });
   }
 
-  /** Told by the command itself, alone or as what a shell is given: nothing else says which call a terminal is of. */
-  #wasGranted(command: string, args: readonly string[]): boolean {
-    const isShell =
-      /^(?:.*\/)?(?:ba|z|da)?sh$/.test(command) && args.length === 2 && /^-l?c$/.test(args[0] ?? "");
-    const lines = [lineOf(command, args), ...(isShell ? [args[1]] : [])];
-    const at = this.#granted.findIndex((line) => lines.includes(line));
+  /** Told by the command itself and its folder: nothing else says which call a terminal is of. */
+  #wasGranted(keys: readonly string[], folder: string | null): boolean {
+    const at = this.#granted.findIndex((each) => keys.includes(each.key) && each.folder === folder);
     if (at !== -1) this.#granted.splice(at, 1);
     return at !== -1;
   }
 }
 
-function lineOf(command: unknown, args: unknown): string | null {
-  const parts = [command, args ?? []].flat();
-  return parts.length > 0 && parts.every((part) => typeof part === "string") ? parts.join(" ") : null;
+/** Why a question is taken back whose turn has ended. */
+const closed = new Error("The turn has ended.");
+
+/** In words: its title, else its command, else what kind of thing it is. */
+function whatOf(name: string, { title, command, args, rawInput }: Record<string, unknown>): string {
+  const line = lineOf(command, args) ?? (isRecord(rawInput) ? lineOf(rawInput.command, rawInput.args) : null);
+  const word = [title, line].find((each) => typeof each === "string" && each.trim() !== "");
+  return word === undefined ? `a call (${titleText(name, 64)})` : `"${titleText(word, mostTitle)}"`;
+}
+
+/** The answer of a person is told as one sentence; within another it has no full stop. */
+function byWhom(note: string): string {
+  return note.replace(/^It was not approved: /, "").replace(/\.$/, "");
 }
 
 const wanted = {

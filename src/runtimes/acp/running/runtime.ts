@@ -34,7 +34,7 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
     );
   await closeOpenCalls(turn);
   const { startTimeoutMs } = deps.settings;
-  const wish = { spec, cwd: about.cwd, link };
+  const wish = { spec, cwd: about.cwd, link, system: turn.system };
   const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
   const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
   const { policy, clock } = { policy: spec.permissions, clock: deps.clock };

@@ -26,6 +26,22 @@ const modes = {
     { id: "deep", name: "High" },
   ],
 };
+const models = {
+  currentModelId: "small",
+  availableModels: [
+    { modelId: "small", name: "Small one" },
+    { modelId: "large", name: "Large one" },
+    "odd",
+    {},
+  ],
+};
+const freedoms = {
+  currentModeId: "default",
+  availableModes: [
+    { id: "default", name: "Ask" },
+    { id: "yolo", name: "Everything" },
+  ],
+};
 const nothing = { model: null, thinking: null };
 
 describe("model and thinking of an agent's session", () => {
@@ -44,6 +60,19 @@ describe("model and thinking of an agent's session", () => {
       [{ set: "option", configId: "m", value: "large" }],
     ],
     ["it is so already", { ...nothing, model: "small" }, { configOptions: [model] }, []],
+    [
+      "by the list of older agents",
+      { ...nothing, model: "Large one" },
+      { models },
+      [{ set: "model", modelId: "large" }],
+    ],
+    ["it is so by the list of older agents", { ...nothing, model: "small" }, { models }, []],
+    [
+      "by its option, where it has a list too",
+      { ...nothing, model: "large" },
+      { configOptions: [model], models },
+      [{ set: "option", configId: "m", value: "large" }],
+    ],
     [
       "a level that is a mode",
       { ...nothing, thinking: "high" },
@@ -66,6 +95,30 @@ describe("model and thinking of an agent's session", () => {
       { ...nothing, model: "large" },
       { modes },
       /its model cannot be set.*Leave model out/,
+    ],
+    [
+      "a model that is not in the list of older agents",
+      { ...nothing, model: "huge" },
+      { models },
+      /no model "huge".*Name one of: small, large/,
+    ],
+    [
+      "a model, where the list is none",
+      { ...nothing, model: "x" },
+      { models: "x" },
+      /its model cannot be set/,
+    ],
+    [
+      "a level that says what the agent may do unasked",
+      { ...nothing, thinking: "yolo" },
+      { modes: freedoms },
+      /its thinking level cannot be set/,
+    ],
+    [
+      "a freedom among levels",
+      { ...nothing, thinking: "everything" },
+      { modes: { ...freedoms, availableModes: [...freedoms.availableModes, ...modes.availableModes] } },
+      /no thinking level "everything".*Name one of: low, deep/,
     ],
     [
       "thinking, where it has none to choose",

@@ -1,10 +1,13 @@
 import type { SessionConfigOption, SessionModeState } from "@agentclientprotocol/sdk/unstable";
+import { isRecord } from "../../../core/shape.ts";
 import { unsupported } from "./failures.ts";
 
 /** What an agent told of a session when it opened it. */
 export interface OpenedSettings {
   readonly configOptions?: readonly SessionConfigOption[] | null | undefined;
   readonly modes?: SessionModeState | null | undefined;
+  /** Of before there were config options: `{availableModels: [{modelId, name}], currentModelId}`. */
+  readonly models?: unknown;
 }
 
 /** What a session is to be set to; `null`: as the agent has it. */
@@ -15,7 +18,8 @@ export interface WantedSettings {
 
 export type SettingChange =
   | { readonly set: "option"; readonly configId: string; readonly value: string }
-  | { readonly set: "mode"; readonly modeId: string };
+  | { readonly set: "mode"; readonly modeId: string }
+  | { readonly set: "model"; readonly modelId: string };
 
 const words = { model: "model", thought_level: "thinking level" } as const;
 
@@ -64,8 +68,8 @@ interface Choices {
   make(value: string): SettingChange;
 }
 
-/** Older agents have their thinking levels as modes. */
-function choicesOf(category: string, { configOptions, modes }: OpenedSettings): Choices | null {
+/** Older agents have a list of models, and their thinking levels as modes. */
+function choicesOf(category: string, { configOptions, modes, models }: OpenedSettings): Choices | null {
   const option = configOptions?.find((each) => each.category === category && each.type === "select");
   if (option?.type === "select") {
     const values = option.options.flatMap((each) => ("options" in each ? each.options : [each]));
@@ -75,14 +79,48 @@ function choicesOf(category: string, { configOptions, modes }: OpenedSettings): 
       make: (value) => ({ set: "option", configId: option.id, value }),
     };
   }
-  if (category !== "thought_level" || !modes) return null;
+  return category === "model" ? modelChoices(models) : levelChoices(modes);
+}
+
+function modelChoices(models: unknown): Choices | null {
+  const { availableModels: list, currentModelId: current } = isRecord(models) ? models : {};
+  if (!Array.isArray(list)) return null;
+  const values = list.filter(isRecord).flatMap(({ modelId, name }) => {
+    if (typeof modelId !== "string") return [];
+    return [{ value: modelId, name: typeof name === "string" ? name : modelId }];
+  });
   return {
-    current: modes.currentModeId,
-    values: modes.availableModes.map(({ id, name }) => ({ value: id, name })),
-    make: (modeId) => ({ set: "mode", modeId }),
+    current: typeof current === "string" ? current : "",
+    values,
+    make: (modelId) => ({ set: "model", modelId }),
   };
 }
 
+/** Most modes say what an agent may do unasked: never to be set by whoever wishes for a level. */
+function levelChoices(modes: SessionModeState | null | undefined): Choices | null {
+  const values = (modes?.availableModes ?? [])
+    .filter(({ id, name }) => levels.has(plain(id)) || levels.has(plain(name)))
+    .map(({ id, name }) => ({ value: id, name }));
+  if (!modes || values.length === 0) return null;
+  return { current: modes.currentModeId, values, make: (modeId) => ({ set: "mode", modeId }) };
+}
+
+const levels: ReadonlySet<string> = new Set([
+  "off",
+  "none",
+  "minimal",
+  "low",
+  "medium",
+  "high",
+  "xhigh",
+  "max",
+  "adaptive",
+]);
+
 function isNamed(name: string, wanted: string): boolean {
-  return name.trim().toLowerCase() === wanted.trim().toLowerCase();
+  return plain(name) === plain(wanted);
+}
+
+function plain(name: string): string {
+  return name.trim().toLowerCase();
 }

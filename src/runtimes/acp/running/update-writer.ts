@@ -8,6 +8,9 @@ import type { TurnLog } from "../log/turn-log.ts";
 /** Updates that wait to be written; beyond that nothing more is read from the agent. */
 const mostWaiting = 8 * 1024 * 1024;
 
+/** Acts that are held back; beyond that nothing more is taken, and the log closes what is open. */
+const mostHeld = 1000;
+
 /** Writes what becomes of updates, one after the other, in the order in which they came. */
 export class UpdateWriter {
   readonly #turn: Turn;
@@ -17,6 +20,9 @@ export class UpdateWriter {
   #waiting = 0;
   #room: PromiseWithResolvers<void> | null = null;
   #isOver = false;
+  /** The turn is being stopped: what comes still is not written by the way, but belongs to its end. */
+  #isHolding = false;
+  #held: Act[] = [];
   /** Calls that have a result, until it is written. */
   readonly #answered = new Map<string, { readonly call: ToolCallBlock; readonly durationMs: number }>();
   #last: Entry | null = null;
@@ -47,11 +53,12 @@ export class UpdateWriter {
     return this.#work;
   }
 
-  /** Nothing more is taken, and what waits is let go. */
-  async end(): Promise<void> {
+  /** Nothing more is taken, and what waits is let go. What was taken since the turn was stopped, and is not written. */
+  async end(): Promise<readonly Act[]> {
     this.#isOver = true;
     this.#makeRoom();
     await this.#work;
+    return this.#held.splice(0);
   }
 
   async apply(acts: readonly Act[]): Promise<void> {
@@ -62,16 +69,27 @@ export class UpdateWriter {
     this.#waiting -= bytes;
     if (this.#waiting <= mostWaiting) this.#makeRoom();
     if (this.#isOver) return;
-    try {
-      for (const act of this.#log.take(update as SessionUpdate)) {
-        if (act.act !== "emit") await this.#turn.check();
-        await this.#apply(act);
-      }
-    } catch (error) {
-      this.#isOver = true;
-      this.#makeRoom();
-      this.#onFailure(error);
+    for (const act of this.#log.take(update as SessionUpdate)) {
+      if (act.act === "emit") await this.#apply(act);
+      else if (this.#isHolding || !(await this.#isOurs())) this.#held.push(act);
+      else await this.#apply(act).catch((error: unknown) => this.#fail(error));
     }
+    if (this.#held.length > mostHeld) this.#isOver = true;
+  }
+
+  async #isOurs(): Promise<boolean> {
+    try {
+      await this.#turn.check();
+      return true;
+    } catch (error) {
+      this.#fail(error);
+      return false;
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.#isHolding = true;
+    this.#onFailure(error);
   }
 
   #makeRoom(): void {

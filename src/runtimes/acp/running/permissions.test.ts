@@ -1,0 +1,279 @@
+import type {
+  CreateTerminalRequest,
+  PermissionOption,
+  RequestPermissionRequest,
+} from "@agentclientprotocol/sdk/unstable";
+import { describe, expect, test } from "vitest";
+import type { ToolCallBlock } from "../../../core/messages.ts";
+import type { DeskParts } from "./permissions.ts";
+import { outcomeOf, PermissionDesk } from "./permissions.ts";
+
+const option = (kind: PermissionOption["kind"]): PermissionOption => ({ optionId: kind, name: kind, kind });
+const all = (["reject_always", "allow_always", "reject_once", "allow_once"] as const).map(option);
+
+type Answer = { readonly approved: boolean; readonly note: string };
+const yes: Answer = { approved: true, note: "It was approved." };
+const no: Answer = { approved: false, note: "It was not approved: somebody said no." };
+
+function opened(policy: DeskParts["policy"], answers: readonly (Answer | Error | Promise<Answer>)[] = []) {
+  const [asked, failures, told]: [ToolCallBlock[], unknown[], string[]] = [[], [], []];
+  const notices: string[] = [];
+  const stop = new AbortController();
+  const desk = new PermissionDesk({
+    id: "d1",
+    policy,
+    cwd: "/work",
+    signal: stop.signal,
+    approve: async (call) => {
+      const answer = answers[asked.push(call) - 1] ?? no;
+      if (answer instanceof Error) throw answer;
+      return answer;
+    },
+    known: (id) => (id === "known" ? { type: "toolCall", id, name: "read", arguments: { path: "a" } } : null),
+    tell: ({ toolCallId }) => void told.push(toolCallId),
+    notice: (title) => void notices.push(title),
+    onFailure: (error) => void failures.push(error),
+  });
+  const ask = (toolCall: Partial<RequestPermissionRequest["toolCall"]> = {}, options = all) =>
+    desk.forCall({ sessionId: "s", toolCall: { toolCallId: "c1", ...toolCall }, options });
+  return { desk, ask, asked, failures, told, notices, stop };
+}
+
+const chosen = (optionId: string) => ({ outcome: "selected", optionId });
+const cancelled = { outcome: "cancelled" };
+
+describe("the answer among those that an agent offers", () => {
+  test.each([
+    ["granted", all, chosen("allow_once")],
+    ["granted", [option("reject_once"), option("allow_always")], chosen("allow_always")],
+    ["granted", [option("reject_once"), option("reject_always")], cancelled],
+    ["refused", all, chosen("reject_once")],
+    ["refused", [option("allow_once"), option("reject_always")], cancelled],
+    ["refused", [option("allow_once")], cancelled],
+    ["cancelled", all, cancelled],
+    ["granted", [], cancelled],
+  ] as const)("[ARU5] %s, of %j", (verdict, options, expected) => {
+    expect(outcomeOf(verdict, options)).toEqual(expected);
+  });
+});
+
+describe("a desk", () => {
+  test.each([
+    ["allow", [], chosen("allow_once"), null],
+    ["deny", [], chosen("reject_once"), 'Permission for "Delete it" was denied: by acp.permissions: deny.'],
+    ["ask", [yes], chosen("allow_once"), null],
+    ["ask", [no], chosen("reject_once"), 'Permission for "Delete it" was denied: somebody said no.'],
+    [
+      "ask",
+      [{ approved: false, note: "It was not approved: nobody answered within 5 seconds." }],
+      chosen("reject_once"),
+      'Permission for "Delete it" was denied: nobody answered within 5 seconds.',
+    ],
+  ] as const)(
+    "[ARU16] by the policy %s answers and knows what it refused",
+    async (policy, answers, outcome, why) => {
+      const { desk, ask, asked, told } = opened(policy, answers);
+      expect(await ask({ title: "Delete it" })).toEqual(outcome);
+      expect(desk.refusal).toBe(why);
+      expect(asked).toHaveLength(policy === "ask" ? 1 : 0);
+      expect(told).toEqual(["c1"]);
+    },
+  );
+
+  test.each([
+    [{ title: "Two\nlines" }, '"Two lines"'],
+    [{ title: " ", rawInput: { command: "rm", args: ["-r", "x"] } }, '"rm -r x"'],
+    [{ rawInput: { command: ["rm", "x"] } }, '"rm x"'],
+    [{ kind: "edit" }, "a call (edit)"],
+    [{}, "a call (other)"],
+  ] as const)("[ARU16] names what it refused of %j", async (toolCall, words) => {
+    const { desk, ask } = opened("deny");
+    await ask(toolCall as Partial<RequestPermissionRequest["toolCall"]>);
+    expect(desk.refusal).toContain(`Permission for ${words} was denied`);
+  });
+
+  test.each([
+    [
+      "its own words",
+      { title: "T", kind: "edit", rawInput: { a: 1 } },
+      "edit",
+      { title: "T", rawInput: { a: 1 } },
+    ],
+    [
+      "what was known before",
+      { toolCallId: "known", title: "T" },
+      "other",
+      { title: "T", rawInput: { path: "a" } },
+    ],
+    ["nothing", { title: null }, "other", {}],
+  ] as const)("[ARU5] shows a person %s", async (_, toolCall, name, args) => {
+    const { ask, asked } = opened("ask", [yes]);
+    await ask(toolCall as Partial<RequestPermissionRequest["toolCall"]>);
+    expect(asked).toMatchObject([{ name, arguments: args }]);
+    expect(Object.keys(asked[0]?.arguments ?? {})).toEqual(Object.keys(args));
+  });
+
+  test("[ARU5] shows no more of a call than a person can read", async () => {
+    const { ask, asked } = opened("ask", [yes]);
+    await ask({ title: "t".repeat(100_000), rawInput: { text: "x".repeat(1_000_000) } });
+    expect(JSON.stringify(asked).length).toBeLessThan(20_000);
+  });
+
+  test("[ARU5] asks one question at a time, each under an id of its own", async () => {
+    const first = Promise.withResolvers<Answer>();
+    const { ask, asked } = opened("ask", [first.promise, yes, no, yes]);
+    const answers = [
+      ask({ title: "A" }),
+      ask({ title: "A" }),
+      ask({ title: "B" }),
+      ask({ toolCallId: "c2" }),
+    ];
+    await new Promise(setImmediate);
+    expect(asked).toHaveLength(1);
+    first.resolve(yes);
+    const kinds = ["allow_once", "allow_once", "reject_once", "allow_once"];
+    expect(await Promise.all(answers)).toEqual(kinds.map(chosen));
+    expect(new Set(asked.map(({ id }) => id)).size).toBe(4);
+  });
+
+  test("[ARU9] answers nothing more once the turn is stopped, open questions among it", async () => {
+    const { desk, ask, asked, failures, stop } = opened("ask", [new Promise<Answer>(() => undefined)]);
+    const open = [ask(), ask({ toolCallId: "c2" })];
+    await new Promise(setImmediate);
+    stop.abort(new Error("stopped"));
+    expect(await Promise.all(open)).toEqual([cancelled, cancelled]);
+    expect(await ask()).toEqual(cancelled);
+    expect([asked.length, failures, desk.refusal]).toEqual([1, [], null]);
+  });
+
+  test.each([
+    ["only always", [option("allow_always"), option("reject_once")], chosen("reject_once")],
+    ["nothing but no", [option("reject_once")], chosen("reject_once")],
+    ["nothing at all", [], cancelled],
+  ] as const)(
+    "[ARU33] of an agent that offers %s nobody is asked, and nothing granted",
+    async (_, options, outcome) => {
+      const { ask, asked, notices } = opened("ask", [yes]);
+      expect(await ask({ title: "Delete it" }, [...options])).toEqual(outcome);
+      expect(asked).toEqual([]);
+      expect(notices).toEqual([
+        'Permission for "Delete it" was denied: the agent offers no yes for this one time.',
+      ]);
+      expect(await opened("allow").ask({}, [option("allow_always")])).toEqual(chosen("allow_always"));
+    },
+  );
+
+  test("[ARU30] takes back what is asked when it is closed, and grants nothing more", async () => {
+    const answer = Promise.withResolvers<Answer>();
+    const { desk, ask, asked, failures } = opened("ask", [answer.promise]);
+    const open = [ask(), ask()];
+    await new Promise(setImmediate);
+    const closing = desk.close();
+    expect(await Promise.all(open)).toEqual([cancelled, cancelled]);
+    answer.resolve(yes);
+    await closing;
+    expect(await ask()).toEqual(cancelled);
+    expect(await desk.forTerminal({ sessionId: "s", command: "ls" })).toBe("cancelled");
+    expect([asked.length, failures, desk.refusal, desk.isOver]).toEqual([1, [], null, true]);
+  });
+
+  test("[ARU30] says when it is closed that the turn cannot go on by itself", async () => {
+    const answer = Promise.withResolvers<Answer>();
+    const { desk, ask } = opened("ask", [answer.promise]);
+    const open = ask();
+    await new Promise(setImmediate);
+    const closing = desk.close();
+    const stopped = new Error("the slot is gone");
+    answer.reject(stopped);
+    await expect(closing).rejects.toBe(stopped);
+    expect(await open).toEqual(cancelled);
+  });
+
+  test("[ARU5] a person that cannot be asked ends the turn", async () => {
+    const problem = new Error("the store is gone");
+    const { desk, ask, failures } = opened("ask", [problem]);
+    expect(await ask()).toEqual(cancelled);
+    expect([failures, desk.refusal]).toEqual([[problem], null]);
+  });
+});
+
+describe("terminals", () => {
+  const terminal = (command: string, ...args: string[]) => ({ sessionId: "s", command, args });
+
+  test.each([
+    ["the command itself", { command: "make test" }, terminal("make", "test"), "granted"],
+    ["a list", { command: ["make", "test"] }, terminal("make", "test"), "granted"],
+    ["its arguments beside it", { command: "make", args: ["test"] }, terminal("make", "test"), "granted"],
+    ["what a shell is given", { command: "make test" }, terminal("/bin/bash", "-lc", "make test"), "granted"],
+    ["another command", { command: "make test" }, terminal("make", "install"), "refused"],
+    ["more for the shell", { command: "make test" }, terminal("sh", "-c", "make test; rm x"), "refused"],
+    ["no shell", { command: "make test" }, terminal("env", "-c", "make test"), "refused"],
+    [
+      "a list that only looks like a line",
+      { command: ["echo", "; rm x"] },
+      terminal("sh", "-c", "echo ; rm x"),
+      "refused",
+    ],
+    [
+      "a list that only looks like a bare line",
+      { command: ["echo", "; rm x"] },
+      terminal("echo ; rm x"),
+      "refused",
+    ],
+    ["arguments that look like others", { command: ["rm", "a b"] }, terminal("rm", "a", "b"), "refused"],
+    ["a line that a shell reads otherwise", { command: "rm 'a b'" }, terminal("rm", "'a", "b'"), "refused"],
+    ["a variable, not a program", { command: "A=1 make" }, terminal("A=1", "make"), "refused"],
+    ["a line of its own", { command: "rm 'a b' && ls" }, terminal("rm 'a b' && ls"), "granted"],
+    [
+      "another folder",
+      { command: "make test" },
+      { ...terminal("make", "test"), cwd: "/work/sub" },
+      "refused",
+    ],
+    [
+      "the folder that it named",
+      { command: "make", cwd: "/work/sub" },
+      { ...terminal("make"), cwd: "/work/sub" },
+      "granted",
+    ],
+    [
+      "the session's folder",
+      { command: "make test" },
+      { ...terminal("make", "test"), cwd: "/work" },
+      "granted",
+    ],
+    [
+      "variables",
+      { command: "make" },
+      { ...terminal("make"), env: [{ name: "LD_PRELOAD", value: "x" }] },
+      "refused",
+    ],
+    ["no command", { path: "a" }, terminal("make", "test"), "refused"],
+    ["one that is no text", { command: 7 }, terminal("7"), "refused"],
+  ] as const)("[ARU34] are granted with a call for %s", async (_, rawInput, request, verdict) => {
+    const { desk, ask } = opened("ask", [yes, no, no]);
+    await ask({ rawInput });
+    const asked = request as CreateTerminalRequest;
+    expect(await desk.forTerminal(asked)).toBe(verdict);
+    expect(await desk.forTerminal(asked)).toBe("refused");
+  });
+
+  test("[ARU34] show a person the folder and the names of the variables", async () => {
+    const { desk, asked } = opened("ask", [yes]);
+    const env = [{ name: "KEY", value: "secret" }];
+    await desk.forTerminal({ ...terminal("make", "all"), cwd: "/work/sub", env });
+    expect(asked[0]?.arguments).toEqual({
+      command: "make",
+      args: ["all"],
+      cwd: "/work/sub",
+      variables: ["KEY"],
+    });
+  });
+
+  test("[ARU19] that were granted are not begun once the turn is stopped", async () => {
+    const { desk, ask, stop } = opened("allow");
+    await ask({ rawInput: { command: "make test" } });
+    stop.abort();
+    expect(await desk.forTerminal(terminal("make", "test"))).toBe("cancelled");
+  });
+});
