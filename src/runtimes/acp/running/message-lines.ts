@@ -11,7 +11,8 @@ const shownLength = 300;
 /** Messages out of the bytes of an agent's stdout. */
 export class MessageLines {
   readonly #mostBytes: number;
-  #pending: Buffer[] = [];
+  /** The beginning of a line, in a buffer that doubles: one byte at a time costs no more than that. */
+  #pending = Buffer.alloc(0);
   #size = 0;
   #stray: string[] = [];
 
@@ -29,27 +30,38 @@ export class MessageLines {
     let from = 0;
     for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
       const part = chunk.subarray(from, end);
-      const line = this.#pending.length === 0 ? part : Buffer.concat([...this.#pending, part]);
-      this.#pending = [];
+      if (this.#size + part.length > this.#mostBytes) throw this.#tooLong();
+      const line = this.#size === 0 ? part : this.#add(part);
+      if (this.#size > 0) this.#pending = Buffer.alloc(0);
       this.#size = 0;
       from = end + 1;
-      if (line.length > this.#mostBytes) throw this.#tooLong();
       const message = this.#read(line.toString("utf8").trim());
       if (message !== null) yield { message, bytes: line.length };
     }
-    this.#size += chunk.length - from;
-    if (this.#size > this.#mostBytes) throw this.#tooLong();
-    if (from < chunk.length) this.#pending.push(chunk.subarray(from));
+    if (this.#size + chunk.length - from > this.#mostBytes) throw this.#tooLong();
+    this.#add(chunk.subarray(from));
   }
 
-  /** Logs are passed by, a broken message is not: whoever waits for it would wait for ever. */
+  #add(part: Buffer): Buffer {
+    const size = this.#size + part.length;
+    if (size > this.#pending.length) {
+      const wider = Buffer.allocUnsafe(Math.max(size, Math.min(2 * size, this.#mostBytes)));
+      this.#pending.copy(wider, 0, 0, this.#size);
+      this.#pending = wider;
+    }
+    part.copy(this.#pending, this.#size);
+    this.#size = size;
+    return this.#pending.subarray(0, size);
+  }
+
+  /** Logs are passed by, `[INFO] …` too; a broken message is not: whoever waits for it would wait for ever. */
   #read(line: string): JsonObject | null {
     if (line === "") return null;
     const value = parsed(line);
-    if (isRecord(value) && !Array.isArray(value)) return value;
+    if (isRecord(value)) return value;
     if (this.#stray.length === 0) this.#stray.push(cutText(line, shownLength));
     else this.#stray.push("");
-    if (line.startsWith("{") || line.startsWith("["))
+    if (line.startsWith("{") || line.startsWith("[{") || Array.isArray(value))
       throw new Error(`it wrote a message that cannot be read: ${cutText(line, shownLength)}`);
     if (this.#stray.length > mostStray)
       throw new Error(`it writes what is no message on its stdout: ${this.stray}`);
@@ -57,7 +69,8 @@ export class MessageLines {
   }
 
   #tooLong(): Error {
-    this.#pending = [];
+    this.#pending = Buffer.alloc(0);
+    this.#size = 0;
     return new Error(`it wrote a message of more than ${this.#mostBytes} bytes`);
   }
 }

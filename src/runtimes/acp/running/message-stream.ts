@@ -1,10 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import type { JsonObject, MessageLines } from "./message-lines.ts";
+import { RequestGate } from "./request-gate.ts";
 
-/** Requests of an agent that are under way at once; any beyond are refused. */
-const mostRequests = 256;
-const tooMany = { code: -32000, message: `More than ${mostRequests} requests at once. Wait for answers.` };
+const refusedCode = -32000;
+/** The only notification of an agent, beside its updates, that means something to us. */
+const cancelRequest = "$/cancel_request";
 
 export interface StreamEnds {
   readonly lines: MessageLines;
@@ -23,30 +24,36 @@ export function messageStream(
   ends: StreamEnds,
 ): Stream {
   const asked = new Set<unknown>();
-  const askedOfUs = new Set<unknown>();
+  const gate = new RequestGate();
   const write = (message: AnyMessage | JsonObject): Promise<void> => writeLine(stdin, message);
   // How a pipe broke is told by the end of the process.
   stdin.on("error", () => undefined);
 
-  const isForUs = (message: JsonObject): boolean => {
-    if (!("method" in message)) return asked.delete(message.id);
-    if (!("id" in message)) return true;
-    if (askedOfUs.size >= mostRequests) {
-      void write({ jsonrpc: "2.0", id: message.id, error: tooMany }).catch(() => undefined);
-      return false;
+  let isCancelled = false;
+  let controller: ReadableStreamDefaultController<AnyMessage> | null = null;
+  const handOn = (messages: readonly JsonObject[]): void => {
+    if (isCancelled) return;
+    for (const message of messages) controller?.enqueue(message as AnyMessage);
+  };
+  // Who does not read what it is refused is not read any further either.
+  const take = (message: JsonObject, bytes: number): Promise<void> | undefined => {
+    const kind = kindOf(message);
+    if (kind !== "request") {
+      if (kind === "cancel" || (kind === "answer" && asked.delete(message.id))) handOn([message]);
+      return undefined;
     }
-    askedOfUs.add(message.id);
-    return true;
+    const admitted = gate.admit(message, bytes);
+    if (typeof admitted !== "string") return void handOn(admitted);
+    const error = { code: refusedCode, message: admitted };
+    return write({ jsonrpc: "2.0", id: message.id, error }).catch(() => undefined);
   };
 
-  let isCancelled = false;
   const readable = new ReadableStream<AnyMessage>({
-    start: (controller) => {
-      void pump(stdout, ends, (message) => {
-        if (isForUs(message) && !isCancelled) controller.enqueue(message as AnyMessage);
-      })
-        .catch((problem: Error) => ends.onBroken(problem))
-        .then(() => (isCancelled ? undefined : controller.close()));
+    start: (given) => {
+      controller = given;
+      void pump(stdout, ends, take)
+        .catch((problem: Error) => (isOfPipe(problem) ? undefined : ends.onBroken(problem)))
+        .then(() => (isCancelled ? undefined : given.close()));
     },
     cancel: () => {
       isCancelled = true;
@@ -54,23 +61,39 @@ export function messageStream(
     },
   });
   const writable = new WritableStream<AnyMessage>({
-    write: (message) => {
-      if ("method" in message && "id" in message) asked.add(message.id);
-      else if ("id" in message) askedOfUs.delete(message.id);
-      return write(message);
+    write: async (message) => {
+      const isRequest = "method" in message && "id" in message;
+      if (isRequest) asked.add(message.id);
+      await write(message);
+      if (!isRequest && "id" in message) handOn(gate.done(message.id));
     },
   });
   return { readable, writable };
 }
 
+/** `null`: nothing that the SDK could make something of but a complaint. */
+function kindOf(message: JsonObject): "request" | "cancel" | "answer" | null {
+  const { jsonrpc, id, method } = message;
+  if (jsonrpc !== "2.0") return null;
+  if (!("method" in message)) return "answer";
+  if (!("id" in message)) return method === cancelRequest ? "cancel" : null;
+  const isId = id === null || typeof id === "string" || typeof id === "number";
+  return isId && typeof method === "string" ? "request" : null;
+}
+
+/** Of the pipe itself, not of what came through it: how the process ended says more. */
+function isOfPipe(problem: Error): boolean {
+  return "code" in problem;
+}
+
 async function pump(
   stdout: Readable,
   { lines, onUpdate }: StreamEnds,
-  take: (message: JsonObject) => void,
+  take: (message: JsonObject, bytes: number) => Promise<void> | undefined,
 ): Promise<void> {
   for await (const chunk of stdout) {
     for (const { message, bytes } of lines.take(chunk as Buffer)) {
-      if (message.method !== "session/update" || "id" in message) take(message);
+      if (message.method !== "session/update" || "id" in message) await take(message, bytes);
       else await onUpdate(message.params, bytes);
     }
   }

@@ -102,7 +102,7 @@ describe("a desk", () => {
     [
       "what was known before",
       { toolCallId: "known", title: "T" },
-      "other",
+      "read",
       { title: "T", rawInput: { path: "a" } },
     ],
     ["nothing", { title: null }, "other", {}],
