@@ -7,7 +7,9 @@ console.log(
   `${rounds} rounds of kill -9 of writers and of families, ${runs} runs of each comparison with the memory store,`,
 );
 console.log("a turn killed at every one of its durable acts, a gateway killed 100 times under 100 clients,");
-console.log("an hour of visitors at a gateway, and 20000 transcripts for each provider");
+console.log(
+  "1000 spawns of ACP agents that are killed, an hour of visitors at a gateway, and 20000 transcripts for each provider",
+);
 const env = {
   ...process.env,
   SKEIN_CRASH_ROUNDS: rounds,
@@ -15,6 +17,7 @@ const env = {
   SKEIN_DIFFERENTIAL_RUNS: runs,
   SKEIN_KILL_POINTS: "all",
   SKEIN_GATEWAY_ROUNDS: "100",
+  SKEIN_ACP_SPAWNS: "1000",
   SKEIN_SOAK_SECONDS: "3600",
   SKEIN_TRANSCRIPT_RUNS: "20000",
 };

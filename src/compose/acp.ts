@@ -1,4 +1,4 @@
-import { acpAgentOf } from "../config/acp-agents.ts";
+import { acpAgentOf, acpNames } from "../config/acp-agents.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
@@ -38,7 +38,7 @@ const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) =>
 };
 
 export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
-  const { agents, allowedAgents, defaultAgent, maxConcurrentSessions } = config.acp;
+  const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
   const { idleMinutes, startTimeoutSeconds } = config.acp;
   const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
   const serves = (agentId: string, key: string) => isAcpKey(key) && configured.includes(agentId);
@@ -63,7 +63,7 @@ export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
   });
   return {
     runtime: { run: async (turn) => (await open()).run(turn) },
-    names: configured.filter((name) => allowedAgents.length === 0 || allowedAgents.includes(name)),
+    names: acpNames(config),
     defaultAgent,
     startTimeoutMs,
     serves,

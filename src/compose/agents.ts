@@ -15,6 +15,8 @@ export interface Agent extends AgentProfile {
   /** Left out: all. */
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
+  /** Whose calls need an approval, whatever the tool says. */
+  readonly ask: readonly string[];
   /** Its sessions are kept from everything outside their own tree. */
   readonly sandboxed: boolean;
   /** `null`: as `tools.sessions.visibility` says. */
@@ -67,6 +69,7 @@ export class Agents {
       cwd: definition?.cwd ?? settings.cwd,
       ...(allowed === undefined ? {} : { allow: allowed }),
       deny: definition?.deny ?? settings.tools.deny,
+      ask: definition?.ask ?? settings.tools.ask,
       maxSteps: definition?.maxSteps ?? settings.maxSteps,
       maxOutputTokens: definition?.maxOutputTokens ?? null,
       sandboxed: definition?.sandboxed ?? settings.sandboxed,
@@ -81,8 +84,12 @@ export class Agents {
   policy(agentId: string): AgentPolicy | null {
     const agent = this.find(agentId);
     if (agent === null) return null;
-    const { id, model, cwd, sandboxed, roots, subagents, allow, deny } = agent;
-    const tools = { ...(allow === undefined ? {} : { allow }), deny };
+    const { id, model, cwd, sandboxed, roots, subagents, allow, deny, ask } = agent;
+    const tools = {
+      ...(allow === undefined ? {} : { allow }),
+      deny,
+      ...(ask.length === 0 ? {} : { ask }),
+    };
     return { id, model, cwd, sandboxed, roots, tools, subagents };
   }
 

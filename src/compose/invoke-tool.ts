@@ -65,7 +65,8 @@ export async function invokeTool(
   const offered = agent === null ? ours : await tools.of(agent, null, session ?? { meta: {} });
   const tool = offered.find((each) => each.name === name);
   if (tool === undefined) throw agent === null ? noSuchAgent(agentId) : noSuchTool(name, offered);
-  const isOurs = ours.includes(tool);
+  // One that is asked about by a rule is the same tool in another frame.
+  const isOurs = ours.some(({ execute }) => execute === tool.execute);
   if (session === null && !isOurs) noSuchSession(resolved.sessionKey);
   const asker = session?.uid ?? resolved.sessionKey;
   const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, name, idempotencyKey);
@@ -87,6 +88,7 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     const asked = await hooks.ask("before_tool_call", { ...about, arguments: args });
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
+    if (isOurs && (await tool.needsApproval(made))) return unasked(tool);
     return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
@@ -121,10 +123,7 @@ async function ofAgent(
   const checked = await tool.check(args);
   if ("problem" in checked)
     return refused("invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
-  if (await tool.needsApproval(args)) {
-    const why = `A call of ${tool.name} needs a person's approval, and only a run can ask for it.`;
-    return refused("forbidden", `${why} Have the agent call it in a turn.`);
-  }
+  if (await tool.needsApproval(args)) return unasked(tool);
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
   // There is no run: what a tool would know of one is the call itself.
   const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
@@ -146,6 +145,11 @@ function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecor
 
 function shown({ content, isError = false }: ToolOutput): ToolInvoked {
   return { result: { content }, isError, rootId: null };
+}
+
+function unasked({ name }: Tool): ToolInvoked {
+  const why = `A call of ${name} needs a person's approval, and only a run can ask for it.`;
+  return refused("forbidden", `${why} Have the agent call it in a turn.`);
 }
 
 function refused(code: "forbidden" | "invalid_arguments", error: string): ToolInvoked {

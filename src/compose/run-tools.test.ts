@@ -6,7 +6,7 @@ import { RunTools } from "./run-tools.ts";
 
 const names = ["read", "bash", "sessions_spawn", "sessions_send", "cron"];
 const source = { from: "here", tools: async () => names.map((name) => tool(name)) };
-const agent = { id: "main", definition: null, deny: [] } as unknown as Agent;
+const agent = { id: "main", definition: null, deny: [], ask: [] } as unknown as Agent;
 const run = { options: {} } as Run;
 
 async function offered(meta: Readonly<Record<string, string | object[]>>, reports: unknown[] = []) {
@@ -38,5 +38,37 @@ describe("the tools of a spawned session", () => {
     const toolLayers = [{ of: "agent lead", allow: ["read", "of_the_lead"] }];
     expect(await offered({ spawnedBy, role: "leaf", toolLayers }, reports)).toEqual(["read"]);
     expect(reports).toEqual([]);
+  });
+});
+
+describe("tools that a rule asks about", () => {
+  const lead = { id: "lead", definition: null, deny: [], ask: ["bash", "cron"] } as unknown as Agent;
+
+  async function asked(who: Agent, meta: Readonly<Record<string, string | object[]>> = {}) {
+    const reports: unknown[] = [];
+    const made = await new RunTools([source], (error) => reports.push(error)).of(who, run, {
+      meta: meta as never,
+    });
+    const needed = await Promise.all(made.map(async (each) => [each.name, await each.needsApproval({})]));
+    return { names: needed.filter(([, isNeeded]) => isNeeded === true).map(([name]) => name), reports };
+  }
+
+  test("[AJN1] need an approval, and the others are as they say", async () => {
+    expect(await asked(lead)).toEqual({ names: ["bash", "cron"], reports: [] });
+    expect(await asked(agent)).toEqual({ names: [], reports: [] });
+  });
+
+  test("[AJN1] a slip is told", async () => {
+    const { reports } = await asked({ ...lead, ask: ["bsh"] });
+    expect(reports.map(String)).toEqual(['Error: "bsh" in what agent lead asks about fits no tool.']);
+  });
+
+  test("[AJN2] stay so in what a session spawns, whatever its agent says; a rule that cannot be read allows nothing", async () => {
+    const spawnedBy = "agent:lead:main";
+    const toolLayers = [{ of: "agent lead", ask: ["bash", "not_here"] }];
+    expect(await asked(agent, { spawnedBy, toolLayers })).toEqual({ names: ["bash"], reports: [] });
+    const spoilt = { spawnedBy, toolLayers: [{ of: "agent lead", ask: "bash" }] };
+    const made = new RunTools([source], () => undefined).of(agent, run, { meta: spoilt as never });
+    expect(await made).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
 import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
-import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
+import { isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import { childToolLayers, spawnerOf } from "../sessions/between/child-tools.ts";
 import type { SubagentPolicy } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -20,7 +20,7 @@ export interface ToolSource {
   tools(): Promise<readonly Tool[]>;
 }
 
-/** The tools of a run: what the agent defines and the sources offer, under what agent and run allow. */
+/** The tools of a run: what the agent defines and the sources offer, under what agent and run allow, and asked about as the rules say. */
 export class RunTools {
   readonly #sources: readonly ToolSource[];
   readonly #prepared = new WeakMap<ToolDefinition, Promise<Tool>>();
@@ -29,7 +29,7 @@ export class RunTools {
   readonly #report: (error: unknown) => void;
   readonly #subagents: (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
-  /** `subagents`: what an agent says of those that its sessions spawn; `null`: nothing. `report` is told once of each entry of an agent's `allow` that fits no tool: most often a slip of the pen. */
+  /** `subagents`: what an agent says of those that its sessions spawn; `null`: nothing. `report` is told once of each entry of an agent's `allow` and `ask` that fits no tool: most often a slip of the pen. */
   constructor(
     sources: readonly ToolSource[],
     report: (error: unknown) => void,
@@ -61,12 +61,12 @@ export class RunTools {
     // What a parent may use need not be there for its child: only the agent's and the run's entries are slips.
     const slips = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
     this.#tellOf(agent.id, slips, silent);
-    return tools;
+    return tools.map((tool) => (isAskedAbout(tool, layers) ? { ...tool, needsApproval: () => true } : tool));
   }
 
   /** Entries, as rules have them, that fit no tool that an agent could have. */
   async unfit(agent: Agent, entries: readonly string[]): Promise<readonly string[]> {
-    const { allow: _, ...free } = { ...agent, deny: [] };
+    const { allow: _, ...free } = { ...agent, deny: [], ask: [] };
     const all = await this.of(free, null, { meta: {} });
     return selectTools(all, [{ of: "", allow: entries }]).unmatched.map(({ entry }) => entry);
   }
@@ -99,10 +99,10 @@ export class RunTools {
   }
 }
 
-function layersOf({ id, allow, deny }: Agent, run: Run | null): readonly ToolLayer[] {
+function layersOf({ id, allow, deny, ask }: Agent, run: Run | null): readonly ToolLayer[] {
   const wanted = run?.options.tools;
   return [
-    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny },
+    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny, ask },
     ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
   ];
 }

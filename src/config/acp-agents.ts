@@ -12,6 +12,13 @@ export interface AcpAgent {
   readonly permissions: AcpPermissions;
 }
 
+/** Those that may be spawned, by name. */
+export function acpNames({ acp }: Pick<Config, "acp">): string[] {
+  const { agents, allowedAgents } = acp;
+  const isAllowed = (name: string) => allowedAgents.length === 0 || allowedAgents.includes(name);
+  return Object.keys(agents).filter((name) => acpAgentOf({ acp }, name) !== null && isAllowed(name));
+}
+
 /** The configured agent of this name; `null`: there is none, or nothing says how it is started. */
 export function acpAgentOf({ acp }: Pick<Config, "acp">, name: string): AcpAgent | null {
   const settings = own(acp.agents, name);

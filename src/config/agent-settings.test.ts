@@ -22,7 +22,7 @@ const builtIn = {
   system: null,
   thinking: "off",
   cwd: null,
-  tools: { allow: [], deny: [] },
+  tools: { allow: [], deny: [], ask: [] },
   runTimeoutSeconds: 3600,
   maxSteps: 50,
   sandboxed: false,
@@ -44,7 +44,7 @@ const all = {
   system: "Be kind.",
   thinking: "high",
   cwd: "/w",
-  tools: { allow: ["read_*"], deny: ["group:sessions"] },
+  tools: { allow: ["read_*"], deny: ["group:sessions"], ask: ["shell*"] },
   runTimeoutSeconds: 0,
   maxSteps: 7,
   sandboxed: true,
@@ -74,7 +74,7 @@ describe("what holds for an agent", () => {
       system: "x",
       thinking: "low",
       cwd: "/x",
-      tools: { allow: ["x"], deny: ["y"] },
+      tools: { allow: ["x"], deny: ["y"], ask: ["z"] },
       runTimeoutSeconds: 5,
       maxSteps: 5,
       sandboxed: false,
@@ -97,11 +97,11 @@ describe("what holds for an agent", () => {
     expect(agentSettings(general, "unheard-of")).toEqual({ ...builtIn, ...said });
   });
 
-  test("[CFG18] the two lists of tools count each by itself, and an empty one says nothing", () => {
+  test("[CFG18] [AJN1] the lists of tools count each by itself, and an empty one says nothing", () => {
     const config = configOf(
-      "agents: { main: { tools: { allow: [weather], deny: [] } } }\ndefaults: { tools: { allow: [a], deny: [b] } }",
+      "agents: { main: { tools: { allow: [weather], deny: [], ask: [] } } }\ndefaults: { tools: { allow: [a], deny: [b], ask: [c] } }",
     );
-    expect(agentSettings(config, "main").tools).toEqual({ allow: ["weather"], deny: ["b"] });
+    expect(agentSettings(config, "main").tools).toEqual({ allow: ["weather"], deny: ["b"], ask: ["c"] });
   });
 
   test("[CFG22] one key of what may be spawned or seen is said without the others", () => {

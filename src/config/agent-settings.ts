@@ -10,8 +10,12 @@ export interface AgentSettings {
   readonly thinking: ThinkingSetting;
   /** Absolute; `null`: where the caller stands. */
   readonly cwd: string | null;
-  /** Names, groups and globs. `allow` empty: all; `deny` wins. */
-  readonly tools: { readonly allow: readonly string[]; readonly deny: readonly string[] };
+  /** Names, groups and globs. `allow` empty: all; `deny` wins; `ask`: whose calls need an approval, whatever the tool says. */
+  readonly tools: {
+    readonly allow: readonly string[];
+    readonly deny: readonly string[];
+    readonly ask: readonly string[];
+  };
   /** 0: none. */
   readonly runTimeoutSeconds: number;
   readonly maxSteps: number;
@@ -41,7 +45,7 @@ export function agentSettings(
     system: own?.system ?? defaults.system,
     thinking: own?.thinking ?? defaults.thinking,
     cwd: own?.cwd ?? defaults.cwd,
-    tools: toolsOf(own?.tools, defaults.tools),
+    tools: { ...rulesOf(own?.tools, defaults.tools), ask: listOf(own?.tools.ask, defaults.tools.ask) },
     runTimeoutSeconds: own?.runTimeoutSeconds ?? defaults.runTimeoutSeconds,
     maxSteps: own?.maxSteps ?? defaults.maxSteps,
     sandboxed: own?.sandboxed ?? defaults.sandboxed,
@@ -56,7 +60,9 @@ function listOf(own: readonly string[] | undefined, general: readonly string[]):
   return own !== undefined && own.length > 0 ? own : general;
 }
 
-function toolsOf(own: Said["tools"] | undefined, general: General["tools"]): AgentSettings["tools"] {
+type ToolRules = General["subagents"]["tools"];
+
+function rulesOf(own: ToolRules | undefined, general: ToolRules): ToolRules {
   return { allow: listOf(own?.allow, general.allow), deny: listOf(own?.deny, general.deny) };
 }
 
@@ -79,7 +85,7 @@ function subagentsOf(
     maxSpawnDepth: own?.maxSpawnDepth ?? general.maxSpawnDepth,
     maxChildren: own?.maxChildren ?? general.maxChildren,
     archiveAfterMinutes: own?.archiveAfterMinutes ?? general.archiveAfterMinutes,
-    tools: toolsOf(own?.tools, general.tools),
+    tools: rulesOf(own?.tools, general.tools),
     attachments: {
       maxFileBytes: files?.maxFileBytes ?? generalFiles.maxFileBytes,
       maxTotalBytes: files?.maxTotalBytes ?? generalFiles.maxTotalBytes,

@@ -39,6 +39,8 @@ export const AgentListSchema = Type.Object(
         closed,
       ),
     ),
+    /** Agents of others that may be spawned, by name. */
+    acp: Type.Array(Type.String()),
   },
   closed,
 );

@@ -107,12 +107,14 @@ export interface AcpLink {
   /** What it is to be set to; `null`: as the agent has it. */
   readonly model: string | null;
   readonly thinking: string | null;
+  /** Of the last process of the agent that had it, here or elsewhere; `null`: there was none. */
+  readonly processMark: string | null;
   /** `run`: its process ends with the run. */
   readonly mode: "run" | "session";
   /** Somebody had this run before, and was lost or stopped: what was prompted may have been done in part. */
   readonly wasBegun: boolean;
   /** Kept with the session, before anything is prompted. */
-  remember(agentSessionId: string): Promise<void>;
+  remember(agentSessionId: string, processMark: string): Promise<void>;
   /** What was said in the session since the agent answered last, oldest first. */
   unanswered(): Promise<readonly UserMessage[]>;
   /** The bytes of a blob that a message refers to; `null`: not there. */

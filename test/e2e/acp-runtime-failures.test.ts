@@ -38,7 +38,7 @@ describe("an agent that does not come to its session", () => {
   });
 });
 
-test("[ARU7] a key of an agent's session that nobody has spawned is told with what to do", async () => {
+test("[ARU7] a key of an agent's session that nobody has spawned is refused, and nothing is started", async () => {
   const acp = await skeinWith();
   const key = "agent:twin:acp:0123456789abcdef";
   await expect(acp.say({ key, sessionId: "" }, "Hello")).rejects.toMatchObject({ code: "not_found" });
@@ -46,6 +46,7 @@ test("[ARU7] a key of an agent's session that nobody has spawned is told with wh
   const { outcome } = await acp.say({ key, sessionId }, "Hello");
   expect(outcome).toMatchObject({ state: "error", code: "invalid_arguments" });
   expect(outcome?.error).toMatch(/stands for no session of an ACP agent\. Spawn one with sessions_spawn/);
+  expect(acp.started).toEqual([]);
 });
 
 describe("an agent that breaks off in the middle of a turn", () => {

@@ -42,28 +42,6 @@ describe("permissions", () => {
     expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)(no)");
   });
 
-  test("[ARU5] who asks about a call that was told of before need not say again what it is", async () => {
-    const { kind: _, rawInput: __, ...asked } = permission;
-    const update = {
-      ...permission,
-      toolCallId: "c1",
-      sessionUpdate: "tool_call",
-      status: "pending",
-    } as const;
-    const acp = await skeinWith({
-      script: { turns: [[{ update }, { permission: asked }]] },
-      acp: { permissions: "ask" },
-    });
-    const { runId } = await acp.handle(await acp.session()).accept("Go");
-    const { approvalId, ...approval } = await acp.approval();
-    expect(approval).toMatchObject({
-      toolName: "execute",
-      arguments: { title: "Delete it", rawInput: { command: "rm it" } },
-    });
-    await acp.skein.resolveApproval(approvalId, "approved");
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
-  });
-
   const answered = async (acp: AcpSkein, answer: "approved" | "denied") => {
     const approval = await acp.approval();
     await acp.skein.resolveApproval(approval.approvalId, answer);
@@ -128,6 +106,28 @@ describe("permissions", () => {
     expect(second).toMatchObject({ arguments: first.arguments });
     expect(second.approvalId).not.toBe(first.approvalId);
     expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(no)");
+  });
+
+  test("[ARU5] who asks about a call that was told of before need not say again what it is", async () => {
+    const { kind: _, rawInput: __, ...asked } = permission;
+    const update = {
+      ...permission,
+      toolCallId: "c1",
+      sessionUpdate: "tool_call",
+      status: "pending",
+    } as const;
+    const acp = await skeinWith({
+      script: { turns: [[{ update }, { permission: asked }]] },
+      acp: { permissions: "ask" },
+    });
+    const { runId } = await acp.handle(await acp.session()).accept("Go");
+    const { approvalId, ...approval } = await acp.approval();
+    expect(approval).toMatchObject({
+      toolName: "execute",
+      arguments: { title: "Delete it", rawInput: { command: "rm it" } },
+    });
+    await acp.skein.resolveApproval(approvalId, "approved");
+    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
   });
 
   test("[ARU5] ten thousand questions at once are answered or refused, and the turn goes on", async () => {

@@ -7,6 +7,11 @@ import { isRecord } from "../../src/core/shape.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
+/** By one of these a result tells how a run ended. */
+const ends = ["result", "reply", "outcome"];
+/** A note of progress is dropped with the end of what it tells of. */
+const earlyKinds = ["spawn", "note"];
+
 export class FamilyCount {
   readonly #runs: readonly Row[];
   readonly #replies: ReadonlyMap<string, Row>;
@@ -96,6 +101,31 @@ export class FamilyCount {
     }).length;
   }
 
+  /**
+   * Calls of any session that have no result, or more than one. Left out are those of runs that nobody had when they ended:
+   * whoever writes into the session next closes them.
+   */
+  get unanswered(): readonly string[] {
+    return [...this.#logs].flatMap(([name, log]) => {
+      const messages = log.flatMap((entry) =>
+        entry.type === "message" ? [entry.message as unknown as Row] : [],
+      );
+      const results = messages
+        .filter(({ role }) => role === "toolResult")
+        .map(({ toolCallId }) => toolCallId);
+      const calls = messages.flatMap(({ role, content }) =>
+        role === "assistant" ? (content as Row[]).filter(({ type }) => type === "toolCall") : [],
+      );
+      const isNobodys = this.#runs.some((run) => namesOf(run).includes(name) && endedByNobody(run));
+      return calls.flatMap(({ id }) => {
+        const times = results.filter((each) => each === id).length;
+        return times === 1 || (times === 0 && isNobodys)
+          ? []
+          : [`call ${id} of ${name} has ${times} results`];
+      });
+    });
+  }
+
   #everythingEnded(): void {
     for (const { run_id, state, ended_at } of this.#runs)
       if (ended_at === null) this.#say(`run ${run_id} is ${state}`);
@@ -128,7 +158,7 @@ export class FamilyCount {
     const messages = this.messagesOf(String(by?.agent), String(by?.session_id));
     const results = messages.filter((message) => {
       const result = resultIn(message);
-      return result !== null && result.runId === run.run_id && ("result" in result || "reply" in result);
+      return result !== null && result.runId === run.run_id && ends.some((name) => name in result);
     }).length;
     if (results !== 1 && !(results === 0 && by?.state !== "ok"))
       this.#say(`${run.kind} ${run.run_id}: ${results} results of the waiter, which ended as ${by?.state}`);
@@ -139,7 +169,9 @@ export class FamilyCount {
     const log = this.#logs.get(String(uid)) ?? this.#logs.get(`${agent}/${session_id}`) ?? [];
     const times = log.filter(({ id }) => id === entry_id).length;
     const isEarly =
-      times === 0 && ["aborted", "error", "timeout"].includes(String(state)) && kind === "spawn";
+      times === 0 &&
+      ["aborted", "error", "timeout"].includes(String(state)) &&
+      earlyKinds.includes(String(kind));
     if (times !== 1 && !isEarly)
       this.#say(`the input of ${kind} ${run_id} (${state}) is there ${times} times`);
     const ids = log.map(({ id }) => id);
@@ -171,6 +203,17 @@ export class FamilyCount {
   #say(problem: string): void {
     this.problems.push(problem);
   }
+}
+
+/** Given up with its owner, by who found it: it was lost too often, or somebody had asked for its abort. */
+function endedByNobody({ lost, state, outcome }: Row): boolean {
+  const { code } = JSON.parse(String(outcome ?? "{}")) as Row;
+  return Number(lost) > 0 && (state === "aborted" || code === "lost_too_often");
+}
+
+/** The names that the log of its session may have. */
+function namesOf({ uid, agent, session_id }: Row): string[] {
+  return [String(uid), `${agent}/${session_id}`];
 }
 
 function runInWords(run: Row): string {

@@ -85,8 +85,8 @@ async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<re
 async function agentsHere({ calls, reader, config, store }: Open): Promise<ReadonlySet<string>> {
   if (store !== null) return new Set(Object.keys({ ...config.agents, ...config.acp.agents }));
   const { userId } = reader;
-  const { agents } = await calls.call("agents.list", present({ userId }));
-  return new Set(agents.filter(({ configured }) => configured).map(({ id }) => id));
+  const { agents, acp } = await calls.call("agents.list", present({ userId }));
+  return new Set([...agents.filter(({ configured }) => configured).map(({ id }) => id), ...acp]);
 }
 
 async function waited(

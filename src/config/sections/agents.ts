@@ -28,6 +28,11 @@ const deny: List<string> = {
   about: `Tools that it never gets, written the same way; wins over allow; none: ${asDefaults}.`,
   of: text,
 };
+const ask: List<string> = {
+  node: "list",
+  about: `Tools that a person is asked about before each call, written the same way; none: ${asDefaults}.`,
+  of: text,
+};
 
 const roots: List<string> = {
   node: "list",
@@ -43,7 +48,7 @@ const agent = {
     system: inherited("Its system prompt", text),
     thinking: inherited("How much it thinks, unless the session says otherwise", thinkingKind),
     cwd: inherited("The folder that the agent's sessions work in", folderPath),
-    tools: { node: "group", about: "Which tools it has.", fields: { allow, deny } },
+    tools: { node: "group", about: "Which tools it has.", fields: { allow, deny, ask } },
     runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
     maxSteps: inherited("How often a turn may ask the model", stepsKind),
     sandboxed: inherited("Whether its sessions are kept from everything outside their own tree", flag),
@@ -70,6 +75,11 @@ const generalTools = {
   fields: {
     allow: { ...allow, about: "Tools that agents are offered, by name, group or glob; none: all." },
     deny: { ...deny, about: "Tools that agents never get, written the same way; wins over allow." },
+    ask: {
+      ...ask,
+      about:
+        "Tools of agents that a person is asked about before each call, written the same way; none: as each tool says.",
+    },
   },
 } satisfies Group;
 

@@ -2,7 +2,7 @@ import { isAbsolute } from "node:path";
 import { setImmediate } from "node:timers";
 import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { SkeinError } from "../../core/errors.ts";
-import { thrownText } from "../../core/text.ts";
+import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { AcpParts, EditorCommand } from "./contract.ts";
 import { listSessions, titleOf } from "./listing.ts";
@@ -211,7 +211,8 @@ export class AcpAgent {
 }
 
 function checkFolder(cwd: string): void {
-  if (isAbsolute(cwd)) return;
+  if (isAbsolute(cwd) && !cwd.includes("\0")) return;
   const advice = "Name the whole path of a folder";
-  throw new SkeinError("invalid_arguments", { problem: `cwd is "${cwd}", no absolute path`, advice });
+  const problem = `cwd is "${escapeToLine(cutText(cwd, 300))}", no absolute path`;
+  throw new SkeinError("invalid_arguments", { problem, advice });
 }

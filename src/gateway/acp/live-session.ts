@@ -274,7 +274,7 @@ export class LiveSession {
     this.#sessionId = sessionId;
     for await (const entries of writtenAfter(this.#parts.calls, this.#named, this.#cursor)) {
       for (const entry of entries) {
-        await this.#tell(this.#view.entry(entry));
+        await this.#tell(this.#view.readAhead(entry));
         this.#cursor = entry.id;
       }
     }

@@ -33,6 +33,9 @@ export async function serveAcpStdio(parts: AcpParts, { input, output, signal }: 
   signal.addEventListener("abort", stop, { once: true });
   try {
     await connection.closed;
+    // Nobody can say over a connection why it had to end.
+    const { reason } = connection.signal;
+    if (reason instanceof Error && reason.name === "MessageTooLargeError") parts.report(reason);
   } finally {
     signal.removeEventListener("abort", stop);
     ours.end();

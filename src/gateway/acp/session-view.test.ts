@@ -184,6 +184,16 @@ describe("answers that come in pieces", () => {
     expect(shown(one.delta(delta("three")))).toEqual(["agent: three"]);
   });
 
+  test("[AJN13] what was read ahead of its events is not shown a second time by its deltas", () => {
+    const one = view();
+    const read = answer({ type: "text", text: "one" });
+    expect(shown(one.readAhead(read))).toEqual(["agent: one"]);
+    expect([one.delta(delta("one")), one.appended(read)]).toEqual([[], []]);
+    expect(shown(one.appended(answer({ type: "text", text: "two" })))).toEqual(["agent: two"]);
+    expect(one.readAhead(read)).toEqual([]);
+    expect(shown(one.delta(delta("three")))).toEqual(["agent: three"]);
+  });
+
   test("[AAG7] however it is cut and wherever it stops, an answer is shown once, spaces aside", () => {
     const words = fc.array(fc.constantFrom("a", "b", " ", "\n", "é", "👍"), { maxLength: 12 });
     fc.assert(

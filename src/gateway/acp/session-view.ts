@@ -55,6 +55,12 @@ export class SessionView {
     return this.entry(entry);
   }
 
+  /** An entry that was read before its event came: its deltas and tools may be on their way. */
+  readAhead(entry: WireEntry): SessionUpdate[] {
+    if (!this.#seen.has(entry.id)) this.deafen();
+    return this.entry(entry);
+  }
+
   /** An entry as it stands in the log. */
   entry(entry: WireEntry): SessionUpdate[] {
     if (this.#seen.has(entry.id)) return [];

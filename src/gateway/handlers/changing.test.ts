@@ -64,6 +64,23 @@ describe("sessions that come to be", () => {
   });
 });
 
+describe("a session of somebody else's agent", () => {
+  const key = "agent:twin:acp:1";
+  test.each<[ChangingMethod, Params<ChangingMethod>]>([
+    ["sessions.fork", { key }],
+    ["sessions.branch", { key, entryId: null }],
+    ["sessions.patch", { key, model: "openai/gpt-5" }],
+    ["sessions.patch", { key, thinkingLevel: "high" }],
+    ["sessions.create", { key: "agent:twin:acp:2" }],
+  ])("[GCH13] %s %j is refused, because that agent's memory does not follow", async (method, params) => {
+    await folder.store.sessions.create({ agentId: "twin" }, { key, cwd: folder.root, meta: { acp: {} } });
+    const before = await folder.store.sessions.find({}, { by: "key", key });
+    await expect(folder.as().call(method, params)).rejects.toMatchObject({ code: "acp_unsupported" });
+    expect(await folder.store.sessions.find({}, { by: "key", key })).toEqual(before);
+    expect(await folder.store.sessions.find({}, { by: "key", key: "agent:twin:acp:2" })).toEqual([]);
+  });
+});
+
 describe("what is known of sessions", () => {
   test("[GCH1] rename sets and takes away a label or a name; a name that was patched in gives way", async () => {
     const here = folder.as();

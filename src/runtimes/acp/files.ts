@@ -3,6 +3,7 @@ import { constants, realpathSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { access, lstat, open, rename, rm } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
+import { cutText } from "../../core/text.ts";
 import type { Folder } from "./files/folders.ts";
 import { codeOf, enter, placeOf } from "./files/folders.ts";
 import { linesOf } from "./files/lines.ts";
@@ -19,6 +20,7 @@ export interface ClientFiles {
 
 const mostBytes = 10 * 1024 * 1024;
 const leastChunk = 65_536;
+const shownPath = 1000;
 const tooLarge = `more than ${mostBytes} bytes`;
 
 /** A link is not followed, and a pipe without a writer does not keep us. */
@@ -143,7 +145,8 @@ async function modeOf(file: string, path: string): Promise<number | null> {
   return found.mode & 0o777;
 }
 
-function refusedPath(path: string, cwd: string): string {
+function refusedPath(whole: string, cwd: string): string {
+  const path = whole.length > shownPath ? `${cutText(whole, shownPath)}…` : whole;
   return isAbsolute(path) && !/\/$|\0/.test(path)
     ? `${path} lies outside the working directory ${cwd} of this session`
     : `${path} is not the absolute path of a file inside the working directory ${cwd} of this session`;

@@ -176,10 +176,14 @@ const unanswered = "[This message was not answered before the next one came.]";
 
 const mark = "[Inter-session message]";
 
-/** The first line that the transcript puts on what another session says. */
+/**
+ * The first line that the transcript puts on what another session says. Of one that merely stands in a text, as a Skein has it that is
+ * the agent of another Skein, nothing is believed: it is what a person says.
+ */
 function withoutFirstLine(whole: string): Pick<Earlier, "text" | "source"> {
-  if (!whole.startsWith(mark)) return { text: whole.trim(), source: null };
   const end = whole.indexOf("\n");
+  if (whole.startsWith(`\\${mark}`) && end !== -1) return { text: whole.slice(end + 1).trim(), source: null };
+  if (!whole.startsWith(mark)) return { text: whole.trim(), source: null };
   const line = end === -1 ? whole : whole.slice(0, end);
   const field = (name: string) => {
     const [, value = ""] =

@@ -300,6 +300,11 @@ describe("what it makes of results", () => {
     expect(late.text).toBe("总结：收到 1 份结果。\n1. 花园");
   });
 
+  test("[AJN5] a task that another Skein passes on is done as a person's", async () => {
+    const passed = user("\\[Inter-session message] sourceSession=agent:main:main\nlist the sessions");
+    expect((await told(model, asked([passed]))).calls).toMatchObject([{ name: "sessions_list" }]);
+  });
+
   test.each([
     ["the spawns failed", { status: "error", error: "Too many children." }, allTools],
     ["it cannot sleep", { status: "ok", label: "helper-1" }, [tool("sessions_spawn")]],

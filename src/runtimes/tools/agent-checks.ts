@@ -58,6 +58,7 @@ export const agentChecks = {
   },
   allow: toolEntries,
   deny: toolEntries,
+  ask: toolEntries,
   state: {
     expected: "a list of state modules, or a function that makes one",
     fits: (value) => typeof value === "function" || (Array.isArray(value) && value.every(isModule)),

@@ -57,6 +57,8 @@ export interface AgentSpec {
   readonly allow?: readonly string[];
   /** Those that it may not; wins over `allow`. */
   readonly deny?: readonly string[];
+  /** Those that a person is asked about before each call, written the same way, whatever the tool says itself. */
+  readonly ask?: readonly string[];
   /** A function is called for each run, so that two runs share nothing. */
   readonly state?: readonly AgentState[] | (() => readonly AgentState[]);
   /** An absolute path; left out: where the caller stands. */

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { ToolRule } from "./select-tools.ts";
-import { joinTools, selectTools } from "./select-tools.ts";
+import { isAskedAbout, joinTools, selectTools } from "./select-tools.ts";
 
 const tools = [
   { name: "weather", groups: [] },
@@ -85,5 +85,29 @@ describe("selectTools", () => {
       }),
     );
     expect(joinTools([{ from: "a", tools }])).toEqual(tools);
+  });
+});
+
+describe("what a person is asked about", () => {
+  const asked = (...rules: ToolRule[]) => {
+    const layers = rules.map((rule, index) => ({ of: `layer ${index}`, ...rule }));
+    return tools.filter((tool) => isAskedAbout(tool, layers)).map(({ name }) => name);
+  };
+
+  test.each<[string, ToolRule[], string[]]>([
+    ["nothing by itself", [{}, { allow: ["*"], deny: [] }], []],
+    ["a name", [{ ask: ["weather"] }], ["weather"]],
+    ["a group", [{ ask: ["group:mcp:files"] }], ["files__read", "files__write"]],
+    ["a pattern", [{ ask: ["sessions_*"] }], ["sessions_list", "sessions_send"]],
+    ["what any layer asks about", [{ ask: ["weather"] }, {}, { ask: ["web__*"] }], ["weather", "web__get"]],
+  ])("[AJN1] %s", (_, rules, expected) => {
+    expect(asked(...rules)).toEqual(expected);
+    expect(names(...rules)).toEqual(all);
+  });
+
+  test("[AJN1] an entry that fits nothing is told, with whose it is", () => {
+    expect(selectTools(tools, [{ of: "agent main", ask: ["file__*", "weather"] }]).unmatched).toEqual([
+      { of: "agent main", entry: "file__*", note: '"file__*" in what agent main asks about fits no tool.' },
+    ]);
   });
 });

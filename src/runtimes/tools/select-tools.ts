@@ -8,6 +8,8 @@ export interface ToolRule {
   readonly allow?: readonly string[];
   /** Wins over `allow`. */
   readonly deny?: readonly string[];
+  /** Whose calls need an approval, whatever the tool says. */
+  readonly ask?: readonly string[];
 }
 
 /** A rule and whose it is, for people: `agent main`, `this run`. */
@@ -22,7 +24,7 @@ export interface Selectable {
 
 export interface Selection<T> {
   readonly tools: readonly T[];
-  /** Entries of `allow` that no tool fits, in any layer: most often a slip of the pen. */
+  /** Entries of `allow` and `ask` that no tool fits, in any layer: most often a slip of the pen. */
   readonly unmatched: readonly { readonly of: string; readonly entry: string; readonly note: string }[];
 }
 
@@ -38,12 +40,21 @@ export function selectTools<T extends Selectable>(
   tools: readonly T[],
   layers: readonly ToolLayer[],
 ): Selection<T> {
-  const unmatched = layers.flatMap(({ of, allow = [] }) =>
-    allow
-      .filter((entry) => !tools.some((tool) => fits(tool, entry)))
+  const isUnfit = (entry: string) => !tools.some((tool) => fits(tool, entry));
+  const unmatched = layers.flatMap(({ of, allow = [], ask = [] }) => [
+    ...allow
+      .filter(isUnfit)
       .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} allows fits no tool.` })),
-  );
+    ...ask
+      .filter(isUnfit)
+      .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} asks about fits no tool.` })),
+  ]);
   return { tools: tools.filter((tool) => layers.every((layer) => permits(layer, tool))), unmatched };
+}
+
+/** Whether any layer wants a person to be asked about its calls. */
+export function isAskedAbout(tool: Selectable, layers: readonly ToolLayer[]): boolean {
+  return layers.some(({ ask = [] }) => ask.some((entry) => fits(tool, entry)));
 }
 
 /** The tools of all sources in one list; two of one name are a `conflict`, since a model could not tell them apart. */

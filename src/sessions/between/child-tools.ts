@@ -1,5 +1,6 @@
 import { matchesGlob } from "../../core/glob.ts";
 import { readKey } from "../../core/keys.ts";
+import { present } from "../../core/present.ts";
 import { isRecord } from "../../core/shape.ts";
 import type { Json, SessionMeta } from "../../store/contract.ts";
 import type { SubagentPolicy } from "./contract.ts";
@@ -13,6 +14,7 @@ export interface ChildToolLayer {
   readonly of: string;
   readonly allow?: readonly string[];
   readonly deny?: readonly string[];
+  readonly ask?: readonly string[];
 }
 
 const ofSessions = [
@@ -75,9 +77,9 @@ function layersIn(value: Json | undefined): readonly ChildToolLayer[] {
   if (!Array.isArray(value)) return [unreadable];
   return value.map((layer: Json): ChildToolLayer => {
     if (!isRecord(layer) || typeof layer.of !== "string") return unreadable;
-    const { of, allow, deny } = layer;
-    if (!isTextsOrNone(allow) || !isTextsOrNone(deny)) return unreadable;
-    return { of, ...(allow === undefined ? {} : { allow }), ...(deny === undefined ? {} : { deny }) };
+    const { of, allow, deny, ask } = layer;
+    if (!isTextsOrNone(allow) || !isTextsOrNone(deny) || !isTextsOrNone(ask)) return unreadable;
+    return { of, ...present({ allow, deny, ask }) };
   });
 }
 

@@ -68,8 +68,12 @@ export interface AgentPolicy {
   readonly sandboxed: boolean;
   /** Folders, absolute, that children of its sessions may work in beside those inside the parent's. */
   readonly roots: readonly string[];
-  /** Its rule about tools. `allow` left out: all. */
-  readonly tools: { readonly allow?: readonly string[]; readonly deny: readonly string[] };
+  /** Its rule about tools. `allow` left out: all; `ask`: none. */
+  readonly tools: {
+    readonly allow?: readonly string[];
+    readonly deny: readonly string[];
+    readonly ask?: readonly string[];
+  };
   readonly subagents: SubagentPolicy;
 }
 

@@ -29,11 +29,12 @@ export function acpLink(
     resumeSessionId: isBefore ? null : word("resumeSessionId"),
     model: word("model"),
     thinking: word("thinking"),
+    processMark: word("processMark"),
     mode: session.meta.spawnMode === "session" ? "session" : "run",
     wasBegun: how === "recovered",
-    remember: async (agentSessionId) => {
+    remember: async (agentSessionId, processMark) => {
       const { sessions } = deps.store;
-      const acp = { ...kept, agentSessionId, linkedFrom: session.sessionId };
+      const acp = { ...kept, agentSessionId, processMark, linkedFrom: session.sessionId };
       await sessions.patch(scope, session.sessionId, { acp });
     },
     unanswered: () => unanswered(deps, place),

@@ -1,3 +1,4 @@
+import { cutText } from "../../core/text.ts";
 import type { Held } from "../../runs/contract.ts";
 import { isFenced } from "../../runs/worker.ts";
 import type { TurnEvent } from "../../runtimes/contract.ts";
@@ -6,12 +7,15 @@ import type { RunningDeps } from "./contract.ts";
 type Deps = Pick<RunningDeps, "runs" | "clock" | "report">;
 
 const everyMs = 1000;
+/** It is written whole each time: of an answer without end the beginning is kept. */
+const mostCharacters = 400_000;
 
 /** Keeps the answer so far, once a second, so that a crash leaves it for people to see. */
 export class PartialKeeper {
   readonly #deps: Deps;
   readonly #held: Held;
   #text: string[] = [];
+  #left = mostCharacters;
   #keptAt: number;
   #isKept = false;
 
@@ -22,9 +26,12 @@ export class PartialKeeper {
   }
 
   take(event: TurnEvent): void {
-    if (event.type === "retry") this.#text = [];
+    if (event.type === "retry") this.#empty();
     if (event.type !== "delta" || event.kind !== "text") return;
-    this.#text.push(event.delta);
+    if (this.#left === 0) return;
+    const delta = cutText(event.delta, this.#left);
+    this.#left = delta.length < event.delta.length ? 0 : this.#left - delta.length;
+    this.#text.push(delta);
     const now = this.#deps.clock.now();
     if (now - this.#keptAt < everyMs) return;
     this.#keptAt = now;
@@ -41,9 +48,14 @@ export class PartialKeeper {
 
   /** What was streamed is written now. */
   async settle(): Promise<void> {
-    this.#text = [];
+    this.#empty();
     if (!this.#isKept) return;
     this.#isKept = false;
     await this.#deps.runs.keepPartial(this.#held, null);
+  }
+
+  #empty(): void {
+    this.#text = [];
+    this.#left = mostCharacters;
   }
 }

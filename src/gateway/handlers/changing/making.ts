@@ -4,6 +4,7 @@ import { present } from "../../../core/present.ts";
 import { nameNew } from "../../../sessions/name-new.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { checkOwn } from "../shared/own-session.ts";
 import { askerOf, findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";
 
@@ -17,6 +18,7 @@ export function makingHandlers(
       const { key, sessionId, label, displayName, model, thinkingLevel, agentId } = params;
       if (model !== undefined) parseModel(model);
       const names = nameNew(key, askerOf(deps, params), { sessionId, newId: deps.newId });
+      checkOwn(names, "create");
       // A key of another agent than the one that was named is a slip, which the store refuses.
       const scope = agentId === undefined ? {} : { agentId: parseAgentId(agentId) };
       const record = await sessions.create(
@@ -32,6 +34,7 @@ export function makingHandlers(
 
     "sessions.fork": async (params, call) => {
       const from = await findSession(deps, call, params);
+      checkOwn(from, "fork");
       const { entryId = from.leafId, sessionId, label } = params;
       const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: deps.newId });
       const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
@@ -46,7 +49,9 @@ export function makingHandlers(
     },
 
     "sessions.branch": async (params, call) => {
-      const { sessionId } = await findSession(deps, call, params);
+      const found = await findSession(deps, call, params);
+      checkOwn(found, "branch");
+      const { sessionId } = found;
       const { key, leafId } = await sessions.branch(scopeOf(call), sessionId, params.entryId);
       return { key, sessionId, leafId };
     },

@@ -3,6 +3,7 @@ import { nameSession } from "../../../sessions/rename-session.ts";
 import { patchedState } from "../../../sessions/session-state.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import { checkOwn } from "../shared/own-session.ts";
 import { findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";
 
@@ -31,7 +32,9 @@ export function markingHandlers(
     "sessions.patch": async (params, call) => {
       const { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy, ifVersion } = params;
       if (typeof model === "string") parseModel(model);
-      const { sessionId } = await findSession(deps, call, params);
+      const found = await findSession(deps, call, params);
+      if (typeof model === "string" || typeof thinkingLevel === "string") checkOwn(found, "settings");
+      const { sessionId } = found;
       const given = { label, displayName, model, thinkingLevel, verboseLevel, sendPolicy };
       const changes = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
       const record = await sessions.patch(scopeOf(call), sessionId, changes, present({ ifVersion }));

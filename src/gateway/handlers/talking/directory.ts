@@ -1,4 +1,5 @@
 import { accessActions } from "../../../access/visibility/policy.ts";
+import { acpNames } from "../../../config/acp-agents.ts";
 import { present } from "../../../core/present.ts";
 import type { AccessPayload } from "../../../protocol/access.ts";
 import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
@@ -14,7 +15,7 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
   return {
     "agents.list": async (_, { userId }) => {
       const agents = await skein.agents(userId);
-      return { count: agents.length, agents };
+      return { count: agents.length, agents, acp: acpNames(deps.config) };
     },
     "models.list": async () => {
       const models = await skein.models();

@@ -26,8 +26,12 @@ export interface Place {
   readonly name: string;
 }
 
+/** No system takes longer ones, and the folders of one that is missing are looked for one by one. */
+const longestPath = 4096;
+
 /** `null`: it is no path of a file inside. `root` is a real path. */
 export async function placeOf(path: string, root: string): Promise<Place | null> {
+  if (path.length > longestPath) return null;
   const name = basename(path);
   const isFile = !path.endsWith("/") && !path.endsWith(sep) && !["", ".", ".."].includes(name);
   if (!isAbsolute(path) || path.includes("\0") || !isFile) return null;

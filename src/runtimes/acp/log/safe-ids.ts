@@ -1,6 +1,14 @@
+import { hashedId } from "../../../core/hashed-id.ts";
 import { shortHash } from "../../../core/short-hash.ts";
 
 const plain = /^[A-Za-z0-9_.:-]{1,64}$/;
+
+const longestId = 200;
+
+/** An id of an agent's own, to tell one from another: of a long one only what follows from it is kept. */
+export function boundedId(id: string): string {
+  return id.length > longestId ? hashedId(id) : id;
+}
 
 /** Ids of calls that are safe to write and each given once, whatever an agent calls its own. */
 export class SafeIds {

@@ -11,7 +11,7 @@ import type { TurnUsage } from "./figures.ts";
 import { CostMeter, turnUsage } from "./figures.ts";
 import { Notes } from "./notes.ts";
 import { Reply } from "./reply.ts";
-import { SafeIds } from "./safe-ids.ts";
+import { boundedId, SafeIds } from "./safe-ids.ts";
 import { mostCalls, Step } from "./step.ts";
 import type { TextKind } from "./texts.ts";
 import { AgentCall } from "./tool-call.ts";
@@ -38,6 +38,8 @@ export interface TurnLogEnd {
 interface Placed {
   readonly call: AgentCall;
   readonly step: Step;
+  /** The most that one update of it had, in bytes. */
+  held: number;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -61,6 +63,7 @@ export class TurnLog {
   readonly #cost: CostMeter;
   readonly #reply = new Reply();
   #isOver = false;
+  #held = 0;
 
   constructor(options: TurnLogOptions) {
     this.#options = options;
@@ -72,16 +75,21 @@ export class TurnLog {
     return this.#cost.sum;
   }
 
-  /** The call that is open under the agent's own id, as far as it is known. */
-  call(toolCallId: string): ToolCallBlock | null {
-    return this.#isOver ? null : (this.#calls.get(toolCallId)?.call.block ?? null);
+  /** About how much is kept for calls that have not ended, in bytes as they came. */
+  get held(): number {
+    return this.#held;
   }
 
-  take(update: SessionUpdate): readonly Act[] {
+  /** The call that is open under the agent's own id, as far as it is known. */
+  call(toolCallId: string): ToolCallBlock | null {
+    return this.#isOver ? null : (this.#calls.get(boundedId(toolCallId))?.call.block ?? null);
+  }
+
+  take(update: SessionUpdate, bytes = 0): readonly Act[] {
     const acts: Act[] = [];
     if (this.#isOver) return acts;
     if (!isRecord(update)) this.#notes.takeUnknown(update);
-    else if (!this.#takeWords(update, acts) && !this.#notes.take(update)) this.#takeOther(update);
+    else if (!this.#takeWords(update, bytes, acts) && !this.#notes.take(update)) this.#takeOther(update);
     this.#sayReady(acts);
     return acts;
   }
@@ -101,7 +109,7 @@ export class TurnLog {
     if (this.#isOver) return { acts, ...told };
     this.#isOver = true;
     for (const step of this.#steps.slice(this.#first))
-      for (const call of step.openCalls()) this.#endCall({ call, step }, ending.openCall, acts);
+      for (const call of step.openCalls()) this.#endCall({ call, step, held: 0 }, ending.openCall, acts);
     this.#sayReady(acts);
     for (const draft of this.#notes.finish()) acts.push({ act: "note", draft });
     acts.push({ act: "say", message: this.#lastMessage(ending, usage, cost !== null) });
@@ -112,7 +120,7 @@ export class TurnLog {
     return this.#steps.at(-1) as Step;
   }
 
-  #takeWords(update: Fields, acts: Act[]): boolean {
+  #takeWords(update: Fields, bytes: number, acts: Act[]): boolean {
     switch (update.sessionUpdate) {
       case "agent_message_chunk":
         this.#addText("text", update, acts);
@@ -122,7 +130,7 @@ export class TurnLog {
         return true;
       case "tool_call":
       case "tool_call_update":
-        this.#takeCall(update, acts);
+        this.#takeCall(update, bytes, acts);
         return true;
       default:
         return false;
@@ -132,20 +140,23 @@ export class TurnLog {
   #addText(kind: TextKind, { content, messageId }: Fields, acts: Act[]): void {
     const text = contentText(content);
     if (text === "") return;
-    const of = typeof messageId === "string" ? messageId : null;
+    const of = typeof messageId === "string" ? boundedId(messageId) : null;
     this.#collecting.addText(kind, of, text);
     if (kind === "text") this.#reply.add(of, text);
     acts.push({ act: "emit", event: { type: "delta", kind, delta: cutText(text, mostDelta) } });
   }
 
-  #takeCall(update: Fields, acts: Act[]): void {
-    const id = typeof update.toolCallId === "string" ? update.toolCallId : "";
+  #takeCall(update: Fields, bytes: number, acts: Act[]): void {
+    const id = typeof update.toolCallId === "string" ? boundedId(update.toolCallId) : "";
     const known = this.#calls.get(id);
     if (known === null && update.sessionUpdate !== "tool_call") return;
     const placed = known ?? this.#begin(id);
     const { call } = placed;
     call.take(update);
+    this.#held += Math.max(0, bytes - placed.held);
+    placed.held = Math.max(placed.held, bytes);
     if (call.hasEnded) {
+      this.#held -= placed.held;
       this.#calls.set(id, null);
       this.#endCall(placed, null, acts);
     } else if (call.isKnown) this.#tell(call, acts);
@@ -154,7 +165,7 @@ export class TurnLog {
   #begin(id: string): Placed {
     if (this.#collecting.calls === mostCalls) this.#close(this.#collecting);
     const call = new AgentCall(this.#ids.take(id), this.#options.now());
-    const placed = { call, step: this.#collecting };
+    const placed = { call, step: this.#collecting, held: 0 };
     placed.step.addCall(call);
     this.#calls.set(id, placed);
     this.#reply.callBegun();

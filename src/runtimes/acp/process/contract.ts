@@ -3,6 +3,8 @@ import type { Readable, Writable } from "node:stream";
 /** A process of an agent, or of a terminal of one, with all that it starts. */
 export interface ChildProcess {
   readonly pid: number;
+  /** In its environment, and in that of all that it starts. */
+  readonly mark: string;
   readonly stdin: Writable;
   readonly stdout: Readable;
   /** Resolves when it has ended, by itself or not; nothing of its group is left by then. */

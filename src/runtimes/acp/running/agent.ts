@@ -7,6 +7,7 @@ import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, ChildProcess } from "../contract.ts";
 import { clientFiles } from "../files.ts";
 import { startChild } from "../process/start-child.ts";
+import { endMarked } from "../process/start-process.ts";
 import { Terminals } from "../terminals.ts";
 import { ClientRequests } from "./client-requests.ts";
 import { AgentConnection } from "./connection.ts";
@@ -20,7 +21,7 @@ const version = "0.1.0";
 export interface AgentWish {
   readonly spec: AcpAgent;
   readonly cwd: string;
-  readonly link: Pick<AcpLink, "agentSessionId" | "resumeSessionId" | "model" | "thinking">;
+  readonly link: Pick<AcpLink, "agentSessionId" | "resumeSessionId" | "model" | "thinking" | "processMark">;
   readonly system: string | null;
 }
 
@@ -42,6 +43,8 @@ export class Agent {
   readonly #requests: ClientRequests;
   readonly #hears: Hearing;
   readonly agentSessionId: string;
+  /** Of its process. */
+  readonly mark: string;
   /** Dollars of its session so far, as it told them; `null`: not known. */
   cost: number | null;
   /** The system prompt that it was told last; `null`: none. */
@@ -60,6 +63,7 @@ export class Agent {
     this.#hears = parts.hears;
     this.#hears.of = session.id;
     this.agentSessionId = session.id;
+    this.mark = parts.connection.mark;
     this.cost = session.isNew ? 0 : null;
     this.system = session.system;
   }
@@ -108,6 +112,9 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
   const starting = AbortSignal.any([signal, late.signal]);
   let connection: AgentConnection | null = null;
   try {
+    const { processMark } = wish.link;
+    // Of a Skein that was killed it may live on for two seconds: two that work on one session undo each other's work.
+    if (processMark !== null) await unlessAborted(endMarked(processMark, deps), starting);
     const requests = requestsIn(wish, deps);
     const child = await started(
       startChild({ name, command, args, env, cwd: wish.cwd }, { env: deps.env }),

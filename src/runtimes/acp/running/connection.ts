@@ -94,6 +94,11 @@ export class AgentConnection {
     return this.#about?.takesSystem === true;
   }
 
+  /** Of its process. */
+  get mark(): string {
+    return this.#parts.child.mark;
+  }
+
   get promptCapabilities(): PromptCapabilities | undefined {
     return this.#about?.prompts;
   }

@@ -58,4 +58,14 @@ describe("messages out of bytes", () => {
       "more than 10 bytes",
     );
   });
+
+  test("[ATA7] a byte at a time takes no more memory than all at once", () => {
+    const lines = new MessageLines();
+    const text = "x".repeat(300_000);
+    const bytes = Buffer.from(JSON.stringify({ text }));
+    const before = process.memoryUsage().arrayBuffers;
+    for (const byte of bytes) expect(read(lines, Buffer.from([byte]))).toEqual([]);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000);
+    expect(read(lines, Buffer.from("\n{}\n"))).toEqual([{ text }, {}]);
+  });
 });

@@ -7,7 +7,6 @@ import type {
 import type { AcpPermissions } from "../../../config/sections/acp.ts";
 import type { ToolCallBlock } from "../../../core/messages.ts";
 import { isRecord } from "../../../core/shape.ts";
-import { shortHash } from "../../../core/short-hash.ts";
 import { cutText } from "../../../core/text.ts";
 import type { Turn } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
@@ -27,8 +26,8 @@ export interface DeskParts {
   readonly approve: Turn["approve"];
   /** What is known of a call by the agent's own id. */
   known(toolCallId: string): ToolCallBlock | null;
-  /** Some agents tell of a call by asking for it alone. */
-  tell(toolCall: RequestPermissionRequest["toolCall"]): void;
+  /** Some agents tell of a call by asking for it alone. A promise: too much waits to be written. */
+  tell(toolCall: RequestPermissionRequest["toolCall"]): Promise<void> | undefined;
   /** For people, in the session. */
   notice(title: string): void;
   /** A person could not be asked: the turn cannot go on. */
@@ -86,7 +85,7 @@ export class PermissionDesk {
   }
 
   async forCall({ toolCall, options }: RequestPermissionRequest): Promise<RequestPermissionOutcome> {
-    this.#parts.tell(toolCall);
+    await this.#parts.tell(toolCall);
     const known = this.#parts.known(toolCall.toolCallId);
     const rawInput = toolCall.rawInput ?? known?.arguments;
     const title =
@@ -97,7 +96,7 @@ export class PermissionDesk {
     const kind = toolCall.kind ?? known?.name ?? "other";
     const shown = { ...title, ...input };
     const verdict = this.#canSayYes(options)
-      ? await this.#decide(toolCall.toolCallId, kind, shown)
+      ? await this.#decide(kind, shown)
       : this.#refuseAlways(kind, shown);
     if (verdict === "granted") this.#remember(rawInput);
     return outcomeOf(verdict, options);
@@ -112,9 +111,9 @@ export class PermissionDesk {
       command,
       args,
       ...(folder !== null && { cwd: folder }),
-      ...(env.length > 0 && { variables: env.map(({ name }) => name) }),
+      ...(env.length > 0 && { env }),
     };
-    return this.#decide("terminal", "execute", fitJson(shown, mostArguments) as Record<string, unknown>);
+    return this.#decide("execute", fitJson(shown, mostArguments) as Record<string, unknown>);
   }
 
   /** A person says yes to one question: where the agent takes that for all that come, nobody is asked. */
@@ -129,19 +128,20 @@ export class PermissionDesk {
     return verdict;
   }
 
-  async #decide(id: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
+  async #decide(name: string, args: Record<string, unknown>): Promise<Verdict> {
     const { policy } = this.#parts;
     if (this.isOver) return "cancelled";
     if (policy === "allow") return "granted";
     if (policy === "deny") return this.#refuse(name, args, "by acp.permissions: deny");
-    const asking = this.#before.then(() => this.#ask(id, name, args));
+    const asking = this.#before.then(() => this.#ask(name, args));
     this.#before = asking;
     return asking;
   }
 
-  async #ask(toolCallId: string, name: string, args: Record<string, unknown>): Promise<Verdict> {
+  async #ask(name: string, args: Record<string, unknown>): Promise<Verdict> {
     if (this.isOver) return "cancelled";
-    const id = this.#questionId(toolCallId);
+    // A yes holds for one question: never for another, whatever ids an agent gives its calls.
+    const id = `acp-${this.#parts.id}-${++this.#asked}`;
     const asking = this.#parts.approve({ type: "toolCall", id, name, arguments: args }, this.#signal);
     this.#underWay = asking.catch((error: unknown) => {
       if (error !== closed) throw error;
@@ -159,11 +159,6 @@ export class PermissionDesk {
   #refuse(name: string, args: Record<string, unknown>, by: string): Verdict {
     this.#refusal = `Permission for ${whatOf(name, args)} was denied: ${by}.`;
     return "refused";
-  }
-
-  /** A yes holds for one question: never for another, whatever ids an agent gives its calls. */
-  #questionId(toolCallId: string): string {
-    return `acp-${shortHash(toolCallId)}-${this.#parts.id}-${++this.#asked}`;
   }
 
   #remember(rawInput: unknown): void {

@@ -90,6 +90,12 @@ export class AgentPool<A extends PooledAgent> {
     return unlessAborted(starting, signal);
   }
 
+  /** The one that idles for this session; `null`: none does. */
+  idling(sessionId: string): A | null {
+    const place = this.#places.get(sessionId);
+    return place?.isIdle === true ? place.agent : null;
+  }
+
   /** Its run is over. `keep`: it waits for the next message of its session. */
   done(sessionId: string, agent: A, keep: boolean): void {
     const place = this.#places.get(sessionId);

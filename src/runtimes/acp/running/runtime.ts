@@ -4,6 +4,7 @@ import { later as reallyLater } from "../../../core/later.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
 import { RunStopped } from "../../../runs/worker.ts";
 import type { Turn, TurnEnd } from "../../contract.ts";
+import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
 import { unavailable } from "../process/unavailable.ts";
 import { AcpTurn } from "./acp-turn.ts";
@@ -39,12 +40,17 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
   await closeOpenCalls(turn);
   const { startTimeoutMs } = deps.settings;
   const wish = { spec, cwd: about.cwd, link, system: turn.system };
+  // Another process has gone on with the session since: what the one that idles here knows of it is old.
+  const idle = pool.idling(about.sessionId);
+  if (idle !== null && idle.mark !== link.processMark)
+    await unlessAborted(pool.release(about.sessionId), signal);
   const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
   const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
   const acpTurn = new AcpTurn({ turn, link, agent, policy: spec.permissions, clock: deps.clock });
   let isTaken = false;
   try {
-    if (agent.agentSessionId !== link.agentSessionId) await link.remember(agent.agentSessionId);
+    if (agent.agentSessionId !== link.agentSessionId || agent.mark !== link.processMark)
+      await link.remember(agent.agentSessionId, agent.mark);
     return await acpTurn.run();
   } catch (error) {
     isTaken = isAnothers(error) || isAnothers(signal.reason);

@@ -4,9 +4,12 @@ import type { ToolCallBlock } from "../../../core/messages.ts";
 import type { Turn } from "../../contract.ts";
 import type { Act } from "../log/act.ts";
 import type { TurnLog } from "../log/turn-log.ts";
+import { failed } from "./failures.ts";
 
 /** Updates that wait to be written; beyond that nothing more is read from the agent. */
 const mostWaiting = 8 * 1024 * 1024;
+/** What calls that have not ended may be told of, all together. */
+const mostUnended = 128 * 1024 * 1024;
 
 /** Acts that are held back; beyond that nothing more is taken, and the log closes what is open. */
 const mostHeld = 1000;
@@ -69,12 +72,20 @@ export class UpdateWriter {
     this.#waiting -= bytes;
     if (this.#waiting <= mostWaiting) this.#makeRoom();
     if (this.#isOver) return;
-    for (const act of this.#log.take(update as SessionUpdate)) {
+    for (const act of this.#log.take(update as SessionUpdate, bytes)) {
       if (act.act === "emit") await this.#apply(act);
       else if (this.#isHolding || !(await this.#isOurs())) this.#held.push(act);
       else await this.#apply(act).catch((error: unknown) => this.#fail(error));
     }
     if (this.#held.length > mostHeld) this.#isOver = true;
+    if (this.#log.held > mostUnended) this.#endless();
+  }
+
+  #endless(): void {
+    this.#isOver = true;
+    this.#makeRoom();
+    const agent = this.#turn.acp?.agent ?? "";
+    this.#fail(failed(agent, `it told more than ${mostUnended} bytes of calls that it did not end`));
   }
 
   async #isOurs(): Promise<boolean> {

@@ -1,0 +1,109 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
+import {
+  agentsAlive,
+  countWorld,
+  isThere,
+  startedAgents,
+  wardensAlive,
+} from "../../support/acp-kill-count.ts";
+import { childrenEach } from "../../support/acp-kill-plan.ts";
+import { makeWorld } from "../../support/acp-kill-world.ts";
+import { Started } from "../../support/cli-process.ts";
+import { runChance, seedTold } from "../../support/run-seed.ts";
+import { soon } from "../../support/soon.ts";
+
+/** SKEIN_ACP_SPAWNS: more in `npm run torture`. */
+const spawns = Number(process.env.SKEIN_ACP_SPAWNS ?? 100);
+const parents = Math.ceil(spawns / childrenEach);
+const program = fileURLToPath(new URL("../../support/acp-kill-child.ts", import.meta.url));
+const chance = runChance();
+/** Beside what the plans have in store. */
+const mostSkeins = Math.ceil(spawns / 20);
+const mostAgents = Math.ceil(spawns / 4);
+let folder: TemporaryFolder;
+let running: Started | null = null;
+
+beforeEach(() => {
+  folder = temporaryFolder("skein-acp-kill-");
+  makeWorld(folder.path);
+});
+afterEach(async () => {
+  running?.child.kill("SIGKILL");
+  await running?.end();
+  for (const pid of agentsAlive(folder.path)) process.kill(pid, "SIGKILL");
+  folder.remove();
+});
+
+/** Ends processes of agents, whichever there are at that moment. */
+async function killAgents(isOver: () => boolean): Promise<number> {
+  let kills = 0;
+  while (!isOver() && kills < mostAgents) {
+    await sleep(chance.between(20, 400));
+    const pid = agentsAlive(folder.path).at(-1 - chance.below(4));
+    if (pid === undefined || isOver()) continue;
+    end(pid, chance.once(4) ? "SIGTERM" : "SIGKILL");
+    kills++;
+  }
+  return kills;
+}
+
+function end(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // it went by itself
+  }
+}
+
+/** Goes on until a Skein has come to the end of everything. */
+async function goOn(): Promise<{ readonly skeins: number; readonly last: number }> {
+  for (let skeins = 1; ; skeins++) {
+    const skein = new Started([program, folder.path, String(parents)]);
+    running = skein;
+    const killer = new AbortController();
+    if (skeins <= mostSkeins)
+      void sleep(chance.between(500, 4000), null, { signal: killer.signal }).then(
+        () => skein.child.kill("SIGKILL"),
+        () => undefined,
+      );
+    const how = await skein.end();
+    killer.abort();
+    expect(skein.err, seedTold).toBe("");
+    if (how === "SIGKILL") continue;
+    expect(how, seedTold).toBe(0);
+    return { skeins, last: skein.child.pid ?? 0 };
+  }
+}
+
+describe.skipIf(process.platform !== "linux")("agents of others that are killed", () => {
+  test(`[AKL1] ${spawns} spawns with kills at random: every run ends and is told once, no call is left open, and no process`, async () => {
+    let isOver = false;
+    const killing = killAgents(() => isOver);
+    const { skeins, last } = await goOn();
+    // Whoever ends in good order leaves nobody behind, at that moment.
+    const own = startedAgents(folder.path).filter(({ skein }) => skein === last);
+    expect(
+      own.filter(({ pid }) => isThere(pid)),
+      seedTold,
+    ).toEqual([]);
+    isOver = true;
+    expect(await killing).toBeGreaterThan(0);
+    await soon(() => [...agentsAlive(folder.path), ...wardensAlive(folder.path)]).toEqual([]);
+    const count = countWorld(folder.path);
+    const reports = join(folder.path, "reports.log");
+    const reported = existsSync(reports) ? readFileSync(reports, "utf8") : "";
+    expect({ problems: count.problems, reported }, seedTold).toEqual({ problems: [], reported: "" });
+    expect(count.spawns).toBe(parents * childrenEach);
+    // What was counted has happened.
+    expect(skeins).toBeGreaterThan(2);
+    for (const state of ["ok", "error", "aborted"]) expect(count.ended[state], state).toBeGreaterThan(0);
+    expect(count.announced).toBeGreaterThan(count.spawns / 4);
+    expect(count.spawns - count.announced).toBeGreaterThan(0);
+  }, 1_800_000);
+});

@@ -1,0 +1,144 @@
+import { methods } from "@agentclientprotocol/sdk/unstable";
+import { expect, test } from "vitest";
+import { wireLimits } from "../../src/protocol/frames.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
+import { acpProcess } from "../support/acp-client.ts";
+import { soon } from "../support/soon.ts";
+
+/** Agents that mean harm, as real processes: each is refused or ends its run, and takes no more of us than is bounded. */
+
+closeAfterEach();
+
+/** An agent without the SDK: `prompt` is what it does when it is prompted; it says what it learnt. */
+function rawAgent(prompt: string, sessionId = '"s1"') {
+  const program = `
+    const write = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+    const update = (update) => write({ method: "session/update", params: { sessionId: "s1", update } });
+    const say = (text) => update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+    let answered = () => {};
+    const handlers = {
+      initialize: () => ({ protocolVersion: 1 }),
+      "session/new": () => ({ sessionId: ${sessionId} }),
+      "session/prompt": async () => { ${prompt}; return { stopReason: "end_turn" }; },
+    };
+    require("node:readline").createInterface({ input: process.stdin }).on("line", async (line) => {
+      const message = JSON.parse(line);
+      if (message.method === undefined) return answered(message);
+      const result = await handlers[message.method]?.();
+      if (result !== undefined) write({ id: message.id, result });
+    }).on("close", () => process.exit());
+  `;
+  return { command: process.execPath, args: ["-e", program] };
+}
+
+async function attackedBy(agent: ReturnType<typeof rawAgent>) {
+  const acp = await skeinWith({ agent });
+  const session = await acp.session({}, "run");
+  const { outcome } = await acp.say(session, "Go");
+  expect(acp.reports).toEqual([]);
+  return { outcome, session, acp };
+}
+
+test("[ATA1] requests under one id, and what is no message of the protocol, keep nobody from an answer", async () => {
+  const { outcome } = await attackedBy(
+    rawAgent(`
+      require("node:fs").writeFileSync("f", "x".repeat(1e6));
+      const all = Promise.withResolvers();
+      const counts = { ok: 0, refused: 0 };
+      answered = (message) => {
+        counts[message.error ? "refused" : "ok"]++;
+        if (counts.ok + counts.refused === 41) all.resolve();
+      };
+      const request = (id) =>
+        write({ id, method: "fs/read_text_file", params: { sessionId: "s1", path: process.cwd() + "/f" } });
+      for (const odd of [{ method: 5 }, { id: {}, method: "x" }, { id: 99, result: {} }, { method: "nobody/knows" }, {}])
+        write(odd);
+      for (let count = 0; count < 20; count++) request("same");
+      for (let id = 0; id < 21; id++) request(id);
+      await all.promise;
+      say(JSON.stringify(counts))
+    `),
+  );
+  const counts = JSON.parse(outcome?.reply ?? "{}");
+  expect(counts.ok + counts.refused).toBe(41);
+  expect(counts.ok).toBeGreaterThanOrEqual(22);
+  expect(counts.refused).toBeGreaterThan(0);
+});
+
+test("[ATA4] a path of a hundred thousand folders is refused, and not looked for", async () => {
+  const { outcome } = await attackedBy(
+    rawAgent(`
+      const told = Promise.withResolvers();
+      answered = ({ error }) => told.resolve(error.message);
+      const path = process.cwd() + "/x".repeat(100000);
+      write({ id: 1, method: "fs/read_text_file", params: { sessionId: "s1", path } });
+      const message = await told.promise;
+      say(message.length < 3000 ? message.slice(-60) : "long")
+    `),
+  );
+  expect(outcome?.reply).toMatch(/of this session$/);
+});
+
+test.each([
+  ["of megabytes", '"x".repeat(3e6)'],
+  ["that moves a cursor", '"a\\u001b[2Jb"'],
+  ["that is none", '""'],
+])("[ATA5] an agent with an id of a session %s is not gone on with", async (_, id) => {
+  const { outcome, acp, session } = await attackedBy(rawAgent('say("no")', id));
+  expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
+  expect(outcome?.error).toMatch(/the id of its session is no name of 1 to 512 printable characters/);
+  expect(await acp.agentSessionId(session)).toBe(undefined);
+});
+
+test("[ATA6] long ids of messages and calls are told apart, and not kept", async () => {
+  const { acp, session } = await attackedBy(
+    rawAgent(`
+      const long = "x".repeat(100000);
+      const chunk = (messageId, text) =>
+        update({ sessionUpdate: "agent_message_chunk", messageId, content: { type: "text", text } });
+      const call = (id, status) => update({ sessionUpdate: "tool_call_update", toolCallId: long + id, kind: "read", status });
+      call(1, "in_progress"); call(2, "in_progress"); call(2, "failed"); call(1, "completed");
+      chunk(long + 1, "a"); chunk(long + 1, "b"); chunk(long + 2, "c")
+    `),
+  );
+  const said = await lines(acp, session);
+  expect(said.slice(2)).toEqual([
+    expect.stringMatching(/^result read failed/),
+    expect.stringMatching(/^result read: /),
+    expect.stringMatching(/ab.*c/s),
+  ]);
+});
+
+test("[ATA6] calls that are told of without end and never end are the end of the run", async () => {
+  const { outcome } = await attackedBy(
+    rawAgent(`
+      const rawOutput = "x".repeat(14e6);
+      for (let id = 0; id < 12; id++)
+        update({ sessionUpdate: "tool_call", toolCallId: "c" + id, title: "t", status: "in_progress", rawOutput });
+      await new Promise(() => {})
+    `),
+  );
+  expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
+  expect(outcome?.error).toMatch(/more than 134217728 bytes of calls that it did not end/);
+});
+
+test("[ATA8] an editor is told what of its params is wrong, and on stderr why the connection had to end", async () => {
+  const folder = temporaryFolder("skein-acp-");
+  const { path: cwd } = folder;
+  const { editor, child, notes, leave } = await acpProcess(cwd, []);
+  try {
+    const { session } = methods.agent;
+    const wrong = { code: -32602, data: { code: expect.stringMatching(/^invalid_/) } };
+    const mcpServers: [] = [];
+    const long = { sessionId: "x".repeat(5000), cwd, mcpServers };
+    await expect(editor.agent.request(session.load, long)).rejects.toMatchObject(wrong);
+    await expect(editor.create("/a\u0000b")).rejects.toMatchObject(wrong);
+    child.stdin?.on("error", () => undefined); // it does not read to the end
+    child.stdin?.write(Buffer.alloc(wireLimits.frameBytes + 1, "x"));
+    await soon(notes).toMatch(/exceeds the configured \d+ byte limit/);
+  } finally {
+    await leave();
+    folder.remove();
+  }
+});

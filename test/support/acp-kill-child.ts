@@ -1,0 +1,78 @@
+// A process of the kill suite of ACP agents: goes on with a world until nothing of it is open, whatever befalls it.
+// acp-kill-child.ts <folder> <parents>
+import { writeFileSync } from "node:fs";
+import { flushCompileCache } from "node:module";
+import { join } from "node:path";
+import { thrownText } from "../../src/core/text.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+import { childrenEach, childrenOf, spawnArguments } from "./acp-kill-plan.ts";
+import { isOutside, openWorld, user } from "./acp-kill-world.ts";
+
+const [folder = "", count = "20"] = process.argv.slice(2);
+const parents = Array.from({ length: Number(count) }, (_, at) => at);
+const openStates = ["queued", "running", "waiting", "sleeping"] as const;
+
+const placeOf = (parent: number) => ({ ...user, sessionId: `parent-${parent}` });
+
+/** Sets everything off, once however often it is called. */
+async function begin(skein: Skein): Promise<readonly Promise<unknown>[]> {
+  const calls: Promise<unknown>[] = [];
+  for (const parent of parents) {
+    if (isOutside(parent)) calls.push(...childrenOf(parent).map((number) => call(skein, parent, number)));
+    else
+      await skein
+        .session(placeOf(parent))
+        .accept(`CHILDREN-OF-${parent}`, { idempotencyKey: `parent-${parent}` });
+  }
+  return calls;
+}
+
+async function call(skein: Skein, parent: number, number: number): Promise<void> {
+  const idempotencyKey = `spawn-${number}`;
+  const options = { ...placeOf(parent), idempotencyKey };
+  const { result } = await skein.callTool("sessions_spawn", spawnArguments(number), options);
+  writeFileSync(join(folder, "answers", `${number}.json`), JSON.stringify(result));
+}
+
+/** What an agent asks to befall it. */
+async function befall(skein: Skein, what: string, number: number, runId: string): Promise<void> {
+  if (what === "abort") await skein.abort(runId);
+  else {
+    const parent = placeOf(Math.floor(number / childrenEach));
+    await skein.callTool("subagents", { action: "kill", target: `n${number}` }, parent);
+  }
+}
+
+/** Until nothing is open, or somebody wants it closed. */
+async function go(skein: Skein): Promise<"over" | "closed"> {
+  let isWanted = false;
+  const stop = skein.subscribe((event) => {
+    if (event.type !== "run.delta") return;
+    const [, what = "", number] = /@(\w+) (\d+)/.exec(event.delta) ?? [];
+    if (what === "close") isWanted = true;
+    else if (what !== "") void befall(skein, what, Number(number), event.runId ?? "").catch(told);
+  });
+  let isAnswered = false;
+  const calls = await begin(skein);
+  const answered = Promise.allSettled(calls).then((all) => {
+    isAnswered = true;
+    return all;
+  });
+  const isOpen = async () => !isAnswered || (await skein.runs({ states: openStates })).length > 0;
+  while (!isWanted && (await isOpen())) await new Promise((resolve) => void setTimeout(resolve, 20));
+  stop();
+  await skein.close({ graceMs: isWanted ? 0 : 5000 });
+  if (!isWanted) for (const each of await answered) if (each.status === "rejected") told(each.reason);
+  return isWanted ? "closed" : "over";
+}
+
+function told(error: unknown): void {
+  process.stderr.write(`${thrownText(error)}\n`);
+}
+
+for (;;) {
+  const skein = await openWorld(folder);
+  // Who is killed has not said at its end what it compiled, and the next one would compile it anew.
+  flushCompileCache();
+  if ((await go(skein)) === "over") break;
+}

@@ -1,0 +1,129 @@
+// What became of the spawns of a world: from the logs and work.db, and from the processes that are there.
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { plannedSpawn } from "./acp-kill-plan.ts";
+import { markOf } from "./acp-kill-world.ts";
+import { FamilyCount } from "./family-count.ts";
+
+type Row = Readonly<Record<string, unknown>>;
+
+export interface WorldCount {
+  readonly problems: readonly string[];
+  readonly spawns: number;
+  /** How many of their runs ended so. */
+  readonly ended: Readonly<Record<string, number>>;
+  /** How many were told to their parents by a message; the others were the result of a call. */
+  readonly announced: number;
+  /** How often runs were lost with the process that had them. */
+  readonly lost: number;
+}
+
+export function countWorld(folder: string): WorldCount {
+  const family = new FamilyCount(folder);
+  const db = new DatabaseSync(join(folder, "skein/work.db"), { readOnly: true });
+  const all = (sql: string): Row[] => db.prepare(sql).all() as Row[];
+  const spawns = all("SELECT runs.*, label FROM runs JOIN children USING (run_id)");
+  const approvals = all("SELECT 1 FROM approvals WHERE answer IS NULL").length;
+  const taken = all("SELECT run_id FROM run_replies WHERE state = 'taken' AND by_run IS NULL");
+  const announces = all("SELECT idem FROM runs WHERE kind = 'announce'").map(({ idem }) => idem);
+  db.close();
+  for (const { agent, session_id } of spawns.filter(isKept))
+    family.answersOnce(String(agent), String(session_id));
+  const problems = [
+    ...family.problems,
+    ...family.unanswered,
+    ...spawns.flatMap(wrongReply),
+    ...promptedTogether(folder),
+  ];
+  if (approvals > 0) problems.push(`${approvals} approvals are open`);
+  const answered = answersIn(folder);
+  for (const { run_id } of taken)
+    if (!answered.has(run_id)) problems.push(`the end of ${run_id} was taken, and nobody was told`);
+  const ended: Record<string, number> = {};
+  for (const { state } of spawns) ended[String(state)] = (ended[String(state)] ?? 0) + 1;
+  const announced = spawns.filter(({ run_id }) => announces.includes(`announce:${run_id}`)).length;
+  const lost = spawns.reduce((sum, row) => sum + Number(row.lost), 0);
+  return { problems, spawns: spawns.length, ended, announced, lost };
+}
+
+/** Whose session was not to be deleted. */
+function isKept({ label }: Row): boolean {
+  return plannedSpawn(numberOf(label)).more.cleanup !== "delete";
+}
+
+/** Who ended well has answered to its own task. */
+function wrongReply({ run_id, agent, label, state, outcome }: Row): string[] {
+  const { reply = "" } = JSON.parse(String(outcome ?? "{}")) as { reply?: string };
+  const said = agent === "official" ? "Done." : `Done ${numberOf(label)}.`;
+  return state !== "ok" || reply.endsWith(said) ? [] : [`${run_id} (${label}) answered: ${reply}`];
+}
+
+const numberOf = (label: unknown) => Number(String(label).slice(1));
+
+/** The runs whose end a call from outside was given. */
+function answersIn(folder: string): ReadonlySet<unknown> {
+  const place = join(folder, "answers");
+  const answers = readdirSync(place).map(
+    (name) => JSON.parse(readFileSync(join(place, name), "utf8")) as Row,
+  );
+  return new Set(answers.filter((answer) => "outcome" in answer).map(({ runId }) => runId));
+}
+
+export interface StartedAgent {
+  readonly pid: number;
+  readonly skein: number;
+  /** What its warden knows it by. */
+  readonly mark: string;
+}
+
+/** Every agent that got so far as to say so. */
+export function startedAgents(folder: string): readonly StartedAgent[] {
+  const file = join(folder, "agents");
+  if (!existsSync(file)) return [];
+  const lines = readFileSync(file, "utf8").split("\n").filter(Boolean);
+  return lines.map((line) => {
+    const [pid, skein, mark = ""] = line.split(" ");
+    return { pid: Number(pid), skein: Number(skein), mark };
+  });
+}
+
+/** Agents that were prompted while another process still had the same session, as they told it. */
+export function promptedTogether(folder: string): readonly string[] {
+  const file = join(folder, "together");
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
+}
+
+/** The processes of a world's agents, with what they have started. */
+export function agentsAlive(folder: string): number[] {
+  return processes().filter((pid) => proc(pid, "environ").includes(`${markOf(folder)}\0`) && isThere(pid));
+}
+
+/** And the wardens that answer for them. */
+export function wardensAlive(folder: string): number[] {
+  const marks = new Set(startedAgents(folder).map(({ mark }) => mark));
+  return processes().filter((pid) => {
+    const words = proc(pid, "cmdline").split("\0");
+    return words.includes("skein-warden") && words.some((word) => marks.has(word)) && isThere(pid);
+  });
+}
+
+function processes(): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** A zombie is nobody. */
+export function isThere(pid: number): boolean {
+  return /\) [^ZX] /.test(proc(pid, "stat"));
+}
+
+/** Blank: it is gone. */
+function proc(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, "latin1");
+  } catch {
+    return "";
+  }
+}

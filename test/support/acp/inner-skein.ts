@@ -1,0 +1,133 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { SkeinInside } from "../../../src/compose/open-skein.ts";
+import { openSkein } from "../../../src/compose/open-skein.ts";
+import type { Approval, Run } from "../../../src/runs/contract.ts";
+import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import type { Scope } from "../../../src/store/contract.ts";
+import { soon } from "../soon.ts";
+import { lineOf } from "../turn.ts";
+import { isAlive } from "./acp-skein.ts";
+
+const bin = fileURLToPath(new URL("../../../bin/skein.mjs", import.meta.url));
+export const parentKey = "agent:main:main";
+
+/** A Skein whose one ACP agent, `skein`, is another Skein on a folder of its own: `skein acp`, as a real process. */
+export class JoinedSkeins {
+  readonly root: string;
+  readonly skein: Skein;
+  readonly inside: SkeinInside;
+  readonly #pids = new Set<number>();
+
+  static async open(more: { readonly inner?: object; readonly acp?: object } = {}): Promise<JoinedSkeins> {
+    const root = await realpath(await mkdtemp(join(tmpdir(), "skein-joined-")));
+    // The nearest configuration upwards counts: that of the outer one may not lie above the place of work.
+    await Promise.all(["work", "inner", "outer"].map((name) => mkdir(join(root, name))));
+    const dir = join(root, "inner");
+    const inner = { defaults: { model: "rehearsal/basic" }, ...more.inner };
+    await writeFile(join(dir, "skein.yaml"), JSON.stringify(inner));
+    const agents = { skein: { command: process.execPath, args: [bin, "acp", "--dir", dir] } };
+    const config = join(root, "outer", "skein.yaml");
+    await writeFile(config, JSON.stringify({ acp: { permissions: "ask", ...more.acp, agents } }));
+    const opened = Promise.withResolvers<SkeinInside>();
+    const env = { PATH: process.env.PATH, HOME: root };
+    const skein = await openSkein({ dir: join(root, "outer"), config, env, quiet: true }, opened.resolve);
+    await skein.store.sessions.create({ agentId: "main" }, { key: parentKey, cwd: join(root, "work") });
+    return new JoinedSkeins(root, skein, await opened.promise);
+  }
+
+  constructor(root: string, skein: Skein, inside: SkeinInside) {
+    this.root = root;
+    this.skein = skein;
+    this.inside = inside;
+  }
+
+  async call(name: string, args: object): Promise<Record<string, unknown>> {
+    return (await this.skein.callTool(name, args, { sessionKey: parentKey })).result as Record<
+      string,
+      unknown
+    >;
+  }
+
+  /** What comes of a spawn; the task is followed to the letter. */
+  spawn(task: string, more: object = {}): Promise<Record<string, unknown>> {
+    return this.call("sessions_spawn", { task, runtime: "acp", agentId: "skein", ...more });
+  }
+
+  ended(runId: unknown): Promise<Run> {
+    return this.skein.ended(String(runId), { timeoutMs: 60_000 }) as Promise<Run>;
+  }
+
+  /** One line for each message of a child. */
+  async lines(sessionKey: unknown): Promise<string[]> {
+    return linesOf(this.skein, { agentId: "skein" }, String(sessionKey));
+  }
+
+  async ofParent(kind: Run["kind"]): Promise<readonly Run[]> {
+    const [parent] = await this.skein.store.sessions.find({ agentId: "main" }, { by: "key", key: parentKey });
+    const runs = await this.inside.runs.list({ sessionUid: parent?.uid ?? "" });
+    return runs.filter((run) => run.kind === kind);
+  }
+
+  async approval(): Promise<Approval> {
+    const found: { open: readonly Approval[] } = { open: [] };
+    await soon(async () => {
+      found.open = await this.skein.approvals();
+      return found.open.length;
+    }).toBe(1);
+    return found.open[0] as Approval;
+  }
+
+  /** What the inner Skein has in its own folder, once nobody else has it open. */
+  async within<T>(look: (inner: Skein, inside: SkeinInside) => Promise<T>): Promise<T> {
+    const opened = Promise.withResolvers<SkeinInside>();
+    const options = { dir: join(this.root, "inner"), config: null, quiet: true, workers: false };
+    const inner = await openSkein(options, opened.resolve);
+    try {
+      return await look(inner, await opened.promise);
+    } finally {
+      await inner.close();
+    }
+  }
+
+  /** Processes of the inner Skein, by what the system says of their command lines. */
+  get processes(): number[] {
+    for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
+      const file = `/proc/${name}/cmdline`;
+      if (commandOf(file).includes(`${join(this.root, "inner")}\0`)) this.#pids.add(Number(name));
+    }
+    return [...this.#pids].filter(isAlive);
+  }
+
+  async untilGone(): Promise<void> {
+    await soon(() => this.processes).toEqual([]);
+  }
+
+  async close(): Promise<void> {
+    await this.skein.close();
+    const left = this.processes;
+    for (const pid of left) process.kill(pid, "SIGKILL");
+    await rm(this.root, { recursive: true, force: true });
+    if (left.length > 0) throw new Error(`processes are left: ${left.join(", ")}`);
+  }
+}
+
+/** One line for each message of a session. */
+export async function linesOf({ store }: Skein, scope: Scope, key: string): Promise<string[]> {
+  const [found] = await store.sessions.find(scope, { by: "key", key });
+  const range = { along: "branch", limit: 1000 } as const;
+  const page = await store.sessions.page(scope, found?.sessionId ?? "", range);
+  return (page?.entries ?? []).filter(({ type }) => type === "message").map(lineOf);
+}
+
+/** Empty where it has ended meanwhile. */
+function commandOf(file: string): string {
+  try {
+    return existsSync(file) ? readFileSync(file, "utf8") : "";
+  } catch {
+    return ""; // it ended between the two
+  }
+}
