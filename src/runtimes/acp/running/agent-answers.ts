@@ -48,7 +48,7 @@ export function readSessionId(told: unknown): string {
   const isName = sessionId !== "" && sessionId.length <= longestId && escapeToLine(sessionId) === sessionId;
   if (isName) return sessionId;
   const length = sessionId.length;
-  throw new Error(`its sessionId is no name of 1 to ${longestId} printable characters (${length})`);
+  throw new Error(`the id of its session is no name of 1 to ${longestId} printable characters (${length})`);
 }
 
 /** Options and modes that cannot be understood are as good as not offered. */

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import type { Later } from "../../../core/later.ts";
@@ -73,7 +74,9 @@ export class AgentPool<A extends PooledAgent> {
       if (found?.isIdle === true && found.agent !== null) {
         found.isIdle = false;
         found.stay();
-        return found.agent;
+        await setImmediate(); // the end of one that has died is read by then
+        if (!found.isClosed && this.#places.get(sessionId) === found) return found.agent;
+        continue;
       }
       // Of a run that was left behind: what it still does is nobody's any more.
       if (found !== undefined) await unlessAborted(this.#drop(sessionId, found), signal);
