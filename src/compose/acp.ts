@@ -30,8 +30,12 @@ export interface Acp {
   close(): Promise<void>;
 }
 
-/** The session of a process that it has no more use for. */
-const isOver: ReadonlySet<string> = new Set(["session.archived", "session.deleted", "session.reset"]);
+/** What happens to the agent of a session with the session. */
+const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) => Promise<void> | void>> = {
+  "session.archived": (runtime, sessionId) => runtime.rest(sessionId),
+  "session.deleted": (runtime, sessionId) => runtime.release(sessionId),
+  "session.reset": (runtime, sessionId) => runtime.release(sessionId),
+};
 
 export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
   const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
@@ -53,8 +57,9 @@ export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
     return opened;
   };
   const stop = bus.subscribe(({ type, sessionId }) => {
-    if (opened !== null && isOver.has(type))
-      void opened.then((runtime) => runtime.release(sessionId)).catch(report);
+    const act = actOn[type];
+    if (opened !== null && act !== undefined)
+      void opened.then((runtime) => act(runtime, sessionId)).catch(report);
   });
   return {
     runtime: { run: async (turn) => (await open()).run(turn) },

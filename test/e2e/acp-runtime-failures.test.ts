@@ -40,8 +40,12 @@ describe("an agent that does not come to its session", () => {
 
 test("[ARU7] a key of an agent's session that nobody has spawned is refused, and nothing is started", async () => {
   const acp = await skeinWith();
-  const asking = acp.say({ key: "agent:twin:acp:0123456789abcdef", sessionId: "" }, "Hello");
-  await expect(asking).rejects.toMatchObject({ code: "not_found" });
+  const key = "agent:twin:acp:0123456789abcdef";
+  await expect(acp.say({ key, sessionId: "" }, "Hello")).rejects.toMatchObject({ code: "not_found" });
+  const { sessionId } = await acp.skein.store.sessions.create({ agentId: "twin" }, { key, cwd: acp.cwd });
+  const { outcome } = await acp.say({ key, sessionId }, "Hello");
+  expect(outcome).toMatchObject({ state: "error", code: "invalid_arguments" });
+  expect(outcome?.error).toMatch(/stands for no session of an ACP agent\. Spawn one with sessions_spawn/);
   expect(acp.started).toEqual([]);
 });
 

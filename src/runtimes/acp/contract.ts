@@ -4,7 +4,9 @@ import type { Runtime } from "../contract.ts";
 
 /** Somebody else's agent as a child process, spoken to over the Agent Client Protocol. */
 export interface AcpRuntime extends Runtime {
-  /** The session is gone, or somebody put it to rest: the process of its agent goes too. */
+  /** Nobody has use for the session: the process of its agent goes, that of one in a turn with the end of it. */
+  rest(sessionId: string): void;
+  /** The session is gone: so is the process of its agent, a moment after its run was aborted. */
   release(sessionId: string): Promise<void>;
   /** Resolves when no process of any agent is left. */
   close(): Promise<void>;

@@ -2,6 +2,7 @@ import { realpathSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
 import { finished } from "node:stream/promises";
+import { within } from "../../core/within.ts";
 import { childEnv } from "./process/child-env.ts";
 import type { ChildEnd, ChildProcess, Environment } from "./process/contract.ts";
 import { startProcess } from "./process/start-process.ts";
@@ -149,20 +150,13 @@ function terminalOf(child: ChildProcess, limit: number): Terminal {
   child.stdout.on("data", (chunk: Buffer) => output.take(chunk));
   const over = finished(child.stdout).catch(() => undefined); // broken off, which is its end too
   const exit = child.ended.then(async (end) => {
-    await within(over, lastWordsMs);
+    // Who left the group and shed its mark may hold the pipe; it is not waited for.
+    await within(lastWordsMs, over);
     terminal.exitStatus = exitOf(end);
     return terminal.exitStatus;
   });
   const terminal: Terminal = { child, output, exit, exitStatus: null };
   return terminal;
-}
-
-/** Who left the group and shed its mark may hold the pipe; it is not waited for. */
-async function within(work: Promise<unknown>, ms: number): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, ms);
-  await Promise.race([work, late.promise]);
-  clearTimeout(timer);
 }
 
 function exitOf({ code, signal }: ChildEnd): TerminalExit {

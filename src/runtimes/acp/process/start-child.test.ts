@@ -202,3 +202,16 @@ describe("nothing is left", () => {
     expect(marked(mark)).toEqual([]);
   });
 });
+
+test.skipIf(!isLinux)(
+  "[ARU56] where no file can be opened any more it cannot be had, and nothing else ends",
+  async () => {
+    const program = fileURLToPath(
+      new URL("../../../../test/support/acp/start-without-files.ts", import.meta.url),
+    );
+    const args = ["-c", 'ulimit -n 64; exec "$0" "$1" "$2"', process.execPath, program, folder];
+    const started = spawn("sh", args, { stdio: ["ignore", "pipe", "inherit"] });
+    const said = await text(started.stdout);
+    expect(said).toMatch(/^acp_unavailable .*could not be started: spawn \S+ E[MN]FILE/);
+  },
+);

@@ -1,12 +1,12 @@
 import { stat } from "node:fs/promises";
 import { acpInstall } from "../../../config/acp-agents.ts";
-import { SkeinError } from "../../../core/errors.ts";
 import { thrownText } from "../../../core/text.ts";
 import { absence } from "./absence.ts";
 import { childEnv } from "./child-env.ts";
 import type { ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
 import { findCommand } from "./find-command.ts";
 import { startProcess } from "./start-process.ts";
+import { unavailable } from "./unavailable.ts";
 
 export interface ChildSpec extends ProcessSpec {
   /** Of the agent, for messages. */
@@ -29,10 +29,6 @@ export async function startChild(spec: ChildSpec, options: ProcessOptions): Prom
   } catch (error) {
     throw unavailable(name, `the command "${command}" could not be started: ${thrownText(error)}`, advice);
   }
-}
-
-function unavailable(agent: string, problem: string, advice: string): SkeinError {
-  return new SkeinError("acp_unavailable", { agent, problem, advice });
 }
 
 async function isFolder(path: string): Promise<boolean> {

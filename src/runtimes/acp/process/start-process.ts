@@ -5,7 +5,7 @@ import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { childEnv, markName } from "./child-env.ts";
 import type { ChildEnd, ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
-import { accountOf, Said } from "./said.ts";
+import { accountOf, StderrEnd } from "./stderr-end.ts";
 import type { Warden } from "./warden.ts";
 import { openWarden } from "./warden.ts";
 
@@ -29,7 +29,10 @@ export async function startProcess(spec: ProcessSpec, { env }: ProcessOptions): 
       detached: !isWindows,
       windowsHide: true,
     });
-    if (child.pid !== undefined) warden?.watch(child.pid);
+    // Without a process it may have no pipes either.
+    if (child.pid === undefined)
+      await once(child, "spawn"); // its error
+    else warden?.watch(child.pid);
     const started = childOf(child, mark, warden, () => openWarden(mark, env));
     await once(child, "spawn"); // or its error
     return started;
@@ -45,12 +48,12 @@ function childOf(
   warden: Warden | null,
   replace: () => Promise<Warden>,
 ): ChildProcess {
-  const said = new Said();
+  const stderr = new StderrEnd();
   const pid = child.pid ?? 0;
   let end: ChildEnd | null = null;
   // A pipe that breaks is told by the end of the process; what is written to it then is lost either way.
   for (const pipe of [child, child.stdin, child.stdout, child.stderr]) pipe.on("error", () => undefined);
-  child.stderr.on("data", (chunk: Buffer) => said.take(chunk));
+  child.stderr.on("data", (chunk: Buffer) => stderr.take(chunk));
   const { promise: ended, resolve } = Promise.withResolvers<ChildEnd>();
   child.once("exit", async (code, signal) => {
     end = { code, signal };
@@ -67,7 +70,7 @@ function childOf(
     await ended;
   };
   const { stdin, stdout } = child;
-  return { pid, mark, stdin, stdout, ended, account: () => accountOf(end, said), stop };
+  return { pid, mark, stdin, stdout, ended, account: () => accountOf(end, stderr), stop };
 }
 
 /** Ends at once what carries a mark, whoever started it; found on Linux alone. What is none of our marks is nobody's. */

@@ -26,8 +26,6 @@ export async function openWarden(mark: string, own: Environment): Promise<Warden
     stdio: ["pipe", "ignore", "ignore"],
     detached: true,
   });
-  const lifeline = shell.stdin;
-  lifeline.on("error", () => undefined); // it has gone, which its exit tells
   const { promise: gone, resolve } = Promise.withResolvers<void>();
   let isEnding = false;
   shell.once("exit", () => resolve());
@@ -35,6 +33,9 @@ export async function openWarden(mark: string, own: Environment): Promise<Warden
     shell.once("spawn", () => started(null));
     shell.once("error", failed);
   });
+  // Not before: where no file can be opened any more there are no pipes.
+  const lifeline = shell.stdin;
+  lifeline.on("error", () => undefined); // it has gone, which its exit tells
   return {
     watch: (group) => void lifeline.write(`group ${group}\n`),
     async end(how) {

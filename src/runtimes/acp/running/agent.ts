@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import type { ContentBlock, PromptResponse } from "@agentclientprotocol/sdk/unstable";
+import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
 import type { AcpAgent } from "../../../config/acp-agents.ts";
 import type { SkeinError } from "../../../core/errors.ts";
 import type { AcpLink } from "../../contract.ts";
@@ -10,7 +10,7 @@ import { startChild } from "../process/start-child.ts";
 import { endMarked } from "../process/start-process.ts";
 import { Terminals } from "../terminals.ts";
 import { ClientRequests } from "./client-requests.ts";
-import { AgentLink } from "./connection.ts";
+import { AgentConnection } from "./connection.ts";
 import { failed } from "./failures.ts";
 import type { PermissionDesk } from "./permissions.ts";
 import { settingChanges } from "./session-settings.ts";
@@ -39,7 +39,7 @@ interface Hearing {
 
 /** An agent that runs, with its session open. */
 export class Agent {
-  readonly #link: AgentLink;
+  readonly #connection: AgentConnection;
   readonly #requests: ClientRequests;
   readonly #hears: Hearing;
   readonly agentSessionId: string;
@@ -51,26 +51,30 @@ export class Agent {
   system: string | null;
 
   constructor(
-    parts: { readonly link: AgentLink; readonly requests: ClientRequests; readonly hears: Hearing },
+    parts: {
+      readonly connection: AgentConnection;
+      readonly requests: ClientRequests;
+      readonly hears: Hearing;
+    },
     session: { readonly id: string; readonly isNew: boolean; readonly system: string | null },
   ) {
-    this.#link = parts.link;
+    this.#connection = parts.connection;
     this.#requests = parts.requests;
     this.#hears = parts.hears;
     this.#hears.of = session.id;
     this.agentSessionId = session.id;
-    this.mark = parts.link.mark;
+    this.mark = parts.connection.mark;
     this.cost = session.isNew ? 0 : null;
     this.system = session.system;
   }
 
   /** Resolves when nothing more can be said with it. */
   get closed(): Promise<void> {
-    return this.#link.closed;
+    return this.#connection.closed;
   }
 
   get promptCapabilities() {
-    return this.#link.promptCapabilities;
+    return this.#connection.promptCapabilities;
   }
 
   /** From here on its requests and updates belong to this turn; `null`: to none, and updates are dropped. */
@@ -83,18 +87,18 @@ export class Agent {
     return this.#requests.terminalText(terminalId);
   }
 
-  prompt(blocks: ContentBlock[]): Promise<PromptResponse> {
-    return this.#link.prompt(this.agentSessionId, blocks);
+  prompt(blocks: ContentBlock[]): Promise<unknown> {
+    return this.#connection.prompt(this.agentSessionId, blocks);
   }
 
   /** Of its turn, with what that runs in terminals; resolves when those have ended. */
   cancel(): Promise<void> {
-    this.#link.cancel(this.agentSessionId);
+    this.#connection.cancel(this.agentSessionId);
     return this.#requests.endTerminals();
   }
 
   stop(): Promise<void> {
-    return this.#link.stop();
+    return this.#connection.stop();
   }
 }
 
@@ -106,7 +110,7 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), deps.startTimeoutMs);
   const starting = AbortSignal.any([signal, late.signal]);
-  let link: AgentLink | null = null;
+  let connection: AgentConnection | null = null;
   try {
     const { processMark } = wish.link;
     // Of a Skein that was killed it may live on for two seconds: two that work on one session undo each other's work.
@@ -121,7 +125,7 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
       await child.stop();
       throw failed(name, "its working directory was not there when it was started");
     }
-    link = new AgentLink({
+    connection = new AgentConnection({
       agent: name,
       version,
       child,
@@ -129,12 +133,12 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
       // What comes outside of a turn, a replay above all, is not ours to write.
       onUpdate: (id, update, bytes) => (id === hears.of ? hears.watch?.onUpdate(update, bytes) : undefined),
     });
-    const session = await unlessAborted(openSession(link, wish), starting);
-    return new Agent({ link, requests, hears }, session);
+    const session = await unlessAborted(openSession(connection, wish), starting);
+    return new Agent({ connection, requests, hears }, session);
   } catch (error) {
     const told =
-      late.signal.aborted && !signal.aborted ? await tooSlow(link, name, deps.startTimeoutMs) : error;
-    await link?.stop();
+      late.signal.aborted && !signal.aborted ? await tooSlow(connection, name, deps.startTimeoutMs) : error;
+    await connection?.stop();
     throw told;
   } finally {
     clearTimeout(timer);
@@ -159,16 +163,20 @@ async function started(child: Promise<ChildProcess>, signal: AbortSignal): Promi
   }
 }
 
-async function openSession(link: AgentLink, { spec, cwd, link: wanted, system }: AgentWish) {
-  await link.initialize();
+async function openSession(connection: AgentConnection, { spec, cwd, link: wanted, system }: AgentWish) {
+  await connection.initialize();
   const known = wanted.agentSessionId ?? wanted.resumeSessionId;
-  const opened = await (known === null ? link.newSession(cwd, system) : link.goOnWith(known, cwd, system));
-  for (const change of settingChanges(spec.name, wanted, opened)) await link.apply(opened.sessionId, change);
-  return { id: opened.sessionId, isNew: known === null, system: link.takesSystem ? system : null };
+  const opened = await (known === null
+    ? connection.newSession(cwd, system)
+    : connection.goOnWith(known, cwd, system));
+  const isSet = wanted.agentSessionId !== null;
+  for (const change of settingChanges(spec.name, wanted, opened, isSet))
+    await connection.apply(opened.sessionId, change);
+  return { id: opened.sessionId, isNew: known === null, system: connection.takesSystem ? system : null };
 }
 
-async function tooSlow(link: AgentLink | null, name: string, ms: number): Promise<SkeinError> {
-  const told = link?.account ?? "";
+async function tooSlow(connection: AgentConnection | null, name: string, ms: number): Promise<SkeinError> {
+  const told = connection?.account ?? "";
   const problem = `it did not open a session within ${ms / 1000} seconds${told === "" ? "" : `; ${told}`}`;
   return failed(name, problem, "Try it by hand, or raise acp.startTimeoutSeconds");
 }

@@ -1,17 +1,14 @@
-import type {
-  ClientConnection,
-  ContentBlock,
-  InitializeResponse,
-  PromptCapabilities,
-  PromptResponse,
-} from "@agentclientprotocol/sdk/unstable";
+import type { ClientConnection, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { SkeinError } from "../../../core/errors.ts";
-import { escapeToLine, thrownText } from "../../../core/text.ts";
+import { thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
 import type { ChildProcess } from "../contract.ts";
+import { unavailable } from "../process/unavailable.ts";
+import type { AgentAbout } from "./agent-answers.ts";
+import { readAbout, readSessionId, readSettings } from "./agent-answers.ts";
 import type { ClientRequests } from "./client-requests.ts";
-import { failed, loginNeeded, unavailable, unsupported } from "./failures.ts";
+import { failed, loginNeeded, unsupported } from "./failures.ts";
 import { MessageLines } from "./message-lines.ts";
 import { messageStream } from "./message-stream.ts";
 import type { OpenedSettings, SettingChange } from "./session-settings.ts";
@@ -22,7 +19,6 @@ const authRequired = -32000;
 const noSuchMethod = -32601;
 /** No method of the protocol any more, but the only one that some agents have. */
 const setModel = "session/set_model";
-const longestId = 512;
 
 export interface ConnectionParts {
   /** Its name in the configuration. */
@@ -39,14 +35,12 @@ export interface OpenedSession extends OpenedSettings {
 }
 
 /** An agent process and what is said with it. What it does against the protocol ends in a SkeinError, never in silence. */
-export class AgentLink {
+export class AgentConnection {
   readonly #parts: ConnectionParts;
   readonly #connection: ClientConnection;
   readonly #lines = new MessageLines();
   #broken: Error | null = null;
-  #can: InitializeResponse["agentCapabilities"];
-  /** How one logs in with it, by name. */
-  #ways: readonly string[] = [];
+  #about: AgentAbout | null = null;
 
   constructor(parts: ConnectionParts) {
     this.#parts = parts;
@@ -71,44 +65,33 @@ export class AgentLink {
 
   async initialize(): Promise<void> {
     const { agent, version } = this.#parts;
-    const told = await this.#ask("while it was starting", () =>
-      this.#connection.agent.request(methods.agent.initialize, {
-        protocolVersion: PROTOCOL_VERSION,
-        clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-        clientInfo: { name: "skein", version },
-      }),
+    const about = await this.#ask("while it was starting", async () =>
+      readAbout(
+        await this.#connection.agent.request<unknown>(methods.agent.initialize, {
+          protocolVersion: PROTOCOL_VERSION,
+          clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
+          clientInfo: { name: "skein", version },
+        }),
+      ),
     );
-    if (told.protocolVersion !== PROTOCOL_VERSION) {
-      const problem = `it speaks version ${told.protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`;
+    if (about.protocolVersion !== PROTOCOL_VERSION) {
+      const problem = `it speaks version ${about.protocolVersion} of the protocol, not ${PROTOCOL_VERSION}`;
       throw unavailable(agent, problem, "Install a version of it that speaks ours");
     }
-    this.#can = told.agentCapabilities ?? {};
-    this.#ways = (told.authMethods ?? []).map(({ name, id }) => name || id);
+    this.#about = about;
   }
 
   async newSession(cwd: string, system: string | null): Promise<OpenedSession> {
     const params = { cwd, mcpServers: [], ...this.#systemIn(system) };
-    const told = await this.#ask<OpenedSession>("while it opened a session", () =>
-      this.#connection.agent.request(methods.agent.session.new, params),
-    );
-    // It is kept, shown and told to a model.
-    if (isName(told.sessionId)) return told;
-    const length = String(told.sessionId).length;
-    throw failed(
-      this.#parts.agent,
-      `the id of its session is no name of 1 to ${longestId} printable characters (${length})`,
-    );
+    return this.#ask("while it opened a session", async () => {
+      const told = await this.#connection.agent.request<unknown>(methods.agent.session.new, params);
+      return { ...readSettings(told), sessionId: readSessionId(told) };
+    });
   }
 
   /** `false`: whatever it is to be told stands in its prompts. */
   get takesSystem(): boolean {
-    const { systemPrompt } = this.#can?.sessionCapabilities ?? {};
-    return systemPrompt !== undefined && systemPrompt !== null;
-  }
-
-  /** `false`: neither loading nor resuming is what it can do. */
-  get canGoOn(): boolean {
-    return this.#can?.loadSession === true || this.#canResume;
+    return this.#about?.takesSystem === true;
   }
 
   /** Of its process. */
@@ -117,7 +100,7 @@ export class AgentLink {
   }
 
   get promptCapabilities(): PromptCapabilities | undefined {
-    return this.#can?.promptCapabilities;
+    return this.#about?.prompts;
   }
 
   /** How its process fares, and what it wrote that it should not have; blank: there is nothing to tell. */
@@ -127,24 +110,20 @@ export class AgentLink {
     return told.filter((each) => each !== "").join("; ");
   }
 
-  get #canResume(): boolean {
-    const resume = this.#can?.sessionCapabilities?.resume;
-    return resume !== undefined && resume !== null;
-  }
-
   /** One of its sessions from before. Resuming replays nothing, and comes first. */
   async goOnWith(sessionId: string, cwd: string, system: string | null): Promise<OpenedSession> {
     const { agent } = this.#parts;
-    if (!this.canGoOn) {
+    const { canLoad = false, canResume = false } = this.#about ?? {};
+    if (!canLoad && !canResume) {
       const problem = `it cannot go on with its session "${sessionId}": its process has ended, and what it knew with it`;
       throw unsupported(agent, problem, "Spawn it anew, and tell it what it has to know");
     }
     const params = { sessionId, cwd, mcpServers: [], ...this.#systemIn(system) };
-    const method = this.#canResume ? methods.agent.session.resume : methods.agent.session.load;
-    const told = await this.#ask(`while it opened its session "${sessionId}"`, () =>
-      this.#connection.agent.request(method, params),
-    );
-    return { ...(told ?? {}), sessionId };
+    const method = canResume ? methods.agent.session.resume : methods.agent.session.load;
+    return this.#ask(`while it opened its session "${sessionId}"`, async () => {
+      const told = await this.#connection.agent.request<unknown>(method, params);
+      return { ...readSettings(told ?? {}), sessionId };
+    });
   }
 
   /** `acp_unsupported`: it offered what it does not know how to set. */
@@ -173,7 +152,7 @@ export class AgentLink {
     return { systemPrompt: { mode: "append", content: [{ type: "text" as const, text: system }] } };
   }
 
-  prompt(sessionId: string, prompt: ContentBlock[]): Promise<PromptResponse> {
+  prompt(sessionId: string, prompt: ContentBlock[]): Promise<unknown> {
     return this.#ask("in the middle of a turn", () =>
       this.#connection.agent.request(methods.agent.session.prompt, { sessionId, prompt }),
     );
@@ -201,7 +180,7 @@ export class AgentLink {
     return failed(agent, account === "" ? what : `${what}; ${account}`);
   }
 
-  /** `unknown`: what it means that it does not know the method. */
+  /** What `ask` throws of its answer is told as its misfit. `unknown`: what it means that it does not know the method. */
   async #ask<T>(when: string, ask: () => Promise<T>, unknown?: () => SkeinError): Promise<T> {
     const { agent, child } = this.#parts;
     try {
@@ -212,16 +191,12 @@ export class AgentLink {
         throw failed(agent, `its answer ${when} is none of the protocol: ${thrownText(error)}`);
       }
       if (error.code === noSuchMethod && unknown !== undefined) throw unknown();
-      if (error.code === authRequired) throw loginNeeded(agent, errorWords(error), this.#ways);
+      if (error.code === authRequired) throw loginNeeded(agent, errorWords(error), this.#about?.ways ?? []);
       const account = child.account();
       const told = `it answered ${when}: ${errorWords(error)}${account === "" ? "" : `; ${account}`}`;
       throw failed(agent, told);
     }
   }
-}
-
-function isName(id: unknown): boolean {
-  return typeof id === "string" && id !== "" && id.length <= longestId && escapeToLine(id) === id;
 }
 
 /** An error as an agent tells it: the reason is often in the data. */

@@ -1,18 +1,12 @@
 import { SkeinError } from "../../../core/errors.ts";
-import { cutText, escapeToLine } from "../../../core/text.ts";
+import { inLine, unavailable } from "../process/unavailable.ts";
 
 /** What goes wrong with an agent, and what to do about it. */
 
-const longest = 2000;
-
-export const lookAtIt = "Look at what it wrote, and try it by hand";
+const lookAtIt = "Look at what it wrote, and try it by hand";
 
 export function failed(agent: string, problem: string, advice = lookAtIt): SkeinError {
   return new SkeinError("acp_failed", { agent, problem: inLine(problem), advice });
-}
-
-export function unavailable(agent: string, problem: string, advice: string): SkeinError {
-  return new SkeinError("acp_unavailable", { agent, problem: inLine(problem), advice });
 }
 
 export function unsupported(agent: string, problem: string, advice: string): SkeinError {
@@ -24,9 +18,4 @@ export function loginNeeded(agent: string, said: string, ways: readonly string[]
   const advice = "Log in with the agent's own command, or give it its key under acp.agents";
   const offers = ways.length === 0 ? "" : `; it offers: ${ways.join(", ")}`;
   return unavailable(agent, `it wants somebody to log in first (${said})${offers}`, advice);
-}
-
-/** Words of a stranger: on one line, and not for ever. */
-export function inLine(text: string): string {
-  return cutText(escapeToLine(text.trim()), longest);
 }

@@ -39,6 +39,19 @@ describe("messages out of bytes", () => {
     expect(() => read(new MessageLines(), Buffer.from("[]\n"))).toThrow("cannot be read");
   });
 
+  test.each(["[INFO] starting", "[dotenv@17.2.0] injecting env (0) from .env", "[", "[1/3] Linking"])(
+    "[ARU54] a line of a log in brackets is noise: %s",
+    (line) => {
+      const lines = new MessageLines();
+      expect(read(lines, Buffer.from(`${line}\n{"a":1}\n`))).toEqual([{ a: 1 }]);
+      expect(lines.stray).toBe(line);
+    },
+  );
+
+  test.each(['[{"a":', "[1]"])("[ARU54] what may be a message in brackets is not: %s", (line) => {
+    expect(() => read(new MessageLines(), Buffer.from(`${line}\n`))).toThrow("cannot be read");
+  });
+
   test("[ARU8] a message is bounded, ended or not", () => {
     expect(() => read(new MessageLines(10), Buffer.from("x".repeat(11)))).toThrow("more than 10 bytes");
     expect(() => read(new MessageLines(10), Buffer.from(`${"x".repeat(11)}\n`))).toThrow(

@@ -54,14 +54,14 @@ export class MessageLines {
     return this.#pending.subarray(0, size);
   }
 
-  /** Logs are passed by, a broken message is not: whoever waits for it would wait for ever. */
+  /** Logs are passed by, `[INFO] …` too; a broken message is not: whoever waits for it would wait for ever. */
   #read(line: string): JsonObject | null {
     if (line === "") return null;
     const value = parsed(line);
-    if (isRecord(value) && !Array.isArray(value)) return value;
+    if (isRecord(value)) return value;
     if (this.#stray.length === 0) this.#stray.push(cutText(line, shownLength));
     else this.#stray.push("");
-    if (line.startsWith("{") || line.startsWith("["))
+    if (line.startsWith("{") || line.startsWith("[{") || Array.isArray(value))
       throw new Error(`it wrote a message that cannot be read: ${cutText(line, shownLength)}`);
     if (this.#stray.length > mostStray)
       throw new Error(`it writes what is no message on its stdout: ${this.stray}`);

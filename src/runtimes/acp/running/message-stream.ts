@@ -52,7 +52,7 @@ export function messageStream(
     start: (given) => {
       controller = given;
       void pump(stdout, ends, take)
-        .catch((problem: Error) => ends.onBroken(problem))
+        .catch((problem: Error) => (isOfPipe(problem) ? undefined : ends.onBroken(problem)))
         .then(() => (isCancelled ? undefined : given.close()));
     },
     cancel: () => {
@@ -79,6 +79,11 @@ function kindOf(message: JsonObject): "request" | "cancel" | "answer" | null {
   if (!("id" in message)) return method === cancelRequest ? "cancel" : null;
   const isId = id === null || typeof id === "string" || typeof id === "number";
   return isId && typeof method === "string" ? "request" : null;
+}
+
+/** Of the pipe itself, not of what came through it: how the process ended says more. */
+function isOfPipe(problem: Error): boolean {
+  return "code" in problem;
 }
 
 async function pump(

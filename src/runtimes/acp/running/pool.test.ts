@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Later } from "./pool.ts";
+import type { Later } from "../../../core/later.ts";
 import { AgentPool } from "./pool.ts";
 
 class FakeAgent {
@@ -18,7 +18,7 @@ class FakeAgent {
 function poolOf(most = 2) {
   let now = 0;
   const timers = new Map<() => void, number>();
-  const later: Later = (act, ms) => {
+  const later: Later = (ms, act) => {
     timers.set(act, now + ms);
     return () => timers.delete(act);
   };
@@ -95,6 +95,75 @@ describe("the agents that run", () => {
     first.die();
     await first.closed;
     expect(await acquire("a")).not.toBe(first);
+  });
+
+  test("[ARU50] one that dies in its turn is not kept, though its turn went well", async () => {
+    const { pool, acquire } = poolOf(1);
+    const first = await acquire("a");
+    first.die();
+    await first.closed;
+    pool.done("a", first, true);
+    expect(await acquire("a")).not.toBe(first);
+  });
+
+  test("[ARU52] one that is put to rest goes at once where it idles, else with the end of its turn", async () => {
+    const { pool, acquire } = poolOf();
+    const [idle, busy] = [await acquire("a"), await acquire("b")];
+    pool.done("a", idle, true);
+    for (const id of ["a", "b", "nobody"]) pool.rest(id);
+    expect([idle.isStopped, busy.isStopped]).toEqual([true, false]);
+    pool.done("b", busy, true);
+    expect(busy.isStopped).toBe(true);
+  });
+
+  test("[ARU52] one that is released in its turn has a moment to end it", async () => {
+    const { pool, acquire, pass } = poolOf(3);
+    const [idle, ends, stays] = [await acquire("a"), await acquire("b"), await acquire("c")];
+    pool.done("a", idle, true);
+    const released = ["a", "b", "c"].map((id) => pool.release(id));
+    expect([idle, ends, stays].map(({ isStopped }) => isStopped)).toEqual([true, false, false]);
+    pool.done("b", ends, true);
+    expect(ends.isStopped).toBe(true);
+    pass(4999);
+    expect(stays.isStopped).toBe(false);
+    pass(1);
+    expect(stays.isStopped).toBe(true);
+    await Promise.all(released);
+  });
+
+  test("[ARU53] a start that is released is ended, counts until it is over, and says whose it was", async () => {
+    const { pool, acquire, pass } = poolOf(1);
+    const over = Promise.withResolvers<void>();
+    const starting = acquire("a", async (until) => {
+      await new Promise((resolve) => until.addEventListener("abort", resolve));
+      await over.promise;
+      throw until.reason;
+    });
+    const failed = expect(starting).rejects.toMatchObject({
+      code: "acp_unavailable",
+      message: expect.stringMatching(/twin .*its session is gone/),
+    });
+    const released = pool.release("a");
+    pass(5000);
+    const next = { isThere: false };
+    const other = acquire("b").then(() => {
+      next.isThere = true;
+    });
+    await Promise.resolve();
+    expect(next.isThere).toBe(false);
+    over.resolve();
+    await Promise.all([failed, released, other]);
+  });
+
+  test("[ARU53] two of one session at once leave no agent that nobody stops", async () => {
+    const { pool, acquire, started } = poolOf(2);
+    const first = await acquire("a");
+    const both = await Promise.allSettled([acquire("a"), acquire("a")]);
+    expect(first.isStopped).toBe(true);
+    expect(both.map(({ status }) => status)).toContain("fulfilled");
+    expect(started.filter(({ isStopped }) => !isStopped)).toHaveLength(1);
+    await pool.close();
+    expect(started.every(({ isStopped }) => isStopped)).toBe(true);
   });
 
   test("[ARU11] a start that fails leaves its place to others", async () => {

@@ -1,8 +1,10 @@
+import { setImmediate } from "node:timers/promises";
 import type { Clock } from "../../../core/clock.ts";
 import { SkeinError } from "../../../core/errors.ts";
+import type { Later } from "../../../core/later.ts";
 import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpSettings } from "../contract.ts";
-import { unavailable } from "./failures.ts";
+import { unavailable } from "../process/unavailable.ts";
 
 /** What a pool knows of an agent. */
 export interface PooledAgent {
@@ -10,14 +12,6 @@ export interface PooledAgent {
   readonly closed: Promise<void>;
   stop(): Promise<void>;
 }
-
-/** Does something later; what it returns takes that back. */
-export type Later = (act: () => void, ms: number) => () => void;
-
-export const realLater: Later = (act, ms) => {
-  const timer = setTimeout(act, ms).unref();
-  return () => clearTimeout(timer);
-};
 
 export interface PoolParts {
   readonly settings: Pick<AcpSettings, "maxConcurrentSessions" | "idleMs">;
@@ -27,13 +21,28 @@ export interface PoolParts {
 }
 
 interface Place<A> {
+  /** Of the agent. */
+  readonly name: string;
   /** `null`: it is being started. */
   agent: A | null;
+  /** Settles when its start is over, however it ended. */
+  started: Promise<unknown>;
+  /** Ends a start that nobody wants any more. */
+  readonly unwanted: AbortController;
+  /** Nothing more can be said with it. */
+  isClosed: boolean;
+  /** It goes with the end of its turn. */
+  isResting: boolean;
   isIdle: boolean;
   idleSince: number;
-  /** Takes the end of its idling back. */
+  /** Takes back what would end it after a while. */
   stay: () => void;
+  /** Resolves when it has gone. */
+  readonly left: PromiseWithResolvers<void>;
 }
+
+/** So long the run of a session that is gone may take to end by itself, as it does when it is aborted; then its agent goes. */
+const farewellMs = 5000;
 
 /** No timer waits longer; whoever has to looks again then. */
 const longestDelay = 2 ** 31 - 1;
@@ -45,7 +54,7 @@ export class AgentPool<A extends PooledAgent> {
   /** Starts and stops that are under way. */
   readonly #starting = new Set<Promise<A>>();
   readonly #leaving = new Set<Promise<void>>();
-  readonly #closing = new AbortController();
+  #isClosing = false;
 
   constructor(parts: PoolParts) {
     this.#parts = parts;
@@ -58,23 +67,28 @@ export class AgentPool<A extends PooledAgent> {
     start: (signal: AbortSignal) => Promise<A>,
     signal: AbortSignal,
   ): Promise<A> {
-    this.#refuseClosed(name);
-    const found = this.#places.get(sessionId);
-    if (found?.isIdle === true && found.agent !== null) {
-      found.isIdle = false;
-      found.stay();
-      return found.agent;
-    }
-    // Of a run that was left behind: what it still does is nobody's any more.
-    if (found !== undefined) await unlessAborted(this.release(sessionId), signal);
     // Nothing is awaited between the last look and taking the place: many may come at once.
-    while (!this.#hasRoom()) await unlessAborted(this.#roomMade(), signal);
-    this.#refuseClosed(name);
-    const place: Place<A> = { agent: null, isIdle: false, idleSince: 0, stay: () => undefined };
+    for (;;) {
+      this.#refuseClosed(name);
+      const found = this.#places.get(sessionId);
+      if (found?.isIdle === true && found.agent !== null) {
+        found.isIdle = false;
+        found.stay();
+        await setImmediate(); // the end of one that has died is read by then
+        if (!found.isClosed && this.#places.get(sessionId) === found) return found.agent;
+        continue;
+      }
+      // Of a run that was left behind: what it still does is nobody's any more.
+      if (found !== undefined) await unlessAborted(this.#drop(sessionId, found), signal);
+      else if (!this.#hasRoom()) await unlessAborted(this.#roomMade(), signal);
+      else break;
+    }
+    const place = placeOf<A>(name);
     this.#places.set(sessionId, place);
     const starting = this.#start(sessionId, place, start, signal).finally(() =>
       this.#starting.delete(starting),
     );
+    place.started = starting;
     this.#starting.add(starting);
     return unlessAborted(starting, signal);
   }
@@ -89,8 +103,8 @@ export class AgentPool<A extends PooledAgent> {
   done(sessionId: string, agent: A, keep: boolean): void {
     const place = this.#places.get(sessionId);
     if (place?.agent !== agent) return;
-    if (!keep || this.#closing.signal.aborted) {
-      void this.release(sessionId);
+    if (!keep || place.isClosed || place.isResting || this.#isClosing) {
+      void this.#drop(sessionId, place);
       return;
     }
     place.isIdle = true;
@@ -98,24 +112,46 @@ export class AgentPool<A extends PooledAgent> {
     this.#idle(sessionId, place);
   }
 
+  /** One that idles goes at once, one in a turn with the end of it. */
+  rest(sessionId: string): void {
+    const place = this.#places.get(sessionId);
+    if (place === undefined) return;
+    place.isResting = true;
+    if (place.isIdle) void this.#drop(sessionId, place);
+  }
+
+  /** Of a session that is gone. Its run is being aborted, and is left to end by that: it tells more than a killed process. */
   async release(sessionId: string): Promise<void> {
     const place = this.#places.get(sessionId);
     if (place === undefined) return;
+    this.rest(sessionId);
     place.stay();
-    this.#places.delete(sessionId);
-    if (place.agent !== null) await this.#stop(place.agent);
+    if (!place.isIdle) place.stay = this.#parts.later(farewellMs, () => void this.#drop(sessionId, place));
+    await place.left.promise;
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
-    for (const sessionId of [...this.#places.keys()]) void this.release(sessionId);
+    this.#isClosing = true;
+    for (const [sessionId, place] of [...this.#places]) void this.#drop(sessionId, place);
     while (this.#starting.size + this.#leaving.size > 0)
       await Promise.allSettled([...this.#starting, ...this.#leaving]);
   }
 
   #refuseClosed(name: string): void {
-    if (this.#closing.signal.aborted)
-      throw unavailable(name, "this Skein is being closed", "Ask again once it is open");
+    if (this.#isClosing) throw closing(name);
+  }
+
+  /** At once, whatever it does. Who is being started counts until nothing is left of that. */
+  async #drop(sessionId: string, place: Place<A>): Promise<void> {
+    if (this.#places.get(sessionId) !== place) return place.left.promise;
+    place.stay();
+    this.#places.delete(sessionId);
+    const { name, agent, unwanted, started, left } = place;
+    unwanted.abort(
+      this.#isClosing ? closing(name) : unavailable(name, "its session is gone", "Open another"),
+    );
+    await this.#leave(agent === null ? started.catch(() => undefined) : agent.stop()); // a start is told to its run
+    left.resolve();
   }
 
   #hasRoom(): boolean {
@@ -126,7 +162,7 @@ export class AgentPool<A extends PooledAgent> {
   #roomMade(): Promise<void> {
     const idle = [...this.#places].filter(([, { isIdle }]) => isIdle);
     const [oldest] = idle.toSorted(([, a], [, b]) => a.idleSince - b.idleSince);
-    if (oldest !== undefined && this.#leaving.size === 0) void this.release(oldest[0]);
+    if (oldest !== undefined && this.#leaving.size === 0) void this.#drop(...oldest);
     if (this.#leaving.size > 0) return Promise.race(this.#leaving);
     const limit = this.#parts.settings.maxConcurrentSessions;
     throw new SkeinError("acp_busy", { active: this.#places.size, limit });
@@ -139,40 +175,61 @@ export class AgentPool<A extends PooledAgent> {
     signal: AbortSignal,
   ): Promise<A> {
     try {
-      const agent = await start(AbortSignal.any([signal, this.#closing.signal]));
+      const until = AbortSignal.any([signal, place.unwanted.signal]);
+      const agent = await start(until);
       // Released meanwhile, or nobody waits for it any more.
-      if (this.#places.get(sessionId) !== place || signal.aborted) {
-        if (this.#places.get(sessionId) === place) this.#places.delete(sessionId);
-        await this.#stop(agent);
-        throw signal.aborted ? signal.reason : unavailable("", "its session is gone", "Open another");
+      if (until.aborted) {
+        await this.#leave(agent.stop());
+        throw until.reason;
       }
       place.agent = agent;
       void agent.closed.then(() => this.#forget(sessionId, place));
       return agent;
     } catch (error) {
       if (this.#places.get(sessionId) === place) this.#places.delete(sessionId);
+      place.stay();
+      place.left.resolve();
       throw error;
     }
   }
 
-  /** One that dies while it idles; the turn of one that does not sees it by itself. */
+  /** One that dies while it idles goes, one that dies in a turn with the end of it: it may have answered before. */
   #forget(sessionId: string, place: Place<A>): void {
-    if (place.isIdle && this.#places.get(sessionId) === place) void this.release(sessionId);
+    place.isClosed = true;
+    if (place.isIdle) void this.#drop(sessionId, place);
   }
 
   #idle(sessionId: string, place: Place<A>): void {
     const { clock, later, settings } = this.#parts;
     const left = place.idleSince + settings.idleMs - clock.now();
-    if (left <= 0) void this.release(sessionId);
-    else place.stay = later(() => this.#idle(sessionId, place), Math.min(left, longestDelay));
+    if (left <= 0) void this.#drop(sessionId, place);
+    else place.stay = later(Math.min(left, longestDelay), () => this.#idle(sessionId, place));
   }
 
-  #stop(agent: A): Promise<void> {
-    const leaving = agent
-      .stop()
-      .catch(this.#parts.report)
+  #leave(work: Promise<unknown>): Promise<void> {
+    const leaving: Promise<void> = work
+      .then(() => undefined, this.#parts.report)
       .finally(() => this.#leaving.delete(leaving));
     this.#leaving.add(leaving);
     return leaving;
   }
+}
+
+function placeOf<A>(name: string): Place<A> {
+  return {
+    name,
+    agent: null,
+    started: Promise.resolve(),
+    unwanted: new AbortController(),
+    isClosed: false,
+    isResting: false,
+    isIdle: false,
+    idleSince: 0,
+    stay: () => undefined,
+    left: Promise.withResolvers(),
+  };
+}
+
+function closing(name: string): SkeinError {
+  return unavailable(name, "this Skein is being closed", "Ask again once it is open");
 }

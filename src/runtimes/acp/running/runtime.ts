@@ -1,21 +1,25 @@
 import { SkeinError } from "../../../core/errors.ts";
+import type { Later } from "../../../core/later.ts";
+import { later as reallyLater } from "../../../core/later.ts";
 import type { MessageDraft } from "../../../core/seal.ts";
-import type { AcpLink, Turn, TurnEnd } from "../../contract.ts";
+import { RunStopped } from "../../../runs/worker.ts";
+import type { Turn, TurnEnd } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
+import { unavailable } from "../process/unavailable.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent } from "./agent.ts";
 import { startAgent } from "./agent.ts";
-import { unavailable, unsupported } from "./failures.ts";
-import type { Later } from "./pool.ts";
-import { AgentPool, realLater } from "./pool.ts";
+import { unsupported } from "./failures.ts";
+import { AgentPool } from "./pool.ts";
 
 /** Runs turns of sessions that stand for sessions of somebody else's agents. */
-export function createAcpRuntime(deps: AcpDeps, later: Later = realLater): AcpRuntime {
+export function createAcpRuntime(deps: AcpDeps, later: Later = reallyLater): AcpRuntime {
   const { settings, clock, report } = deps;
   const pool = new AgentPool<Agent>({ settings, clock, later, report });
   return {
     run: (turn) => runTurn(deps, pool, turn),
+    rest: (sessionId) => pool.rest(sessionId),
     release: (sessionId) => pool.release(sessionId),
     close: () => pool.close(),
   };
@@ -42,17 +46,18 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
     await unlessAborted(pool.release(about.sessionId), signal);
   const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
   const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
-  const { policy, clock } = { policy: spec.permissions, clock: deps.clock };
-  const acpTurn = new AcpTurn({ turn, link, agent, policy, clock });
-  let isWell = false;
+  const acpTurn = new AcpTurn({ turn, link, agent, policy: spec.permissions, clock: deps.clock });
+  let isTaken = false;
   try {
     if (agent.agentSessionId !== link.agentSessionId || agent.mark !== link.processMark)
       await link.remember(agent.agentSessionId, agent.mark);
-    const end = await acpTurn.run();
-    isWell = true;
-    return end;
+    return await acpTurn.run();
+  } catch (error) {
+    isTaken = isAnothers(error) || isAnothers(signal.reason);
+    throw error;
   } finally {
-    pool.done(about.sessionId, agent, keeps(link, isWell || signal.aborted) && !acpTurn.isSpoilt);
+    // However its run ended, one that can be prompted again keeps what it knows.
+    pool.done(about.sessionId, agent, link.mode === "session" && !acpTurn.isSpoilt && !isTaken);
   }
 }
 
@@ -63,9 +68,10 @@ function standsForNone(sessionKey: string): SkeinError {
   return new SkeinError("invalid_arguments", { problem, advice });
 }
 
-/** A cancelled turn that the agent has ended leaves it as good as before. */
-function keeps({ mode }: AcpLink, isSound: boolean): boolean {
-  return mode === "session" && isSound;
+/** Somebody else goes on with its run, and has an agent of its own for it. */
+function isAnothers(why: unknown): boolean {
+  if (why instanceof RunStopped) return why.why === "lost" || why.why === "closing";
+  return why instanceof SkeinError && why.code === "fenced";
 }
 
 /** Calls of an agent whose process was lost: what came of them nobody knows. */

@@ -129,4 +129,16 @@ describe("model and thinking of an agent's session", () => {
   ])("[ARU4] refuses %s", (_, wanted, told, words) => {
     expect(() => settingChanges("twin", wanted, told)).toThrow(words);
   });
+
+  test("[ARU55] of a session that was set before, what is not offered now stays as it is", () => {
+    const wanted = { model: "large", thinking: "high" };
+    expect(settingChanges("twin", wanted, {}, true)).toEqual([]);
+    expect(settingChanges("twin", wanted, { configOptions: [model] }, true)).toEqual([
+      { set: "option", configId: "m", value: "large" },
+    ]);
+    expect(() =>
+      settingChanges("twin", { ...nothing, model: "huge" }, { configOptions: [model] }, true),
+    ).toThrow('it has no model "huge"');
+    expect(() => settingChanges("twin", wanted, {})).toThrow("its model cannot be set");
+  });
 });

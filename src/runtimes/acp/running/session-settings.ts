@@ -28,11 +28,14 @@ export function settingChanges(
   agent: string,
   wanted: WantedSettings,
   told: OpenedSettings,
+  /** It was set to this before: what the agent does not offer now stays as it is. */
+  isSet = false,
 ): readonly SettingChange[] {
-  return [
-    ...(wanted.model === null ? [] : change(agent, "model", wanted.model, told)),
-    ...(wanted.thinking === null ? [] : change(agent, "thought_level", wanted.thinking, told)),
-  ];
+  const to = (category: keyof typeof words, value: string | null) =>
+    value === null || (isSet && choicesOf(category, told) === null)
+      ? []
+      : change(agent, category, value, told);
+  return [...to("model", wanted.model), ...to("thought_level", wanted.thinking)];
 }
 
 function change(

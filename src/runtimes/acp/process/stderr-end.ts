@@ -6,7 +6,7 @@ const keptChars = 8192;
 const shownChars = 600;
 
 /** The end of what a process wrote to its stderr. */
-export class Said {
+export class StderrEnd {
   readonly #decoder = new StringDecoder("utf8");
   #text = "";
 
@@ -20,8 +20,8 @@ export class Said {
 }
 
 /** How a process ended and what it said last; blank: it runs, and has said nothing. */
-export function accountOf(end: ChildEnd | null, said: Said): string {
-  const { line } = said;
+export function accountOf(end: ChildEnd | null, stderr: StderrEnd): string {
+  const { line } = stderr;
   return [...(end === null ? [] : [endText(end)]), ...(line === "" ? [] : [`its stderr ends: ${line}`])].join(
     "; ",
   );

@@ -1,0 +1,143 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { closeAfterEach, skeinWith } from "../support/acp/opened.ts";
+import { soon } from "../support/soon.ts";
+
+/** What an agent answers that nobody has checked for us, and how long its process stays. */
+
+closeAfterEach();
+
+/** Answers by a table, method by method, and ends with its turn where it is told so. */
+const program = `
+const { answers, ends } = JSON.parse(process.argv[1]);
+const usual = {
+  initialize: { protocolVersion: 1, agentCapabilities: { sessionCapabilities: { resume: {} } } },
+  "session/new": { sessionId: "s1" },
+  "session/resume": {},
+  "session/prompt": { stopReason: "end_turn" },
+};
+const write = (message, then) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n", then);
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method } = JSON.parse(line);
+  if (id === undefined) return;
+  const isPrompt = method === "session/prompt";
+  const content = { type: "text", text: String(process.pid) };
+  const update = { sessionUpdate: "agent_message_chunk", content };
+  if (isPrompt) write({ method: "session/update", params: { sessionId: "s1", update } });
+  const result = method in answers ? answers[method] : (usual[method] ?? {});
+  write({ id, result }, () => (isPrompt && ends ? process.exit(0) : undefined));
+}).on("close", () => process.exit(0));
+`;
+const answering = (answers: Readonly<Record<string, unknown>>, ends = false) =>
+  skeinWith({
+    agent: { command: process.execPath, args: ["-e", program, JSON.stringify({ answers, ends })] },
+  });
+
+describe("what an agent answers", () => {
+  test.each<[string, unknown, RegExp]>([
+    ["initialize", null, /while it was starting is none of the protocol: it is no object/],
+    ["initialize", { protocolVersion: "1" }, /it has no protocolVersion/],
+    ["session/new", null, /while it opened a session is none of the protocol: it is no object/],
+    ["session/new", {}, /it has no sessionId/],
+    ["session/new", { sessionId: 7 }, /it has no sessionId/],
+    ["session/new", { sessionId: "x".repeat(513) }, /no name of 1 to 512 printable characters \(513\)/],
+    ["session/new", { sessionId: "a\nb" }, /no name of 1 to 512 printable characters/],
+    ["session/new", { sessionId: "s1", configOptions: {} }, /its configOptions are no list/],
+    ["session/prompt", null, /its answer to the prompt is none of the protocol/],
+    ["session/prompt", { failed: 1 }, /its answer to the prompt is none of the protocol/],
+  ])("[ARU51] is looked at: %s with %j ends the run as failed", async (method, answer, told) => {
+    const acp = await answering({ [method]: answer });
+    const session = await acp.session({ model: "large" });
+    const { outcome } = await acp.say(method === "session/prompt" ? await acp.session() : session, "Go");
+    expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
+    expect(outcome?.error).toMatch(told);
+    expect(acp.reports).toEqual([]);
+  });
+});
+
+describe("the process of an agent", () => {
+  test("[ARU50] one that ends with its answer goes on with its session in another", async () => {
+    const acp = await answering({}, true);
+    const session = await acp.session();
+    const first = await acp.say(session, "One");
+    expect(first.outcome?.state).toBe("ok");
+    await acp.untilGone([Number(first.outcome?.reply)]);
+    const second = await acp.say(session, "Two");
+    expect(second.outcome?.state).toBe("ok");
+    expect(second.outcome?.reply).not.toBe(first.outcome?.reply);
+  });
+
+  test("[ARU50] one that refused to go on is kept with what it knows", async () => {
+    const acp = await skeinWith({
+      script: {
+        can: { load: false, resume: false },
+        turns: [[{ tell: "pid" }, { stop: "refusal" }], [{ tell: "pid" }]],
+      },
+    });
+    const session = await acp.session();
+    const refused = await acp.say(session, "One");
+    expect(refused.outcome).toMatchObject({ state: "error", code: "acp_failed" });
+    expect((await acp.say(session, "Two")).outcome).toMatchObject({
+      state: "ok",
+      reply: refused.outcome?.reply,
+    });
+  });
+
+  test("[ARU55] a session that is gone on with keeps its model where the agent does not tell it", async () => {
+    const options = [
+      {
+        id: "m",
+        name: "Model",
+        category: "model",
+        type: "select",
+        currentValue: "small",
+        options: [{ value: "large", name: "Large" }],
+      },
+    ];
+    const acp = await answering({ "session/new": { sessionId: "s1", configOptions: options } }, true);
+    const session = await acp.session({ model: "large" });
+    const first = await acp.say(session, "One");
+    await acp.untilGone([Number(first.outcome?.reply)]);
+    expect(first.outcome?.error).toBeUndefined();
+    expect((await acp.say(session, "Two")).outcome).toMatchObject({ state: "ok" });
+  });
+
+  const inItsTurn = async () => {
+    const acp = await skeinWith({
+      script: ({ cwd }) => ({
+        turns: [[{ say: "I begin." }, { until: join(cwd, "go") }, { say: " Done." }]],
+      }),
+    });
+    const session = await acp.session();
+    const { runId } = await acp.handle(session).accept("Go");
+    await soon(() => acp.agentSaid("I begin.")).toBe(true);
+    return { acp, session, runId };
+  };
+
+  test("[ARU52] an archived session ends its turn first, then its process", async () => {
+    const { acp, session, runId } = await inItsTurn();
+    await acp.skein.store.sessions.patch({ agentId: "twin" }, session.sessionId, { archived: true });
+    expect(acp.alive).toHaveLength(1);
+    await writeFile(join(acp.cwd, "go"), "");
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(outcome).toMatchObject({ state: "ok", reply: "I begin. Done." });
+    await acp.untilGone();
+  });
+
+  test("[ARU52] the run of a session that is deleted is aborted, and its process goes", async () => {
+    const { acp, session, runId } = await inItsTurn();
+    await acp.skein.store.sessions.remove({ agentId: "twin" }, session.sessionId);
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    expect(outcome?.state).toBe("aborted");
+    await acp.untilGone();
+  });
+
+  test("[ARU52] one that is archived while its agent idles ends its process", async () => {
+    const acp = await skeinWith();
+    const session = await acp.session();
+    await acp.say(session, "Hello");
+    await acp.skein.store.sessions.patch({ agentId: "twin" }, session.sessionId, { archived: true });
+    await acp.untilGone();
+  });
+});

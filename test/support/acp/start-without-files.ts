@@ -1,0 +1,24 @@
+import { closeSync, openSync } from "node:fs";
+import { startChild } from "../../../src/runtimes/acp/process/start-child.ts";
+
+/** Opens files until there are no more, starts a process in the folder it is given, and says what came of it. */
+const folder = process.argv[2] ?? "";
+const spec = { name: "toy", command: "/bin/true", args: [], env: {}, cwd: folder };
+const start = () => startChild(spec, { env: { PATH: "/usr/bin:/bin" } });
+// Whatever is loaded late is loaded by now.
+await (await start()).stop();
+const held: number[] = [];
+const fill = () => {
+  try {
+    for (;;) held.push(openSync("/dev/null", "r"));
+  } catch {
+    return; // no more
+  }
+};
+fill();
+const told = await start().then(
+  () => "started",
+  (error: { code?: unknown; message?: unknown }) => `${error.code} ${error.message}`,
+);
+for (const file of held) closeSync(file);
+process.stdout.write(told);
