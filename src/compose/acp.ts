@@ -11,6 +11,8 @@ import type { SessionRecord } from "../store/contract.ts";
 export interface AcpParts {
   readonly config: Pick<Config, "acp">;
   readonly bus: EventBus;
+  /** Where everything is kept; `null`: nowhere. */
+  readonly home: string | null;
   readonly clock: Clock;
   readonly env: Readonly<Record<string, string | undefined>>;
   report(error: unknown): void;
@@ -37,7 +39,7 @@ const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) =>
   "session.reset": (runtime, sessionId) => runtime.release(sessionId),
 };
 
-export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
+export function openAcp({ config, bus, home, clock, env, report }: AcpParts): Acp {
   const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
   const { idleMinutes, startTimeoutSeconds } = config.acp;
   const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
@@ -50,6 +52,7 @@ export function openAcp({ config, bus, clock, env, report }: AcpParts): Acp {
         agent: (name) => acpAgentOf(config, name),
         settings: { maxConcurrentSessions, idleMs: idleMinutes * 60_000, startTimeoutMs },
         env,
+        home,
         clock,
         report,
       }),

@@ -157,7 +157,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const stopAsked = () => engine.wake();
   const env = options.env ?? process.env;
-  const acp = openAcp({ config, bus, clock, env, report });
+  const home = "root" in store ? store.root : null;
+  const acp = openAcp({ config, bus, home, clock, env, report });
   const serves = (agentId: string, key: string) =>
     isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
   const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };

@@ -7,6 +7,8 @@ export interface AcpMeta {
   readonly resumeSessionId: string | null;
   readonly model: string | null;
   readonly thinking: string | null;
+  /** The mark of its last process. */
+  readonly processMark: string | null;
 }
 
 /** `null`: the session was not spawned as such a one. After a reset the agent begins anew too. */
@@ -19,5 +21,6 @@ export function acpMetaOf({ acp }: SessionMeta, sessionId: string): AcpMeta | nu
     resumeSessionId: isBefore ? null : word("resumeSessionId"),
     model: word("model"),
     thinking: word("thinking"),
+    processMark: word("processMark"),
   };
 }

@@ -24,6 +24,7 @@ async function opened(script: AgentScript) {
   const agent = scriptedAgent({ ...script, sessionsFile: join(cwd, "sessions.json") });
   const runtime = createAcpRuntime({
     agent: (name) => ({ name, ...agent, env: {}, permissions: "allow" }),
+    home: null,
     settings: { maxConcurrentSessions: 8, idleMs: 60_000, startTimeoutMs: 30_000 },
     env: process.env,
     clock: systemClock,

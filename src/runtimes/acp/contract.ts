@@ -18,6 +18,8 @@ export interface AcpDeps {
   readonly settings: AcpSettings;
   /** Where PATH, HOME and LANG of child processes come from. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where Skein keeps everything: not for agents, also where their working directory contains it. `null`: nowhere. */
+  readonly home: string | null;
   readonly clock: Clock;
   report(error: unknown): void;
 }

@@ -273,3 +273,26 @@ function everything(under: string): string[] {
       return found.isFile() ? `${name}: ${readFileSync(path, "utf8")}` : name;
     });
 }
+
+describe("the folder of Skein", () => {
+  test.each(["deep/b", "deep/er/c", "deep/new", "to-deep/b", "deep/er/../b", "deep/new/folder/file"])(
+    "[APR13] %s is not for agents",
+    async (name) => {
+      const files = clientFiles(cwd, join(cwd, "to-deep"));
+      const path = join(cwd, "/").concat(name);
+      const why = /lies in the folder of Skein itself/;
+      await expect(files.readTextFile({ path })).rejects.toThrow(why);
+      await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(why);
+      expect(readFileSync(join(cwd, "deep/b"), "utf8")).toBe("inside deep/b\n");
+      expect(existsSync(join(cwd, "deep/new"))).toBe(false);
+      expect(await files.readTextFile({ path: join(cwd, "a") })).toEqual({ content: "inside a\n" });
+    },
+  );
+
+  test("[APR13] one that is not there yet is kept too", async () => {
+    const files = clientFiles(cwd, join(cwd, ".skein"));
+    const path = join(cwd, ".skein", "token");
+    await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(/folder of Skein/);
+    expect((await files.writeTextFile({ path: join(cwd, ".skeins"), content: "x" })) && true).toBe(true);
+  });
+});

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { constants, realpathSync } from "node:fs";
+import { constants, existsSync, realpathSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { access, lstat, open, rename, rm } from "node:fs/promises";
-import { isAbsolute, join } from "node:path";
+import { isAbsolute, join, sep } from "node:path";
 import { cutText } from "../../core/text.ts";
 import type { Folder } from "./files/folders.ts";
 import { codeOf, enter, placeOf } from "./files/folders.ts";
@@ -30,9 +30,11 @@ const carefully = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
  * The files of a session's working directory, for its agent, and none beside them. What is refused is thrown as a sentence.
  * To be made before the agent is started: from then on it is this folder, whatever is put in its place. A file with a
  * second name outside (a hard link) is read as one of inside; a write gives it a new file, and leaves the other alone.
+ * Nothing of `home` is read or written, where that lies inside: sessions and tokens are there.
  */
-export function clientFiles(cwd: string): ClientFiles {
+export function clientFiles(cwd: string, home: string | null = null): ClientFiles {
   const root = realpathSync(cwd);
+  const ours = home !== null && existsSync(home) ? realpathSync(home) : home;
   const within = async <T>(
     path: string,
     makes: boolean,
@@ -42,6 +44,8 @@ export function clientFiles(cwd: string): ClientFiles {
     try {
       const place = await placeOf(path, root);
       if (place === null) throw new Refusal(refusedPath(path, cwd));
+      if (ours !== null && isIn(join(root, ...place.way, ...place.missing), ours))
+        throw new Refusal(`${path} lies in the folder of Skein itself, which is not for agents`);
       const folder = await enter(root, place, makes);
       return await use(folder, place.name).finally(() => folder.close());
     } catch (error) {
@@ -143,6 +147,10 @@ async function modeOf(file: string, path: string): Promise<number | null> {
   if (!found.isFile()) throw new Refusal(`${path} is no regular file`);
   await access(file, constants.W_OK);
   return found.mode & 0o777;
+}
+
+function isIn(folder: string, ours: string): boolean {
+  return folder === ours || folder.startsWith(ours.endsWith(sep) ? ours : `${ours}${sep}`);
 }
 
 function refusedPath(whole: string, cwd: string): string {

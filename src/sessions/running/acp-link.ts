@@ -1,12 +1,12 @@
 import { contextMessage } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import type { UserMessage } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 import type { Claim } from "../../runs/contract.ts";
 import type { AcpLink } from "../../runtimes/contract.ts";
 import type { EntryPage, EntryRange } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { visibleMessage } from "../../transcript/visible.ts";
+import { acpMetaOf } from "../acp-meta.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
 const pageSize = 200;
@@ -18,23 +18,21 @@ export function acpLink(
   { how }: Pick<Claim, "how">,
 ): AcpLink | null {
   const { scope, session } = place;
-  const kept = session.meta.acp;
-  if (!isRecord(kept)) return null;
-  const word = (name: string) => (typeof kept[name] === "string" ? (kept[name] as string) : null);
-  // After a reset the agent begins anew too: what it was linked to belongs to the session before.
-  const isBefore = kept.linkedFrom !== undefined && kept.linkedFrom !== session.sessionId;
+  const known = acpMetaOf(session.meta, session.sessionId);
+  if (known === null) return null;
   return {
     agent: session.agentId,
-    agentSessionId: isBefore ? null : word("agentSessionId"),
-    resumeSessionId: isBefore ? null : word("resumeSessionId"),
-    model: word("model"),
-    thinking: word("thinking"),
-    processMark: word("processMark"),
+    ...known,
     mode: session.meta.spawnMode === "session" ? "session" : "run",
     wasBegun: how === "recovered",
     remember: async (agentSessionId, processMark) => {
       const { sessions } = deps.store;
-      const acp = { ...kept, agentSessionId, processMark, linkedFrom: session.sessionId };
+      const acp = {
+        ...(session.meta.acp as object),
+        agentSessionId,
+        processMark,
+        linkedFrom: session.sessionId,
+      };
       await sessions.patch(scope, session.sessionId, { acp });
     },
     unanswered: () => unanswered(deps, place),

@@ -102,7 +102,7 @@ export class Agent {
   }
 }
 
-type StartDeps = Pick<AcpDeps, "env"> & { readonly startTimeoutMs: number };
+type StartDeps = Pick<AcpDeps, "env" | "home"> & { readonly startTimeoutMs: number };
 
 /** Starts an agent and opens its session. Of one that does not come to that no process is left. */
 export async function startAgent(deps: StartDeps, wish: AgentWish, signal: AbortSignal): Promise<Agent> {
@@ -149,8 +149,9 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
  * Made before the agent runs: whatever it puts in the place of its folder, this is the one. `null`: there is no folder, as
  * whoever starts the process says.
  */
-function requestsIn({ spec, cwd }: AgentWish, { env }: StartDeps): ClientRequests | null {
-  return existsSync(cwd) ? new ClientRequests(clientFiles(cwd), new Terminals(cwd, env, spec.env)) : null;
+function requestsIn({ spec, cwd }: AgentWish, { env, home }: StartDeps): ClientRequests | null {
+  if (!existsSync(cwd)) return null;
+  return new ClientRequests(clientFiles(cwd, home), new Terminals(cwd, env, spec.env));
 }
 
 /** A process that is there only after nobody wants it any more is ended. */

@@ -44,7 +44,7 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
   const idle = pool.idling(about.sessionId);
   if (idle !== null && idle.mark !== link.processMark)
     await unlessAborted(pool.release(about.sessionId), signal);
-  const start = (until: AbortSignal) => startAgent({ env: deps.env, startTimeoutMs }, wish, until);
+  const start = (until: AbortSignal) => startAgent({ ...deps, startTimeoutMs }, wish, until);
   const agent = await pool.acquire(link.agent, about.sessionId, start, signal);
   const acpTurn = new AcpTurn({ turn, link, agent, policy: spec.permissions, clock: deps.clock });
   let isTaken = false;
