@@ -29,7 +29,7 @@ export class FakeSession {
   readonly told: SessionUpdate[] = [];
   readonly called: (readonly [string, Params])[] = [];
   readonly reported: unknown[] = [];
-  /** Questions that are open. */
+  /** Questions that are open; those of bob are another user's. */
   approvals: (Question & { readonly approvalId: string })[] = [];
   /** What was put to the user, with the signal that takes it back. */
   readonly asked: { readonly toolCallId: string; readonly title: string; readonly signal: AbortSignal }[] =
@@ -166,7 +166,9 @@ export class FakeSession {
         return this.#page(params);
       case "approvals.list": {
         const { sessionKey: of } = params;
-        const approvals = this.approvals.filter(({ sessionKey }) => of === undefined || of === sessionKey);
+        const approvals = this.approvals.filter(
+          ({ sessionKey, userId }) => userId !== "bob" && (of === undefined || of === sessionKey),
+        );
         return { count: approvals.length, approvals };
       }
       case "approvals.resolve":

@@ -106,7 +106,8 @@ describe("questions of sessions that one in an editor spawned", () => {
 
   test("[AAG42] what waits when the session is opened, or after a gap, is asked once, and the rest is taken back", async () => {
     const fake = family();
-    fake.question("a1", { sessionKey: child }, false);
+    // A list names the user also to whoever is one.
+    fake.question("a1", { sessionKey: child, userId: "ann" }, false);
     const live = await opened(fake);
     await expect.poll(() => fake.asked.length).toBe(1);
     fake.question("own");

@@ -14,7 +14,7 @@ export interface SpawnedParts extends Pick<AcpParts, "whose" | "report"> {
 }
 
 /** A question as events and lists have it. */
-type Question = Omit<Asked, "asker"> & { readonly sessionKey: string; readonly userId?: string };
+type Question = Omit<Asked, "asker"> & { readonly sessionKey: string };
 
 /** So many are asked for at once, as many as may be. */
 const mostQuestions = 500;
@@ -63,7 +63,7 @@ export class SpawnedAsking {
       case "gap":
         return this.#askAgain();
       case "approval.requested":
-        return this.#ask(received.payload);
+        return this.#isOurs(received.payload) ? this.#ask(received.payload) : undefined;
       case "approval.resolved":
         return this.#parts.permissions.resolved(received.payload.approvalId, received.payload.answer);
       case "run.resumed":
@@ -86,14 +86,20 @@ export class SpawnedAsking {
     for (const each of approvals) await this.#unlessFailed(() => this.#ask(each));
   }
 
+  /** Lists are one user's; events may be everybody's, and say whose where they are. */
+  #isOurs({ userId }: { readonly userId?: string }): boolean {
+    const ours = this.#parts.whose.userId;
+    return (userId ?? ours) === ours;
+  }
+
   async #ask(question: Question): Promise<void> {
-    const { sessionKey, userId } = question;
-    const { whose, permissions } = this.#parts;
-    // A token for one user is not told whose it is; one for all is, and may hear of everybody's.
-    if (sessionKey === this.#key || (userId ?? whose.userId) !== whose.userId) return;
-    const asking = await this.#read(sessionKey);
+    if (question.sessionKey === this.#key) return;
+    const asking = await this.#read(question.sessionKey);
     if (asking === null || !(await this.#isBelow(asking))) return;
-    permissions.requested({ ...question, asker: { key: asking.key, ...present({ label: asking.label }) } });
+    this.#parts.permissions.requested({
+      ...question,
+      asker: { key: asking.key, ...present({ label: asking.label }) },
+    });
   }
 
   #isBelow({ key, agentId, spawnedBy }: Result<"sessions.get">): boolean | Promise<boolean> {
