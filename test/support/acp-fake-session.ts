@@ -1,8 +1,10 @@
 import type { RequestPermissionResponse, SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import { expect } from "vitest";
+import { SkeinError } from "../../src/core/errors.ts";
 import type { AcpParts } from "../../src/gateway/acp/contract.ts";
+import type { LivePorts } from "../../src/gateway/acp/live-session.ts";
 import { LiveSession } from "../../src/gateway/acp/live-session.ts";
-import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { EventStream, ReceivedEvent } from "../../src/protocol/methods/calls.ts";
 import type { WireEntry } from "../../src/protocol/session-details.ts";
 
 export const key = "agent:main:session:trip";
@@ -10,6 +12,13 @@ const about = { at: 0, sessionKey: key, runId: "r1" };
 const usage = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 };
 
 type Params = Readonly<Record<string, unknown>>;
+
+interface Question {
+  readonly runId: string;
+  readonly sessionKey: string;
+  readonly userId?: string;
+  readonly toolCallId?: string;
+}
 
 /** A session that answers as it is told: a log, and the events that come of it or do not. */
 export class FakeSession {
@@ -20,19 +29,21 @@ export class FakeSession {
   readonly told: SessionUpdate[] = [];
   readonly called: (readonly [string, Params])[] = [];
   readonly reported: unknown[] = [];
-  /** Questions that are open. */
-  approvals: object[] = [];
+  /** Questions that are open; those of bob are another user's. */
+  approvals: (Question & { readonly approvalId: string })[] = [];
   /** What was put to the user, with the signal that takes it back. */
-  readonly asked: { readonly toolCallId: string; readonly signal: AbortSignal }[] = [];
+  readonly asked: { readonly toolCallId: string; readonly title: string; readonly signal: AbortSignal }[] =
+    [];
+  /** Other sessions of the user, by their keys. */
+  readonly others = new Map<string, { readonly spawnedBy?: string; readonly label?: string }>();
   permit: () => Promise<RequestPermissionResponse> = () => new Promise(() => undefined);
   /** Comes before a call is answered: what it throws is the answer. */
   before: (method: string, params: Params) => unknown = () => undefined;
   readonly #timers = new Set<() => void>();
   readonly #ends = new Map<string, PromiseWithResolvers<void>>();
-  readonly #events: ReceivedEvent[] = [];
+  /** What each stream has not come to. */
+  readonly #streams = new Set<FakeStream>();
   readonly #pageSize: number;
-  #news = Promise.withResolvers<void>();
-  #isClosed = false;
   #sent = 0;
 
   constructor(pageSize = 200) {
@@ -63,13 +74,13 @@ export class FakeSession {
 
   emit(event: string, fields: object = {}): void {
     const payload = { ...about, sessionId: this.sessionId, ...fields };
-    this.#events.push({ event, payload, seq: 0 } as unknown as ReceivedEvent);
-    this.#news.resolve();
+    for (const stream of this.#streams)
+      stream.take({ event, payload, seq: 0 } as unknown as ReceivedEvent, payload.sessionKey);
   }
 
   /** A question about a call of the tool `pay`, told of or not. */
-  question(approvalId: string, fields: { readonly runId?: string } = {}, isTold = true): void {
-    const asked = { ...about, ...fields, approvalId, toolCallId: approvalId, toolName: "pay", arguments: {} };
+  question(approvalId: string, fields: Partial<Question> = {}, isTold = true): void {
+    const asked = { ...about, approvalId, toolCallId: approvalId, toolName: "pay", arguments: {}, ...fields };
     this.approvals.push(asked);
     if (isTold) this.emit("approval.requested", asked);
   }
@@ -87,8 +98,8 @@ export class FakeSession {
 
   open(isWhole = false): Promise<LiveSession> {
     const tell = async (update: SessionUpdate) => void this.told.push(update);
-    const ask = (request: { toolCall: { toolCallId: string } }, signal: AbortSignal) => {
-      this.asked.push({ toolCallId: request.toolCall.toolCallId, signal });
+    const ask: LivePorts["ask"] = ({ toolCall: { toolCallId, title } }, signal) => {
+      this.asked.push({ toolCallId, title: title ?? "", signal });
       return this.permit();
     };
     return LiveSession.open(this.#parts(), key, { tell, ask, timing: this.#timing() }, isWhole);
@@ -121,7 +132,7 @@ export class FakeSession {
     };
     return {
       version: "0",
-      calls: { call: call as never, events: () => this.#stream() },
+      calls: { call: call as never, events: ({ keys, events = [] } = {}) => this.#stream(keys, events) },
       whose: {},
       may: () => true,
       commands: [],
@@ -150,11 +161,16 @@ export class FakeSession {
       case "sessions.resolve":
         return { key, sessionId: this.sessionId };
       case "sessions.get":
-        return { key, sessionId: this.sessionId, runId: this.working };
+        return this.#details(String(params.key));
       case "sessions.entries":
         return this.#page(params);
-      case "approvals.list":
-        return { count: this.approvals.length, approvals: this.approvals };
+      case "approvals.list": {
+        const { sessionKey: of } = params;
+        const approvals = this.approvals.filter(
+          ({ sessionKey, userId }) => userId !== "bob" && (of === undefined || of === sessionKey),
+        );
+        return { count: approvals.length, approvals };
+      }
       case "approvals.resolve":
         return {};
       case "chat.send":
@@ -191,26 +207,62 @@ export class FakeSession {
   }
 
   /** Like the one of a folder: what waits when it is closed is still read. */
-  #stream() {
-    const self = this;
-    return {
-      ready: Promise.resolve(),
-      close: () => {
-        this.#isClosed = true;
-        this.#news.resolve();
-      },
-      async *[Symbol.asyncIterator]() {
-        for (;;) {
-          const next = self.#events.shift();
-          if (next !== undefined) yield next;
-          else if (self.#isClosed) return;
-          else {
-            await self.#news.promise;
-            self.#news = Promise.withResolvers();
-          }
-        }
-      },
-    };
+  #details(of: string): object {
+    if (of === key) return { key, agentId: "main", sessionId: this.sessionId, runId: this.working };
+    const other = this.others.get(of);
+    if (other === undefined)
+      throw new SkeinError("not_found", { what: "Session", name: of, advice: "There is none" });
+    return { key: of, agentId: "main", sessionId: of, ...other };
+  }
+
+  #stream(keys: readonly string[] | undefined, events: readonly string[]): EventStream {
+    const stream = new FakeStream(keys, events, () => this.#streams.delete(stream));
+    this.#streams.add(stream);
+    return stream;
+  }
+}
+
+class FakeStream implements EventStream {
+  readonly ready = Promise.resolve();
+  readonly #keys: readonly string[] | undefined;
+  readonly #events: readonly string[];
+  readonly #left: () => void;
+  readonly #waiting: ReceivedEvent[] = [];
+  #news = Promise.withResolvers<void>();
+  #isClosed = false;
+
+  constructor(keys: readonly string[] | undefined, events: readonly string[], left: () => void) {
+    this.#keys = keys;
+    this.#events = events;
+    this.#left = left;
+  }
+
+  /** A gap is everybody's. */
+  take(received: ReceivedEvent, sessionKey: string): void {
+    const { event } = received;
+    const isWanted = this.#events.some((each) => each === event || event.startsWith(each.replace(/\*$/, "")));
+    const isOfKey = this.#keys === undefined || this.#keys.includes(sessionKey);
+    if (event !== "gap" && !(isWanted && isOfKey)) return;
+    this.#waiting.push(received);
+    this.#news.resolve();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#left();
+    this.#news.resolve();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<ReceivedEvent> {
+    for (;;) {
+      const next = this.#waiting.shift();
+      if (next !== undefined) yield next;
+      else if (this.#isClosed) return;
+      else {
+        await this.#news.promise;
+        this.#news = Promise.withResolvers();
+      }
+    }
   }
 }
 

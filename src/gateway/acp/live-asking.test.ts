@@ -21,7 +21,7 @@ function writeResult(fake: FakeSession): void {
 async function opened(fake: FakeSession, isWhole = false) {
   const live = await fake.open(isWhole);
   live.begin();
-  await expect.poll(() => fake.count("approvals.list")).toBe(1);
+  await expect.poll(() => fake.count("approvals.list")).toBe(2);
   return live;
 }
 
@@ -63,7 +63,7 @@ describe("questions of a session that is open in an editor", () => {
     fake.question("a1", {}, false);
     fake.before = (method) => (method === "approvals.list" ? live.close() : undefined);
     live.begin();
-    await expect.poll(() => fake.count("approvals.list")).toBe(1);
+    await expect.poll(() => fake.count("approvals.list")).toBe(2);
     await idle();
     expect(fake.asked).toEqual([]);
     expect(fake.count("approvals.resolve")).toBe(0);

@@ -13,6 +13,7 @@ import { Permissions } from "./permissions.ts";
 import type { PromptInput } from "./prompt-input.ts";
 import { endOfLog, fromTheBeginning, writtenAfter } from "./read-log.ts";
 import { SessionView } from "./session-view.ts";
+import { SpawnedAsking } from "./spawned-asking.ts";
 
 export interface LivePorts {
   readonly tell: Tell;
@@ -53,6 +54,7 @@ export class LiveSession {
   readonly #reading: Reading;
   readonly #view = new SessionView(() => crypto.randomUUID());
   readonly #stream: EventStream;
+  readonly #spawned: SpawnedAsking;
   readonly #turns = new Set<Turn>();
   /** With how the run's last answer ended. */
   readonly #ends = new Map<string, PromiseWithResolvers<string | null>>();
@@ -78,18 +80,26 @@ export class LiveSession {
       call: (method, params) =>
         patiently(this.#timing, this.#leaving.signal, () => parts.calls.call(method, params)),
     };
-    const { report } = parts;
+    const { report, whose } = parts;
+    const { ask, tell } = ports;
     const resolve = (approvalId: string, answer: "approved" | "denied") => this.#resolve(approvalId, answer);
-    this.permissions = new Permissions({ ask: ports.ask, resolve, report }, this.#view.tools);
+    this.permissions = new Permissions({ ask, tell, resolve, report }, this.#view.tools);
     const events = ["run.*", "approval.*", "entry.appended", "session.reset"];
     this.#stream = parts.calls.events({ keys: [key], events, ...this.#user });
+    this.#spawned = new SpawnedAsking(key, {
+      events: (filter) => parts.calls.events(filter),
+      reading: this.#reading,
+      permissions: this.permissions,
+      whose,
+      report,
+    });
   }
 
   /** Heard from now on. With `isWhole`, all that stands on its branch is shown before this resolves. */
   static async open(parts: AcpParts, key: string, ports: LivePorts, isWhole: boolean): Promise<LiveSession> {
     const live = new LiveSession(parts, key, ports);
     try {
-      await live.#stream.ready;
+      await Promise.all([live.#stream.ready, live.#spawned.ready]);
       live.#sessionId = (await live.#reading.call("sessions.resolve", live.#named)).sessionId;
       live.#cursor = await endOfLog(live.#reading, live.#named);
       if (isWhole) await live.#showAll();
@@ -107,11 +117,13 @@ export class LiveSession {
     // Before any event: a question that is answered meanwhile is then taken back.
     void this.#inOrder(() => this.#askAgain()).catch((error: unknown) => this.#report(error));
     void this.#listen().catch((error: unknown) => this.#report(error));
+    void this.#spawned.listen().catch((error: unknown) => this.#report(error));
   }
 
   close(): void {
     this.#leaving.abort();
     this.#stream.close();
+    this.#spawned.close();
     this.permissions.close();
   }
 
@@ -352,7 +364,10 @@ export class LiveSession {
     const params = { sessionKey: this.key, limit: mostQuestions, ...this.#user };
     const { approvals } = await this.#reading.call("approvals.list", params);
     if (approvals.length < mostQuestions)
-      this.permissions.stillOpen(approvals.map(({ approvalId }) => approvalId));
+      this.permissions.stillOpen(
+        approvals.map(({ approvalId }) => approvalId),
+        "own",
+      );
     for (const each of approvals) this.permissions.requested(each);
   }
 

@@ -4,8 +4,10 @@ import type {
   SessionMode,
 } from "@agentclientprotocol/sdk/unstable";
 import { SkeinError } from "../../core/errors.ts";
+import type { Asked, CallShape } from "./asked-call.ts";
+import { ownCall, spawnedCall } from "./asked-call.ts";
+import type { Tell } from "./contract.ts";
 import type { ToolCalls } from "./tool-calls.ts";
-import { toolKind, toolTitle } from "./tool-shapes.ts";
 
 export type ModeId = "ask" | "allow" | "deny";
 
@@ -22,13 +24,10 @@ export function modeOf(id: string): ModeId {
   throw new SkeinError("invalid_arguments", { problem: `There is no mode "${id}"`, advice });
 }
 
-/** A tool call that waits for somebody's word, as an event or a list tells of it. */
-export interface Asked {
-  readonly approvalId: string;
-  readonly runId?: string;
-  readonly toolCallId: string;
-  readonly toolName: string;
-  readonly arguments: Readonly<Record<string, unknown>>;
+interface Open {
+  readonly asking: AbortController;
+  readonly runId: string | null;
+  readonly whose: "own" | "spawned";
 }
 
 export interface PermissionPorts {
@@ -37,6 +36,7 @@ export interface PermissionPorts {
     request: Omit<RequestPermissionRequest, "sessionId">,
     signal: AbortSignal,
   ): Promise<RequestPermissionResponse>;
+  tell: Tell;
   resolve(approvalId: string, answer: "approved" | "denied"): Promise<void>;
   report(error: unknown): void;
 }
@@ -51,7 +51,7 @@ export class Permissions {
   mode: ModeId = "ask";
   readonly #ports: PermissionPorts;
   readonly #tools: ToolCalls;
-  readonly #open = new Map<string, { readonly asking: AbortController; readonly runId: string | null }>();
+  readonly #open = new Map<string, Open>();
   #isClosed = false;
 
   constructor(ports: PermissionPorts, tools: ToolCalls) {
@@ -64,19 +64,26 @@ export class Permissions {
     // Whoever cannot be asked has not refused, and a mode that nobody sees any more approves nothing.
     if (this.#isClosed || this.#open.has(asked.approvalId)) return;
     const asking = new AbortController();
-    this.#open.set(asked.approvalId, { asking, runId: asked.runId ?? null });
+    const whose = asked.asker === undefined ? "own" : "spawned";
+    this.#open.set(asked.approvalId, { asking, runId: asked.runId ?? null, whose });
     void this.#settle(asked, asking.signal).catch((error: unknown) => this.#ports.report(error));
   }
 
   /** Somebody else answered, or nobody did in time. */
-  resolved(approvalId: string): void {
-    this.#open.get(approvalId)?.asking.abort();
+  resolved(approvalId: string, answer?: "approved" | "denied" | "expired"): void {
+    this.#open.get(approvalId)?.asking.abort(answer);
     this.#open.delete(approvalId);
   }
 
-  /** These alone are open: the others were answered while nobody listened. */
-  stillOpen(approvalIds: readonly string[]): void {
-    for (const id of [...this.#open.keys()]) if (!approvalIds.includes(id)) this.resolved(id);
+  /** Of the session's own, or of what it spawned, these alone are open: the others were answered while nobody listened. */
+  stillOpen(approvalIds: readonly string[], of: Open["whose"]): void {
+    for (const [id, { whose }] of [...this.#open])
+      if (whose === of && !approvalIds.includes(id)) this.resolved(id);
+  }
+
+  /** Whether anything of this run is open. */
+  isAsking(runId: string | undefined): boolean {
+    return runId !== undefined && [...this.#open.values()].some((each) => each.runId === runId);
   }
 
   /** Nobody is asked any more about the tools of these runs; what is open stays so for others. */
@@ -88,26 +95,31 @@ export class Permissions {
   /** Nobody is asked any more at all. */
   close(): void {
     this.#isClosed = true;
-    this.stillOpen([]);
+    for (const id of [...this.#open.keys()]) this.resolved(id);
   }
 
   async #settle(asked: Asked, signal: AbortSignal): Promise<void> {
-    const answer = this.mode === "ask" ? await this.#ask(asked, signal) : byMode[this.mode];
+    const answer = this.mode === "ask" ? await this.#put(asked, signal) : byMode[this.mode];
     if (signal.aborted) return;
     await this.#ports.resolve(asked.approvalId, answer);
   }
 
+  /** Calls of a spawned session are not shown in this one: such a call is, for as long as it is asked about. */
+  async #put(asked: Asked, signal: AbortSignal): Promise<"approved" | "denied"> {
+    const { asker } = asked;
+    if (asker === undefined) return this.#ask(ownCall(asked, this.#tools), signal);
+    const toolCall = spawnedCall(asked, asker);
+    const { toolCallId } = toolCall;
+    await this.#ports.tell({ sessionUpdate: "tool_call", ...toolCall });
+    const answer = signal.aborted ? "denied" : await this.#ask(toolCall, signal);
+    const given = signal.aborted ? signal.reason : answer;
+    const status = given === "approved" ? "completed" : "failed";
+    if (!this.#isClosed) await this.#ports.tell({ sessionUpdate: "tool_call_update", toolCallId, status });
+    return answer;
+  }
+
   /** An editor that cancels, or cannot ask, has not allowed it. */
-  async #ask(asked: Asked, signal: AbortSignal): Promise<"approved" | "denied"> {
-    const { toolCallId, toolName, arguments: args } = asked;
-    const toolCall = {
-      toolCallId: this.#tools.idOf(toolCallId),
-      title: toolTitle(toolName, args),
-      name: toolName,
-      kind: toolKind(toolName),
-      status: "pending" as const,
-      rawInput: args,
-    };
+  async #ask(toolCall: CallShape, signal: AbortSignal): Promise<"approved" | "denied"> {
     try {
       const { outcome } = await this.#ports.ask({ toolCall, options }, signal);
       return outcome.outcome === "selected" && outcome.optionId === "allow" ? "approved" : "denied";

@@ -1,0 +1,184 @@
+import { describe, expect, test } from "vitest";
+import { FakeSession, key } from "../../../test/support/acp-fake-session.ts";
+import { spawnedCall } from "./asked-call.ts";
+
+const child = "agent:main:subagent:one";
+const grandchild = "agent:other:subagent:two";
+const acpChild = "agent:codex:acp:three";
+const allow = { outcome: { outcome: "selected", optionId: "allow" } } as const;
+
+function family(): FakeSession {
+  const fake = new FakeSession();
+  fake.others.set(child, { spawnedBy: key, label: "mender" });
+  fake.others.set(grandchild, { spawnedBy: child });
+  fake.others.set("agent:main:main", {});
+  fake.others.set("agent:main:subagent:theirs", { spawnedBy: "agent:main:main" });
+  fake.others.set("agent:main:subagent:orphan", { spawnedBy: "agent:main:session:gone" });
+  fake.others.set("agent:main:subagent:round", { spawnedBy: "agent:main:subagent:about" });
+  fake.others.set("agent:main:subagent:about", { spawnedBy: "agent:main:subagent:round" });
+  return fake;
+}
+
+async function opened(fake: FakeSession) {
+  const live = await fake.open();
+  live.begin();
+  await expect.poll(() => fake.count("approvals.list")).toBe(2);
+  return live;
+}
+
+/** As long as anything that is under way in this process may take. */
+async function idle(): Promise<void> {
+  for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate);
+}
+
+const resolved = (fake: FakeSession) =>
+  fake.called.flatMap(([method, { approvalId, answer }]) =>
+    method === "approvals.resolve" ? [`${approvalId} ${answer}`] : [],
+  );
+const titles = (fake: FakeSession) => fake.asked.map(({ title }) => title);
+
+describe("questions of sessions that one in an editor spawned", () => {
+  test("[AAG40] are asked there at any depth, each under an id and a name of its own", async () => {
+    const fake = family();
+    fake.permit = async () => allow;
+    const live = await opened(fake);
+    fake.question("a1", { sessionKey: child, toolCallId: "c" });
+    fake.question("a2", { sessionKey: grandchild, toolCallId: "c" });
+    await expect.poll(() => resolved(fake)).toEqual(["a1 approved", "a2 approved"]);
+    expect(titles(fake)).toEqual(["mender: pay", `${grandchild}: pay`]);
+    const ids = [`${child}/a1`, `${grandchild}/a2`];
+    expect(fake.asked.map(({ toolCallId }) => toolCallId)).toEqual(ids);
+    expect(fake.calls().sort()).toEqual(ids.flatMap((id) => [`${id} completed`, `${id} pending`]));
+    live.close();
+  });
+
+  test.each([
+    ["of no lineage", { sessionKey: "agent:main:main" }],
+    ["of another lineage", { sessionKey: "agent:main:subagent:theirs" }],
+    ["whose spawner is gone", { sessionKey: "agent:main:subagent:orphan" }],
+    ["whose lineage goes round", { sessionKey: "agent:main:subagent:round" }],
+    ["that is not there", { sessionKey: "agent:main:subagent:nobody" }],
+    ["of another user, under the same key", { sessionKey: child, userId: "bob" }],
+  ])("[AAG41] of a session %s nothing is asked, told of or listed, in no mode", async (_, fields) => {
+    const fake = family();
+    fake.question("a0", fields, false);
+    const live = await opened(fake);
+    fake.question("a1", fields);
+    live.permissions.mode = "allow";
+    fake.question("a2", fields);
+    fake.question("last", { sessionKey: child });
+    await expect.poll(() => resolved(fake)).toEqual(["last approved"]);
+    await idle();
+    expect([fake.asked, fake.told, fake.reported]).toEqual([[], [], []]);
+    live.close();
+  });
+
+  test.each([
+    ["allow", "approved"],
+    ["deny", "denied"],
+  ] as const)("[AAG40] the mode %s answers them at once", async (mode, answer) => {
+    const fake = family();
+    const live = await opened(fake);
+    live.permissions.mode = mode;
+    fake.question("a1", { sessionKey: child });
+    await expect.poll(() => resolved(fake)).toEqual([`a1 ${answer}`]);
+    expect([fake.asked, fake.calls()]).toEqual([[], []]);
+    live.close();
+  });
+
+  test.each([
+    ["approved", "completed"],
+    ["denied", "failed"],
+    ["expired", "failed"],
+  ])("[AAG42] one that is %s elsewhere is taken back, and its call ends", async (answer, status) => {
+    const fake = family();
+    fake.permit = () =>
+      new Promise((_, reject) => fake.asked.at(-1)?.signal.addEventListener("abort", reject));
+    const live = await opened(fake);
+    fake.question("a1", { sessionKey: child });
+    await expect.poll(() => fake.asked.length).toBe(1);
+    fake.emit("approval.resolved", { sessionKey: child, approvalId: "a1", answer });
+    await expect.poll(() => fake.calls()).toEqual([`${child}/a1 pending`, `${child}/a1 ${status}`]);
+    expect(fake.asked[0]?.signal.aborted).toBe(true);
+    expect([resolved(fake), fake.reported]).toEqual([[], []]);
+    live.close();
+  });
+
+  test("[AAG42] what waits when the session is opened, or after a gap, is asked once, and the rest is taken back", async () => {
+    const fake = family();
+    // A list names the user also to whoever is one.
+    fake.question("a1", { sessionKey: child, userId: "ann" }, false);
+    const live = await opened(fake);
+    await expect.poll(() => fake.asked.length).toBe(1);
+    fake.question("own");
+    await expect.poll(() => fake.asked.length).toBe(2);
+    fake.approvals.shift();
+    fake.question("a2", { sessionKey: grandchild }, false);
+    fake.emit("gap", { after: 1, upTo: 2 });
+    await expect.poll(() => fake.asked.length).toBe(3);
+    await idle();
+    expect(fake.asked.map(({ signal }) => signal.aborted)).toEqual([true, false, false]);
+    expect(titles(fake)).toEqual(["mender: pay", "pay", `${grandchild}: pay`]);
+    live.close();
+  });
+
+  test.each(["run.resumed", "run.ended"])(
+    "[AAG42] one that another process answered is taken back by %s of its run",
+    async (event) => {
+      const fake = family();
+      const live = await opened(fake);
+      fake.question("a1", { sessionKey: child, runId: "r7" });
+      fake.question("a2", { sessionKey: child, runId: "r7" });
+      await expect.poll(() => fake.asked.length).toBe(2);
+      fake.approvals.shift();
+      fake.emit(event, { sessionKey: child, runId: "r8" });
+      fake.emit(event, { sessionKey: child, runId: "r7" });
+      await expect.poll(() => fake.asked.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+      expect(fake.count("approvals.list")).toBe(3);
+      live.close();
+    },
+  );
+
+  test("[AAG42] one that cannot be looked up is reported, and the next is asked", async () => {
+    const fake = family();
+    const live = await opened(fake);
+    fake.before = (method, params) => {
+      if (method === "sessions.get" && params.key === grandchild) throw new Error("the disk is gone");
+    };
+    fake.question("a1", { sessionKey: grandchild });
+    fake.question("a2", { sessionKey: child });
+    await expect.poll(() => titles(fake)).toEqual(["mender: pay"]);
+    expect(fake.reported).toHaveLength(1);
+    live.close();
+  });
+
+  test("[AAG42] for an editor that is gone none is asked or answered", async () => {
+    const fake = family();
+    const live = await opened(fake);
+    fake.question("a1", { sessionKey: child });
+    await expect.poll(() => fake.asked.length).toBe(1);
+    fake.before = (method) => (method === "sessions.get" ? live.close() : undefined);
+    fake.question("a2", { sessionKey: child });
+    await expect.poll(() => fake.asked[0]?.signal.aborted).toBe(true);
+    fake.question("a3", { sessionKey: child });
+    await idle();
+    expect([fake.asked.length, resolved(fake), fake.calls()]).toEqual([1, [], [`${child}/a1 pending`]]);
+  });
+});
+
+describe("the title of such a question", () => {
+  const asked = { approvalId: "a", toolCallId: "c", toolName: "edit", arguments: { title: "Edit a.txt" } };
+
+  test.each([
+    [{ key: acpChild, label: "mender" }, asked, "mender: Edit a.txt"],
+    [{ key: acpChild }, asked, `${acpChild}: Edit a.txt`],
+    [
+      { key: acpChild, label: "mender" },
+      { ...asked, arguments: { title: " " } },
+      'mender: edit {"title":" "}',
+    ],
+    [{ key: child, label: "mender" }, asked, 'mender: edit {"title":"Edit a.txt"}'],
+  ])("[AAG40] %j", (asker, question, title) => {
+    expect(spawnedCall(question, asker)).toMatchObject({ title, kind: "edit", toolCallId: `${asker.key}/a` });
+  });
+});
