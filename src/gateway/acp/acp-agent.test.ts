@@ -117,6 +117,9 @@ class Scene {
   }
 }
 
+/** Of a session that is open once: its own events, and what its children ask. */
+const streamsOfOne = 2;
+
 describe("a session whose prompt is being answered", () => {
   test("[AAG27] is not opened anew, and the prompt is answered", async () => {
     const scene = new Scene();
@@ -127,7 +130,7 @@ describe("a session whose prompt is being answered", () => {
     scene.endRun();
     expect(await answer).toMatchObject({ stopReason: "end_turn" });
     await scene.load();
-    expect(scene.streams).toBe(1);
+    expect(scene.streams).toBe(streamsOfOne);
   });
 
   test("[AAG27] nor when the prompt came while it was being opened", async () => {
@@ -141,7 +144,7 @@ describe("a session whose prompt is being answered", () => {
     await expect(again).rejects.toMatchObject({ code: "conflict" });
     scene.endRun();
     expect(await answer).toMatchObject({ stopReason: "end_turn" });
-    expect(scene.streams).toBe(1);
+    expect(scene.streams).toBe(streamsOfOne);
   });
 
   test.each(["close", "delete"] as const)(
