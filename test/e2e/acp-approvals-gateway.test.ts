@@ -156,7 +156,7 @@ describe("an ACP agent behind a gateway", () => {
 });
 
 describe("a configuration that is taken in while an ACP agent works", () => {
-  test("[AJN11] the turn ends as it would have, what it asks is answered there, and an agent that is new is spawned", async () => {
+  test("[AJN11] what serves then goes on with the turn and asks anew, and an agent that is new is spawned", async () => {
     const ann = await tokenOf("ann", "ann");
     const client = await listening(ann);
     const spawned = spawn(ann, "asks");
@@ -173,7 +173,13 @@ describe("a configuration that is taken in while an ACP agent works", () => {
     await gateway.open.reload();
     expect(JSON.parse((await spawn(ann, "fresh")).out)).toMatchObject({ outcome: "ok", result: "New." });
     expect((await spawn(ann, "waits")).exit).toBe(1);
-    await client.call("approvals.resolve", { approvalId, answer: "approved" });
+    // The process that asked is gone: what it was told would not reach the one that goes on.
+    await soon(() => heard("approval.requested").length).toBe(2);
+    const { approvals } = await client.call("approvals.list", { open: true });
+    const [again] = approvals;
+    expect(approvals).toHaveLength(1);
+    expect(again?.approvalId).not.toBe(approvalId);
+    await client.call("approvals.resolve", { approvalId: String(again?.approvalId), answer: "approved" });
     expect(JSON.parse((await spawned).out)).toMatchObject({ outcome: "ok", result: "(yes)" });
     await soon(() => started().filter(isAlive)).toEqual([]);
   });

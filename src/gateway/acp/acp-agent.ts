@@ -5,6 +5,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { AcpParts, EditorCommand } from "./contract.ts";
+import { unhurried } from "./let-in.ts";
 import { listSessions, titleOf } from "./listing.ts";
 import type { LivePorts } from "./live-session.ts";
 import { LiveSession } from "./live-session.ts";
@@ -38,7 +39,7 @@ export class AcpAgent {
   #isOver = false;
 
   constructor(parts: AcpParts, editor: Editor) {
-    this.#parts = parts;
+    this.#parts = unhurried(parts);
     this.#editor = editor;
   }
 

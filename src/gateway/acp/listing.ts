@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ListSessionsResponse, SessionInfo } from "@agentclientprotocol/sdk/unstable";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { AcpParts } from "./contract.ts";
+import { letIn } from "./let-in.ts";
 
 const pageSize = 50;
 /** Behind a page that has nothing of the folder: as many as a list gives. */
@@ -33,7 +33,7 @@ export async function listSessions(
       includeDetails: true,
       ...(at === null ? {} : { cursor: at }),
     };
-    const page = await patiently(() => calls.call("sessions.list", params, { signal }), signal);
+    const page = await letIn(() => calls.call("sessions.list", params, { signal }), signal);
     const { sessions: rows, nextCursor = null } = page;
     const sessions = rows
       .filter((row) => row.spawnedBy === undefined && isIn(row, cwd))
@@ -41,20 +41,6 @@ export async function listSessions(
     // An empty page with another behind it looks like the end to some editors.
     if (sessions.length > 0 || nextCursor === null) return { sessions, nextCursor };
     at = nextCursor;
-  }
-}
-
-/** A gateway that has too much of us says when to come again. */
-async function patiently<T>(act: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  for (;;) {
-    signal.throwIfAborted();
-    try {
-      return await act();
-    } catch (error) {
-      const { code, retryAfterMs } = error as { readonly code?: unknown; readonly retryAfterMs?: unknown };
-      if (code !== "rate_limited" || typeof retryAfterMs !== "number") throw error;
-      await sleep(retryAfterMs, undefined, { signal });
-    }
   }
 }
 

@@ -13,7 +13,7 @@ import { Permissions } from "./permissions.ts";
 import type { PromptInput } from "./prompt-input.ts";
 import { endOfLog, fromTheBeginning, writtenAfter } from "./read-log.ts";
 import { SessionView } from "./session-view.ts";
-import { SpawnedAsking } from "./spawned-asking.ts";
+import { askingStream, SpawnedAsking } from "./spawned-asking.ts";
 
 export interface LivePorts {
   readonly tell: Tell;
@@ -87,7 +87,7 @@ export class LiveSession {
     const events = ["run.*", "approval.*", "entry.appended", "session.reset"];
     this.#stream = parts.calls.events({ keys: [key], events, ...this.#user });
     this.#spawned = new SpawnedAsking(key, {
-      events: (filter) => parts.calls.events(filter),
+      stream: askingStream(parts),
       reading: this.#reading,
       permissions: this.permissions,
       whose,

@@ -5,9 +5,11 @@ import type { Result } from "../../protocol/methods/method-table.ts";
 import type { Asked } from "./asked-call.ts";
 import type { AcpParts } from "./contract.ts";
 import type { Permissions } from "./permissions.ts";
+import { SharedStream } from "./shared-stream.ts";
 
 export interface SpawnedParts extends Pick<AcpParts, "whose" | "report"> {
-  readonly events: AcpParts["calls"]["events"];
+  /** What everybody asks, of this user. */
+  readonly stream: EventStream;
   /** Asks again for as long as a gateway says not now. */
   readonly reading: Calls<"sessions.get" | "approvals.list">;
   readonly permissions: Permissions;
@@ -15,6 +17,18 @@ export interface SpawnedParts extends Pick<AcpParts, "whose" | "report"> {
 
 /** A question as events and lists have it. */
 type Question = Omit<Asked, "asker"> & { readonly sessionKey: string };
+
+const shared = new WeakMap<AcpParts["calls"], SharedStream>();
+
+/** One stream for all sessions that an editor has open. */
+export function askingStream({ calls, whose }: Pick<AcpParts, "calls" | "whose">): EventStream {
+  const events = ["approval.*", "run.resumed", "run.ended"];
+  const known =
+    shared.get(calls) ??
+    new SharedStream(() => calls.events({ events, ...present({ userId: whose.userId }) }));
+  shared.set(calls, known);
+  return known.subscribe();
+}
 
 /** So many are asked for at once, as many as may be. */
 const mostQuestions = 500;
@@ -32,8 +46,7 @@ export class SpawnedAsking {
   constructor(key: string, parts: SpawnedParts) {
     this.#key = key;
     this.#parts = parts;
-    const events = ["approval.*", "run.resumed", "run.ended"];
-    this.#stream = parts.events({ events, ...this.#user });
+    this.#stream = parts.stream;
   }
 
   get ready(): Promise<void> {
