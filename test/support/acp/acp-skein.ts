@@ -6,6 +6,7 @@ import type { SkeinInside } from "../../../src/compose/open-skein.ts";
 import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Entry } from "../../../src/core/entries.ts";
 import type { Approval, Run } from "../../../src/runs/contract.ts";
+import { hasDied } from "../../../src/runtimes/acp/process/has-died.ts";
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
@@ -168,11 +169,5 @@ export class AcpSkein {
 
 /** One that has ended and waits for somebody to take note of it is not. */
 export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-  } catch {
-    return false; // no such process
-  }
-  const stat = `/proc/${pid}/stat`;
-  return !existsSync(stat) || !/\) Z/.test(readFileSync(stat, "utf8"));
+  return !hasDied(pid);
 }

@@ -73,6 +73,10 @@ export class Agent {
     return this.#connection.closed;
   }
 
+  hasDied(): boolean {
+    return this.#connection.hasDied();
+  }
+
   get promptCapabilities() {
     return this.#connection.promptCapabilities;
   }

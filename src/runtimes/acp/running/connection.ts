@@ -4,6 +4,7 @@ import type { SkeinError } from "../../../core/errors.ts";
 import { thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
 import type { ChildProcess } from "../contract.ts";
+import { hasDied } from "../process/has-died.ts";
 import { unavailable } from "../process/unavailable.ts";
 import type { AgentAbout } from "./agent-answers.ts";
 import { readAbout, readSessionId, readSettings } from "./agent-answers.ts";
@@ -56,6 +57,10 @@ export class AgentConnection {
       },
     });
     this.#connection = requests.register(client({ name: "skein" })).connect(stream);
+  }
+
+  hasDied(): boolean {
+    return hasDied(this.#parts.child.pid);
   }
 
   /** Resolves when nothing more can be said with it. */

@@ -6,6 +6,10 @@ class FakeAgent {
   readonly #closed = Promise.withResolvers<void>();
   readonly closed = this.#closed.promise;
   isStopped = false;
+  isDead = false;
+  hasDied(): boolean {
+    return this.isDead;
+  }
   die(): void {
     this.#closed.resolve();
   }
@@ -50,6 +54,16 @@ function poolOf(most = 2) {
 }
 
 describe("the agents that run", () => {
+  test("[ARU11] one that has died is not taken again, also where its end was not heard yet", async () => {
+    const { pool, acquire, started } = poolOf();
+    const first = await acquire("a");
+    pool.done("a", first, true);
+    first.isDead = true;
+    const second = await acquire("a");
+    expect(second).not.toBe(first);
+    expect([started.length, first.isStopped]).toEqual([2, true]);
+  });
+
   test("[ARU11] one that idles is taken again, until its time is over", async () => {
     const { pool, acquire, pass, started } = poolOf();
     const first = await acquire("a");

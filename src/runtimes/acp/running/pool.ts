@@ -10,6 +10,8 @@ import { unavailable } from "../process/unavailable.ts";
 export interface PooledAgent {
   /** Resolves when nothing more can be said with it. */
   readonly closed: Promise<void>;
+  /** Its process has ended, and we may not have heard of it yet. */
+  hasDied(): boolean;
   stop(): Promise<void>;
 }
 
@@ -74,8 +76,10 @@ export class AgentPool<A extends PooledAgent> {
       if (found?.isIdle === true && found.agent !== null) {
         found.isIdle = false;
         found.stay();
-        await setImmediate(); // the end of one that has died is read by then
-        if (!found.isClosed && this.#places.get(sessionId) === found) return found.agent;
+        await setImmediate(); // the end of one that has died is mostly read by then
+        if (found.isClosed || this.#places.get(sessionId) !== found) continue;
+        if (!found.agent.hasDied()) return found.agent;
+        await unlessAborted(this.#drop(sessionId, found), signal);
         continue;
       }
       // Of a run that was left behind: what it still does is nobody's any more.
