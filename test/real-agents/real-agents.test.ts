@@ -69,15 +69,17 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
   test("[ARA6] is killed in the middle of a turn, and goes on with its session", async (context) => {
     if (agent.cannotResume !== null) context.skip(agent.cannotResume);
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
-    const spawned = await spawn(tasks.wait, { mode: "session" });
+    // Some write a session down with its first answer alone.
+    const { runId, childSessionKey: sessionKey } = await spawn(tasks.hello, { mode: "session" });
+    expect(await ended(runId)).toMatchObject({ state: "ok" });
+    const killed = await family.call("sessions_send", { sessionKey, message: tasks.wait });
     await model.isWaiting;
     killAll(home);
-    expect(await ended(spawned.runId)).toMatchObject({ state: "error", outcome: { code: "acp_failed" } });
-    const { childSessionKey: sessionKey } = spawned;
+    expect(await ended(killed.runId)).toMatchObject({ state: "error", outcome: { code: "acp_failed" } });
     const wait = { sessionKey, message: tasks.again, timeoutSeconds: 100 };
     expect(await family.call("sessions_send", wait)).toMatchObject({ status: "ok", reply: says.hello });
     const asked = model.twin.requests.map(({ body }) => JSON.stringify(body));
-    expect(asked.some((body) => body.includes(tasks.wait) && body.includes(tasks.again))).toBe(true);
+    expect(asked.some((body) => body.includes(tasks.hello) && body.includes(tasks.again))).toBe(true);
   });
 
   test("[ARA7] is stopped while it waits for permission", async (context) => {
@@ -94,11 +96,16 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
   });
 
   test("[ARA8] knows what it is told of its session, and is of the model that is asked for", async (context) => {
-    const { model, spawn, ended } = await groundOf(agent, context);
-    const spawned = await spawn(tasks.hello, agent.model === null ? {} : { model: agent.model });
-    expect(await ended(spawned.runId)).toMatchObject({ state: "ok", outcome: { reply: says.hello } });
+    const { model, spawn, ended, family } = await groundOf(agent, context);
+    const chosen = agent.model === null ? {} : { model: agent.model };
+    const { runId, childSessionKey: sessionKey } = await spawn(tasks.hello, { ...chosen, mode: "session" });
+    expect(await ended(runId)).toMatchObject({ state: "ok", outcome: { reply: says.hello } });
+    const more = { sessionKey, message: tasks.hello, timeoutSeconds: 100 };
+    expect(await family.call("sessions_send", more)).toMatchObject({ status: "ok" });
     const asked = model.twin.requests.filter(({ body }) => JSON.stringify(body).includes(tasks.hello));
-    expect(asked.some(({ body }) => JSON.stringify(body).includes("You are a sub-agent"))).toBe(true);
+    expect(asked.some(({ body }) => JSON.stringify(body).includes("Agent-to-agent message context"))).toBe(
+      true,
+    );
     if (agent.model !== null) expect(asked.map(({ path }) => path).join()).toContain(agent.model);
   });
 });
