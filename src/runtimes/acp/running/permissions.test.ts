@@ -22,7 +22,7 @@ function opened(policy: DeskParts["policy"], answers: readonly (Answer | Error |
   const desk = new PermissionDesk({
     id: "d1",
     policy,
-    cwd: "/work",
+    cwd: "/place",
     signal: stop.signal,
     approve: async (call) => {
       const answer = answers[asked.push(call) - 1] ?? no;
@@ -227,19 +227,19 @@ describe("terminals", () => {
     [
       "another folder",
       { command: "make test" },
-      { ...terminal("make", "test"), cwd: "/work/sub" },
+      { ...terminal("make", "test"), cwd: "/place/sub" },
       "refused",
     ],
     [
       "the folder that it named",
-      { command: "make", cwd: "/work/sub" },
-      { ...terminal("make"), cwd: "/work/sub" },
+      { command: "make", cwd: "/place/sub" },
+      { ...terminal("make"), cwd: "/place/sub" },
       "granted",
     ],
     [
       "the session's folder",
       { command: "make test" },
-      { ...terminal("make", "test"), cwd: "/work" },
+      { ...terminal("make", "test"), cwd: "/place" },
       "granted",
     ],
     [
@@ -261,11 +261,11 @@ describe("terminals", () => {
   test("[ARU34] show a person the folder and the variables", async () => {
     const { desk, asked } = opened("ask", [yes]);
     const env = [{ name: "KEY", value: "secret" }];
-    await desk.forTerminal({ ...terminal("make", "all"), cwd: "/work/sub", env });
+    await desk.forTerminal({ ...terminal("make", "all"), cwd: "/place/sub", env });
     expect(asked[0]?.arguments).toEqual({
       command: "make",
       args: ["all"],
-      cwd: "/work/sub",
+      cwd: "/place/sub",
       env,
     });
   });
@@ -286,7 +286,7 @@ function deskOf(id = "d1") {
   const desk = new PermissionDesk({
     id,
     policy: "ask",
-    cwd: "/work",
+    cwd: "/place",
     signal: new AbortController().signal,
     approve: async (call) => {
       asked.push(call);
@@ -335,8 +335,8 @@ test.each<[string, unknown, Omit<CreateTerminalRequest, "sessionId">, "granted" 
 test("[ATA2] a person is shown the variables and the folder of a terminal", async () => {
   const { asked, terminal } = deskOf();
   const env = [{ name: "LD_PRELOAD", value: "/tmp/x.so" }];
-  await terminal({ command: "ls", env, cwd: "/work/sub" });
-  expect(asked[0]?.arguments).toEqual({ command: "ls", args: [], env, cwd: "/work/sub" });
+  await terminal({ command: "ls", env, cwd: "/place/sub" });
+  expect(asked[0]?.arguments).toEqual({ command: "ls", args: [], env, cwd: "/place/sub" });
 });
 
 test("[ATA3] what was answered in one prompt of a run is another question in the next", async () => {
