@@ -1,6 +1,7 @@
 import { choice, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
 import type { Group, List, Misfit, Setting, Table, ValueKind } from "../settings/setting.ts";
 import { acpPresets } from "./acp-presets.ts";
+import { environment } from "./environment.ts";
 
 /** Agents of others that are started as children and spoken to over the Agent Client Protocol. */
 
@@ -24,23 +25,10 @@ const args: List<string> = {
   about: "Its arguments, in order; without command they follow those of the well-known agent.",
   of: text,
 };
-const variable: Setting<string> = {
-  node: "setting",
-  about: "A variable of its environment; never shown.",
-  kind: textLike("^[^\\u0000]*$", "text"),
-  secret: true,
-};
-const env: Table<typeof variable> = {
-  node: "table",
-  about: "Variables of its environment, beside PATH, HOME and LANG; it gets no others.",
-  keyName: "<variable>",
-  keyExpected: "the name of a variable: letters, digits and underscore",
-  keySchema: { pattern: "^[A-Za-z_][A-Za-z0-9_]*$", not: { const: "__proto__" } },
-  readKey: (name) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== "__proto__" ? name : null),
-  of: variable,
-  fallbackKeys: [],
-  keepsCase: true,
-};
+const env = environment(
+  "Variables of its environment, beside PATH, HOME and LANG; it gets no others.",
+  "A variable of its environment; never shown.",
+);
 const ownPermissions: Setting<AcpPermissions | null> = {
   node: "setting",
   about: "What becomes of its requests for permission; null: as acp.permissions says.",

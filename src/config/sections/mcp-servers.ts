@@ -1,5 +1,6 @@
-import { filePath, httpAddress, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import { filePath, httpAddress, orNone, text, wholeNumber } from "../settings/kinds.ts";
 import type { Group, List, Setting, Table, Unused, ValueKind } from "../settings/setting.ts";
+import { environment } from "./environment.ts";
 import { headers } from "./headers.ts";
 
 /** MCP servers: a program that is started (`command`), or one that is reached (`url`). */
@@ -11,23 +12,10 @@ function optional(about: string, kind: ValueKind<string>, meaning: string): Sett
 const command = optional("The program that is the server, spoken to by stdio.", text, "none");
 const args: List<string> = { node: "list", about: "With command: its arguments, in order.", of: text };
 
-const variable: Setting<string> = {
-  node: "setting",
-  about: "With command: a variable of its environment; never shown.",
-  kind: textLike("^[^\\u0000]*$", "text"),
-  secret: true,
-};
-const env: Table<typeof variable> = {
-  node: "table",
-  about: "With command: variables of its environment.",
-  keyName: "<variable>",
-  keyExpected: "the name of a variable: letters, digits and underscore",
-  keySchema: { pattern: "^[A-Za-z_][A-Za-z0-9_]*$", not: { const: "__proto__" } },
-  readKey: (name) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && name !== "__proto__" ? name : null),
-  of: variable,
-  fallbackKeys: [],
-  keepsCase: true,
-};
+const env = environment(
+  "With command: variables of its environment.",
+  "With command: a variable of its environment; never shown.",
+);
 
 const cwd = optional(
   "With command: the folder that it is started in; null: where Skein was.",
