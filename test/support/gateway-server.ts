@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Socket } from "node:net";
-import { expect } from "vitest";
+import { afterEach, expect } from "vitest";
 import { WebSocket } from "ws";
 import type { TokenRequest } from "../../src/gateway/auth/tokens.ts";
 import type { Handlers } from "../../src/gateway/calls/contract.ts";
@@ -258,4 +258,15 @@ export class TestSocket {
   events(): readonly number[] {
     return this.frames.filter(({ type }) => type === "event").map(({ seq }) => seq ?? -1);
   }
+}
+
+/** Starts gateways for the tests of the file that asks for it; each is closed behind its test. */
+export function gatewayStarter(): (options?: GatewayOptions) => Promise<TestGateway> {
+  const open: TestGateway[] = [];
+  afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
+  return async (options) => {
+    const gateway = await TestGateway.start(options);
+    open.push(gateway);
+    return gateway;
+  };
 }

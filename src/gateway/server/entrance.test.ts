@@ -1,18 +1,12 @@
-import { afterEach, describe, expect, test } from "vitest";
-import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
+import { describe, expect, test } from "vitest";
+import type { TestGateway } from "../../../test/support/gateway-server.ts";
+import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { mistakesIn } from "../../protocol/check-value.ts";
 import { LinkedSchema } from "../../protocol/link.ts";
 import { createLinkCode, exchangeLinkCode } from "../auth/link-codes.ts";
 import { createServer } from "./create-server.ts";
 
-const open: TestGateway[] = [];
-afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
-const start = async (options?: GatewayOptions) => {
-  const gateway = await TestGateway.start(options);
-  open.push(gateway);
-  return gateway;
-};
+const start = gatewayStarter();
 const handlers = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;
 const codeOf = async (response: Response) => {
   const { error } = (await response.json()) as { error: { code: string } };

@@ -1,15 +1,8 @@
-import { afterEach, describe, expect, test } from "vitest";
-import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
+import { describe, expect, test } from "vitest";
+import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import type { Call } from "../calls/contract.ts";
 
-const open: TestGateway[] = [];
-afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
-const start = async (options?: GatewayOptions) => {
-  const gateway = await TestGateway.start(options);
-  open.push(gateway);
-  return gateway;
-};
+const start = gatewayStarter();
 const agents = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;
 const errorOf = async (response: Response) => {
   const { error } = (await response.json()) as { error: { code: string; message: string } };

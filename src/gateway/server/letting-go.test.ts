@@ -1,15 +1,8 @@
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { hubWorld, updated } from "../../../test/support/event-hub.ts";
-import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { eventually, HandHub, TestGateway } from "../../../test/support/gateway-server.ts";
+import { eventually, gatewayStarter, HandHub } from "../../../test/support/gateway-server.ts";
 
-const open: TestGateway[] = [];
-afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
-const start = async (options?: GatewayOptions) => {
-  const gateway = await TestGateway.start(options);
-  open.push(gateway);
-  return gateway;
-};
+const start = gatewayStarter();
 const mebi = 1024 * 1024;
 const ask = (path: string, token: string, method = "GET") =>
   `${method} ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n`;

@@ -1,14 +1,7 @@
-import { afterEach, describe, expect, test } from "vitest";
-import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
+import { describe, expect, test } from "vitest";
+import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 
-const open: TestGateway[] = [];
-afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
-const start = async (options?: GatewayOptions) => {
-  const gateway = await TestGateway.start(options);
-  open.push(gateway);
-  return gateway;
-};
+const start = gatewayStarter();
 const reader = { name: "r", scopes: ["read"], user: null } as const;
 const adminOfOne = { name: "a", scopes: ["read", "admin"], user: "ann" } as const;
 

@@ -1,19 +1,12 @@
 import { once } from "node:events";
 import { Socket } from "node:net";
-import { afterEach, describe, expect, test, vi } from "vitest";
-import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { connectParams, eventually, TestGateway } from "../../../test/support/gateway-server.ts";
+import { describe, expect, test, vi } from "vitest";
+import { connectParams, eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { mistakesIn } from "../../protocol/check-value.ts";
 import { closeCodes, HelloSchema } from "../../protocol/frames.ts";
 import type { Call } from "../calls/contract.ts";
 
-const open: TestGateway[] = [];
-afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
-const start = async (options?: GatewayOptions) => {
-  const gateway = await TestGateway.start(options);
-  open.push(gateway);
-  return gateway;
-};
+const start = gatewayStarter();
 const handlers = { "agents.list": async () => ({ count: 0, agents: [] }) } as never;
 const req = (id: string, method: string, params?: unknown) =>
   JSON.stringify({ type: "req", id, method, params });

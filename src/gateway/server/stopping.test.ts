@@ -1,18 +1,11 @@
 import { once } from "node:events";
-import { afterEach, describe, expect, test } from "vitest";
-import type { GatewayOptions } from "../../../test/support/gateway-server.ts";
-import { eventually, TestGateway } from "../../../test/support/gateway-server.ts";
+import { describe, expect, test } from "vitest";
+import { eventually, gatewayStarter } from "../../../test/support/gateway-server.ts";
 import { closeCodes } from "../../protocol/frames.ts";
 import type { Call, Handlers } from "../calls/contract.ts";
 import { urlOf } from "./create-server.ts";
 
-const open: TestGateway[] = [];
-afterEach(() => Promise.all(open.splice(0).map((gateway) => gateway.close())));
-const start = async (options?: GatewayOptions) => {
-  const gateway = await TestGateway.start(options);
-  open.push(gateway);
-  return gateway;
-};
+const start = gatewayStarter();
 
 /** A request that ends when the test says so, one that never ends by itself, and one that waits. */
 function world() {
