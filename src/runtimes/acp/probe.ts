@@ -2,6 +2,7 @@ import type { InitializeResponse } from "@agentclientprotocol/sdk/unstable";
 import { methods, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { ourselves } from "../../core/ourselves.ts";
 import { FirstAnswer } from "./first-answer.ts";
 import type { ChildProcess, Environment } from "./process/contract.ts";
 import { startChild } from "./process/start-child.ts";
@@ -72,7 +73,7 @@ async function ask(child: ChildProcess, late: Promise<string>): Promise<Probed> 
 const params = {
   protocolVersion: PROTOCOL_VERSION,
   clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-  clientInfo: { name: "skein", version: "0.1.0" },
+  clientInfo: ourselves,
 };
 
 function readAnswer(answer: { readonly result?: unknown; readonly error?: unknown }): Probed {

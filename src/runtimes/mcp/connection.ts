@@ -1,4 +1,5 @@
 import type { CallToolResult, Client, Tool as McpTool, Transport } from "@modelcontextprotocol/client";
+import { ourselves } from "../../core/ourselves.ts";
 import { ChildTransport } from "./child-transport.ts";
 import type { McpServerConfig } from "./config.ts";
 
@@ -40,7 +41,7 @@ export async function connect(
 ): Promise<Connection> {
   const sdk = await import("@modelcontextprotocol/client");
   // No capabilities: a server that asks for sampling, elicitation or roots is refused by the protocol.
-  const client = new sdk.Client({ name: "skein", version: "0.1.0" }, { capabilities: {} });
+  const client = new sdk.Client(ourselves, { capabilities: {} });
   const transport: Transport =
     "command" in config
       ? new ChildTransport(config, { env, parse: sdk.parseJSONRPCMessage })

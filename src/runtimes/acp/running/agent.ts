@@ -15,8 +15,6 @@ import { failed } from "./failures.ts";
 import type { PermissionDesk } from "./permissions.ts";
 import { settingChanges } from "./session-settings.ts";
 
-const version = "0.1.0";
-
 /** Which session of which agent, and where. */
 export interface AgentWish {
   readonly spec: AcpAgent;
@@ -131,7 +129,6 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
     }
     connection = new AgentConnection({
       agent: name,
-      version,
       child,
       requests,
       // What comes outside of a turn, a replay above all, is not ours to write.

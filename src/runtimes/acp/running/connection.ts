@@ -1,6 +1,7 @@
 import type { ClientConnection, ContentBlock, PromptCapabilities } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk/unstable";
 import type { SkeinError } from "../../../core/errors.ts";
+import { ourselves } from "../../../core/ourselves.ts";
 import { thrownText } from "../../../core/text.ts";
 import { within } from "../../../core/within.ts";
 import type { ChildProcess } from "../contract.ts";
@@ -24,7 +25,6 @@ const setModel = "session/set_model";
 export interface ConnectionParts {
   /** Its name in the configuration. */
   readonly agent: string;
-  readonly version: string;
   readonly child: ChildProcess;
   readonly requests: ClientRequests;
   /** As they come; a promise: nothing more is read until then. */
@@ -69,13 +69,13 @@ export class AgentConnection {
   }
 
   async initialize(): Promise<void> {
-    const { agent, version } = this.#parts;
+    const { agent } = this.#parts;
     const about = await this.#ask("while it was starting", async () =>
       readAbout(
         await this.#connection.agent.request<unknown>(methods.agent.initialize, {
           protocolVersion: PROTOCOL_VERSION,
           clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, terminal: true },
-          clientInfo: { name: "skein", version },
+          clientInfo: ourselves,
         }),
       ),
     );
