@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,6 +11,7 @@ import { allEntries, append, create, ids, refused } from "../../src/conformance/
 import { buildContext } from "../../src/core/context.ts";
 import type { Scope } from "../../src/store/contract.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { stateOf } from "../support/proc.ts";
 import { runChance } from "../support/run-seed.ts";
 
 const child = fileURLToPath(new URL("../support/crash-child.ts", import.meta.url));
@@ -53,10 +54,6 @@ function start(...args: string[]): Running {
     }
   };
   return { process: running, lines, ended, until };
-}
-
-async function stateOf(pid: number): Promise<string> {
-  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0] ?? "";
 }
 
 let root = "";
@@ -131,7 +128,7 @@ describe("processes that share a session", () => {
     const store = await openFilesStore({ root: shared, lockTimeoutMs: 1000 });
     await create(store, scope, "shared");
     const holder = start("hold", shared);
-    while ((await stateOf(holder.process.pid ?? 0)) !== "T") await sleep(5);
+    while (stateOf(holder.process.pid ?? 0) !== "T") await sleep(5);
     await refused("locked", () => append(store, scope, "shared", "too early"));
     holder.process.kill("SIGKILL");
     await holder.ended;
@@ -146,7 +143,7 @@ describe("processes that share a session", () => {
     await create(store, scope, "shared");
     await append(store, scope, "shared", "before");
     const holder = start("hold", shared);
-    while ((await stateOf(holder.process.pid ?? 0)) !== "T") await sleep(5);
+    while (stateOf(holder.process.pid ?? 0) !== "T") await sleep(5);
     await expect(append(store, scope, "shared", "too early")).rejects.toThrow(
       `process ${holder.process.pid}`,
     );
@@ -168,7 +165,7 @@ describe("processes that share a session", () => {
     const running = start("fenced", shared, fence);
     await running.until((lines) => lines.length > 3);
     running.process.kill("SIGSTOP");
-    while ((await stateOf(running.process.pid ?? 0)) !== "T") await sleep(5);
+    while (stateOf(running.process.pid ?? 0) !== "T") await sleep(5);
     rmSync(fence);
     running.process.kill("SIGCONT");
     await running.ended;

@@ -1,11 +1,12 @@
 // A Skein that can spawn one real agent, whose model is a twin and whose home is a folder of the test.
-import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { existsSync, mkdirSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { Approval, Run } from "../../src/runs/contract.ts";
 import { isEnded } from "../../src/runs/states.ts";
 import type { Family } from "../support/family.ts";
 import { withParts } from "../support/family.ts";
+import { processIds, procText } from "../support/proc.ts";
 import { newFolder } from "../support/skein.ts";
 import type { RealAgent } from "./agents.ts";
 import { furnish } from "./agents.ts";
@@ -89,27 +90,25 @@ async function inTime<T>(read: () => Promise<T>, is: (value: T) => boolean): Pro
 
 /** What runs of all that was started with this home; where there is no /proc, nobody can tell. */
 export function processesOf(home: string): string[] {
-  return pidsOf(home).map((pid) => textOf(`/proc/${pid}/cmdline`).replaceAll("\0", " "));
+  return pidsOf(home).map((pid) => procText(pid, "cmdline").replaceAll("\0", " "));
 }
 
 /** Ends all of it at once, as a machine that runs out of memory does. */
 export function killAll(home: string): void {
-  for (const pid of pidsOf(home)) process.kill(pid, "SIGKILL");
+  for (const pid of pidsOf(home)) kill(pid);
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // it has ended by itself
+  }
 }
 
 function pidsOf(home: string): number[] {
   if (!existsSync("/proc/self/environ")) return [];
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
-    .filter((pid) => textOf(`/proc/${pid}/environ`).split("\0").includes(`HOME=${home}`))
-    .map(Number);
-}
-
-/** Blank: it has ended meanwhile, or is somebody else's. */
-function textOf(file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return "";
-  }
+  return processIds().filter(
+    (pid) => pid !== process.pid && procText(pid, "environ").split("\0").includes(`HOME=${home}`),
+  );
 }

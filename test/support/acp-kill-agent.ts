@@ -3,18 +3,11 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import {
-  appendFileSync,
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
+import { appendFileSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Blow, Plan, PlanStep } from "./acp-kill-plan.ts";
+import { isThere, processIds, procText } from "./proc.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -148,9 +141,8 @@ function isFirst(blow: string): boolean {
 }
 
 function wardens(): number[] {
-  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  return pids.map(Number).filter((pid) => {
-    const words = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
+  return processIds().filter((pid) => {
+    const words = procText(pid, "cmdline").split("\0");
     return words.includes("skein-warden") && words.includes(process.env.SKEIN_CHILD ?? "");
   });
 }
@@ -165,9 +157,7 @@ function leave(isStray: boolean): void {
 function takeOver(sessionId: string): void {
   const file = join(folder, "sessions", `${sessionId}.pid`);
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";
-  const stat = `/proc/${before}/stat`;
-  const isThere = before !== "" && existsSync(stat) && /\) [^ZX] /.test(readFileSync(stat, "latin1"));
-  if (isThere && before !== String(process.pid))
+  if (before !== "" && isThere(Number(before)) && before !== String(process.pid))
     appendFileSync(join(folder, "together"), `${process.pid} is prompted in ${sessionId} beside ${before}\n`);
   writeFileSync(file, String(process.pid));
 }

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { plannedSpawn } from "./acp-kill-plan.ts";
 import { markOf } from "./acp-kill-world.ts";
 import { FamilyCount } from "./family-count.ts";
+import { isThere, processIds, procText } from "./proc.ts";
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -96,34 +97,16 @@ export function promptedTogether(folder: string): readonly string[] {
 
 /** The processes of a world's agents, with what they have started. */
 export function agentsAlive(folder: string): number[] {
-  return processes().filter((pid) => proc(pid, "environ").includes(`${markOf(folder)}\0`) && isThere(pid));
+  return processIds().filter(
+    (pid) => procText(pid, "environ").includes(`${markOf(folder)}\0`) && isThere(pid),
+  );
 }
 
 /** And the wardens that answer for them. */
 export function wardensAlive(folder: string): number[] {
   const marks = new Set(startedAgents(folder).map(({ mark }) => mark));
-  return processes().filter((pid) => {
-    const words = proc(pid, "cmdline").split("\0");
+  return processIds().filter((pid) => {
+    const words = procText(pid, "cmdline").split("\0");
     return words.includes("skein-warden") && words.some((word) => marks.has(word)) && isThere(pid);
   });
-}
-
-function processes(): number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
-}
-
-/** A zombie is nobody. */
-export function isThere(pid: number): boolean {
-  return /\) [^ZX] /.test(proc(pid, "stat"));
-}
-
-/** Blank: it is gone. */
-function proc(pid: number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, "latin1");
-  } catch {
-    return "";
-  }
 }

@@ -5,16 +5,11 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
-import {
-  agentsAlive,
-  countWorld,
-  isThere,
-  startedAgents,
-  wardensAlive,
-} from "../../support/acp-kill-count.ts";
+import { agentsAlive, countWorld, startedAgents, wardensAlive } from "../../support/acp-kill-count.ts";
 import { childrenEach } from "../../support/acp-kill-plan.ts";
 import { makeWorld } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
+import { isThere } from "../../support/proc.ts";
 import { runChance, seedTold } from "../../support/run-seed.ts";
 import { soon } from "../../support/soon.ts";
 

@@ -9,7 +9,6 @@ import { temporaryFolder } from "../../../src/testing/support/temporary-folder.t
 import {
   agentsAlive,
   countWorld,
-  isThere,
   promptedTogether,
   startedAgents,
   wardensAlive,
@@ -17,6 +16,7 @@ import {
 import type { AgentName, Blow, Plan } from "../../support/acp-kill-plan.ts";
 import { makeWorld, openWorld, user } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
+import { isThere } from "../../support/proc.ts";
 import { soon } from "../../support/soon.ts";
 
 const program = fileURLToPath(new URL("../../support/acp-kill-partner.ts", import.meta.url));

@@ -11,6 +11,7 @@ import type { Entry } from "../../../src/core/entries.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import type { PauseMode } from "../../support/pause-scenario.ts";
 import { openPaused } from "../../support/pause-scenario.ts";
+import { stateOf } from "../../support/proc.ts";
 
 const child = fileURLToPath(new URL("../../support/pause-child.ts", import.meta.url));
 const base = mkdtempSync(join(tmpdir(), "skein-pause-"));
@@ -33,10 +34,6 @@ async function stoppedAtGate(folder: string, mode: PauseMode) {
     await sleep(5);
   }
   return { running, said, ended };
-}
-
-function stateOf(pid: number): string {
-  return readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0] ?? "";
 }
 
 async function entriesOf(skein: Skein): Promise<readonly Entry[]> {

@@ -1,4 +1,3 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +7,7 @@ import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Approval, Run } from "../../../src/runs/contract.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import type { Scope } from "../../../src/store/contract.ts";
+import { processIds, procText } from "../proc.ts";
 import { soon } from "../soon.ts";
 import { lineOf } from "../turn.ts";
 import { isAlive } from "./acp-skein.ts";
@@ -95,10 +95,8 @@ export class JoinedSkeins {
 
   /** Processes of the inner Skein, by what the system says of their command lines. */
   get processes(): number[] {
-    for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
-      const file = `/proc/${name}/cmdline`;
-      if (commandOf(file).includes(`${join(this.root, "inner")}\0`)) this.#pids.add(Number(name));
-    }
+    for (const pid of processIds())
+      if (procText(pid, "cmdline").includes(`${join(this.root, "inner")}\0`)) this.#pids.add(pid);
     return [...this.#pids].filter(isAlive);
   }
 
@@ -121,13 +119,4 @@ export async function linesOf({ store }: Skein, scope: Scope, key: string): Prom
   const range = { along: "branch", limit: 1000 } as const;
   const page = await store.sessions.page(scope, found?.sessionId ?? "", range);
   return (page?.entries ?? []).filter(({ type }) => type === "message").map(lineOf);
-}
-
-/** Empty where it has ended meanwhile. */
-function commandOf(file: string): string {
-  try {
-    return existsSync(file) ? readFileSync(file, "utf8") : "";
-  } catch {
-    return ""; // it ended between the two
-  }
 }
