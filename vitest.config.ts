@@ -13,8 +13,8 @@ export default defineConfig({
   test: {
     // A golden file that is missing is a failure; `vitest run --update` writes them anew.
     update: "none",
-    // By itself vitest leaves one core alone, which of two is half of them.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // One more than there are cores: the longest files wait for processes that they kill most of the time.
+    maxWorkers: availableParallelism() + 1,
     env: {
       SKEIN_SEED: seed,
       // Processes that tests start read TypeScript once.
