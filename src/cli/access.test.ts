@@ -36,7 +36,7 @@ describe("access", () => {
     const { out, err, exit } = await skein(["trip", "cron:daily"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/access.txt");
-    const narrow = await skein(["trip", "cron:daily", "--action", "send"], { columns: 60 });
+    const narrow = await skein(["trip", "cron:daily", "--action", "send"], { columns: 60, isWatched: true });
     await expect(narrow.out).toMatchFileSnapshot("../../test/golden/cli/access-narrow.txt");
     const child = await skein(["trip", "subagent:food", "--action", "history"]);
     expect(child.out).toMatch(/\nhistory: allowed\. The asker spawned it, or one that it comes from\.\n$/);

@@ -30,7 +30,7 @@ describe("sessions ls", () => {
     const { out, err, exit } = await skein(["sessions", "ls"]);
     expect({ err, exit }).toEqual({ err: "", exit: 0 });
     await expect(out).toMatchFileSnapshot("../../test/golden/cli/folder-ls.txt");
-    const narrow = await skein(["sessions", "ls"], { columns: 60 });
+    const narrow = await skein(["sessions", "ls"], { columns: 60, isWatched: true });
     await expect(narrow.out).toMatchFileSnapshot("../../test/golden/cli/folder-ls-narrow.txt");
   });
 
@@ -117,6 +117,41 @@ describe("sessions ls", () => {
       expect(await look("sessions", "ls", "--limit", "1001")).toMatchObject({ code: "invalid_request" });
     } finally {
       await folder.close();
+    }
+  });
+
+  test("[CLI58] every key that is shown can be typed, however narrow the terminal is", async () => {
+    const other = mkdtempSync(join(tmpdir(), "skein-cli-keys-"));
+    try {
+      const store = await openFolder({ root: other });
+      const keys = [
+        "agent:claude-code:acp:d2e77109a231bf10",
+        "agent:main:matrix:group:a-room-with-a-long-name%3Aexample.org:thread:an-event-of-fifty-characters-or-so-and-then-some",
+        "agent:main:main",
+      ];
+      for (const [index, key] of keys.entries()) {
+        const meta = { label: `${"a label that is long ".repeat(4)}${index}` };
+        await store.sessions.create({}, { key, cwd: "/", meta });
+      }
+      await store.close();
+      for (const more of [
+        { columns: 30, isWatched: true },
+        { columns: 80, isWatched: true },
+        { columns: 30 },
+      ]) {
+        const { out } = await run(["sessions", "ls", "--dir", other], more);
+        const shown = out
+          .split("\n")
+          .slice(1, -1)
+          .map((line) => line.split(" ")[0] ?? "");
+        expect(shown).toHaveLength(3);
+        const found = await Promise.all(
+          shown.map((key) => run(["sessions", "show", key, "--json", "--dir", other])),
+        );
+        expect(found.map(({ exit }) => exit)).toEqual([0, 0, 0]);
+      }
+    } finally {
+      rmSync(other, { recursive: true, force: true });
     }
   });
 

@@ -53,10 +53,10 @@ function stateOf(text: string): OutboxState {
 
 function columns(shown: (key: string) => string, now: number): Column<OutboxRowPayload>[] {
   return [
-    { title: "MESSAGE", text: ({ outboxId }) => outboxId },
+    { title: "MESSAGE", text: ({ outboxId }) => outboxId, whole: true },
     { title: "STATE", text: ({ state }) => state },
     { title: "TO", text: whither, least: 10 },
-    { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), least: 10, spare: 3 },
+    { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true, spare: 3 },
     { title: "TRIES", text: ({ attempts }) => String(attempts), align: "right", spare: 2 },
     { title: "TEXT", text: ({ text }) => text, least: 12, spare: 4 },
     { title: "ERROR", text: ({ lastError }) => lastError ?? "", least: 12, spare: 1 },

@@ -92,9 +92,9 @@ function columns(
   now: number,
 ): Column<RunRowPayload>[] {
   return [
-    { title: "RUN", text: ({ runId }) => runId },
+    { title: "RUN", text: ({ runId }) => runId, whole: true },
     { title: "STATE", text: ({ state }) => state },
-    { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), least: 10 },
+    { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true },
     { title: "LANE", text: ({ lane }) => lane, spare: 4 },
     { title: "WAITS", text: (run) => whyItWaits(run, approvals), least: 16 },
     { title: "TOKENS", text: ({ usage }) => tokens(usage.totalTokens), align: "right", spare: 2 },

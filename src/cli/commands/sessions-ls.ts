@@ -12,7 +12,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, paint, printJson } from "../output/terminal.ts";
+import { paint, printJson, wholeLine } from "../output/terminal.ts";
 
 export interface ListOptions extends GlobalOptions {
   readonly kinds?: string;
@@ -103,7 +103,7 @@ function statusOf({ status = "idle" }: SessionRow): string {
 function columnsFor(shown: (key: string) => string, isBusy: boolean, now: number): Column<SessionRow>[] {
   const status: Column<SessionRow> = { title: "STATUS", text: statusOf };
   return [
-    { title: "KEY", text: ({ key }) => shown(key), least: 16 },
+    { title: "KEY", text: ({ key }) => shown(key), whole: true },
     { title: "KIND", text: ({ kind }) => kind, spare: 2 },
     ...(isBusy ? [status] : []),
     { title: "LABEL OR NAME", text: ({ label, displayName }) => label ?? displayName ?? "", least: 13 },
@@ -137,16 +137,16 @@ async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOpti
   }
   const now = terminal.now();
   const columns: Column<TrashRow>[] = [
-    { title: "SESSION ID", text: ({ sessionId }) => sessionId, least: 36 },
-    { title: "KEY", text: ({ key }) => displayKey(key, asker), least: 16 },
-    { title: "KIND", text: ({ kind }) => kind },
+    { title: "SESSION ID", text: ({ sessionId }) => sessionId, whole: true },
+    { title: "KEY", text: ({ key }) => displayKey(key, asker), whole: true },
+    { title: "KIND", text: ({ kind }) => kind, spare: 2 },
     { title: "LABEL", text: ({ label }) => label ?? "", least: 8 },
-    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes), align: "right" },
+    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes), align: "right", spare: 1 },
     { title: "REMOVED", text: ({ removedAt }) => shownAge(now - removedAt), align: "right" },
   ];
   printTable(terminal, columns, payload.sessions);
 }
 
 function note(terminal: Terminal, text: string): void {
-  terminal.out(`${paint(terminal, "dim", oneLine(text, terminal.columns))}\n`);
+  terminal.out(`${paint(terminal, "dim", wholeLine(text))}\n`);
 }

@@ -5,7 +5,7 @@ import { findSession, isFileName } from "../folder/find-session.ts";
 import { withFolder } from "../folder/with-folder.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, paint, pathFrom, printJson } from "../output/terminal.ts";
+import { oneLine, paint, pathFrom, printJson, wholeLine } from "../output/terminal.ts";
 
 const mostLines = 20;
 
@@ -28,7 +28,7 @@ async function damageOf(terminal: Terminal, name: string, options: GlobalOptions
 }
 
 function printRepair(terminal: Terminal, name: string, report: RepairPayload): void {
-  const shown = oneLine(name, terminal.columns);
+  const shown = wholeLine(name);
   if (report.backup === null) {
     terminal.out(`${shown}: nothing to repair, ${report.kept} entries\n`);
     return;
@@ -38,11 +38,11 @@ function printRepair(terminal: Terminal, name: string, report: RepairPayload): v
   printLines(terminal, report, " was left out");
   if (report.bridged.length > 0)
     terminal.out(`  ${report.bridged.length} entries hang on the entry before the damage now\n`);
-  terminal.out(`  as it was: ${oneLine(report.backup, terminal.columns - 13)}\n`);
+  terminal.out(`  as it was: ${wholeLine(report.backup)}\n`);
 }
 
 function printDamage(terminal: Terminal, name: string, report: RepairPayload): void {
-  const shown = oneLine(name, terminal.columns);
+  const shown = wholeLine(name);
   if (report.damaged.length === 0) {
     terminal.out(`${shown}: no damage, ${report.kept} entries\n`);
     return;
@@ -52,7 +52,7 @@ function printDamage(terminal: Terminal, name: string, report: RepairPayload): v
   if (report.bridged.length > 0)
     terminal.out(`  ${report.bridged.length} entries are read as hanging on the entry before the damage\n`);
   terminal.out("  the log of a session is never rewritten; the damaged lines stay where they are\n");
-  terminal.out(`  the log: ${oneLine(report.file, terminal.columns - 11)}\n`);
+  terminal.out(`  the log: ${wholeLine(report.file)}\n`);
 }
 
 function printLines(terminal: Terminal, { damaged }: RepairPayload, what: string): void {

@@ -9,7 +9,7 @@ import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, paint, printJson } from "../output/terminal.ts";
+import { oneLine, paint, printJson, wholeLine } from "../output/terminal.ts";
 import { shownTime, timeOf } from "../output/times.ts";
 
 export interface SearchOptions extends GlobalOptions {
@@ -48,7 +48,7 @@ function printHits(terminal: Terminal, { asker }: OpenCalls, { hits, indexing }:
   for (const [index, { key, entryId, role, time, snippet }] of hits.entries()) {
     const parts = [displayKey(key, asker), role, shownTime(time), `…${entryId.slice(-8)}`];
     const where = parts.join(" · ");
-    terminal.out(`${index === 0 ? "" : "\n"}${paint(terminal, "bold", oneLine(where, terminal.columns))}\n`);
+    terminal.out(`${index === 0 ? "" : "\n"}${paint(terminal, "bold", wholeLine(where))}\n`);
     terminal.out(`  ${oneLine(snippet, terminal.columns - 2)}\n`);
   }
   if (indexing !== undefined) {

@@ -14,13 +14,16 @@ import { printFindings } from "../output/findings.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { printMessage } from "../output/message.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, paint, pathFrom, printJson } from "../output/terminal.ts";
+import { oneLine, paint, pathFrom, printJson, wholeLine } from "../output/terminal.ts";
 
 export interface ShowOptions extends GlobalOptions {
   readonly limit?: number;
   readonly before?: string;
   readonly after?: string;
 }
+
+/** Beside the name that other commands take. */
+const longestName = 80;
 
 interface Shown {
   readonly history: HistoryPayload;
@@ -37,7 +40,7 @@ export async function showSession(terminal: Terminal, name: string, options: Sho
     printJson(terminal, history);
     return;
   }
-  terminal.out(`${paint(terminal, "bold", oneLine(title, terminal.columns))}\n`);
+  terminal.out(`${paint(terminal, "bold", wholeLine(title))}\n`);
   if (history.nextBefore !== undefined)
     terminal.out(note(terminal, `earlier: --before ${history.nextBefore}`));
   for (const message of history.messages) printMessage(terminal, message);
@@ -53,7 +56,8 @@ async function pageOfFile(terminal: Terminal, name: string, options: ShowOptions
   const tree = await readSessionFile(pathFrom(terminal, name));
   const ids = Array.from(tree.entries(), ({ id }) => id);
   const history = historyOf(tree, await rangeOf(options, async (text) => entryIdAmong(ids, text) ?? text));
-  const title = tree.name === null ? history.sessionId : `${tree.name} (${history.sessionId})`;
+  const title =
+    tree.name === null ? history.sessionId : `${oneLine(tree.name, longestName)} (${history.sessionId})`;
   return { history, title, findings: tree.diagnostics };
 }
 
@@ -71,7 +75,7 @@ async function titleOf({ calls, reader, asker }: OpenCalls, key: string): Promis
   const { displayName, label } = await calls.call("sessions.get", { key, ...reader });
   const called = displayName ?? label;
   const shown = displayKey(key, asker);
-  return called === undefined ? shown : `${called} (${shown})`;
+  return called === undefined ? shown : `${oneLine(called, longestName)} (${shown})`;
 }
 
 async function rangeOf(
@@ -86,5 +90,5 @@ async function rangeOf(
 }
 
 function note(terminal: Terminal, text: string): string {
-  return `${paint(terminal, "dim", oneLine(text, terminal.columns))}\n`;
+  return `${paint(terminal, "dim", wholeLine(text))}\n`;
 }

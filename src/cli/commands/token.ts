@@ -109,7 +109,7 @@ function whoseOf({ userId, allUsers }: TokenRow): string {
 
 function columns(now: number): Column<TokenRow>[] {
   return [
-    { title: "TOKEN", text: ({ tokenId }) => tokenId },
+    { title: "TOKEN", text: ({ tokenId }) => tokenId, whole: true },
     { title: "LABEL", text: ({ label }) => label ?? "", least: 8 },
     { title: "STATE", text: (row) => stateOf(row, now) },
     { title: "SCOPES", text: ({ scopes }) => scopes.join(","), least: 10 },

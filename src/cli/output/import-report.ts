@@ -21,7 +21,7 @@ export function printImport(
   line(`${verb} ${counted(imported.length, "session")} with ${counted(entries, "entry", "entries")}`);
   if (imported.length > 0) {
     const columns = [
-      { title: "KEY", text: ({ key }: (typeof imported)[number]) => key, least: 20 },
+      { title: "KEY", text: ({ key }: (typeof imported)[number]) => key, whole: true },
       {
         title: "ENTRIES",
         text: (row: (typeof imported)[number]) => String(row.entries),

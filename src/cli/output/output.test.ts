@@ -62,7 +62,7 @@ describe("tables", () => {
         }),
         fc.integer({ min: 3, max: 120 }),
         (rows, width) => {
-          const { terminal, printed } = fake({ columns: width });
+          const { terminal, printed } = fake({ columns: width, isWatched: true });
           printTable(terminal, columns, rows);
           const lines = printed.out.split("\n").slice(0, -1);
           expect(lines).toHaveLength(rows.length + 1);
@@ -70,6 +70,50 @@ describe("tables", () => {
         },
       ),
     );
+  });
+
+  const named = [
+    { title: "KEY", text: ([name]: string[]) => name ?? "", whole: true },
+    { title: "TEXT", text: ([, text]: string[]) => text ?? "", least: 6 },
+    { title: "AGE", text: () => "2d", align: "right" as const, spare: 1 },
+  ];
+  const key = fc
+    .array(fc.constantFrom(..."abz09-.%_"), { minLength: 1, maxLength: 90 })
+    .map((part) => `agent:x:acp:${part.join("")}`);
+
+  test("[CLI58] a name is whole at every width, and what stands beside it gives way", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(key, fc.string({ unit: "grapheme", maxLength: 80 })), {
+          minLength: 1,
+          maxLength: 6,
+        }),
+        fc.integer({ min: 3, max: 120 }),
+        (rows, width) => {
+          const { terminal, printed } = fake({ columns: width, isWatched: true });
+          printTable(terminal, named, rows);
+          const lines = printed.out.split("\n").slice(1, -1);
+          const longest = Math.max(...rows.map(([name]) => name.length));
+          for (const [index, [name]] of rows.entries()) expect(lines[index]?.split(" ")[0]).toBe(name);
+          for (const line of lines) expect(stringWidth(line)).toBeLessThanOrEqual(Math.max(width, longest));
+        },
+      ),
+    );
+  });
+
+  test("[CLI58] where no terminal is, nothing is cut or left out", () => {
+    const { terminal, printed } = fake({ columns: 20 });
+    const name = `agent:x:acp:${"0".repeat(90)}`;
+    const text = "gardens and food ".repeat(20).trim();
+    printTable(terminal, named, [
+      [name, text],
+      ["main", "short"],
+    ]);
+    const [title, first, second] = printed.out.split("\n");
+    expect(title).toMatch(/^KEY +TEXT +AGE$/);
+    expect(first).toBe(`${name}  ${text}   2d`);
+    // The long text moves nothing away but what stands behind it.
+    expect(second).toBe(`${"main".padEnd(name.length)}  ${"short".padEnd(60)}   2d`);
   });
 
   test("[CLI19] [CLI5] text that would control the terminal is shown, not obeyed", () => {

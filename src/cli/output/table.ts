@@ -1,6 +1,6 @@
 import stringWidth from "string-width";
 import type { Terminal } from "./terminal.ts";
-import { oneLine, pad, paint } from "./terminal.ts";
+import { oneLine, pad, paint, wholeLine } from "./terminal.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -8,6 +8,8 @@ export interface Column<T> {
   readonly align?: "left" | "right";
   /** Where the line is too long, it may be cut down to this; left out: it keeps its width. */
   readonly least?: number;
+  /** A name that other commands take: one that is cut names nothing any more, so it never is. */
+  readonly whole?: boolean;
   /** Where the line is still too long, it may be left out; the highest number goes first. */
   readonly spare?: number;
 }
@@ -21,19 +23,25 @@ interface Filled<T> {
   readonly width: number;
 }
 
-/** Rows below titles, aligned, no wider than the terminal. A column that is empty in every row is left out. */
+/**
+ * Rows below titles, aligned. A column that is empty in every row is left out. On a terminal no line is wider than it is, unless
+ * names alone are; what no terminal shows is never cut.
+ */
 export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[], rows: readonly T[]): void {
+  const most = terminal.isWatched ? terminal.columns : Number.POSITIVE_INFINITY;
   const filled = columns
-    .map((column) => ({ column, cells: rows.map((row) => oneLine(column.text(row), widest)) }))
+    .map((column) => ({ column, cells: rows.map((row) => cellOf(column, row, most)) }))
     .filter(({ cells }) => cells.some((cell) => cell !== ""))
-    .map((each) => ({ ...each, width: widthOf(each.column.title, each.cells) }));
-  const shown = withoutSpare(filled, terminal.columns);
-  const widths = fitting(shown, terminal.columns);
+    .map((each) => ({ ...each, width: widthOf(each.column, each.cells) }));
+  const fitted = withoutSpare(filled, most);
+  const widths = fitting(fitted, most);
+  const shown = upToNames(fitted, widths, most);
+  const lineWidth = shown === fitted ? most : Number.POSITIVE_INFINITY;
   const print = (texts: readonly string[], paintLine = (text: string) => text) => {
     const cells = shown.map(({ column }, index) =>
-      placed(texts[index] ?? "", widths[index] ?? 0, column.align),
+      placed(texts[index] ?? "", widths[index] ?? 0, column, most),
     );
-    terminal.out(`${paintLine(cutLine(cells.join(" ".repeat(gap)).trimEnd(), terminal.columns))}\n`);
+    terminal.out(`${paintLine(cutLine(cells.join(" ".repeat(gap)).trimEnd(), lineWidth))}\n`);
   };
   print(
     shown.map(({ column }) => column.title),
@@ -42,8 +50,17 @@ export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[],
   for (const index of rows.keys()) print(shown.map(({ cells }) => cells[index] ?? ""));
 }
 
-function widthOf(title: string, cells: readonly string[]): number {
-  return cells.reduce((width, cell) => Math.max(width, stringWidth(cell)), title.length);
+/** One line of text; of a name, and where nothing is cut, all of it. */
+function cellOf<T>(column: Column<T>, row: T, most: number): string {
+  const isWhole = column.whole === true || most === Number.POSITIVE_INFINITY;
+  const text = column.text(row);
+  return isWhole ? wholeLine(text) : oneLine(text, widest);
+}
+
+/** A long text that is not cut does not move the columns of other rows away. */
+function widthOf<T>({ title, whole }: Column<T>, cells: readonly string[]): number {
+  const width = cells.reduce((most, cell) => Math.max(most, stringWidth(cell)), title.length);
+  return whole === true ? width : Math.min(width, widest);
 }
 
 /** Leaves out spare columns, the most spare first, until the rest fits when it is cut as far as it may be. */
@@ -74,9 +91,21 @@ function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
   return widths;
 }
 
-function placed(text: string, width: number, align: "left" | "right" = "left"): string {
-  const cell = oneLine(text, width);
-  return align === "left" ? pad(cell, width) : " ".repeat(Math.max(0, width - stringWidth(cell))) + cell;
+/** Where names alone fill the line, what stands behind the last of them is left out; the line may then be too wide. */
+function upToNames<T>(
+  columns: readonly Filled<T>[],
+  widths: readonly number[],
+  most: number,
+): readonly Filled<T>[] {
+  const count = columns.findLastIndex(({ column }) => column.whole === true) + 1;
+  const names = widths.slice(0, count).reduce((sum, width) => sum + width + gap, 0);
+  return names < most ? columns : columns.slice(0, count);
+}
+
+function placed<T>(text: string, width: number, { align, whole }: Column<T>, most: number): string {
+  const isCut = whole !== true && most !== Number.POSITIVE_INFINITY;
+  const cell = isCut ? oneLine(text, width) : text;
+  return align === "right" ? " ".repeat(Math.max(0, width - stringWidth(cell))) + cell : pad(cell, width);
 }
 
 /** The cells are harmless already and stand apart by blanks, which `oneLine` would draw together. */

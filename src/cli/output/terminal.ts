@@ -117,6 +117,11 @@ export function oneLine(text: string, columns: number): string {
   return columns < 1 ? "" : `${kept}…`;
 }
 
+/** One harmless line, all of it: for what is to be copied. */
+export function wholeLine(text: string): string {
+  return oneLine(text, Number.POSITIVE_INFINITY);
+}
+
 /** Fills up to a width in columns. */
 export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - stringWidth(text)));

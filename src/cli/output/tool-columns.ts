@@ -44,8 +44,7 @@ export function columnsOf(list: string, rows: readonly Row[], now: number): read
   }
 }
 
-/** A key that is cut names nothing any more. */
-const key: Column<Row> = { title: "KEY", text: ({ key: name }) => shown("", name), least: 26 };
+const key: Column<Row> = { title: "KEY", text: ({ key: name }) => shown("", name), whole: true };
 const label: Column<Row> = { title: "LABEL", text: (row) => shown("", row.label), least: 8 };
 const model: Column<Row> = { title: "MODEL", text: (row) => shown("", row.model), least: 8, spare: 5 };
 const tokens: Column<Row> = { title: "TOKENS", text: tokensOf, align: "right", spare: 4 };
@@ -92,10 +91,13 @@ function everyColumn(rows: readonly Row[]): Column<Row>[] {
     .map((name, index) => ({
       title: titleOf(name),
       text: (row) => shown(name, row[name]),
-      least: index === 0 ? 26 : Math.max(8, titleOf(name).length),
+      ...(isName.test(name) ? { whole: true } : { least: Math.max(8, titleOf(name).length) }),
       ...(index < 2 ? {} : { spare: index }),
     }));
 }
+
+/** Fields that other calls take. */
+const isName = /^(?:key|id)$|(?:Key|Id)$/;
 
 /** `updatedAt` as UPDATED AT. */
 function titleOf(name: string): string {

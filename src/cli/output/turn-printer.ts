@@ -17,7 +17,7 @@ export interface PrinterOptions {
 
 /** What comes from outside is one line of the terminal; what we say ourselves is not cut. */
 const longestLine = 160;
-const longestNote = 2000;
+const longestNote = 5000;
 
 /** Prints what happens in turns: answers as they come, everything else as one line each. */
 export class TurnPrinter {
@@ -38,7 +38,8 @@ export class TurnPrinter {
     else {
       const told = inOneLine(event);
       const columns = Math.min(longestLine, this.#terminal.columns) - 2;
-      if (told !== null) this.note(oneLine(told.text, columns), told.sign, told.once);
+      if (told !== null)
+        this.note(told.isName === true ? told.text : oneLine(told.text, columns), told.sign, told.once);
     }
   }
 
@@ -94,6 +95,8 @@ export class TurnPrinter {
 interface Told {
   readonly text: string;
   readonly sign?: string;
+  /** It begins with a name that commands take, and little else. */
+  readonly isName?: true;
   /** Told once, however often it comes. */
   readonly once?: string;
 }
@@ -106,7 +109,8 @@ function inOneLine(event: TurnEvent): Told | null {
       return { sign: event.isError ? "✗" : "←", text: `${event.name}: ${textIn(event.content)}` };
     case "child": {
       const { childRunId, childSessionKey, state } = event;
-      return { sign: "↳", text: `${shortKey(childSessionKey)}: ${state}`, once: `${childRunId} ${state}` };
+      const text = `${shortKey(childSessionKey)}: ${state}`;
+      return { sign: "↳", text, isName: true, once: `${childRunId} ${state}` };
     }
     case "retry":
       return {
