@@ -60,6 +60,29 @@ describe("doctor", () => {
     expect(readFileSync(join(dir, "agents/main/sessions/trip.log.jsonl"))).toEqual(before);
   });
 
+  test("[CLI59] of the settings those are shown that somebody set, last, and --all shows every one", async () => {
+    const config = join(home, "few.yaml");
+    writeFileSync(config, "lock: { timeoutMs: 5000 }\n");
+    const few = await skein(["doctor", "--config", config]);
+    expect(few.out).toMatch(/\nMaintenance \(warn\)\n.*\n\nConfiguration in effect\n/);
+    expect(few.out.split("Configuration in effect\n")[1]).toBe(
+      [
+        `  store: files:${dir} # --dir`,
+        "  lock:",
+        `    timeoutMs: 5000 # ${config}:1`,
+        "  gateway:",
+        "    port: 0 # SKEIN_GATEWAY__PORT",
+        `  everything else is as it is by default; to see all: skein doctor --all --dir ${dir} --config ${config}`,
+        "",
+      ].join("\n"),
+    );
+    const all = await skein(["doctor", "--all", "--config", config]);
+    const { configuration } = await doctor(["--config", config]);
+    const shown = all.out.split("Configuration in effect\n")[1] ?? "";
+    expect(shown.replace(/^ {2}/gm, "")).toBe(configuration.effective);
+    expect(shown).toContain("durability: full # default");
+  });
+
   test("[CLI25] what can be mended is mended by --fix alone", async () => {
     const sessions = join(dir, "agents/main/sessions");
     cpSync(join(family, "food.jsonl"), join(sessions, "from-pi.jsonl"));

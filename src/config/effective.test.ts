@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
 import { anyConfig } from "../../test/support/config.ts";
-import { effectiveConfigText, effectiveText } from "./effective.ts";
+import { effectiveConfigText, effectiveText, setConfigText } from "./effective.ts";
 import { defaultConfig } from "./load.ts";
 import { parseConfigText } from "./parse-yaml.ts";
 import { problemText } from "./problems.ts";
@@ -38,6 +38,38 @@ describe("the effective configuration", () => {
     expect(text).toContain("store: files:/r # default\n");
     expect(text).toContain("  maintenance:\n    mode: warn # default\n    pruneAfter: 30d # default\n");
     expect(read(text).value).toEqual(defaultConfig("/r"));
+  });
+
+  test("[CLI59] [CFG3] of what somebody has set there is all, and nothing else", () => {
+    const text =
+      "lock:\n  timeoutMs: 5\nacp: { agents: { gemini: {} } }\nagents: { main: { tools: { deny: [x] } } }\n";
+    const { value, sources } = read(text);
+    expect(setConfigText({ config: value as Config, sources })).toBe(
+      [
+        "lock:",
+        "  timeoutMs: 5 # /p/skein.yaml:2",
+        "agents:",
+        "  main:",
+        "    tools:",
+        "      deny: [ x ] # /p/skein.yaml:4",
+        "acp:",
+        "  agents:",
+        "    gemini: {}",
+        "",
+      ].join("\n"),
+    );
+    expect(setConfigText({ config: defaultConfig("/r"), sources: new Map() })).toBe("");
+  });
+
+  test("[CLI59] what is set, read again, is the same configuration", () => {
+    fc.assert(
+      fc.property(anyConfig, (config) => {
+        const first = read(stringify(config));
+        const again = read(setConfigText({ config: first.value as Config, sources: first.sources }));
+        expect(again.problems).toEqual([]);
+        expect(compared(again.value)).toEqual(compared(first.value));
+      }),
+    );
   });
 
   test("[CFG3] each value says where it comes from", () => {

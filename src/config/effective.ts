@@ -4,7 +4,7 @@ import type { LoadedConfig } from "./load.ts";
 import { withoutPassword } from "./problems.ts";
 import { isSecret } from "./secrets.ts";
 import { sections } from "./sections/all.ts";
-import type { List, Node, Setting, Written } from "./settings/setting.ts";
+import type { Group, List, Node, Setting, Table, Written } from "./settings/setting.ts";
 import type { Source } from "./tree.ts";
 import { pathText } from "./tree.ts";
 
@@ -15,43 +15,77 @@ export function effectiveConfigText({ config, sources }: Pick<LoadedConfig, "con
   return effectiveText(sections, config, sources);
 }
 
-/** The same for any part of a description. */
-export function effectiveText(node: Node, value: unknown, sources: ReadonlyMap<string, Source>): string {
-  const document = new Document(nodeOf(node, value, [], sources));
-  return document.toString({ lineWidth: 0, flowCollectionPadding: true });
+/** The same of what somebody has set alone: in a file, the environment or an option. Empty: nobody has. */
+export function setConfigText({ config, sources }: Pick<LoadedConfig, "config" | "sources">): string {
+  const root = nodeOf(sections, config, [], { sources, isWhole: false });
+  return root === null ? "" : textOf(root);
 }
 
+/** All of any part of a description. */
+export function effectiveText(node: Node, value: unknown, sources: ReadonlyMap<string, Source>): string {
+  return textOf(nodeOf(node, value, [], { sources, isWhole: true }) ?? emptyMap());
+}
+
+function textOf(root: YAMLMap | YAMLSeq | Scalar): string {
+  return new Document(root).toString({ lineWidth: 0, flowCollectionPadding: true });
+}
+
+interface Wanted {
+  readonly sources: ReadonlyMap<string, Source>;
+  /** Whether what is as it is by default is wanted too. */
+  readonly isWhole: boolean;
+}
+
+/** `null`: there is nothing in it that is wanted. */
 function nodeOf(
   node: Node,
   value: unknown,
   path: readonly string[],
-  sources: ReadonlyMap<string, Source>,
-): YAMLMap | YAMLSeq | Scalar {
-  const document = new Document();
-  if (node.node === "setting" || node.node === "list") {
-    const source = sources.get(pathText(path)) ?? { from: "default" };
-    const leaf = document.createNode(shownOf(node, value, path, source), { flow: true }) as YAMLSeq | Scalar;
-    leaf.comment = ` ${sourceText(source)}`;
-    return leaf;
-  }
+  wanted: Wanted,
+): YAMLMap | YAMLSeq | Scalar | null {
+  if (node.node === "group" || node.node === "table") return mapOf(node, value, path, wanted);
+  const source = wanted.sources.get(pathText(path)) ?? { from: "default" };
+  if (!wanted.isWhole && source.from === "default") return null;
   if (node.node === "rows") {
     const seq = new YAMLSeq();
     for (const [index, row] of (value as readonly unknown[]).entries()) {
-      seq.items.push(nodeOf(node.of, row, [...path, String(index)], sources));
+      seq.items.push(nodeOf(node.of, row, [...path, String(index)], wanted) ?? emptyMap());
     }
     seq.flow = seq.items.length === 0;
-    if (seq.flow) seq.comment = ` ${sourceText(sources.get(pathText(path)) ?? { from: "default" })}`;
+    if (seq.flow) seq.comment = ` ${sourceText(source)}`;
     return seq;
   }
-  const map = new YAMLMap();
+  const shown = shownOf(node, value, path, source);
+  const leaf = new Document().createNode(shown, { flow: true }) as YAMLSeq | Scalar;
+  leaf.comment = ` ${sourceText(source)}`;
+  return leaf;
+}
+
+function mapOf(node: Group | Table, value: unknown, path: readonly string[], wanted: Wanted): YAMLMap | null {
+  const map = emptyMap();
   const values = value as Readonly<Record<string, unknown>>;
   const unused = node.node === "group" ? (node.unused?.(values) ?? []) : [];
   for (const [key, each] of Object.entries(values)) {
     const field = node.node === "table" ? node.of : node.fields[key];
     if (field === undefined || unused.some((one) => one.field === key)) continue;
-    map.set(document.createNode(key), nodeOf(field, each, [...path, key], sources));
+    // Of a row that somebody wrote, its name may be all there is.
+    const isNamed = node.node === "table" && !node.fallbackKeys.includes(key);
+    const at = [...path, key];
+    const shown = nodeOf(field, each, at, wanted) ?? (isNamed ? bareRow(field, each, at, wanted) : null);
+    if (shown !== null) map.set(new Document().createNode(key), shown);
   }
   map.flow = map.items.length === 0;
+  return map.flow && !wanted.isWhole ? null : map;
+}
+
+function bareRow(field: Node, value: unknown, path: readonly string[], wanted: Wanted) {
+  const hasFields = field.node === "group" || field.node === "table";
+  return hasFields ? emptyMap() : nodeOf(field, value, path, { ...wanted, isWhole: true });
+}
+
+function emptyMap(): YAMLMap {
+  const map = new YAMLMap();
+  map.flow = true;
   return map;
 }
 

@@ -1,7 +1,7 @@
 import { lookAtAcp } from "../../compose/look-at-acp.ts";
 import type { CheckFinding, Recovery } from "../../compose.ts";
 import { holdsSessions, openFolder, workIn } from "../../compose.ts";
-import { effectiveConfigText, sourceText } from "../../config/effective.ts";
+import { effectiveConfigText, setConfigText, sourceText } from "../../config/effective.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
@@ -20,6 +20,8 @@ import { checkPort } from "../start/check-port.ts";
 
 export interface DoctorOptions extends GlobalOptions {
   readonly fix?: boolean;
+  /** Every setting, those too that nobody has set. */
+  readonly all?: boolean;
 }
 
 const neededNode = 24;
@@ -51,7 +53,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
     maintenance: { mode: loaded.config.session.maintenance.mode, decisions: [...inside.decisions] },
   };
   if (options.json === true) printJson(terminal, payload);
-  else printDoctor(terminal, payload, options);
+  else printDoctor(terminal, payload, { ...options, set: setConfigText(loaded) });
   return payload.ok;
 }
 

@@ -4,13 +4,20 @@ import { acpArea, printAcpAgents } from "./acp-agents.ts";
 import type { GlobalOptions } from "./global-options.ts";
 import { commandLine } from "./global-options.ts";
 import type { Terminal } from "./terminal.ts";
-import { oneLine, pad, paint } from "./terminal.ts";
+import { oneLine, pad, paint, wholeLine } from "./terminal.ts";
 
 const longest = 2000;
 const colors = { note: "dim", warning: "yellow", error: "red" } as const;
 
-/** What the doctor found, for people. */
-export function printDoctor(terminal: Terminal, found: DoctorPayload, options: GlobalOptions): void {
+export interface DoctorView extends GlobalOptions {
+  /** Every setting; else those that somebody has set. */
+  readonly all?: boolean;
+  /** What somebody has set, as the payload has all of it. */
+  readonly set: string;
+}
+
+/** What the doctor found, for people; the configuration last, which would bury the rest. */
+export function printDoctor(terminal: Terminal, found: DoctorPayload, view: DoctorView): void {
   const { node, folder, configuration, findings, acp, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
@@ -28,7 +35,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, options: G
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
     line(
-      `  to mend what can be mended: ${oneLine(commandLine(terminal, options, ["doctor", "--fix"]), longest)}`,
+      `  to mend what can be mended: ${oneLine(commandLine(terminal, view, ["doctor", "--fix"]), longest)}`,
     );
   }
   if (acp.agents.length + acp.others.length > 0) {
@@ -43,7 +50,20 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, options: G
     line(`  ${pad(action, 8)} ${oneLine(`${whose}: ${why}`, longest)}`);
   }
   title("Configuration in effect");
-  for (const each of configuration.effective.trimEnd().split("\n")) line(`  ${escapeUnprintable(each)}`);
+  printSettings(terminal, configuration.effective, view);
+}
+
+function printSettings(terminal: Terminal, effective: string, view: DoctorView): void {
+  const line = (text: string) => terminal.out(`  ${text}\n`);
+  const text = (view.all === true ? effective : view.set).trimEnd();
+  if (text !== "") for (const each of text.split("\n")) line(escapeUnprintable(each));
+  if (view.all === true) return;
+  const rest = text === "" ? "nothing is set, the defaults hold" : "everything else is as it is by default";
+  line(paint(terminal, "dim", `${rest}; to see all: ${wholeLine(toSeeAll(terminal, view))}`));
+}
+
+function toSeeAll(terminal: Terminal, view: DoctorView): string {
+  return commandLine(terminal, view, ["doctor", "--all"]);
 }
 
 function printFinding(terminal: Terminal, finding: FindingPayload): void {

@@ -11,7 +11,11 @@ export function registerUpkeep(program: Command, terminal: Terminal): void {
       "Look at files, configuration and maintenance, and start each ACP agent for a moment to see whether it answers; change nothing unless told to.",
     )
     .option("--fix", "mend what can be mended")
-    .addHelpText("after", examples("skein doctor", "skein doctor --fix", "skein doctor --json"))
+    .option("--all", "show every setting, those too that nobody has set")
+    .addHelpText(
+      "after",
+      examples("skein doctor", "skein doctor --fix", "skein doctor --all", "skein doctor --json"),
+    )
     .action(async (_, command: Command) => {
       const { doctorCommand } = await import("../commands/doctor.ts");
       if (!(await doctorCommand(terminal, command.optsWithGlobals()))) throw new CommandFailed();
