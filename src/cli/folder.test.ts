@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder, seedNow } from "../../test/support/cli-folder.ts";
+import { openFolder } from "../compose.ts";
+import { present } from "../core/present.ts";
 
 let home = "";
 let seeded = "";
@@ -68,6 +70,52 @@ describe("references", () => {
       expect((await json("sessions", "show", "trip", "--before", name)).messages).toHaveLength(1);
     }
     expect((await json("sessions", "show", "trip", "--before", "zzzzzzzz")).code).toBe("not_found");
+  });
+});
+
+describe("labels of other agents", () => {
+  const spawned = async (
+    ...sessions: [key: string, label: string, spawnedBy?: string, userId?: string][]
+  ) => {
+    const store = await openFolder({ root: dir, durability: "os" });
+    try {
+      for (const [key, label, spawnedBy, userId] of sessions) {
+        const meta = { label, ...present({ spawnedBy }) };
+        await store.sessions.create(present({ userId }), { key, cwd: "/", meta });
+      }
+    } finally {
+      await store.close();
+    }
+  };
+  const trip = "agent:main:session:trip";
+
+  test("[CLI60] a child that was given to another agent is found by its label, archived too", async () => {
+    await spawned(["agent:claude:acp:c1", "mender", trip], ["agent:claude:acp:c2", "hers", trip, "alice"]);
+    const keyOf = async (...args: string[]) =>
+      (await json("sessions", "show", ...args, "--limit", "1")).sessionKey;
+    expect(await keyOf("mender")).toBe("agent:claude:acp:c1");
+    expect((await skein("sessions", "archive", "mender")).exit).toBe(0);
+    expect(await keyOf("mender")).toBe("agent:claude:acp:c1");
+    expect((await json("sessions", "show", "mender", "--agent", "research")).code).toBe("not_found");
+    expect((await json("sessions", "show", "mender", "--user", "alice")).code).toBe("not_found");
+    // What the agent itself calls so comes first.
+    expect(await keyOf("hers", "--user", "alice")).toBe(trip);
+  });
+
+  test("[CLI60] what is no child is told with the agent to add; several are told apart by their keys", async () => {
+    await spawned(
+      ["agent:claude:session:x", "desk"],
+      ["agent:claude:acp:c1", "one", trip],
+      ["agent:codex:acp:c2", "one", trip],
+    );
+    const { err } = await skein("sessions", "show", "desk");
+    expect(err).toBe(
+      `error: Session not found: "desk". Looked in ${dir} as agent main of the unnamed user; a session of agent claude has this label, so add --agent claude.\n`,
+    );
+    expect((await skein("sessions", "show", "desk", "--agent", "claude")).exit).toBe(0);
+    const several = await json("sessions", "show", "one");
+    expect(several.code).toBe("ambiguous");
+    for (const key of ["agent:claude:acp:c1", "agent:codex:acp:c2"]) expect(several.error).toContain(key);
   });
 });
 

@@ -8,17 +8,22 @@ export interface LookedIn extends Pick<OnBehalf, "asker" | "reader" | "toType"> 
   readonly place: string;
 }
 
-/** That a reference means no session, with where was looked, or how to get it out of the trash. */
+/** That a reference means no session, with where was looked, whose label it is (`elsewhere`), or how to get it out of the trash. */
 export function noSuchSession(
   looked: LookedIn,
   name: string,
   trashed: readonly TrashedName[],
+  elsewhere: string | null = null,
 ): SkeinError<"not_found"> {
   const { asker, toType } = looked;
   const isTrashed = trashedAs(trashed, name, asker).length > 0;
   const advice = isTrashed
     ? `It is in the trash: ${toType("sessions", "restore", name)}`
-    : `Looked in ${placeOf(looked)}; see ${toType("sessions", "ls")}`;
+    : `Looked in ${placeOf(looked)}; ${
+        elsewhere === null
+          ? `see ${toType("sessions", "ls")}`
+          : `a session of agent ${elsewhere} has this label, so add --agent ${elsewhere}`
+      }`;
   return new SkeinError("not_found", { what: "Session", name, advice });
 }
 

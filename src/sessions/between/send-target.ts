@@ -1,6 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
+import { present } from "../../core/present.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { Denied, SessionAccess } from "../access/contract.ts";
@@ -9,7 +10,7 @@ import type { SendDeps, SendRefusal, SendRequest } from "./send-contract.ts";
 import { refusalOf, unfit } from "./send-contract.ts";
 
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
-type TargetDeps = Pick<SendDeps, "access" | "settings">;
+type TargetDeps = Pick<SendDeps, "access" | "settings" | "store">;
 
 /** The session that a message is for, if the asker may send to it. Nothing is made. */
 export async function sendTarget(deps: TargetDeps, caller: Caller, request: SendRequest): Promise<Target> {
@@ -19,7 +20,7 @@ export async function sendTarget(deps: TargetDeps, caller: Caller, request: Send
   }
   const agentId = request.agentId === undefined ? null : readAgent(request.agentId);
   if (agentId !== null && typeof agentId !== "string") return agentId;
-  if (label !== undefined) return byLabel(deps, caller, label, agentId ?? caller.agentId);
+  if (label !== undefined) return byLabel(deps, caller, label, agentId);
   if (sessionKey !== undefined) return byKey(deps, caller, sessionKey, agentId);
   if (agentId === null) return { refusal: unfit("Either sessionKey or label is required") };
   const main = deps.settings.scope === "global" ? "global" : `agent:${agentId}:main`;
@@ -51,11 +52,13 @@ function refusedKey(access: SessionAccess, caller: Caller, reference: string, re
 }
 
 async function byLabel(
-  { access }: TargetDeps,
+  deps: TargetDeps,
   caller: Caller,
   label: string,
-  agentId: string,
+  named: string | null,
 ): Promise<Target> {
+  const { access } = deps;
+  const agentId = named ?? caller.agentId;
   if (caller.sandboxed && agentId !== caller.agentId) {
     const error = "Sandboxed sessions_send label lookup is limited to this agent";
     return { refusal: { status: "forbidden", code: "sandbox_restricted", error } };
@@ -63,10 +66,30 @@ async function byLabel(
   const found = await access.find(caller, label, "send", { label: { agentId } });
   if ("session" in found) return notItself(access, caller, found.session);
   const refusal = refusalOf(found.refusal);
-  const isMissing = refusal.code === "not_found";
-  return {
-    refusal: isMissing ? { ...refusal, error: `No session found with label: ${shown(label)}` } : refusal,
-  };
+  if (refusal.code !== "not_found") return { refusal };
+  const child = named === null && !caller.sandboxed ? await childOfAnother(deps, caller, label) : null;
+  const advice =
+    child === null
+      ? ""
+      : `. Your child ${access.display(caller, child.key)} has it: add agentId "${child.agentId}", or use its sessionKey`;
+  return { refusal: { ...refusal, error: `No session found with label: ${shown(label)}${advice}` } };
+}
+
+/** A child of the asker's that has this label under another agent, as those of ACP agents do, if it may be sent to. */
+async function childOfAnother(
+  { access, store }: TargetDeps,
+  caller: Caller,
+  label: string,
+): Promise<SessionRecord | null> {
+  const { session, userId } = caller;
+  if (session === null) return null;
+  const query = { label, spawnedBy: session.key, limit: 1 };
+  // It is only advice: where the list cannot be had, the refusal stands as it is.
+  const page = await store.sessions.list(present({ userId }), query).catch(() => null);
+  const child = page?.sessions[0];
+  if (child === undefined) return null;
+  const found = await access.find(caller, label, "send", { label: { agentId: child.agentId } });
+  return "session" in found ? found.session : null;
 }
 
 function notItself(access: SessionAccess, caller: Caller, session: SessionRecord): Target {

@@ -82,6 +82,21 @@ describe("whom a message is for", () => {
     nothingSent();
   });
 
+  test("[SND12] a label that a child has under another agent is refused with the agent to add", async () => {
+    await between.session("agent:claude:acp:c1", { label: "mender", spawnedBy: asker.key });
+    await between.session("agent:claude:acp:c2", { label: "other", spawnedBy: target.key });
+    const errorOf = async (label: string, more = {}) => (await send({ label }, more)).error;
+    expect(await errorOf("mender")).toBe(
+      'No session found with label: mender. Your child agent:claude:acp:c1 has it: add agentId "claude", or use its sessionKey',
+    );
+    expect((await send({ label: "mender", agentId: "claude" })).sessionKey).toBe("agent:claude:acp:c1");
+    for (const label of ["other", "nobody"])
+      expect(await errorOf(label)).toBe(`No session found with label: ${label}`);
+    expect(await errorOf("mender", { sandboxed: true })).toBe("No session found with label: mender");
+    between.hidden.add("agent:claude:acp:c1");
+    expect(await errorOf("mender")).toBe("No session found with label: mender");
+  });
+
   test("[SND13] a sandboxed session looks up labels of its own agent alone", async () => {
     await between.session("agent:other:main", { label: "front" });
     expect(await send({ label: "front", agentId: "other" }, { sandboxed: true })).toMatchObject({
