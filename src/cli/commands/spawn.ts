@@ -1,6 +1,10 @@
 import { present } from "../../core/present.ts";
 import type { ToolResult } from "../../tools/contract.ts";
+import type { Watched } from "../folder/call-tool.ts";
 import { callToolFor } from "../folder/call-tool.ts";
+import type { ComingChild } from "../folder/shown-child.ts";
+import { ShownChild } from "../folder/shown-child.ts";
+import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownCount } from "../output/amounts.ts";
 import { answer } from "../output/answer.ts";
@@ -10,6 +14,7 @@ import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
 import { isRow } from "../output/tool-columns.ts";
 import { exitOf, printText, printToolResult } from "../output/tool-result.ts";
+import { TurnPrinter } from "../output/turn-printer.ts";
 
 export interface SpawnOptions extends GlobalOptions {
   readonly session?: string;
@@ -39,14 +44,39 @@ export async function spawnCommand(
 ): Promise<void> {
   const { session: ref = "main", key } = options;
   const waits = options.wait !== false;
+  const isShown = waits && options.json !== true && terminal.redraws;
   await withSkeinCalls(terminal, options, { workers: waits, ref }, (open) =>
     callToolFor(
       terminal,
       open,
       { name: "sessions_spawn", args: argumentsOf(terminal, words, options), ref, key },
-      { ...options, waits, show: (result) => show(terminal, options, result) },
+      {
+        ...options,
+        waits,
+        show: (result) => show(terminal, options, result),
+        ...(isShown ? { watch: () => watchChild(terminal, open, { ref, task: words.join(" ") }) } : {}),
+      },
     ),
   );
+}
+
+/** What the child says and does as it goes, on stderr; the result is printed below it. */
+async function watchChild(terminal: Terminal, open: OpenSkeinCalls, coming: ComingChild): Promise<Watched> {
+  const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false, asides: true });
+  const shown = await ShownChild.of(printer, open, coming);
+  let childRun: string | null = null;
+  return {
+    beforeResult: async ({ outcome, runId }) => {
+      childRun = typeof runId === "string" ? runId : null;
+      // One in the background has only begun.
+      if (outcome === undefined || childRun === null) shown.pause();
+      else await shown.end(childRun);
+    },
+    whenSettled: async () => {
+      if (childRun !== null) await shown.end(childRun);
+    },
+    close: () => shown.close(),
+  };
 }
 
 function argumentsOf(terminal: Terminal, words: readonly string[], options: SpawnOptions): object {

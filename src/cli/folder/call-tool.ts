@@ -19,6 +19,15 @@ export interface ToolCall {
   readonly key?: string | undefined;
 }
 
+/** What is shown on stderr while a call waits. */
+export interface Watched {
+  /** The result is there: what comes before it is printed first. */
+  beforeResult(result: ToolResult): Promise<void>;
+  /** All that was set off has ended. */
+  whenSettled(): Promise<void>;
+  close(): void;
+}
+
 /**
  * Calls a tool for a session, hands over the result, and stays until all that it set off has ended, unless nobody is to
  * wait. Ctrl-C ends the call, or aborts what it set off; a second one leaves.
@@ -27,7 +36,12 @@ export async function callToolFor(
   terminal: Terminal,
   open: OpenSkeinCalls,
   call: ToolCall,
-  how: GlobalOptions & { readonly waits: boolean; show(result: ToolResult): ExitCode },
+  how: GlobalOptions & {
+    readonly waits: boolean;
+    show(result: ToolResult): ExitCode;
+    /** Shows meanwhile what is set off, from before there is anything. */
+    watch?(): Promise<Watched | null>;
+  },
 ): Promise<void> {
   const leaving = new AbortController();
   let setOff: string | null = null;
@@ -38,18 +52,23 @@ export async function callToolFor(
     void abortAll(open, setOff).catch((error: unknown) => tell(terminal, how, String(error)));
   });
   const approvals = how.waits ? await tellOfApprovals(terminal, open, how) : null;
+  let watched: Watched | null = null;
   try {
+    watched = (await how.watch?.()) ?? null;
     const { result, rootId = null } = await invoke(open, call, leaving.signal);
     setOff = rootId;
+    await watched?.beforeResult(result as ToolResult);
     const exit = how.show(result as ToolResult);
     const isLeft = leaving.signal.aborted;
     if (isLeft && rootId !== null) await abortAll(open, rootId);
     const left = how.waits && rootId !== null ? await settled(open, rootId).catch(notTold) : [];
+    if (how.waits) await watched?.whenSettled();
     if (left === null) tell(terminal, how, "the gateway goes on with it: this token may not look at runs");
     else if (left.length > 0) tell(terminal, how, leftTo(left));
     if (isLeft || exit !== 0) throw new CommandFailed(isLeft ? 1 : exit);
   } finally {
     stopListening();
+    watched?.close();
     approvals?.close();
   }
 }

@@ -22,11 +22,19 @@ export class Heard {
   readonly ready: Promise<void>;
   readonly #stream: EventStream;
   readonly #over: Promise<void>;
+  readonly #isWanted: (event: SkeinEvent) => boolean;
   readonly #said = new Map<string, string>();
   readonly #ended = new Map<string, PromiseWithResolvers<void>>();
 
-  constructor(stream: EventStream, userId: string | undefined, listener: (event: SkeinEvent) => void) {
+  /** What is not wanted is passed by, and nothing of it is kept. */
+  constructor(
+    stream: EventStream,
+    userId: string | undefined,
+    listener: (event: SkeinEvent) => void,
+    isWanted: (event: SkeinEvent) => boolean = () => true,
+  ) {
     this.#stream = stream;
+    this.#isWanted = isWanted;
     // Who may not hear, or is cut off, still gets the reply by waiting for it.
     const nothing = () => undefined;
     this.ready = stream.ready.catch(nothing);
@@ -53,7 +61,7 @@ export class Heard {
   async #hear(userId: string | undefined, listener: (event: SkeinEvent) => void): Promise<void> {
     for await (const received of this.#stream) {
       const event = eventOf(received, userId);
-      if (event === null) continue;
+      if (event === null || !this.#isWanted(event)) continue;
       this.#note(event);
       listener(event);
       if (event.type === "run.ended" && event.runId !== undefined) this.#endOf(event.runId).resolve();

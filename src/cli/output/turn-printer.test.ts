@@ -47,4 +47,30 @@ describe("what happens in a turn", () => {
     ]);
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(40);
   });
+
+  test("[CLI58] the key of a child is whole, however narrow the terminal is", () => {
+    const printed: string[] = [];
+    const terminal = { ...silentTerminal("/"), columns: 20, err: (text: string) => void printed.push(text) };
+    const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false });
+    const childSessionKey = "agent:claude-code:acp:d2e77109a231bf10";
+    printer.show({ type: "child", childSessionKey, childRunId: "r", state: "running" });
+    expect(printed.join("")).toBe(`↳ ${childSessionKey}: running\n`);
+  });
+
+  test.each([
+    [["One ", "line."], "│ One line.\n"],
+    [["Two\n", "lines\n"], "│ Two\n│ lines\n"],
+    [["A\n\nparagraph", "\n\n", "more"], "│ A\n│ \n│ paragraph\n│ \n│ more\n"],
+  ])("[CLI61] asides %j go to stderr, each line behind a mark", (pieces, expected) => {
+    const printed = { out: [] as string[], err: [] as string[] };
+    const terminal = {
+      ...silentTerminal("/"),
+      out: (text: string) => void printed.out.push(text),
+      err: (text: string) => void printed.err.push(text),
+    };
+    const printer = new TurnPrinter(terminal, { notes: "err", text: true, thinking: false, asides: true });
+    for (const delta of pieces) printer.show({ type: "text", delta });
+    printer.endLine();
+    expect([printed.out.join(""), printed.err.join("")]).toEqual(["", expected]);
+  });
 });

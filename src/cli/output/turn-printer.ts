@@ -6,8 +6,10 @@ import type { Terminal } from "./terminal.ts";
 import { oneLine, paint } from "./terminal.ts";
 
 export interface PrinterOptions {
-  /** Where tools, children and notes go; `null`: nowhere. The answers go to `out`. */
+  /** Where tools, children and notes go; `null`: nowhere. The answers go to `out`, unless they are asides. */
   readonly notes: "out" | "err" | null;
+  /** Answers are no answers to whoever reads: they go to `err`, dim, each line behind a mark. */
+  readonly asides?: boolean;
   /** Whether answers are printed as they come. */
   readonly text: boolean;
   readonly thinking: boolean;
@@ -67,7 +69,7 @@ export class TurnPrinter {
   endLine(): void {
     const rest = this.#stream.end();
     if (rest !== "") this.#piece(rest);
-    if (this.#isLineOpen) this.#write("out", "\n");
+    if (this.#isLineOpen) this.#write(this.#to, "\n");
     this.#isLineOpen = false;
     this.#kind = null;
   }
@@ -81,8 +83,15 @@ export class TurnPrinter {
     if (text !== "") this.#piece(text);
   }
 
+  get #to(): "out" | "err" {
+    return this.#options.asides === true ? "err" : "out";
+  }
+
   #piece(text: string): void {
-    this.#write("out", this.#kind === "thinking" ? paint(this.#terminal, "dim", text) : text);
+    const isAside = this.#options.asides === true;
+    const shown = isAside ? behindMarks(text, this.#isLineOpen) : text;
+    const isDim = isAside || this.#kind === "thinking";
+    this.#write(this.#to, isDim ? paint(this.#terminal, "dim", shown, this.#to) : shown);
     this.#isLineOpen = !text.endsWith("\n");
   }
 
@@ -90,6 +99,10 @@ export class TurnPrinter {
     this.#options.before?.();
     this.#terminal[to](text);
   }
+}
+
+function behindMarks(text: string, isLineOpen: boolean): string {
+  return (isLineOpen ? text : `│ ${text}`).replace(/\n(?=.|\n)/gs, "\n│ ");
 }
 
 interface Told {

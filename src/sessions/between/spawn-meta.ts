@@ -10,6 +10,11 @@ import type { SpawnRequest } from "./spawn-request.ts";
 /** What lists call it, where it has no label. */
 const longestName = 100;
 
+/** What a child is called by its task. */
+export function childName(task: string): string {
+  return escapeToLine(cutText(task.trim(), longestName));
+}
+
 /** It can spawn where its lineage may go deeper and its own agent lets it. */
 export function roleOf({
   depth,
@@ -38,7 +43,7 @@ export function childMeta(
     toolLayers: toolLayersOf(caller, request, terms) as unknown as Json,
     ...present({
       label: given.label,
-      displayName: escapeToLine(cutText(request.task.trim(), longestName)),
+      displayName: childName(request.task),
       sandboxed: terms.sandboxed ? true : undefined,
       // What it says there is its own; the delivery of its parent it only has for announcements.
       ownThread: given.thread === null ? undefined : true,
