@@ -6,6 +6,7 @@ import type { RunStore } from "../runs/contract.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { contextForModel } from "./context-for-model.ts";
+import { toolsByConfig } from "./offered-tools.ts";
 import { redactorOf } from "./redaction.ts";
 import { readBlobs, readLog } from "./session-files.ts";
 import { pendingIn, workIn } from "./settings.ts";
@@ -16,6 +17,7 @@ const defaultAgentId = "main";
 export function folderDeps(store: FilesStore, loaded: LoadedConfig): FolderDeps {
   return {
     ...ground(store, loaded),
+    offeredTools: (session) => toolsByConfig(loaded, session),
     runs: workIn(store) ?? null,
     pending: (sessionUid) => pendingIn(store, sessionUid),
   };
@@ -29,6 +31,7 @@ export function skeinDeps(
 ): SkeinDeps {
   return {
     ...ground(store, loaded),
+    offeredTools: (session) => skein.offeredTools(session),
     defaultAgentId: skein.defaultAgentId,
     skein,
     runs,
@@ -36,7 +39,10 @@ export function skeinDeps(
   };
 }
 
-function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs" | "pending"> {
+function ground(
+  store: FilesStore,
+  loaded: LoadedConfig,
+): Omit<FolderDeps, "runs" | "pending" | "offeredTools"> {
   const { config } = loaded;
   return {
     store,

@@ -1,8 +1,9 @@
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
+import type { Tool } from "../runtimes/contract.ts";
 import type { McpServerConfig } from "../runtimes/mcp/config.ts";
 import type { McpTools } from "../runtimes/mcp/open-servers.ts";
-import { mcpToolPrefix } from "../runtimes/mcp/tool-name.ts";
+import { mcpReach, mcpSourceName } from "./mcp-reach.ts";
 import type { ToolSource } from "./run-tools.ts";
 
 /** The MCP servers of the configuration, each a source; none is loaded or started until a run asks for its tools. */
@@ -20,11 +21,14 @@ export function openMcp(
     );
     return opened;
   };
+  const told = new Map<string, readonly Tool[]>();
   const sourceOf = (name: string): ToolSource => ({
-    from: `the MCP server ${name}`,
-    reach: { prefix: mcpToolPrefix(name), groups: ["group:mcp", `group:mcp:${name}`] },
+    from: mcpSourceName(name),
+    reach: mcpReach(name),
+    told: () => told.get(name) ?? null,
     tools: async () => {
       const { tools, diagnostics } = await (await open()).tools([name]);
+      told.set(name, tools);
       for (const { note } of diagnostics) report(new Error(note));
       return tools;
     },

@@ -243,6 +243,10 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     callTool: (name, args, how) => session.call(name, args, how),
     invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
     isSandboxed: (record) => session.isSandboxed(record),
+    offeredTools: async (record) => {
+      const agent = isAcpKey(record.key) ? null : agents.find(record.agentId);
+      return agent === null ? null : tools.offered(agent, record);
+    },
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
     explainAccess: (asker, reference, action) => session.explain(asker, reference, action),

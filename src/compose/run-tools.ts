@@ -1,12 +1,14 @@
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
-import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
+import type { Selection } from "../runtimes/tools/select-tools.ts";
 import { isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
-import { childToolLayers, spawnerOf } from "../sessions/between/child-tools.ts";
-import type { SubagentPolicy } from "../sessions/between/contract.ts";
+import type { OfferedTools } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Agent } from "./agents.ts";
+import { offeredTools } from "./offered-tools.ts";
+import type { SubagentRules } from "./tool-layers.ts";
+import { layersOf, toolLayers } from "./tool-layers.ts";
 import type { ToolReach } from "./tool-reach.ts";
 import { mayFit, mayReach } from "./tool-reach.ts";
 
@@ -18,6 +20,8 @@ export interface ToolSource {
   /** A tool of the agent's own goes before one of the same name. Left out: two of one name are a conflict. */
   readonly givesWay?: boolean;
   tools(): Promise<readonly Tool[]>;
+  /** What it has told last, without being asked; `null`: nothing yet. Left out: asking it starts nothing. */
+  told?(): readonly Tool[] | null;
 }
 
 /** The tools of a run: what the agent defines and the sources offer, under what agent and run allow, and asked about as the rules say. */
@@ -27,13 +31,13 @@ export class RunTools {
 
   readonly #told = new Set<string>();
   readonly #report: (error: unknown) => void;
-  readonly #subagents: (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
+  readonly #subagents: SubagentRules;
 
   /** `subagents`: what an agent says of those that its sessions spawn; `null`: nothing. `report` is told once of each entry of an agent's `allow` and `ask` that fits no tool: most often a slip of the pen. */
   constructor(
     sources: readonly ToolSource[],
     report: (error: unknown) => void,
-    subagents: (agentId: string) => Pick<SubagentPolicy, "tools"> | null = () => null,
+    subagents: SubagentRules = () => null,
   ) {
     this.#sources = sources;
     this.#report = report;
@@ -42,15 +46,14 @@ export class RunTools {
 
   /** `run` null: those that a run of the session would have. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
-    const defined = await Promise.all((agent.definition?.tools ?? []).map((tool) => this.#prepare(tool)));
+    const defined = await this.#definedBy(agent);
     const own = layersOf(agent, run);
-    const layers = [...own, ...this.#ofChild(agent, session)];
+    const layers = toolLayers(agent, run, session, this.#subagents);
     const asked = this.#sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
     const others = await Promise.all(
       asked.map(async (source) => {
         const offered = await source.tools();
-        const isFree = ({ name }: Tool) => !defined.some((tool) => tool.name === name);
-        return { from: source.from, tools: source.givesWay === true ? offered.filter(isFree) : offered };
+        return { from: source.from, tools: besideDefined(source, offered, defined) };
       }),
     );
     const all = joinTools([{ from: `agent ${agent.id}`, tools: defined }, ...others]);
@@ -64,16 +67,25 @@ export class RunTools {
     return tools.map((tool) => (isAskedAbout(tool, layers) ? { ...tool, needsApproval: () => true } : tool));
   }
 
+  /** Those that a run of the session would have, as far as they are known without starting anything. */
+  async offered(agent: Agent, session: Pick<SessionRecord, "meta">): Promise<OfferedTools> {
+    const defined = await this.#definedBy(agent);
+    const listed = await Promise.all(
+      this.#sources.map(async (source) => {
+        const told = source.told === undefined ? await source.tools() : source.told();
+        const { from, reach } = source;
+        return { from, reach, tools: told === null ? null : besideDefined(source, told, defined) };
+      }),
+    );
+    const layers = toolLayers(agent, null, session, this.#subagents);
+    return offeredTools([{ from: `agent ${agent.id}`, tools: defined }, ...listed], layers);
+  }
+
   /** Entries, as rules have them, that fit no tool that an agent could have. */
   async unfit(agent: Agent, entries: readonly string[]): Promise<readonly string[]> {
     const { allow: _, ...free } = { ...agent, deny: [], ask: [] };
     const all = await this.of(free, null, { meta: {} });
     return selectTools(all, [{ of: "", allow: entries }]).unmatched.map(({ entry }) => entry);
-  }
-
-  /** The rules of a session that was spawned, as the agent that spawned it changes them. */
-  #ofChild(agent: Agent, { meta }: Pick<SessionRecord, "meta">): readonly ToolLayer[] {
-    return childToolLayers(meta, this.#subagents(spawnerOf(meta, agent.id)));
   }
 
   /** A source that was not asked, or is down, may have what an entry means. */
@@ -85,6 +97,10 @@ export class RunTools {
       this.#told.add(key);
       this.#report(new Error(of === `agent ${agentId}` ? note : `Agent ${agentId}: ${note}`));
     }
+  }
+
+  #definedBy({ definition }: Agent): Promise<readonly Tool[]> {
+    return Promise.all((definition?.tools ?? []).map((tool) => this.#prepare(tool)));
   }
 
   /** Schemas are made ready once. */
@@ -99,10 +115,7 @@ export class RunTools {
   }
 }
 
-function layersOf({ id, allow, deny, ask }: Agent, run: Run | null): readonly ToolLayer[] {
-  const wanted = run?.options.tools;
-  return [
-    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny, ask },
-    ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
-  ];
+function besideDefined({ givesWay }: ToolSource, offered: readonly Tool[], defined: readonly Tool[]) {
+  if (givesWay !== true) return offered;
+  return offered.filter(({ name }) => !defined.some((tool) => tool.name === name));
 }

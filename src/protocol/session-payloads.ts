@@ -131,6 +131,8 @@ export const ContextPayloadSchema = Type.Object(
         system: Type.Optional(Type.String()),
         messages: Type.Array(Type.Object({ role: Type.String() })),
         tools: Type.Optional(Type.Array(Type.Object({ name: Type.String() }))),
+        /** Servers whose tools a run would offer too, and which would have to be started to tell them. */
+        toolsUnlisted: Type.Optional(Type.Array(Type.String())),
       },
       strict,
     ),

@@ -42,6 +42,13 @@ export async function showContext(
   const isUnknown = view.changes.some(({ kind }) => kind === "tools_unknown");
   if (isUnknown && !wire)
     dim(terminal, "The tools are not known here; a run would offer those of its agent.");
+  const { toolsUnlisted = [] } = view.request;
+  if (toolsUnlisted.length > 0 && !wire) dim(terminal, unlistedText(toolsUnlisted));
+}
+
+/** Looking starts nothing. */
+function unlistedText(servers: readonly string[]): string {
+  return `Not counted are the tools of ${servers.join(", ")}: to tell them it would have to be started, as a run does.`;
 }
 
 /** As the configuration has it. */

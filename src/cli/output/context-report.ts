@@ -14,12 +14,13 @@ const longestNote = 1000;
 
 /** What a model would be sent, for people: who, how much of what, and the messages in order. */
 export function printContext(terminal: Terminal, view: ContextPayload, explain: boolean): void {
-  const { provider, model, api, thinkingLevel, system, messages } = view.request;
+  const { provider, model, api, thinkingLevel, system, messages, tools } = view.request;
   const wire = api === undefined ? "" : ` (${api})`;
   const changes = view.changes.length;
   row(terminal, "model", model === undefined ? "not known" : `${provider}/${model}${wire}`);
   row(terminal, "thinking", thinkingLevel);
   if (system !== undefined) row(terminal, "system", system);
+  if (tools !== undefined) row(terminal, "tools", toolsText(tools));
   row(terminal, "messages", String(messages.length));
   if (api !== undefined) row(terminal, "changes", changesText(changes, explain));
   printTokens(terminal, view.tokens);
@@ -33,6 +34,10 @@ export function printContext(terminal: Terminal, view: ContextPayload, explain: 
   }
   if (explain) printChanges(terminal, view.changes);
   printFindings(terminal, view.diagnostics);
+}
+
+function toolsText(tools: readonly { readonly name: string }[]): string {
+  return tools.length === 0 ? "none" : `${tools.length}: ${tools.map(({ name }) => name).join(", ")}`;
 }
 
 function changesText(count: number, explain: boolean): string {

@@ -39,6 +39,17 @@ export interface Received {
   readonly isNew: boolean;
 }
 
+/** Tools as a model is told them, as far as they are known without starting anything. */
+export interface OfferedTools {
+  readonly tools: readonly {
+    readonly name: string;
+    readonly description: string;
+    readonly inputSchema: Readonly<Record<string, unknown>>;
+  }[];
+  /** Servers that a turn would start first, and how the names of their tools begin. */
+  readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
+}
+
 /**
  * On whose behalf a session tool is called, and how.
  *
@@ -113,6 +124,7 @@ export interface SkeinParts {
   ): Promise<ToolInvoked>;
   explainAccess(asker: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation>;
   isSandboxed(session: SessionRecord): boolean;
+  offeredTools(session: SessionRecord): Promise<OfferedTools | null>;
   agents(userId: string | null): Promise<AgentListPayload["agents"]>;
   models(): ModelListPayload["models"];
   /** There may be something to send. */
@@ -259,6 +271,11 @@ export class Skein {
   /** Whether a session is kept from everything outside its own tree. */
   isSandboxed(session: SessionRecord): boolean {
     return this.#parts.isSandboxed(session);
+  }
+
+  /** The tools that the next turn of a session would be offered; nothing is started. `null`: nobody here answers for it. */
+  async offeredTools(session: SessionRecord): Promise<OfferedTools | null> {
+    return this.#open.offeredTools(session);
   }
 
   /** Whether a session may do this with another, and every rule on the way. The reference is as the asker would write it. */

@@ -31,7 +31,9 @@ async function lookAt(deps: FolderDeps, call: Call, session: SessionRecord): Pro
   const { sessionId, agentId, key } = session;
   const context = (await store.sessions.context(scopeOf(call), sessionId)) ?? noSuchSession(sessionId);
   const agent = Object.hasOwn(config.agents, agentId) ? config.agents[agentId] : undefined;
+  const offered = await deps.offeredTools(session);
   const known = {
+    ...present({ offered }),
     images: { blob: deps.blobs(session) },
     pruning: pruningBy(config, clock.now()),
     ...present({ system: context.system ?? agent?.system }),
@@ -59,12 +61,12 @@ async function levelOf(
 function masked(seen: ContextPayload, mask: Mask): ContextPayload {
   if (mask.isOff) return seen;
   const { request, changes, diagnostics, wire } = seen;
-  const { system, messages, tools } = request;
+  const { system, messages } = request;
   return {
     ...seen,
     request: {
       ...request,
-      ...present({ system: system === undefined ? null : mask.text(system), tools }),
+      ...present({ system: system === undefined ? null : mask.text(system) }),
       messages: messages.map((message) => mask.value(message)),
     },
     changes: changes.map((each) => ({ ...each, note: mask.text(each.note) })),

@@ -7,6 +7,7 @@ import { present } from "../../../core/present.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
 import { noBaseUrl } from "../../../runtimes/models/open-model.ts";
 import { contextView } from "../../../sessions/context-view.ts";
+import type { OfferedTools } from "../../../sessions/skein/skein.ts";
 import type { XrayOptions } from "../../../sessions/xray.ts";
 import { ownModel } from "../../../sessions/xray.ts";
 import type { ModelRef } from "../../../transcript/parse-model.ts";
@@ -18,7 +19,7 @@ import type { FolderDeps } from "../../calls/contract.ts";
 export interface Looked {
   readonly context: SessionContext;
   readonly config: Config;
-  readonly known: XrayOptions;
+  readonly known: Omit<XrayOptions, "tools"> & { readonly offered?: OfferedTools };
   /** The model of the session's agent, where one is configured. */
   readonly agentModel: string | null;
 }

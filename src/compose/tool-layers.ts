@@ -1,0 +1,28 @@
+import type { Run } from "../runs/contract.ts";
+import type { ToolLayer } from "../runtimes/tools/select-tools.ts";
+import { childToolLayers, spawnerOf } from "../sessions/between/child-tools.ts";
+import type { SubagentPolicy } from "../sessions/between/contract.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { Agent } from "./agents.ts";
+
+/** What an agent says of the tools of those that its sessions spawn; `null`: nothing. */
+export type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
+
+/** What agent and run allow. */
+export function layersOf({ id, allow, deny, ask }: Agent, run: Run | null): readonly ToolLayer[] {
+  const wanted = run?.options.tools;
+  return [
+    { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny, ask },
+    ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
+  ];
+}
+
+/** With the rules of a session that was spawned, as the agent that spawned it changes them. */
+export function toolLayers(
+  agent: Agent,
+  run: Run | null,
+  { meta }: Pick<SessionRecord, "meta">,
+  subagents: SubagentRules,
+): readonly ToolLayer[] {
+  return [...layersOf(agent, run), ...childToolLayers(meta, subagents(spawnerOf(meta, agent.id)))];
+}
