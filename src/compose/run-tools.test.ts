@@ -41,6 +41,36 @@ describe("the tools of a spawned session", () => {
   });
 });
 
+describe("the tools of the next turn", () => {
+  const reach = { prefix: "notes__", groups: ["group:mcp", "group:mcp:notes"] };
+  const server = (told: string[] | null) => ({
+    from: "the MCP server notes",
+    reach,
+    told: () => told?.map((name) => tool(name)) ?? null,
+    tools: async () => expect.unreachable("looking starts nothing"),
+  });
+  const look = async (who: Agent, told: string[] | null, meta = {}) => {
+    const { tools, unlisted } = await new RunTools([source, server(told)], () => undefined).offered(who, {
+      meta,
+    });
+    return { names: tools.map(({ name }) => name), unlisted: unlisted.map(({ from }) => from) };
+  };
+
+  test("[CLI62] are told as far as no server has to be started; what one has told before counts", async () => {
+    expect(await look(agent, null)).toEqual({ names, unlisted: ["the MCP server notes"] });
+    expect(await look(agent, ["notes__find"])).toEqual({ names: [...names, "notes__find"], unlisted: [] });
+  });
+
+  test("[CLI62] are those that the rules leave, and a server of which they leave nothing is not named", async () => {
+    const reader = { ...agent, allow: ["read"] } as unknown as Agent;
+    expect(await look(reader, null)).toEqual({ names: ["read"], unlisted: [] });
+    const strict = { ...agent, deny: ["group:mcp"] } as unknown as Agent;
+    expect(await look(strict, ["notes__find"])).toEqual({ names, unlisted: [] });
+    const child = { spawnedBy: "agent:main:main", role: "leaf" };
+    expect((await look(agent, null, child)).names).toEqual(["read", "bash"]);
+  });
+});
+
 describe("tools that a rule asks about", () => {
   const lead = { id: "lead", definition: null, deny: [], ask: ["bash", "cron"] } as unknown as Agent;
 
