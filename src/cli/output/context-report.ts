@@ -4,7 +4,7 @@ import { previewOfMessage } from "../../sessions/preview.ts";
 import { counted, shownCount } from "./amounts.ts";
 import { printFindings } from "./findings.ts";
 import type { Terminal } from "./terminal.ts";
-import { oneLine, pad, paint } from "./terminal.ts";
+import { oneLine, pad, paint, wholeLine } from "./terminal.ts";
 
 const titleWidth = 10;
 const barWidth = 30;
@@ -20,7 +20,9 @@ export function printContext(terminal: Terminal, view: ContextPayload, explain: 
   row(terminal, "model", model === undefined ? "not known" : `${provider}/${model}${wire}`);
   row(terminal, "thinking", thinkingLevel);
   if (system !== undefined) row(terminal, "system", system);
-  if (tools !== undefined) row(terminal, "tools", toolsText(tools));
+  // Names are for other commands and rules: they are not cut.
+  if (tools !== undefined)
+    terminal.out(`${paint(terminal, "bold", pad("tools", titleWidth))}${wholeLine(toolsText(tools))}\n`);
   row(terminal, "messages", String(messages.length));
   if (api !== undefined) row(terminal, "changes", changesText(changes, explain));
   printTokens(terminal, view.tokens);
