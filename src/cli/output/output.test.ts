@@ -78,7 +78,7 @@ describe("tables", () => {
     { title: "AGE", text: () => "2d", align: "right" as const, spare: 1 },
   ];
   const key = fc
-    .array(fc.constantFrom(..."abz09-.%_"), { minLength: 1, maxLength: 90 })
+    .array(fc.constantFrom(..."abz09-.%_"), { minLength: 1, maxLength: 90, size: "max" })
     .map((part) => `agent:x:acp:${part.join("")}`);
 
   test("[CLI58] a name is whole at every width, and what stands beside it gives way", () => {
