@@ -27,8 +27,12 @@ afterEach(async () => {
   skein?.child.kill("SIGKILL");
   await skein?.end();
   skein = null;
-  await soon(left).toEqual([]);
-  folder.remove();
+  try {
+    await soon(left).toEqual([]);
+  } finally {
+    for (const pid of left()) process.kill(pid, "SIGKILL");
+    folder.remove();
+  }
 });
 
 function send(words: string): Started {
