@@ -4,8 +4,8 @@ import { acpPresets } from "../config/sections/acp-presets.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { AcpAgentPayload, AcpAgentsPayload } from "../protocol/upkeep.ts";
 import type { Probed } from "../runtimes/acp/probe.ts";
-import { childEnv } from "../runtimes/acp/process/child-env.ts";
-import { findCommand } from "../runtimes/acp/process/find-command.ts";
+import { childEnv } from "../runtimes/process/child-env.ts";
+import { findCommand } from "../runtimes/process/find-command.ts";
 import { redactorOf } from "./redaction.ts";
 
 export interface LookOptions {

@@ -1,12 +1,12 @@
 // An ACP agent for the kill suite that does what its task plans. It speaks by hand, since many of it are started.
 // acp-kill-agent.ts <folder> <lean | stubborn | early>
 import type { ChildProcess } from "node:child_process";
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { appendFileSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Blow, Plan, PlanStep } from "./acp-kill-plan.ts";
+import { leaveProcess } from "./leave-process.ts";
 import { isThere, processIds, procText } from "./proc.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -95,7 +95,7 @@ class Turn {
     if (typeof step === "number") await new Promise((resolve) => void setTimeout(resolve, step));
     else if (step === "say") this.#say(`Words of ${number}. `);
     else if (step === "think") this.#update({ sessionUpdate: "agent_thought_chunk", content: textOf("Hm.") });
-    else if (step === "child" || step === "stray") leave(step === "stray");
+    else if (step === "child" || step === "stray") children.push(leaveProcess(step === "stray"));
     else if (step === "file")
       await this.#ask("fs/write_text_file", { path: join(process.cwd(), `f${number}`), content: "x" });
     else if (step === "terminal") await this.#terminal();
@@ -145,12 +145,6 @@ function wardens(): number[] {
     const words = procText(pid, "cmdline").split("\0");
     return words.includes("skein-warden") && words.includes(process.env.SKEIN_CHILD ?? "");
   });
-}
-
-/** A process of its own that does not go by itself. */
-function leave(isStray: boolean): void {
-  const script = "trap '' TERM; while :; do sleep 100; done";
-  children.push(spawn("/bin/sh", ["-c", script], { stdio: "ignore", detached: isStray }));
 }
 
 /** Tells of whoever has the session still: two that work in one folder undo each other's work. */

@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import type { CallToolResult, Tool } from "@modelcontextprotocol/server";
 import { ProtocolError, ProtocolErrorCode, Server } from "@modelcontextprotocol/server";
+import { leaveProcess } from "./leave-process.ts";
 
 export type ToolServerMode = "tools" | "pages" | "circle" | "twice";
 
@@ -78,6 +79,11 @@ function handlersOf(server: Server): Record<string, Handler> {
     crash: () => {
       process.stderr.write("out of memory\n");
       process.exit(3);
+    },
+    leave: () => {
+      leaveProcess(false);
+      leaveProcess(true);
+      return text("left");
     },
     pid: () => text(process.pid),
     env: () => text({ ...process.env }),

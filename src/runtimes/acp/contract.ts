@@ -31,5 +31,3 @@ export interface AcpSettings {
   /** Until its session is open. */
   readonly startTimeoutMs: number;
 }
-
-export type { ChildEnd, ChildProcess } from "./process/contract.ts";

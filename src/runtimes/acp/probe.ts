@@ -3,9 +3,9 @@ import { methods, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { ourselves } from "../../core/ourselves.ts";
+import type { ChildProcess, Environment } from "../process/contract.ts";
 import { FirstAnswer } from "./first-answer.ts";
-import type { ChildProcess, Environment } from "./process/contract.ts";
-import { startChild } from "./process/start-child.ts";
+import { startChild } from "./start-child.ts";
 
 export interface ProbeOptions {
   /** What PATH, HOME and LANG are taken from. */

@@ -1,11 +1,9 @@
 import { realpathSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
-import { finished } from "node:stream/promises";
-import { within } from "../../core/within.ts";
-import { childEnv } from "./process/child-env.ts";
-import type { ChildEnd, ChildProcess, Environment } from "./process/contract.ts";
-import { startProcess } from "./process/start-process.ts";
+import { childEnv } from "../process/child-env.ts";
+import type { ChildEnd, ChildProcess, Environment } from "../process/contract.ts";
+import { startProcess } from "../process/start-process.ts";
 import { OutputEnd } from "./terminals/output-end.ts";
 import { terminalCommand } from "./terminals/terminal-command.ts";
 
@@ -38,7 +36,6 @@ interface Terminal {
 
 const mostTerminals = 32;
 const mostOutput = 1024 * 1024;
-const lastWordsMs = 1000;
 
 /**
  * The terminals of an agent's session: commands under a warden of their own, with PATH, HOME and LANG of ours, what is
@@ -148,10 +145,8 @@ function terminalOf(child: ChildProcess, limit: number): Terminal {
   const output = new OutputEnd(limit);
   child.stdin.end();
   child.stdout.on("data", (chunk: Buffer) => output.take(chunk));
-  const over = finished(child.stdout).catch(() => undefined); // broken off, which is its end too
   const exit = child.ended.then(async (end) => {
-    // Who left the group and shed its mark may hold the pipe; it is not waited for.
-    await within(lastWordsMs, over);
+    await child.lastWords();
     terminal.exitStatus = exitOf(end);
     return terminal.exitStatus;
   });

@@ -5,7 +5,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
+import { isAlive, isWardenOf, marked } from "../../../test/support/marked.ts";
 import { pixel } from "../../../test/support/mcp-tools.ts";
+import { soon } from "../../../test/support/soon.ts";
 import type { ToolCallContext } from "../contract.ts";
 import type { McpCommand } from "./config.ts";
 import type { McpDeps, McpTools } from "./open-servers.ts";
@@ -18,13 +20,15 @@ const command = (mode: string, more: Partial<McpCommand> = {}): McpCommand => ({
   ...more,
 });
 
+/** Longer than a busy machine takes to start one. */
+const startTimeoutMs = 60_000;
 const open: McpTools[] = [];
 afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()));
 });
 
 async function serving(mode: string, more: Partial<McpCommand> = {}, deps: McpDeps = {}) {
-  const servers = await openMcpServers({ t: command(mode, more) }, deps);
+  const servers = await openMcpServers({ t: command(mode, more) }, { startTimeoutMs, ...deps });
   open.push(servers);
   return servers;
 }
@@ -43,13 +47,19 @@ async function textOf(servers: McpTools, name: string, args: object = {}): Promi
   return block?.type === "text" ? block.text : "";
 }
 
-const isAlive = (pid: number) => {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-};
+/** Until a call of `wait` has arrived. */
+async function untilWaiting(servers: McpTools): Promise<void> {
+  while (JSON.parse(await textOf(servers, "counts")).waiting === 0);
+}
+
+/** Its mark, once it has left two processes behind, one of them out of its group. */
+async function leaving(servers: McpTools): Promise<string> {
+  const { SKEIN_CHILD: mark } = JSON.parse(await textOf(servers, "env"));
+  await textOf(servers, "leave");
+  // It, its warden, and two shells with what they wait for.
+  await soon(() => marked(mark).length).toBe(6);
+  return mark;
+}
 
 describe("tools of a child process", () => {
   test("[MCT3] they are listed with name, description, schema, groups and replay", async () => {
@@ -112,7 +122,7 @@ describe("tools of a child process", () => {
     const aborting = new AbortController();
     const pending = use(servers, "wait", {}, aborting.signal);
     const outcome = pending.catch((error: unknown) => error);
-    while (JSON.parse(await textOf(servers, "counts")).waiting === 0);
+    await untilWaiting(servers);
     const reason = new Error("enough");
     aborting.abort(reason);
     expect(await outcome).toBe(reason);
@@ -127,14 +137,16 @@ describe("tools of a child process", () => {
     });
   });
 
-  test("[MCT5] one process for all, started at the first use, with PATH, HOME, LANG and its own environment", async () => {
+  test("[MCT5] one process for all, started at the first use, with PATH, HOME, LANG, its own environment and its mark", async () => {
     const env = { PATH: "/bin", HOME: "/nowhere", LANG: "C", OPENAI_API_KEY: "hidden" };
-    const servers = await serving("tools", { env: { OWN: "1" }, cwd: tmpdir() }, { env });
+    const forged = { OWN: "1", SKEIN_CHILD: "forged" };
+    const servers = await serving("tools", { env: forged, cwd: tmpdir() }, { env });
     const [one, two] = await Promise.all([textOf(servers, "pid"), textOf(servers, "pid")]);
     expect(one).toBe(two);
     expect(await textOf(servers, "cwd")).toBe(realpathSync(tmpdir()));
     const { __CF_USER_TEXT_ENCODING: _, ...given } = JSON.parse(await textOf(servers, "env"));
-    expect(given).toEqual({ PATH: "/bin", HOME: "/nowhere", LANG: "C", OWN: "1" });
+    const mark = expect.stringMatching(/^[0-9a-f-]{36}$/);
+    expect(given).toEqual({ PATH: "/bin", HOME: "/nowhere", LANG: "C", OWN: "1", SKEIN_CHILD: mark });
   });
 
   test("[MCT5] sampling is refused", async () => {
@@ -145,20 +157,27 @@ describe("tools of a child process", () => {
 describe("a process that is no good", () => {
   const shell = (script: string): McpCommand => ({ command: "/bin/sh", args: ["-c", script] });
   test.each<[string, McpCommand, McpDeps, RegExp]>([
-    ["is not there", { command: "/no/such/program" }, {}, /ENOENT/],
-    ["exits at once", command("exits"), {}, /ended with code 7.*no licence/],
-    ["writes a line without end", command("endless"), {}, /a line of more than/],
+    ["is not there", { command: "/no/such/program" }, {}, /"\/no\/such\/program" is not there/],
+    ["is not on PATH", { command: "no-such" }, {}, /"no-such" was not found on PATH/],
+    [
+      "has no folder",
+      command("tools", { cwd: "/no/such" }),
+      {},
+      /working directory "\/no\/such" is not there/,
+    ],
+    ["exits at once", command("exits"), { startTimeoutMs }, /ended with code 7.*no licence/],
+    ["writes a line without end", command("endless"), { startTimeoutMs }, /a line of more than/],
     [
       "is silent",
       shell("echo loading >&2; exec sleep 600"),
-      { startTimeoutMs: 1000 },
-      /did not answer within 1 s.*its stderr ends: loading/,
+      { startTimeoutMs: 3000 },
+      /did not answer within 3 s.*its stderr ends: loading/,
     ],
     [
       "speaks garbage",
       shell("echo Welcome!; echo '{}'; exec sleep 600"),
-      { startTimeoutMs: 1000 },
-      /did not answer within 1 s.*no message: Welcome!/,
+      { startTimeoutMs: 3000 },
+      /did not answer within 3 s.*no message: Welcome!/,
     ],
   ])("[MCT6] one that %s is left out, and a diagnostic says why", async (_, config, deps, why) => {
     const servers = await openMcpServers({ bad: config }, deps);
@@ -170,7 +189,7 @@ describe("a process that is no good", () => {
   });
 
   test("[MCT6] the other servers are there", async () => {
-    const servers = await openMcpServers({ bad: command("exits"), t: command("tools") });
+    const servers = await openMcpServers({ bad: command("exits"), t: command("tools") }, { startTimeoutMs });
     open.push(servers);
     const { tools, diagnostics } = await servers.tools();
     expect(diagnostics).toHaveLength(1);
@@ -207,6 +226,38 @@ describe("a process that is no good", () => {
     expect(await note()).not.toMatch(/tried again/);
     now = 2000;
     expect(await note()).toMatch(/tried again in 1 s/);
+  });
+});
+
+describe.runIf(process.platform === "linux")("what a server started", () => {
+  test("[MCT8] is gone when it is closed, also what has left its group", async () => {
+    const servers = await serving("stubborn");
+    const mark = await leaving(servers);
+    await servers.close();
+    expect(marked(mark)).toEqual([]);
+  });
+
+  test("[MCT12] is gone when the server has ended by itself", async () => {
+    const servers = await serving("tools");
+    const mark = await leaving(servers);
+    expect(await use(servers, "crash")).toMatchObject({ isError: true });
+    expect(marked(mark)).toEqual([]);
+  });
+
+  test("[MCT12] does not live on without the warden, nor does the server; the next use starts it again", async () => {
+    const servers = await serving("stubborn");
+    const mark = await leaving(servers);
+    const pid = Number(await textOf(servers, "pid"));
+    const waiting = use(servers, "wait");
+    await untilWaiting(servers);
+    const warden = marked(mark).find((each) => isWardenOf(each, mark)) ?? 0;
+    process.kill(warden, "SIGKILL");
+    expect(await waiting).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining("ended by SIGKILL") }],
+    });
+    expect(marked(mark)).toEqual([]);
+    expect(Number(await textOf(servers, "pid"))).not.toBe(pid);
   });
 });
 

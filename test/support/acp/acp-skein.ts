@@ -6,7 +6,7 @@ import type { SkeinInside } from "../../../src/compose/open-skein.ts";
 import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Entry } from "../../../src/core/entries.ts";
 import type { Approval, Run } from "../../../src/runs/contract.ts";
-import { hasDied } from "../../../src/runtimes/acp/process/has-died.ts";
+import { hasDied } from "../../../src/runtimes/process/has-died.ts";
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";

@@ -1,5 +1,5 @@
 import { SkeinError } from "../../../core/errors.ts";
-import { inLine, unavailable } from "../process/unavailable.ts";
+import { inLine, unavailable } from "../unavailable.ts";
 
 /** What goes wrong with an agent, and what to do about it. */
 

@@ -4,7 +4,7 @@ import { SkeinError } from "../../../core/errors.ts";
 import type { Later } from "../../../core/later.ts";
 import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpSettings } from "../contract.ts";
-import { unavailable } from "../process/unavailable.ts";
+import { unavailable } from "../unavailable.ts";
 
 /** What a pool knows of an agent. */
 export interface PooledAgent {

@@ -6,7 +6,7 @@ import { RunStopped } from "../../../runs/worker.ts";
 import type { Turn, TurnEnd } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
 import type { AcpDeps, AcpRuntime } from "../contract.ts";
-import { unavailable } from "../process/unavailable.ts";
+import { unavailable } from "../unavailable.ts";
 import { AcpTurn } from "./acp-turn.ts";
 import type { Agent } from "./agent.ts";
 import { startAgent } from "./agent.ts";

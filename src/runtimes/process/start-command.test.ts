@@ -6,15 +6,15 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { isAlive, isWardenOf, marked } from "../../../../test/support/marked.ts";
-import { soon } from "../../../../test/support/soon.ts";
+import { isAlive, isWardenOf, marked } from "../../../test/support/marked.ts";
+import { soon } from "../../../test/support/soon.ts";
 import type { ChildProcess } from "./contract.ts";
-import { startChild } from "./start-child.ts";
+import { startCommand } from "./start-command.ts";
 
 let folder = "";
 const running: ChildProcess[] = [];
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), "start-child-")));
+  folder = realpathSync(mkdtempSync(join(tmpdir(), "start-command-")));
 });
 afterEach(async () => {
   await Promise.all(running.splice(0).map((each) => each.stop()));
@@ -24,7 +24,7 @@ afterEach(async () => {
 const own = { PATH: process.env.PATH, HOME: "/nowhere", LANG: "C", OPENAI_API_KEY: "hidden" };
 
 async function start(command: string, args: readonly string[] = [], env: Record<string, string> = {}) {
-  const child = await startChild({ name: "toy", command, args, env, cwd: folder }, { env: own });
+  const child = await startCommand({ command, args, env, cwd: folder }, { env: own });
   running.push(child);
   return child;
 }
@@ -79,9 +79,8 @@ describe("a child process", () => {
   test("[APR2] tells how it ended, and the end of its stderr on one line", async () => {
     const failed = await shell('printf "no\\033[1m\\nlicence" >&2; exit 7');
     expect(await failed.ended).toEqual({ code: 7, signal: null });
-    await soon(() => failed.account()).toBe(
-      "it ended with code 7; its stderr ends: no\\u001b[1m\\u000alicence",
-    );
+    await failed.lastWords();
+    expect(failed.account()).toBe("it ended with code 7; its stderr ends: no\\u001b[1m\\u000alicence");
     const killed = await shell("kill -9 $$");
     expect(await killed.ended).toEqual({ code: null, signal: "SIGKILL" });
     expect(killed.account()).toBe("it was ended by SIGKILL");
@@ -90,34 +89,15 @@ describe("a child process", () => {
     await soon(() => long.account()).toMatch(/^its stderr ends: .*last$/);
     expect(long.account().length).toBeLessThan(5000);
   });
+});
 
-  test.each([
-    ["nowhere on PATH", "no-such-agent", 'the command "no-such-agent" was not found on PATH'],
-    ["no such path", "./agent", 'the command "./agent" is not there, or may not be executed'],
-    ["not executable", "./text", 'the command "./text" is not there, or may not be executed'],
-    ["a folder", "./", 'the command "./" is not there, or may not be executed'],
-  ])("[APR3] a command that is %s is told, with what to do", async (_, command, problem) => {
-    writeFileSync(join(folder, "text"), "");
-    await expect(start(command)).rejects.toMatchObject({
-      code: "acp_unavailable",
-      details: { agent: "toy", problem, advice: "Install it, or correct acp.agents.toy.command" },
-    });
-  });
-
-  test("[APR3] of a well-known agent it is told how it is installed", async () => {
-    const known = { name: "toy", command: "codex-acp", args: [], env: {}, cwd: folder };
-    await expect(startChild(known, { env: { PATH: folder } })).rejects.toThrow(
-      /Install it \(npm install -g @agentclientprotocol\/codex-acp\), or correct acp\.agents\.toy\.command/,
-    );
-  });
-
-  test("[APR3] a program that cannot be loaded, an argument that is none, and a folder that is not there are told", async () => {
-    writeFileSync(join(folder, "odd"), "#!/no/such/interpreter\n", { mode: 0o755 });
-    await expect(start("./odd")).rejects.toThrow(/could not be started: .*ENOENT/);
-    await expect(start("sh", ["\0"])).rejects.toThrow(/could not be started/);
-    const nowhere = { command: "sh", args: [], env: {}, cwd: join(folder, "gone") };
-    await expect(startChild(nowhere, { env: own })).rejects.toThrow(/working directory .* is not there/);
-  });
+test.runIf(isLinux)("[APR2] its last words are not waited for where a stranger holds its pipes", async () => {
+  const child = await shell('setsid env -i PATH="$PATH" sleep 600 & echo $!; echo bye >&2');
+  const stranger = Number(await line(child));
+  await child.lastWords();
+  expect(isAlive(stranger)).toBe(true);
+  process.kill(stranger, "SIGKILL");
+  expect(child.account()).toBe("it ended with code 0; its stderr ends: bye");
 });
 
 describe("nothing is left", () => {
@@ -172,13 +152,13 @@ describe("nothing is left", () => {
 
   test.runIf(isLinux)("[APR6] when our process is killed, all of it ends", async () => {
     const program = join(folder, "host.ts");
-    const module = fileURLToPath(new URL("./start-child.ts", import.meta.url));
+    const module = fileURLToPath(new URL("./start-command.ts", import.meta.url));
     const agent = `trap '' TERM; sleep 600 & setsid sleep 600 & echo $SKEIN_CHILD; while :; do sleep 600; done`;
     writeFileSync(
       program,
-      `import { startChild } from ${JSON.stringify(module)};
+      `import { startCommand } from ${JSON.stringify(module)};
        const spec = { command: "sh", args: ["-c", ${JSON.stringify(agent)}], env: {}, cwd: "/" };
-       const child = await startChild(spec, { env: process.env });
+       const child = await startCommand(spec, { env: process.env });
        child.stdout.pipe(process.stdout);`,
     );
     const host = spawn(process.execPath, [program], { stdio: ["ignore", "pipe", "inherit"] });
@@ -202,16 +182,3 @@ describe("nothing is left", () => {
     expect(marked(mark)).toEqual([]);
   });
 });
-
-test.skipIf(!isLinux)(
-  "[ARU56] where no file can be opened any more it cannot be had, and nothing else ends",
-  async () => {
-    const program = fileURLToPath(
-      new URL("../../../../test/support/acp/start-without-files.ts", import.meta.url),
-    );
-    const args = ["-c", 'ulimit -n 64; exec "$0" "$1" "$2"', process.execPath, program, folder];
-    const started = spawn("sh", args, { stdio: ["ignore", "pipe", "inherit"] });
-    const said = await text(started.stdout);
-    expect(said).toMatch(/^acp_unavailable .*could not be started: spawn \S+ E[MN]FILE/);
-  },
-);

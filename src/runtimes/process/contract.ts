@@ -1,6 +1,6 @@
 import type { Readable, Writable } from "node:stream";
 
-/** A process of an agent, or of a terminal of one, with all that it starts. */
+/** A process of somebody else's program, with all that it starts. */
 export interface ChildProcess {
   readonly pid: number;
   /** In its environment, and in that of all that it starts. */
@@ -9,6 +9,8 @@ export interface ChildProcess {
   readonly stdout: Readable;
   /** Resolves when it has ended, by itself or not; nothing of its group is left by then. */
   readonly ended: Promise<ChildEnd>;
+  /** Resolves when it has ended and what it said is read; who left it and holds its pipes is not waited for. */
+  lastWords(): Promise<void>;
   /** How it ended, and the end of its stderr, on one line; blank: there is nothing to tell. */
   account(): string;
   /** SIGTERM, then SIGKILL, to all that it started. Resolves with its end; may be called at any time and more than once. */

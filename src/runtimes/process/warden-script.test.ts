@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { afterEach, expect, test } from "vitest";
-import { marked } from "../../../../test/support/marked.ts";
+import { marked } from "../../../test/support/marked.ts";
 import { findCommand } from "./find-command.ts";
 import { wardenScript } from "./warden-script.ts";
 

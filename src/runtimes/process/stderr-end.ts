@@ -1,5 +1,5 @@
 import { StringDecoder } from "node:string_decoder";
-import { endOfText, escapeToLine } from "../../../core/text.ts";
+import { endOfText, escapeToLine } from "../../core/text.ts";
 import type { ChildEnd } from "./contract.ts";
 
 const keptChars = 8192;

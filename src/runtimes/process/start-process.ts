@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { within } from "../../core/within.ts";
 import { childEnv, markName } from "./child-env.ts";
 import type { ChildEnd, ChildProcess, ProcessOptions, ProcessSpec } from "./contract.ts";
 import { accountOf, StderrEnd } from "./stderr-end.ts";
@@ -11,6 +12,7 @@ import { openWarden } from "./warden.ts";
 
 type Spawned = ChildProcessByStdio<Writable, Readable, Readable>;
 
+const lastWordsMs = 1000;
 const isWindows = process.platform === "win32";
 
 /**
@@ -54,6 +56,8 @@ function childOf(
   // A pipe that breaks is told by the end of the process; what is written to it then is lost either way.
   for (const pipe of [child, child.stdin, child.stdout, child.stderr]) pipe.on("error", () => undefined);
   child.stderr.on("data", (chunk: Buffer) => stderr.take(chunk));
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+  child.once("close", () => close());
   const { promise: ended, resolve } = Promise.withResolvers<ChildEnd>();
   child.once("exit", async (code, signal) => {
     end = { code, signal };
@@ -69,8 +73,12 @@ function childOf(
     if (end === null) killGroup(pid); // a warden that hangs was not waited for
     await ended;
   };
+  const lastWords = async () => {
+    await ended;
+    await within(lastWordsMs, closed);
+  };
   const { stdin, stdout } = child;
-  return { pid, mark, stdin, stdout, ended, account: () => accountOf(end, stderr), stop };
+  return { pid, mark, stdin, stdout, ended, lastWords, account: () => accountOf(end, stderr), stop };
 }
 
 /** Ends at once what carries a mark, whoever started it; found on Linux alone. What is none of our marks is nobody's. */

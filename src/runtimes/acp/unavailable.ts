@@ -1,5 +1,5 @@
-import { SkeinError } from "../../../core/errors.ts";
-import { cutText, escapeToLine } from "../../../core/text.ts";
+import { SkeinError } from "../../core/errors.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
 
 const longest = 2000;
 

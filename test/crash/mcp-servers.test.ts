@@ -1,0 +1,85 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { Started } from "../support/cli-process.ts";
+import { startCli } from "../support/cli-process.ts";
+import { marked } from "../support/marked.ts";
+import { soon } from "../support/soon.ts";
+
+/** The real command with two MCP servers: one that heeds no SIGTERM, and one with a child out of its group. */
+
+const program = fileURLToPath(new URL("../support/mcp-kill-server.ts", import.meta.url));
+let folder: TemporaryFolder;
+let skein: Started | null = null;
+
+beforeEach(() => {
+  folder = temporaryFolder("skein-mcp-kill-");
+  const env = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "" };
+  const server = (name: string) => ({ command: process.execPath, args: [program, folder.path, name], env });
+  const mcpServers = { deaf: server("deaf"), plain: server("plain") };
+  const config = { defaults: { model: "rehearsal/basic" }, mcpServers };
+  writeFileSync(join(folder.path, "skein.yaml"), JSON.stringify(config));
+});
+afterEach(async () => {
+  skein?.child.kill("SIGKILL");
+  await skein?.end();
+  skein = null;
+  try {
+    await soon(left).toEqual([]);
+  } finally {
+    for (const pid of left()) process.kill(pid, "SIGKILL");
+    folder.remove();
+  }
+});
+
+function send(words: string): Started {
+  skein = startCli(
+    join(folder.path, "skein"),
+    "--config",
+    join(folder.path, "skein.yaml"),
+    "send",
+    "main",
+    words,
+  );
+  return skein;
+}
+
+/** What the servers have said of themselves, a line each. */
+function told(): string[] {
+  const file = join(folder.path, "told");
+  return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : [];
+}
+
+const marks = () => told().flatMap((line) => / mark (.+)$/.exec(line)?.[1] ?? []);
+/** Servers, what they have started, and their wardens. */
+const left = () => marks().flatMap(marked);
+
+describe.skipIf(process.platform !== "linux")("of MCP servers nothing is left", () => {
+  test("[MCT11] when Skein is killed in a call", async () => {
+    const { child } = send("use the tool deaf__hold with {}");
+    await soon(told).toContain("deaf called");
+    expect(marks()).toHaveLength(2);
+    // A server, its warden, and the shell that it has left with what that waits for; twice.
+    await soon(() => left().length).toBe(8);
+    child.kill("SIGKILL");
+    await soon(left).toEqual([]);
+  });
+
+  test("[MCT8] when Skein has done what it was asked for", async () => {
+    const done = send("repeat hello");
+    expect(await done.end(), done.err).toBe(0);
+    expect(marks()).toHaveLength(2);
+    expect(left()).toEqual([]);
+  });
+
+  test("[MCT8] when a call is broken off", async () => {
+    const { child } = send("use the tool plain__hold with {}");
+    await soon(told).toContain("plain called");
+    child.kill("SIGINT");
+    await skein?.end();
+    expect(left()).toEqual([]);
+  });
+});
