@@ -1,6 +1,6 @@
-import stringWidth from "string-width";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint } from "./terminal.ts";
+import { widthOf } from "./width.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -26,7 +26,7 @@ export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[],
   const filled = columns
     .map((column) => ({ column, cells: rows.map((row) => oneLine(column.text(row), widest)) }))
     .filter(({ cells }) => cells.some((cell) => cell !== ""))
-    .map((each) => ({ ...each, width: widthOf(each.column.title, each.cells) }));
+    .map((each) => ({ ...each, width: widestOf(each.column.title, each.cells) }));
   const shown = withoutSpare(filled, terminal.columns);
   const widths = fitting(shown, terminal.columns);
   const print = (texts: readonly string[], paintLine = (text: string) => text) => {
@@ -42,8 +42,8 @@ export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[],
   for (const index of rows.keys()) print(shown.map(({ cells }) => cells[index] ?? ""));
 }
 
-function widthOf(title: string, cells: readonly string[]): number {
-  return cells.reduce((width, cell) => Math.max(width, stringWidth(cell)), title.length);
+function widestOf(title: string, cells: readonly string[]): number {
+  return cells.reduce((width, cell) => Math.max(width, widthOf(cell)), title.length);
 }
 
 /** Leaves out spare columns, the most spare first, until the rest fits when it is cut as far as it may be. */
@@ -76,15 +76,15 @@ function fitting<T>(columns: readonly Filled<T>[], most: number): number[] {
 
 function placed(text: string, width: number, align: "left" | "right" = "left"): string {
   const cell = oneLine(text, width);
-  return align === "left" ? pad(cell, width) : " ".repeat(Math.max(0, width - stringWidth(cell))) + cell;
+  return align === "left" ? pad(cell, width) : " ".repeat(Math.max(0, width - widthOf(cell))) + cell;
 }
 
 /** The cells are harmless already and stand apart by blanks, which `oneLine` would draw together. */
 function cutLine(line: string, columns: number): string {
-  if (stringWidth(line) <= columns) return line;
+  if (widthOf(line) <= columns) return line;
   let kept = "";
   for (const char of line) {
-    if (stringWidth(kept + char) >= columns) break;
+    if (widthOf(kept + char) >= columns) break;
     kept += char;
   }
   return `${kept}…`;
