@@ -16,11 +16,10 @@ if (Number(running.split(".")[0]) < needed) {
   const built = new URL("../dist/cli/main.js", import.meta.url);
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   const isCheckout = existsSync(source);
-  if (isCheckout) {
-    // Half the time of a start is to read TypeScript anew; what was read is kept where only who may change the source writes.
-    const { enableCompileCache } = await import("node:module");
-    enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/skein", import.meta.url)));
-  }
+  // To read the code anew takes a good part of a start, of TypeScript half of it. What was read is kept where only those write who
+  // may change the code; where nobody may, nothing is kept.
+  const { enableCompileCache } = await import("node:module");
+  enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/skein", import.meta.url)));
   const { exitOnSignals, runCli } = await import((isCheckout ? source : built).href);
   exitOnSignals();
   // A reader that goes away (`| head`) is no failure; a full disk is.

@@ -24,7 +24,7 @@ export async function openWatching(
   const level = isQuiet && logging.file === null ? "silent" : logging.level;
   const log = await createLog({ level, destination: logging.file ?? 2, clock, redact });
   const tracing = await setUpTracing({ otlp: telemetry.otlp, clock });
-  const metrics = hasMetrics ? await createMetrics() : null;
+  const metrics = hasMetrics ? createMetrics() : null;
   return {
     log,
     metrics,

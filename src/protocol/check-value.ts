@@ -1,7 +1,7 @@
 import type { TSchema } from "typebox";
 import type { TLocalizedValidationError } from "typebox/error";
 import { Settings } from "typebox/system";
-import { Value } from "typebox/value";
+import { schemaChecks } from "./typebox-checks.ts";
 
 /** What is wrong with a value: where, and what was expected there. */
 export interface Mistake {
@@ -17,7 +17,7 @@ export function checkValue(
   schema: object,
   value: unknown,
 ): { readonly value: unknown } | { readonly mistakes: readonly Mistake[] } {
-  const filled = Value.Default(schema as TSchema, structuredClone(value));
+  const filled = schemaChecks().Default(schema as TSchema, structuredClone(value));
   const mistakes = mistakesIn(schema, filled);
   return mistakes.length === 0 ? { value: filled } : { mistakes };
 }
@@ -25,7 +25,7 @@ export function checkValue(
 /** What is wrong with a value as it is; empty: nothing. */
 export function mistakesIn(schema: object, value: unknown): readonly Mistake[] {
   const type = schema as TSchema;
-  if (Value.Check(type, value)) return [];
+  if (schemaChecks().Check(type, value)) return [];
   const errors = allErrors(type, value);
   const mistakes = withoutFollowing(errors).flatMap((error) => mistakesOf(error, errors, type));
   return mistakes.length === 0 ? [{ path: [], expected: "does not fit" }] : mistakes;
@@ -36,7 +36,7 @@ function allErrors(type: TSchema, value: unknown): readonly TLocalizedValidation
   const { maxErrors } = Settings.Get();
   Settings.Set({ maxErrors: mostErrors });
   try {
-    return Value.Errors(type, value);
+    return schemaChecks().Errors(type, value);
   } finally {
     Settings.Set({ maxErrors });
   }

@@ -29,7 +29,7 @@ async function measured(events: readonly SkeinEvent[], settings: MetricsSettings
   const bus = new EventBus((error) => {
     throw error;
   });
-  const metrics = await createMetrics({ processMetrics: false, ...settings });
+  const metrics = createMetrics({ processMetrics: false, ...settings });
   const { close } = watch(bus, { metrics });
   for (const event of events) bus.emit(event);
   const { body, contentType } = await metrics.render();
@@ -161,7 +161,7 @@ describe("metrics", () => {
   });
 
   test("[OBS10] nothing is registered for the whole process; its own figures are there when wanted", async () => {
-    const [first, second] = [await createMetrics(), await createMetrics({ processMetrics: false })];
+    const [first, second] = [createMetrics(), createMetrics({ processMetrics: false })];
     expect((await first.render()).body).toContain("nodejs_heap_size_used_bytes");
     expect((await second.render()).body).not.toContain("nodejs_");
     expect(register.getMetricsAsArray()).toEqual([]);

@@ -38,13 +38,9 @@ const unknownLane = "unknown";
 const mostLanes = 16;
 const mostCodes = 64;
 
-/** Loads prom-client. */
-export async function createMetrics(settings: MetricsSettings = {}): Promise<Metrics> {
-  const { default: prom } = await import("prom-client");
-  const watcher = new MetricsWatcher(
-    new MetricRegistry(prom, { processMetrics: settings.processMetrics ?? true }),
-    settings,
-  );
+export function createMetrics(settings: MetricsSettings = {}): Metrics {
+  const registry = new MetricRegistry({ processMetrics: settings.processMetrics ?? true });
+  const watcher = new MetricsWatcher(registry, settings);
   return { onEvent: watcher.onEvent, render: () => watcher.render(), close: () => watcher.close() };
 }
 

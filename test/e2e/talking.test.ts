@@ -146,4 +146,24 @@ describe("what a command loads", () => {
     expect(loaded).toContain("commander");
     expect(loaded.filter((name) => name === "ai" || name.startsWith("@ai-sdk/"))).toEqual([]);
   });
+
+  test("[CLI46] a gateway is ready without what only its first requests need", async () => {
+    const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+    const args = ["--import", support("loaded-packages.ts"), bin, "start", "--port", "0"];
+    const begun = new Started(args, {
+      SKEIN_DIR: dir,
+      npm_lifecycle_event: "",
+      SKEIN_LOGGING__LEVEL: "silent",
+    });
+    started.push(begun);
+    await begun.until(/Ctrl-C stops it/);
+    begun.child.kill("SIGTERM");
+    expect(await begun.end()).toBe(0);
+    const loaded = JSON.parse(/loaded (.*)/.exec(begun.err)?.[1] ?? "null") as string[];
+    expect(loaded).toEqual(expect.arrayContaining(["fastify", "typebox", "typebox/type"]));
+    const parts = ["value", "schema", "compile", "format"].map((part) => `typebox/${part}`);
+    const others = ["ai", "zod", "prom-client", "@opentelemetry/api", "ajv", "string-width"];
+    const early = [...parts, ...others, "@modelcontextprotocol/server", "@agentclientprotocol/sdk"];
+    expect(loaded.filter((name) => early.includes(name) || name.startsWith("@ai-sdk/"))).toEqual([]);
+  });
 });

@@ -27,7 +27,7 @@ const isOn = process.argv[2] === "on";
 const bus = new EventBus();
 watch(bus, {
   tracing: await setUpTracing({ otlp: isOn ? "http://127.0.0.1:9" : null }),
-  metrics: isOn ? await createMetrics() : null,
+  metrics: isOn ? createMetrics() : null,
   log: await createLog({ level: isOn ? "info" : "silent", destination: 2 }),
 });
 const event = eventsOf("r1");

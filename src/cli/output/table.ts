@@ -1,6 +1,6 @@
-import stringWidth from "string-width";
 import type { Terminal } from "./terminal.ts";
 import { oneLine, pad, paint, wholeLine } from "./terminal.ts";
+import { widthOf } from "./width.ts";
 
 export interface Column<T> {
   readonly title: string;
@@ -32,7 +32,7 @@ export function printTable<T>(terminal: Terminal, columns: readonly Column<T>[],
   const filled = columns
     .map((column) => ({ column, cells: rows.map((row) => cellOf(column, row, most)) }))
     .filter(({ cells }) => cells.some((cell) => cell !== ""))
-    .map((each) => ({ ...each, width: widthOf(each.column, each.cells) }));
+    .map((each) => ({ ...each, width: widestOf(each.column, each.cells) }));
   const fitted = withoutSpare(filled, most);
   const widths = fitting(fitted, most);
   const shown = upToNames(fitted, widths, most);
@@ -58,8 +58,8 @@ function cellOf<T>(column: Column<T>, row: T, most: number): string {
 }
 
 /** A long text that is not cut does not move the columns of other rows away. */
-function widthOf<T>({ title, whole }: Column<T>, cells: readonly string[]): number {
-  const width = cells.reduce((most, cell) => Math.max(most, stringWidth(cell)), title.length);
+function widestOf<T>({ title, whole }: Column<T>, cells: readonly string[]): number {
+  const width = cells.reduce((most, cell) => Math.max(most, widthOf(cell)), title.length);
   return whole === true ? width : Math.min(width, widest);
 }
 
@@ -105,15 +105,15 @@ function upToNames<T>(
 function placed<T>(text: string, width: number, { align, whole }: Column<T>, most: number): string {
   const isCut = whole !== true && most !== Number.POSITIVE_INFINITY;
   const cell = isCut ? oneLine(text, width) : text;
-  return align === "right" ? " ".repeat(Math.max(0, width - stringWidth(cell))) + cell : pad(cell, width);
+  return align === "right" ? " ".repeat(Math.max(0, width - widthOf(cell))) + cell : pad(cell, width);
 }
 
 /** The cells are harmless already and stand apart by blanks, which `oneLine` would draw together. */
 function cutLine(line: string, columns: number): string {
-  if (stringWidth(line) <= columns) return line;
+  if (widthOf(line) <= columns) return line;
   let kept = "";
   for (const char of line) {
-    if (stringWidth(kept + char) >= columns) break;
+    if (widthOf(kept + char) >= columns) break;
     kept += char;
   }
   return `${kept}…`;

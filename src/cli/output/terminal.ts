@@ -3,10 +3,10 @@ import { resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { InspectColor } from "node:util";
 import { styleText } from "node:util";
-import stringWidth from "string-width";
 import { stringifyJson } from "../../core/json.ts";
 import { escapeUnprintable } from "../../core/text.ts";
 import { onInterrupt } from "./signals.ts";
+import { widthOf } from "./width.ts";
 
 /** Where text comes in from; `typed`: line by line, from a person. */
 export interface TerminalInput {
@@ -106,11 +106,11 @@ export function oneLine(text: string, columns: number): string {
   const plain = /^[ -~]*$/.test(line.slice(0, columns + 1));
   if (plain)
     return line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`.slice(0, columns);
-  if (line.length <= columns && stringWidth(line) <= columns) return line;
+  if (line.length <= columns && widthOf(line) <= columns) return line;
   let width = 1;
   let kept = "";
   for (const { segment } of segmenter.segment(line.slice(0, 8 * columns))) {
-    width += stringWidth(segment);
+    width += widthOf(segment);
     if (width > columns) break;
     kept += segment;
   }
@@ -124,11 +124,11 @@ export function wholeLine(text: string): string {
 
 /** Fills up to a width in columns. */
 export function pad(text: string, columns: number): string {
-  return text + " ".repeat(Math.max(0, columns - stringWidth(text)));
+  return text + " ".repeat(Math.max(0, columns - widthOf(text)));
 }
 
 /** A text at the left and one at the right end of a line, which may have colours. */
 export function spread(terminal: Terminal, left: string, right: string): string {
-  const gap = terminal.columns - stringWidth(left) - stringWidth(right);
+  const gap = terminal.columns - widthOf(left) - widthOf(right);
   return `${left}${" ".repeat(Math.max(1, gap))}${right}`;
 }

@@ -1,5 +1,4 @@
 import type { Server as HttpServer, RequestListener } from "node:http";
-import { createServer, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import Fastify from "fastify";
@@ -10,6 +9,9 @@ import { errorHeaders, noSuch, notHttp, statusOf, tooSlow, unmetExpectation } fr
 import { siteRefusal } from "../door/sites.ts";
 import { jsonType, sendError } from "./answers.ts";
 import { addRoutes } from "./routes.ts";
+
+/** Not by `import`: that would load Node's fetch and WebSocket with it, which are members of this module. */
+const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export interface Listener {
   readonly server: HttpServer;
@@ -57,6 +59,7 @@ export async function httpListener(
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: 256 },
     clientErrorHandler: () => undefined,
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     serverFactory: (handler) => {
       route = handler as RequestListener;
       return server;
@@ -70,6 +73,11 @@ export async function httpListener(
   addRoutes(app, ground, url);
   await app.ready();
   return { server, app };
+}
+
+/** Params are checked by the dispatch. Fastify's own checks, were they asked for, would take longer to load than Fastify. */
+function noSchemas(): never {
+  throw new Error("no route has a schema");
 }
 
 /** An answer where there is no response to write it with: before an upgrade, and to what is no request. */
