@@ -80,7 +80,7 @@ describe.each(["on the folder itself", "through a gateway"])("what a spawned ses
         });
       });
     const answered = editor.prompt(id, 'use the tool toys__echo with {"say": "hello there"}');
-    await expect.poll(() => editor.asked.length, patience).toBe(1);
+    await expect.poll(() => editor.asked.length, { timeout: 60_000 }).toBe(1);
     const at = { cwd: folder.path, env: { SKEIN_DIR: dir } };
     const { approvals } = JSON.parse((await run(["runs", "ls", "--json"], at)).out) as {
       approvals: { approvalId: string }[];
@@ -89,7 +89,7 @@ describe.each(["on the folder itself", "through a gateway"])("what a spawned ses
     await taken.promise;
     expect(await answered).toMatchObject({ stopReason: "end_turn" });
     expect(JSON.stringify(editor.updates)).toMatch(/hello there/);
-  }, 60_000);
+  }, 120_000);
 
   test("[AAG42] is taken back when it is answered elsewhere, and asked again where the session is opened again", async () => {
     const { editor } = one;
