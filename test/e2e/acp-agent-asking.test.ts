@@ -223,6 +223,34 @@ describe("what others do in a session that is open in an editor", () => {
     expect(editor.texts("user_message_chunk")).toBe("");
   });
 
+  test("[AAG45] of many prompts at once each is shown whole before it is answered, and nothing of the next", async () => {
+    const id = await editor.create(folder.path);
+    const numbers = [1, 2, 3, 4, 5, 6];
+    const shown = await Promise.all(
+      numbers.map(async (number) => {
+        const { stopReason } = await editor.prompt(id, `repeat word${number}`);
+        return [stopReason, editor.texts()];
+      }),
+    );
+    const upTo = (number: number) => numbers.slice(0, number).map((each) => `word${each}`);
+    expect(shown).toEqual(numbers.map((number) => ["end_turn", upTo(number).join("")]));
+  });
+
+  test("[AAG45] a prompt that waits for its turn is cancelled with the others, and never said", async () => {
+    const id = await editor.create(folder.path);
+    const first = editor.prompt(id, "be slow for 60 seconds");
+    const second = editor.prompt(id, "repeat too late");
+    await expect.poll(() => editor.texts()).not.toBe("");
+    await editor.agent.notify("session/cancel", { sessionId: id });
+    expect(await Promise.all([first, second])).toMatchObject([
+      { stopReason: "cancelled" },
+      { stopReason: "cancelled" },
+    ]);
+    await editor.prompt(id, "repeat and on");
+    expect(editor.texts()).toMatch(/and on$/);
+    expect(editor.texts()).not.toContain("too late");
+  });
+
   test("[AAG7] an answer is shown as it comes, in pieces", async () => {
     const id = await editor.create(folder.path);
     const words = Array.from({ length: 60 }, (_, n) => `word${n}`).join(" ");

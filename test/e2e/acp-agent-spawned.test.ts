@@ -68,6 +68,29 @@ describe.each(["on the folder itself", "through a gateway"])("what a spawned ses
     }
   }, 60_000);
 
+  test("[AAG44] what the session itself asks is taken back too when another process answers it, and the turn goes on", async () => {
+    const { editor } = one;
+    const id = await editor.create(folder.path);
+    const taken = Promise.withResolvers<void>();
+    editor.permit = (_, signal) =>
+      new Promise((_answer, reject) => {
+        signal.addEventListener("abort", () => {
+          taken.resolve();
+          reject(new Error("taken back"));
+        });
+      });
+    const answered = editor.prompt(id, 'use the tool toys__echo with {"say": "hello there"}');
+    await expect.poll(() => editor.asked.length, { timeout: 60_000 }).toBe(1);
+    const at = { cwd: folder.path, env: { SKEIN_DIR: dir } };
+    const { approvals } = JSON.parse((await run(["runs", "ls", "--json"], at)).out) as {
+      approvals: { approvalId: string }[];
+    };
+    expect(await run(["runs", "approve", approvals[0]?.approvalId ?? ""], at)).toMatchObject({ exit: 0 });
+    await taken.promise;
+    expect(await answered).toMatchObject({ stopReason: "end_turn" });
+    expect(JSON.stringify(editor.updates)).toMatch(/hello there/);
+  }, 120_000);
+
   test("[AAG42] is taken back when it is answered elsewhere, and asked again where the session is opened again", async () => {
     const { editor } = one;
     const id = await editor.create(folder.path);

@@ -36,6 +36,8 @@ export class FakeSession {
     [];
   /** Other sessions of the user, by their keys. */
   readonly others = new Map<string, { readonly spawnedBy?: string; readonly label?: string }>();
+  /** How often is looked for what others did; left out: never. */
+  lookMs: number | undefined;
   permit: () => Promise<RequestPermissionResponse> = () => new Promise(() => undefined);
   /** Comes before a call is answered: what it throws is the answer. */
   before: (method: string, params: Params) => unknown = () => undefined;
@@ -96,6 +98,11 @@ export class FakeSession {
     for (const timer of [...this.#timers]) timer();
   }
 
+  /** How many wait to ring. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
   open(isWhole = false): Promise<LiveSession> {
     const tell = async (update: SessionUpdate) => void this.told.push(update);
     const ask: LivePorts["ask"] = ({ toolCall: { toolCallId, title } }, signal) => {
@@ -137,6 +144,7 @@ export class FakeSession {
       may: () => true,
       commands: [],
       cwd: "/",
+      ...(this.lookMs === undefined ? {} : { lookMs: this.lookMs }),
       report: (error) => void this.reported.push(error),
     };
   }

@@ -24,6 +24,9 @@ export async function acpCommand(terminal: Terminal, version: string, options: G
   );
 }
 
+/** As often as runs are looked after: who has the folder is told by no event what other processes do there. */
+const lookMs = 250;
+
 const needed = ["sessions.get", "chat.send"] as const;
 
 function partsOf(
@@ -44,6 +47,7 @@ function partsOf(
     may,
     commands: editorCommands(terminal, open),
     cwd: terminal.cwd,
+    ...(open.store === null ? {} : { lookMs }),
     report: (error) => tell(terminal, options, thrownText(error)),
   };
 }

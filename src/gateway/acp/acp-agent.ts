@@ -5,7 +5,6 @@ import { SkeinError } from "../../core/errors.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { SessionDetailsPayload } from "../../protocol/session-details.ts";
 import type { AcpParts, EditorCommand } from "./contract.ts";
-import { unhurried } from "./let-in.ts";
 import { listSessions, titleOf } from "./listing.ts";
 import type { LivePorts } from "./live-session.ts";
 import { LiveSession } from "./live-session.ts";
@@ -15,6 +14,7 @@ import { modeOf } from "./permissions.ts";
 import type { PromptInput } from "./prompt-input.ts";
 import { promptInput } from "./prompt-input.ts";
 import { commandsUpdate, modeState, notDone, usageUpdate } from "./session-start.ts";
+import { unhurried } from "./unhurried.ts";
 
 /** What the editor of a connection can be told and asked. */
 export interface Editor {
@@ -198,9 +198,13 @@ export class AcpAgent {
     const isEscaped =
       input.isTyped && input.message.startsWith("//") && this.#commandIn(input.message.slice(1)) !== null;
     const message = isEscaped ? input.message.slice(1) : input.message;
-    const response = await open.live.prompt({ ...input, message }, signal);
-    await this.#beside(id, open, () => this.#tellState(id, open.live));
-    return response;
+    const say = async (): Promise<acp.PromptResponse> => {
+      if (this.#open.get(id) !== open) return { stopReason: "cancelled" };
+      const response = await open.live.prompt({ ...input, message }, signal);
+      await this.#beside(id, open, () => this.#tellState(id, open.live));
+      return response;
+    };
+    return (await open.inTurn(say, signal, () => this.#isOver)) ?? { stopReason: "cancelled" };
   }
 
   /** Without a model. What cannot be done is told like what was done: the session goes on either way. */

@@ -15,6 +15,8 @@ export interface AcpParts {
   readonly commands: readonly EditorCommand[];
   /** Where we are: named as the folder of sessions whose own is not told to us. */
   readonly cwd: string;
+  /** How often is looked for what other processes on the folder did and no event here tells of; left out: all is told. */
+  readonly lookMs?: number;
   /** Told of what nobody asked for and went wrong. */
   report(error: unknown): void;
 }

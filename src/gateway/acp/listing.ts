@@ -2,7 +2,7 @@ import type { ListSessionsResponse, SessionInfo } from "@agentclientprotocol/sdk
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { AcpParts } from "./contract.ts";
-import { letIn } from "./let-in.ts";
+import { unhurried } from "./unhurried.ts";
 
 const pageSize = 50;
 /** Behind a page that has nothing of the folder: as many as a list gives. */
@@ -23,7 +23,7 @@ export async function listSessions(
   { cwd, cursor }: ListQuery,
   signal: AbortSignal,
 ): Promise<ListSessionsResponse> {
-  const { calls, whose } = parts;
+  const { calls, whose } = unhurried(parts);
   let limit = pageSize;
   for (let at = cursor; ; limit = strideSize) {
     const params = {
@@ -33,7 +33,7 @@ export async function listSessions(
       includeDetails: true,
       ...(at === null ? {} : { cursor: at }),
     };
-    const page = await letIn(() => calls.call("sessions.list", params, { signal }), signal);
+    const page = await calls.call("sessions.list", params, { signal });
     const { sessions: rows, nextCursor = null } = page;
     const sessions = rows
       .filter((row) => row.spawnedBy === undefined && isIn(row, cwd))

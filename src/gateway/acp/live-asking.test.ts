@@ -36,6 +36,46 @@ async function settled(fake: FakeSession, mark: string): Promise<void> {
   await expect.poll(() => fake.text("user_message_chunk")).toContain(mark);
 }
 
+describe("a question that another process on the folder answers", () => {
+  test("[AAG44] is taken back when it is looked for, what is asked meanwhile stays, and nobody looks when nothing is asked", async () => {
+    const fake = new FakeSession();
+    fake.lookMs = 250;
+    const live = await opened(fake);
+    fake.question("a1");
+    await expect.poll(() => fake.asked.length).toBe(1);
+    const lists = fake.count("approvals.list");
+    await fake.ring();
+    await expect.poll(() => fake.count("approvals.list")).toBe(lists + 1);
+    expect(fake.asked[0]?.signal.aborted).toBe(false);
+    fake.approvals = [];
+    fake.before = async (method) => {
+      if (method !== "approvals.list" || fake.asked.length > 1) return;
+      fake.emit("approval.requested", { approvalId: "a2", toolCallId: "a2", toolName: "pay", arguments: {} });
+      await expect.poll(() => fake.asked.length).toBe(2);
+    };
+    await fake.ring();
+    await expect.poll(() => fake.asked.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    await fake.ring();
+    await expect.poll(() => fake.asked[1]?.signal.aborted).toBe(true);
+    await idle();
+    expect(fake.timers).toBe(0);
+    expect(fake.count("approvals.resolve")).toBe(0);
+    live.close();
+  });
+
+  test.each(["run.resumed", "run.ended"])("[AAG44] is taken back with %s of its run", async (event) => {
+    const fake = new FakeSession();
+    const live = await opened(fake);
+    fake.question("a1");
+    fake.question("b1", { runId: "r9" });
+    await expect.poll(() => fake.asked.length).toBe(2);
+    fake.approvals = fake.approvals.filter(({ approvalId }) => approvalId === "b1");
+    fake.emit(event, { state: "ok" });
+    await expect.poll(() => fake.asked.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    live.close();
+  });
+});
+
 describe("questions of a session that is open in an editor", () => {
   test.each(["ask", "allow", "deny"] as const)(
     "[AAG10] nothing is asked nor answered for an editor that is gone, in the mode %s",
@@ -63,7 +103,7 @@ describe("questions of a session that is open in an editor", () => {
     fake.question("a1", {}, false);
     fake.before = (method) => (method === "approvals.list" ? live.close() : undefined);
     live.begin();
-    await expect.poll(() => fake.count("approvals.list")).toBe(2);
+    await expect.poll(() => fake.count("approvals.list")).toBeGreaterThan(0);
     await idle();
     expect(fake.asked).toEqual([]);
     expect(fake.count("approvals.resolve")).toBe(0);

@@ -8,6 +8,7 @@ import type { Calls, EventStream, ReceivedEvent } from "../../protocol/methods/c
 import type { SentPayload } from "../../protocol/runs.ts";
 import type { AcpParts, Tell } from "./contract.ts";
 import { limitText, promptResponse } from "./outcome.ts";
+import { OwnAsking } from "./own-asking.ts";
 import type { PermissionPorts } from "./permissions.ts";
 import { Permissions } from "./permissions.ts";
 import type { PromptInput } from "./prompt-input.ts";
@@ -33,8 +34,6 @@ interface Turn {
 const waitMs = 60_000;
 /** How long the end of a run may come behind the answer to whoever waited for it. */
 const lateMs = 2000;
-/** So many questions are asked for at once, as many as may be. */
-const mostQuestions = 500;
 
 /** Told of a run that is at work; one that is queued, steered or merged tells other things. */
 const signsOfWork = new Set(["run.started", "run.recovered", "run.resumed", "run.delta", "run.tool"]);
@@ -54,6 +53,7 @@ export class LiveSession {
   readonly #reading: Reading;
   readonly #view = new SessionView(() => crypto.randomUUID());
   readonly #stream: EventStream;
+  readonly #own: OwnAsking;
   readonly #spawned: SpawnedAsking;
   readonly #turns = new Set<Turn>();
   /** With how the run's last answer ended. */
@@ -80,19 +80,17 @@ export class LiveSession {
       call: (method, params) =>
         patiently(this.#timing, this.#leaving.signal, () => parts.calls.call(method, params)),
     };
-    const { report, whose } = parts;
+    const { report, whose, lookMs } = parts;
     const { ask, tell } = ports;
     const resolve = (approvalId: string, answer: "approved" | "denied") => this.#resolve(approvalId, answer);
-    this.permissions = new Permissions({ ask, tell, resolve, report }, this.#view.tools);
+    const onOpen = () => this.#own.watch();
+    this.permissions = new Permissions({ ask, tell, resolve, onOpen, report }, this.#view.tools);
+    const { permissions } = this;
+    const asking = { reading: this.#reading, permissions, whose, report };
+    this.#own = new OwnAsking(key, { ...asking, timing: this.#timing, ...present({ lookMs }) });
     const events = ["run.*", "approval.*", "entry.appended", "session.reset"];
     this.#stream = parts.calls.events({ keys: [key], events, ...this.#user });
-    this.#spawned = new SpawnedAsking(key, {
-      stream: askingStream(parts),
-      reading: this.#reading,
-      permissions: this.permissions,
-      whose,
-      report,
-    });
+    this.#spawned = new SpawnedAsking(key, { stream: askingStream(parts), ...asking });
   }
 
   /** Heard from now on. With `isWhole`, all that stands on its branch is shown before this resolves. */
@@ -115,7 +113,7 @@ export class LiveSession {
   begin(): void {
     if (this.#leaving.signal.aborted) return;
     // Before any event: a question that is answered meanwhile is then taken back.
-    void this.#inOrder(() => this.#askAgain()).catch((error: unknown) => this.#report(error));
+    void this.#inOrder(() => this.#own.askAgain()).catch((error: unknown) => this.#report(error));
     void this.#listen().catch((error: unknown) => this.#report(error));
     void this.#spawned.listen().catch((error: unknown) => this.#report(error));
   }
@@ -123,6 +121,7 @@ export class LiveSession {
   close(): void {
     this.#leaving.abort();
     this.#stream.close();
+    this.#own.close();
     this.#spawned.close();
     this.permissions.close();
   }
@@ -307,6 +306,7 @@ export class LiveSession {
       return;
     }
     if (signsOfWork.has(received.event)) this.#working = runId;
+    if (received.event === "run.resumed" || received.event === "run.ended") this.#own.heardOf(runId);
     switch (received.event) {
       case "run.delta":
         return this.#tell(this.#view.delta(received.payload));
@@ -343,7 +343,7 @@ export class LiveSession {
     } catch (error) {
       this.#report(error);
     }
-    await this.#askAgain();
+    await this.#own.askAgain();
   }
 
   /** What the log holds behind what was shown; of a new log under the same key, all of it. */
@@ -357,18 +357,6 @@ export class LiveSession {
         this.#cursor = entry.id;
       }
     }
-  }
-
-  /** What was asked for while nobody listened; and what was answered is taken back. */
-  async #askAgain(): Promise<void> {
-    const params = { sessionKey: this.key, limit: mostQuestions, ...this.#user };
-    const { approvals } = await this.#reading.call("approvals.list", params);
-    if (approvals.length < mostQuestions)
-      this.permissions.stillOpen(
-        approvals.map(({ approvalId }) => approvalId),
-        "own",
-      );
-    for (const each of approvals) this.permissions.requested(each);
   }
 
   async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {

@@ -1,9 +1,13 @@
+import { setImmediate } from "node:timers";
 import type { LiveSession } from "./live-session.ts";
 
 /** A session that an editor has open, with what was asked in it and is not answered. */
 export class OpenSession {
   readonly live: LiveSession;
+  /** What is cancelled by ending it here: commands, and prompts whose turn has not come. */
   readonly #commands = new Set<AbortController>();
+  /** Resolves when the last of the prompts is answered. */
+  #line: Promise<unknown> = Promise.resolve();
   #unanswered = 0;
 
   constructor(live: LiveSession) {
@@ -24,14 +28,31 @@ export class OpenSession {
   }
 
   /**
+   * Prompts one after the other: to an editor, whatever is told before a prompt is answered is part of that answer. `null`: it was
+   * cancelled before its turn came.
+   */
+  async inTurn<T>(act: () => Promise<T>, asked: AbortSignal, isGone: () => boolean): Promise<T | null> {
+    const before = this.#line;
+    const answered = Promise.withResolvers<void>();
+    this.#line = before.then(() => answered.promise);
+    try {
+      const came = await this.command(() => before.then(() => true), asked, isGone);
+      return came === null ? null : await act();
+    } finally {
+      // Once the answer itself is on its way.
+      setImmediate(answered.resolve);
+    }
+  }
+
+  /**
    * Does a command until it is through or cancelled: `null` then, and whatever it comes to is nobody's. `isGone`: an editor
    * that goes away has cancelled nothing.
    */
-  async command(
-    run: (signal: AbortSignal) => Promise<string>,
+  async command<T>(
+    run: (signal: AbortSignal) => Promise<T>,
     asked: AbortSignal,
     isGone: () => boolean,
-  ): Promise<string | null> {
+  ): Promise<T | null> {
     const one = new AbortController();
     const cancelled = Promise.withResolvers<null>();
     one.signal.addEventListener("abort", () => cancelled.resolve(null), { once: true });

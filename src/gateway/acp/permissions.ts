@@ -38,6 +38,8 @@ export interface PermissionPorts {
   ): Promise<RequestPermissionResponse>;
   tell: Tell;
   resolve(approvalId: string, answer: "approved" | "denied"): Promise<void>;
+  /** Something is open now. */
+  onOpen(): void;
   report(error: unknown): void;
 }
 
@@ -66,6 +68,7 @@ export class Permissions {
     const asking = new AbortController();
     const whose = asked.asker === undefined ? "own" : "spawned";
     this.#open.set(asked.approvalId, { asking, runId: asked.runId ?? null, whose });
+    this.#ports.onOpen();
     void this.#settle(asked, asking.signal).catch((error: unknown) => this.#ports.report(error));
   }
 
@@ -79,6 +82,10 @@ export class Permissions {
   stillOpen(approvalIds: readonly string[], of: Open["whose"]): void {
     for (const [id, { whose }] of [...this.#open])
       if (whose === of && !approvalIds.includes(id)) this.resolved(id);
+  }
+
+  get openIds(): readonly string[] {
+    return [...this.#open.keys()];
   }
 
   /** Whether anything of this run is open. */

@@ -41,11 +41,13 @@ export class IndexInPlace implements IndexService {
     if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
   }
 
-  async catchUp(forMs: number): Promise<CaughtUp> {
+  /** `mostBytes`: sessions that the index is further behind for are left. */
+  async catchUp(forMs: number, mostBytes?: number): Promise<CaughtUp> {
     this.follow();
-    return this.#indexer.catchUp(performance.now() + forMs, (row) => {
+    const taken = (row: AgentPlace | null) => {
       if (row !== null) this.#listings.touch(row);
-    });
+    };
+    return this.#indexer.catchUp(performance.now() + forMs, taken, mostBytes);
   }
 
   async bringUp(uid: string): Promise<void> {

@@ -9,6 +9,8 @@ import type { AgentPlace } from "./layout.ts";
 
 /** What takes no longer is done in place: a message to another thread, and its start, cost as much. */
 const quickMs = 10;
+/** Of one session, to be taken in within about that time. */
+const quickLog = 64 * 1024;
 const quickBytes = 256 * 1024;
 const quickRows = 1000;
 
@@ -69,7 +71,7 @@ export class IndexThread implements IndexService {
 
   async catchUp(forMs: number): Promise<CaughtUp> {
     if (this.#worker === null) {
-      const caught = await this.#inPlace.catchUp(quickMs);
+      const caught = await this.#inPlace.catchUp(quickMs, quickLog);
       if (caught.behind === caught.problems.length) return caught;
     }
     return this.#call("catchUp", forMs) as Promise<CaughtUp>;

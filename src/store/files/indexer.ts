@@ -45,8 +45,15 @@ export class Indexer {
     this.#root = root;
   }
 
-  /** Takes in what is marked until a time (of `performance.now()`); `taken` hears of each session that is done. */
-  catchUp(until: number, taken: (row: SessionRow | null) => void = () => undefined): CaughtUp {
+  /**
+   * Takes in what is marked until a time (of `performance.now()`); `taken` hears of each session that is done. One whose log has
+   * grown by more than `mostBytes` is left as it is: a single entry may be so long that its words alone take seconds.
+   */
+  catchUp(
+    until: number,
+    taken: (row: SessionRow | null) => void = () => undefined,
+    mostBytes = Number.POSITIVE_INFINITY,
+  ): CaughtUp {
     const marked = this.#work.dirty();
     const problems: UnreadLog[] = [];
     let done = 0;
@@ -56,7 +63,7 @@ export class Indexer {
       this.#index.exclusively(() => {
         do {
           const uid = marked[next++] as string;
-          const problem = this.#tryBringUp(uid, until, taken);
+          const problem = this.#tryBringUp(uid, { until, mostBytes }, taken);
           if (problem === null) done += 1;
           else if (problem !== "") problems.push({ file: this.#fileOf(uid), problem });
         } while (next < marked.length && performance.now() <= pause);
@@ -65,17 +72,27 @@ export class Indexer {
     return { behind: marked.length - done, problems };
   }
 
-  /** `null`: it is taken in. Empty: time was up first. Else why it cannot be, which is no reason to keep others waiting. */
-  #tryBringUp(uid: string, until: number, taken: (row: SessionRow | null) => void): string | null {
+  /** `null`: it is taken in. Empty: time was up first, or it is too much. Else why it cannot be, which is no reason to keep others waiting. */
+  #tryBringUp(
+    uid: string,
+    { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
+    taken: (row: SessionRow | null) => void,
+  ): string | null {
     try {
       // Marks stay until a checkpoint: most are of sessions that are long taken in.
       const row = this.#work.byUid(uid);
       if (this.#isUpToDate(uid, row)) return null;
+      if (this.#bytesBehind(uid, row) > mostBytes) return "";
       taken(row);
       return this.#bringUp(uid, row, until) ? null : "";
     } catch (error) {
       return (error as Error).message || "it cannot be read";
     }
+  }
+
+  #bytesBehind(uid: string, row: SessionRow | null): number {
+    if (row === null || !isThere(row)) return 0;
+    return (this.#disk.stat(this.#logOf(row))?.size ?? 0) - (this.#index.knownBytes(uid)?.logBytes ?? 0);
   }
 
   /** One session, however long it takes. */

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { begun, done, ended, openedLog } from "../../../../test/support/acp-updates.ts";
 import { diffText } from "./diff-text.ts";
@@ -108,7 +109,50 @@ describe("a change of a file", () => {
     expect(text.length).toBeLessThanOrEqual(100_000);
     expect(text).toContain("left out");
   });
+
+  it("[ATL6] is the same as by comparing line by line", () => {
+    const file = fc.array(fc.constantFrom("", "a", "b", "a b"), { maxLength: 12 });
+    const text = fc.tuple(file, fc.boolean()).map(([all, isEnded]) => all.join("\n") + (isEnded ? "\n" : ""));
+    fc.assert(
+      fc.property(text, text, (oldText, newText) => {
+        expect(diffText({ path: "f", oldText, newText })).toBe(byLines(oldText, newText));
+      }),
+    );
+  });
+
+  it("[ATL12] shows the ends of a long one, whatever lies between", () => {
+    const long = (mark: string) => Array.from({ length: 300_000 }, (_, at) => `${mark}${at}\n`).join("");
+    const text = diffText({ path: "f", oldText: long("a"), newText: long("b") });
+    expect(text.length).toBeLessThanOrEqual(100_000);
+    expect(text.startsWith("f: changed at line 1\n- a0\n- a1\n")).toBe(true);
+    expect(text.endsWith("\n+ b299998\n+ b299999")).toBe(true);
+  });
 });
+
+/** What a change comes to, without any care for its length. */
+function byLines(oldText: string, newText: string): string {
+  const [before, after] = [splitLines(oldText), splitLines(newText)];
+  const start = count(before, after);
+  const end = count(before.slice(start).toReversed(), after.slice(start).toReversed());
+  if (before.length === after.length && start === before.length) return "f: unchanged";
+  const mark = (sign: string, all: readonly string[]) => all.map((line) => `${sign} ${line}`);
+  return [
+    `f: changed at line ${start + 1}`,
+    ...mark(" ", before.slice(Math.max(0, start - 3), start)),
+    ...mark("-", before.slice(start, before.length - end)),
+    ...mark("+", after.slice(start, after.length - end)),
+    ...mark(" ", after.slice(after.length - end, after.length - end + 3)),
+  ].join("\n");
+}
+
+function splitLines(text: string): readonly string[] {
+  return text === "" ? [] : text.replace(/\n$/, "").split("\n");
+}
+
+function count(some: readonly string[], others: readonly string[]): number {
+  const at = some.findIndex((line, index) => others[index] !== line);
+  return at === -1 ? Math.min(some.length, others.length) : at;
+}
 
 describe("JSON of an agent", () => {
   it("[ATL12] is copied within bounds of depth and size", () => {
@@ -134,5 +178,17 @@ describe("JSON of an agent", () => {
     take(begun("a", { rawInput: { text: "x".repeat(3_000_000) } }));
     expect(JSON.stringify(log.call("a")).length).toBeLessThan(201_000);
     expect(log.end(done).stopReason).toBe("stop");
+  });
+
+  it("[ATL12] of all calls of a message together is bounded too, and each has some", () => {
+    const { log, take } = openedLog();
+    for (let at = 0; at < 100; at++) take(begun(`c${at}`, { rawInput: { text: "x".repeat(300_000) } }));
+    const message = log
+      .end(done)
+      .acts.flatMap((act) => (act.act === "say" && act.message.role === "assistant" ? [act.message] : []))[0];
+    expect(JSON.stringify(message).length).toBeLessThan(800_000);
+    const calls = message?.content.flatMap((block) => (block.type === "toolCall" ? [block] : [])) ?? [];
+    expect(calls).toHaveLength(100);
+    for (const call of calls) expect(String(call.arguments.text).length).toBeGreaterThan(1500);
   });
 });

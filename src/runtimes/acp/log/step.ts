@@ -1,11 +1,14 @@
 import type { AssistantBlock } from "../../../core/messages.ts";
 import type { TextKind } from "./texts.ts";
 import { Texts } from "./texts.ts";
-import { AgentCall } from "./tool-call.ts";
+import { AgentCall, mostArguments } from "./tool-call.ts";
 
 /** Words of one step; and at least so many behind each of its calls. */
 const mostCharacters = 400_000;
 const leastBehindCall = 20_000;
+/** What its calls are given, all together; and at least so much of each. */
+const mostGiven = 400_000;
+const leastGiven = 2000;
 /** The guard looks back a thousand entries for a call; a step with as many would lose its first. */
 export const mostCalls = 100;
 
@@ -65,9 +68,13 @@ export class Step {
   /** What it says with its calls; the words behind them are the next step's. */
   say(): AssistantBlock[] {
     this.isSaid = true;
-    return this.#parts.flatMap((part): AssistantBlock[] =>
-      part instanceof Texts ? part.blocks() : [part.say()],
-    );
+    let left = mostGiven;
+    return this.#parts.flatMap((part): AssistantBlock[] => {
+      if (part instanceof Texts) return part.blocks();
+      const block = part.say(Math.max(leastGiven, Math.min(left, mostArguments)));
+      left -= JSON.stringify(block.arguments).length;
+      return [block];
+    });
   }
 
   /** The words of a step without calls. */

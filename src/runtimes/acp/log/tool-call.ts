@@ -11,7 +11,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type ResultDraft = Extract<MessageDraft, { role: "toolResult" }>;
 
 /** Of the arguments of one call. */
-const mostCharacters = 200_000;
+export const mostArguments = 200_000;
 const mostLocations = 100;
 /** An update has those of them that it changes. */
 const kept = ["title", "name", "kind", "rawInput", "rawOutput", "content", "locations", "_meta"] as const;
@@ -27,6 +27,8 @@ export class AgentCall {
   #block: ToolCallBlock | null = null;
   /** As it was said: what comes later changes it no more. */
   #said: ToolCallBlock | null = null;
+  /** Of its arguments. */
+  #room = mostArguments;
   #result: ResultDraft | null = null;
 
   constructor(id: string, beganAt: number) {
@@ -57,12 +59,14 @@ export class AgentCall {
       type: "toolCall",
       id: this.id,
       name: nameOf(this.#fields),
-      arguments: argumentsOf(this.#fields),
+      arguments: argumentsOf(this.#fields, this.#room),
     };
     return this.#block;
   }
 
-  say(): ToolCallBlock {
+  /** In about so many characters at the most. */
+  say(room: number): ToolCallBlock {
+    if (room < this.#room) [this.#room, this.#block] = [room, null];
     this.#said = this.block;
     return this.#said;
   }
@@ -95,7 +99,7 @@ export class AgentCall {
   /** For people: what a call and its result have no place for. */
   #details(isError: boolean): Fields {
     const { kind, rawInput } = this.#fields;
-    const args = this.#said === null || rawInput === undefined ? null : argumentsOf(this.#fields);
+    const args = this.#said === null || rawInput === undefined ? null : argumentsOf(this.#fields, this.#room);
     // It was said before its input was told.
     const isLate = args !== null && JSON.stringify(args) !== JSON.stringify(this.#said?.arguments);
     return {
@@ -111,10 +115,10 @@ export class AgentCall {
 const failedText = "The tool failed, and the agent did not say why.";
 const emptyText = "(no output)";
 
-function argumentsOf(fields: Fields): Record<string, unknown> {
+function argumentsOf(fields: Fields, most: number): Record<string, unknown> {
   const { rawInput } = fields;
   if (rawInput === undefined) return describedBy(fields);
-  const input = fitJson(rawInput, mostCharacters);
+  const input = fitJson(rawInput, most);
   return isRecord(input) ? input : { input };
 }
 

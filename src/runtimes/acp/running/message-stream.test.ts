@@ -1,5 +1,6 @@
 import { once } from "node:events";
-import { PassThrough } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
+import { setImmediate } from "node:timers";
 import { expect, test } from "vitest";
 import { MessageLines } from "./message-lines.ts";
 import { messageStream } from "./message-stream.ts";
@@ -31,4 +32,24 @@ test("[ARU8] what cannot be read is told", async () => {
   stdout.write("{broken\n");
   await readable.getReader().read();
   expect(broken).toEqual(["it wrote a message that cannot be read: {broken"]);
+});
+
+test("[ARU58] however much an agent has written, the event loop gets a turn after each reading", async () => {
+  const line = Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", method: "session/update", params: {} })}\n`);
+  const readings = 50;
+  // All of it is there at once.
+  const stdout = Readable.from(Array.from({ length: readings }, () => Buffer.concat(Array(20).fill(line))));
+  let [turns, updates, isOver] = [0, 0, false];
+  setImmediate(function turn() {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  });
+  const { readable } = messageStream(
+    { stdin: new PassThrough(), stdout },
+    { lines: new MessageLines(), onUpdate: () => void updates++, onBroken: () => undefined },
+  );
+  await readable.getReader().read();
+  isOver = true;
+  expect(updates).toBe(readings * 20);
+  expect(turns).toBeGreaterThanOrEqual(readings - 1);
 });

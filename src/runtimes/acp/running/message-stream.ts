@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk/unstable";
 import type { JsonObject, MessageLines } from "./message-lines.ts";
 import { RequestGate } from "./request-gate.ts";
@@ -86,6 +87,7 @@ function isOfPipe(problem: Error): boolean {
   return "code" in problem;
 }
 
+/** Each reading has a turn of the event loop to itself: however fast an agent writes, everybody else gets theirs. */
 async function pump(
   stdout: Readable,
   { lines, onUpdate }: StreamEnds,
@@ -96,6 +98,7 @@ async function pump(
       if (message.method !== "session/update" || "id" in message) await take(message, bytes);
       else await onUpdate(message.params, bytes);
     }
+    await nextTurn();
   }
 }
 

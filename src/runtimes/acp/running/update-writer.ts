@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers";
 import type { SessionUpdate } from "@agentclientprotocol/sdk/unstable";
 import type { Entry } from "../../../core/entries.ts";
 import type { ToolCallBlock } from "../../../core/messages.ts";
@@ -14,6 +15,11 @@ const mostUnended = 128 * 1024 * 1024;
 /** Acts that are held back; beyond that nothing more is taken, and the log closes what is open. */
 const mostHeld = 1000;
 
+/** Words that are told in one piece. */
+const mostGathered = 32_768;
+
+type Delta = Extract<Extract<Act, { act: "emit" }>["event"], { type: "delta" }>;
+
 /** Writes what becomes of updates, one after the other, in the order in which they came. */
 export class UpdateWriter {
   readonly #turn: Turn;
@@ -26,6 +32,8 @@ export class UpdateWriter {
   /** The turn is being stopped: what comes still is not written by the way, but belongs to its end. */
   #isHolding = false;
   #held: Act[] = [];
+  /** Words that came in this turn of the event loop and nobody was told of: a reader pays for each event, not each word. */
+  #words: Delta | null = null;
   /** Calls that have a result, until it is written. */
   readonly #answered = new Map<string, { readonly call: ToolCallBlock; readonly durationMs: number }>();
   #last: Entry | null = null;
@@ -52,19 +60,21 @@ export class UpdateWriter {
   }
 
   /** Resolves when all that came before is written, or nothing more is. */
-  settled(): Promise<void> {
-    return this.#work;
+  async settled(): Promise<void> {
+    await this.#work;
+    this.#tellWords();
   }
 
   /** Nothing more is taken, and what waits is let go. What was taken since the turn was stopped, and is not written. */
   async end(): Promise<readonly Act[]> {
     this.#isOver = true;
     this.#makeRoom();
-    await this.#work;
+    await this.settled();
     return this.#held.splice(0);
   }
 
   async apply(acts: readonly Act[]): Promise<void> {
+    this.#tellWords();
     for (const act of acts) await this.#apply(act);
   }
 
@@ -73,12 +83,31 @@ export class UpdateWriter {
     if (this.#waiting <= mostWaiting) this.#makeRoom();
     if (this.#isOver) return;
     for (const act of this.#log.take(update as SessionUpdate, bytes)) {
+      if (act.act === "emit" && act.event.type === "delta") {
+        this.#gather(act.event);
+        continue;
+      }
+      this.#tellWords();
       if (act.act === "emit") await this.#apply(act);
       else if (this.#isHolding || !(await this.#isOurs())) this.#held.push(act);
       else await this.#apply(act).catch((error: unknown) => this.#fail(error));
     }
     if (this.#held.length > mostHeld) this.#isOver = true;
     if (this.#log.held > mostUnended) this.#endless();
+  }
+
+  #gather({ kind, delta, ...event }: Delta): void {
+    const before = this.#words;
+    const isOne = before?.kind === kind && before.delta.length + delta.length <= mostGathered;
+    if (!isOne) this.#tellWords();
+    if (this.#words === null) setImmediate(() => this.#tellWords());
+    this.#words = { ...event, kind, delta: isOne ? before.delta + delta : delta };
+  }
+
+  #tellWords(): void {
+    const words = this.#words;
+    this.#words = null;
+    if (words !== null) this.#turn.emit(words);
   }
 
   #endless(): void {
