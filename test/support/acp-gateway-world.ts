@@ -50,7 +50,9 @@ export class GatewayWorld {
       const { models: _, ...rest } = config;
       const { agents } = rest.acp;
       const asking = { ...agents, asking: { ...agents.lean, permissions: "ask" } };
-      return { ...rest, lanes: { subagent: slots }, acp: { ...rest.acp, agents: asking } };
+      // Longer than any machine is busy.
+      const acp = { ...rest.acp, agents: asking, startTimeoutSeconds: 600 };
+      return { ...rest, lanes: { subagent: slots }, approvals: { timeoutSeconds: 3600 }, acp };
     });
   }
 
