@@ -8,7 +8,7 @@ console.log(
 );
 console.log("a turn killed at every one of its durable acts, a gateway killed 100 times under 100 clients,");
 console.log(
-  "1000 spawns of ACP agents that are killed, an hour of visitors at a gateway, and 20000 transcripts for each provider",
+  "1000 spawns of ACP agents that are killed, 200 under a gateway that is, an hour of visitors at a gateway, and 20000 transcripts for each provider",
 );
 const env = {
   ...process.env,
@@ -18,6 +18,7 @@ const env = {
   SKEIN_KILL_POINTS: "all",
   SKEIN_GATEWAY_ROUNDS: "100",
   SKEIN_ACP_SPAWNS: "1000",
+  SKEIN_ACP_GATEWAY_SPAWNS: "200",
   SKEIN_SOAK_SECONDS: "3600",
   SKEIN_TRANSCRIPT_RUNS: "20000",
 };

@@ -26,7 +26,9 @@ export type Blow =
   | "kill_skein_unwatched"
   | "abort"
   | "subagents_kill"
-  | "close";
+  | "close"
+  /** It says so, and waits to be stopped, or to be ended with whoever has it. */
+  | "hold";
 
 /** What an agent is told, as JSON in its task. A number among the steps is a pause in milliseconds. */
 export interface Plan {

@@ -1,4 +1,4 @@
-import type { ChildProcess } from "node:child_process";
+import type { ChildProcess, SpawnOptions } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -13,10 +13,14 @@ export class Started {
   readonly #closed: Promise<unknown[]>;
   #news = Promise.withResolvers<void>();
 
-  constructor(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
+  constructor(
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+    where: Pick<SpawnOptions, "cwd" | "detached"> = {},
+  ) {
     const all: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: "1", ...env };
     for (const name of ["FORCE_COLOR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"]) delete all[name];
-    this.child = spawn(process.execPath, args, { env: all, stdio: "pipe" });
+    this.child = spawn(process.execPath, args, { ...where, env: all, stdio: "pipe" });
     this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.out += text;
       this.#tell();

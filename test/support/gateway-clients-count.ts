@@ -62,7 +62,7 @@ export function expectNothingLost(root: string, talker: Talker): void {
 }
 
 /** Numbers go up; a gap tells of what came before it, and never of what was told. */
-function expectOrdered(name: string, events: readonly ReceivedEvent[]): void {
+export function expectOrdered(name: string, events: readonly ReceivedEvent[]): void {
   let last = 0;
   for (const each of events) {
     if (each.event === "gap") {
@@ -79,7 +79,7 @@ function expectOrdered(name: string, events: readonly ReceivedEvent[]): void {
 }
 
 /** Every entry has its event, once and in the order of the log, or there is a gap where it would have been. */
-function expectCovered(name: string, ids: readonly string[], events: readonly ReceivedEvent[]): void {
+export function expectCovered(name: string, ids: readonly string[], events: readonly ReceivedEvent[]): void {
   const told = appendedTo(events);
   expect(new Set(told).size, `${name}: none told twice`).toBe(told.length);
   let next = 0;

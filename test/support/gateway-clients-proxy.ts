@@ -8,7 +8,7 @@ export class CuttingProxy {
   cuts = 0;
   /** How many bytes the next connection lives for; without end once the storm is over. */
   lives: () => number;
-  readonly #target: URL;
+  #target: URL;
   readonly #server: Server;
   readonly #open = new Set<Socket>();
 
@@ -27,6 +27,11 @@ export class CuttingProxy {
 
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** Where new connections go from now on. */
+  leadTo(target: string): void {
+    this.#target = new URL(target);
   }
 
   cutAll(): void {

@@ -1,18 +1,24 @@
 import { closeSync, openSync } from "node:fs";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
+import { SkeinError } from "../../core/errors.ts";
 import { migrate } from "./migrations.ts";
 
 /** A database that lives as long as it is open. */
 export const inMemory = ":memory:";
 
+/** SQLITE_FULL. */
+const diskFull = 13;
+
 /** A SQLite database with its migrations done and its statements kept. */
 export class Database {
+  readonly #path: string;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
   /** `verify`: one whose pages are damaged is refused, as one that cannot be opened at all is. */
   constructor(path: string, pragmas: string, migrations: readonly string[], verify = false) {
+    this.#path = path;
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
     if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
     this.#db = new DatabaseSync(path, { timeout: 10_000 });
@@ -55,9 +61,16 @@ export class Database {
       this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
     } catch (error) {
-      this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
-      throw error;
+      // On a disk that is full or fails SQLite has given up all of it by itself.
+      if (this.#db.isTransaction) this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
+      throw this.#told(error);
     }
+  }
+
+  #told(error: unknown): unknown {
+    if ((error as { readonly errcode?: unknown }).errcode !== diskFull) return error;
+    const [problem, advice] = ["the disk is full", "Make room, and try again"];
+    return new SkeinError("write_failed", { file: this.#path, problem, advice }, { cause: error });
   }
 
   /** A change that may be lost in a power cut, and spares the wait for the disk. */

@@ -14,7 +14,7 @@ export function migrate(db: DatabaseSync, path: string, steps: readonly string[]
     db.exec(`PRAGMA user_version = ${steps.length}`);
     db.exec("COMMIT");
   } catch (error) {
-    db.exec("ROLLBACK");
+    if (db.isTransaction) db.exec("ROLLBACK"); // on a full disk SQLite has done so
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";
+import { tooHeavy } from "./message-weight.ts";
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -35,6 +36,8 @@ export class MessageLines {
       if (this.#size > 0) this.#pending = Buffer.alloc(0);
       this.#size = 0;
       from = end + 1;
+      const weight = tooHeavy(line);
+      if (weight !== null) throw new Error(`it wrote a message ${weight}`);
       const message = this.#read(line.toString("utf8").trim());
       if (message !== null) yield { message, bytes: line.length };
     }

@@ -1,0 +1,195 @@
+import { existsSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { runningPath } from "../../../src/gateway/running-file.ts";
+import type { TemporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
+import { expectAllTold } from "../../support/acp-gateway-count.ts";
+import type { StartedBy } from "../../support/acp-gateway-world.ts";
+import { GatewayWorld, slots } from "../../support/acp-gateway-world.ts";
+import { countWorld } from "../../support/acp-kill-count.ts";
+import type { AgentName, Plan } from "../../support/acp-kill-plan.ts";
+import { childrenEach, plannedSpawn, spawnArguments } from "../../support/acp-kill-plan.ts";
+import { isThere } from "../../support/proc.ts";
+import { seedTold } from "../../support/run-seed.ts";
+
+/** SKEIN_ACP_GATEWAY_SPAWNS: more in `npm run torture`. */
+const spawns = Number(process.env.SKEIN_ACP_GATEWAY_SPAWNS ?? 10);
+const limitMs = 600_000 + spawns * 20_000;
+const openStates: ("queued" | "running" | "waiting" | "sleeping")[] = [
+  "queued",
+  "running",
+  "waiting",
+  "sleeping",
+];
+let folder: TemporaryFolder;
+let world: GatewayWorld;
+
+beforeEach(() => {
+  folder = temporaryFolder("skein-acp-gateway-");
+  world = new GatewayWorld(folder.path);
+});
+afterEach(async () => {
+  await world.endAll();
+  folder.remove();
+});
+
+/** However busy the machine is. */
+const eventually = <T>(read: () => T) => expect.poll(read, { timeout: 300_000, interval: 20 });
+const open = async () => (await world.call("runs.list", { states: openStates })).runs;
+const keyOf = (name: string | number) => `agent:main:session:parent-${name}`;
+
+/** What the seed plans, but that whoever heeds its plan holds, where it would have been struck. */
+function heldArguments(number: number): Readonly<Record<string, unknown>> {
+  const plan = { ...plannedSpawn(number).plan, blow: "hold" };
+  return { ...spawnArguments(number), task: `PLAN ${JSON.stringify(plan)}` };
+}
+const isHolder = (number: number) => ["lean", "stubborn"].includes(plannedSpawn(number).agent);
+
+/** Every other one by a call from outside, the others by a model that is told to. */
+async function spawn(number: number, args = heldArguments(number)): Promise<void> {
+  if (number % 2 === 0) return world.spawnChild(keyOf(Math.floor(number / childrenEach)), args);
+  const message = `use the tool sessions_spawn with ${JSON.stringify(args)}`;
+  const sessionKey = keyOf(`of-${number}`);
+  await world.call("chat.send", { sessionKey, message, idempotencyKey: `spawn-${number}` });
+}
+
+/** One with a plan of its own. */
+function own(number: number, agentId: AgentName | "asking", steps: Plan["steps"], isHeld = true) {
+  const plan: Plan = { number, steps, blow: isHeld ? "hold" : null, at: steps.length };
+  return spawn(number, {
+    task: `PLAN ${JSON.stringify(plan)}`,
+    runtime: "acp",
+    agentId,
+    label: `n${number}`,
+  });
+}
+
+/** Nobody of whom it is told outlives it; the next one has the folder. */
+async function killed(by: StartedBy): Promise<void> {
+  const { child } = world.last;
+  process.kill(by === "npm" ? -(child.pid ?? 0) : world.pid, "SIGKILL");
+  expect(await world.last.end()).toBe("SIGKILL");
+  await eventually(() => world.processes).toEqual([]);
+}
+
+/** Stopped in good order: nobody is left, and nothing says that it runs. */
+async function stopped(): Promise<void> {
+  process.kill(world.pid, "SIGTERM");
+  expect(await world.last.end()).toBe(0);
+  await eventually(() => world.processes).toEqual([]);
+  expect(existsSync(runningPath(world.root))).toBe(false);
+}
+
+/** Whoever asks is told yes. */
+async function approveAll(): Promise<void> {
+  for (const { approvalId } of (await world.call("approvals.list", {})).approvals)
+    await world.call("approvals.resolve", { approvalId, answer: "approved" });
+}
+
+async function expectAllWell(count: number): Promise<ReturnType<typeof countWorld>> {
+  await vi.waitFor(() => expectAllTold(world), { timeout: 300_000, interval: 200 });
+  await stopped();
+  const counted = countWorld(folder.path);
+  expect({ problems: counted.problems, complaints: world.complaints }, seedTold).toEqual({
+    problems: [],
+    complaints: "",
+  });
+  expect(counted.spawns).toBe(count);
+  return counted;
+}
+
+describe.skipIf(process.platform !== "linux")(
+  "`skein start` with agents of others in the middle of their turns",
+  () => {
+    test(
+      `[AKL5] kill -9 of the gateway, alone or with npm, under ${spawns} spawns: all end, each is told once, and nobody is left`,
+      async () => {
+        const numbers = Array.from({ length: spawns }, (_, at) => at);
+        const holders = numbers.filter(isHolder).length;
+        await world.start("npm");
+        await world.connect();
+        const asked = Promise.all(numbers.map((number) => spawn(number)));
+        asked.catch(() => undefined);
+        let kills = 0;
+        for (let held = 0; held < holders; held = world.held) {
+          // Each slot has one that holds, or there is none left that will.
+          await eventually(() => world.held).toBe(Math.min(held + slots, holders));
+          const before = world.pid;
+          const by = kills % 2 === 0 ? "npm" : "hand";
+          await killed(by);
+          if (kills === 1) {
+            // And again while it starts.
+            world.spawn();
+            await eventually(() => world.pid).not.toBe(0);
+            await killed("hand");
+          }
+          kills += 1;
+          await world.start(by === "npm" ? "hand" : "npm");
+          expect(world.pid).not.toBe(before);
+          expect(isThere(world.pid)).toBe(true);
+        }
+        await asked;
+        for (const number of numbers.filter((each) => each % 2 === 1)) world.follow(keyOf(`of-${number}`));
+        await eventually(async () => (await open()).length).toBe(0);
+        const { lost } = await expectAllWell(spawns);
+        // What was counted has happened.
+        expect(kills).toBe(Math.ceil(holders / slots));
+        expect(lost).toBeGreaterThanOrEqual(holders);
+      },
+      limitMs,
+    );
+
+    test(
+      "[AKL6] SIGTERM ends it with all agents; the next start goes on with them, and asks again what was asked",
+      async () => {
+        await world.start();
+        await world.connect();
+        await Promise.all([
+          own(0, "lean", ["say", "leave"]),
+          own(2, "stubborn", ["child", "stray", "tool"]),
+          own(4, "asking", ["say", "permission"], false),
+        ]);
+        world.follow(keyOf(0));
+        await eventually(() => world.held).toBe(2);
+        await eventually(async () => (await world.call("approvals.list", {})).count).toBe(1);
+        await stopped();
+        await world.start();
+        await eventually(async () => {
+          await approveAll();
+          return (await open()).length;
+        }).toBe(0);
+        expect(await expectAllWell(3)).toMatchObject({ ended: { ok: 3 }, announced: 3 });
+      },
+      limitMs,
+    );
+
+    test(
+      "[AKL7] a reload lets turns go on; killed after that, all of both configurations end and are told once",
+      async () => {
+        await world.start();
+        await world.connect();
+        await Promise.all([
+          own(0, "lean", ["say", "leave"]),
+          own(2, "stubborn", ["stray", "tool"]),
+          own(4, "asking", ["say", "permission"], false),
+        ]);
+        world.follow(keyOf(0));
+        await eventually(() => world.held).toBe(2);
+        await eventually(async () => (await world.call("approvals.list", {})).count).toBe(1);
+        world.configure((config) => ({ ...config, lanes: { subagent: slots + 1 } }));
+        await world.last.until(/Taken in anew/);
+        await eventually(async () => {
+          await approveAll();
+          return (await open()).map(({ agentId }) => agentId).toSorted();
+        }).toEqual(["lean", "stubborn"]);
+        await own(6, "lean", ["tool", "say"]);
+        await eventually(() => world.held).toBe(3);
+        await killed("hand");
+        await world.start();
+        await eventually(async () => (await open()).length).toBe(0);
+        expect(await expectAllWell(4)).toMatchObject({ ended: { ok: 4 }, announced: 4 });
+      },
+      limitMs,
+    );
+  },
+);

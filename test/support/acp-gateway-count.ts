@@ -1,0 +1,35 @@
+// What a client of a gateway was told, held against the files themselves.
+import { globSync } from "node:fs";
+import { basename, join } from "node:path";
+import { expect } from "vitest";
+import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { GatewayWorld } from "./acp-gateway-world.ts";
+import { expectCovered, expectOrdered, linesOf } from "./gateway-clients-count.ts";
+
+/** Numbers go up, and every entry of every session is told once, or lies under a gap; who follows has each once, in order. */
+export function expectAllTold(world: GatewayWorld): void {
+  expectOrdered("the client", world.events);
+  const logs = globSync(join(world.root, "**/agents/*/sessions/*.log.jsonl"));
+  expect(logs.length).toBeGreaterThan(0);
+  for (const log of logs) {
+    const id = basename(log, ".log.jsonl");
+    // State has events of its own.
+    const lines = linesOf(world.root, id).filter(({ customType }) => customType !== "skein.meta");
+    const ids = lines.map((line) => line.id);
+    const events = world.events.filter((each) => isOf(id, each));
+    expectCovered(id, ids, events);
+  }
+  for (const [key, entries] of world.followed) {
+    const lines = linesOf(world.root, key.slice(key.lastIndexOf(":") + 1));
+    expect(
+      entries.map(({ id }) => id),
+      key,
+    ).toEqual(lines.map(({ id }) => id));
+  }
+  expect(world.failures).toEqual([]);
+}
+
+function isOf(sessionId: string, each: ReceivedEvent): boolean {
+  if (each.event === "gap") return true;
+  return each.event === "entry.appended" && each.payload.sessionId === sessionId;
+}

@@ -1,0 +1,183 @@
+// The world of the kill suite of ACP agents behind `skein start`: the gateway is a process, and everything is asked of it from outside.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { realTiming } from "../../src/client/backoff.ts";
+import { CallError } from "../../src/client/call-error.ts";
+import { connectWith } from "../../src/client/connect.ts";
+import type { SkeinClient } from "../../src/client/contract.ts";
+import { findRunning } from "../../src/gateway/running-file.ts";
+import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
+import type { MethodName, Params, Result } from "../../src/protocol/methods/method-table.ts";
+import type { WireEntry } from "../../src/protocol/session-details.ts";
+import { agentsAlive, wardensAlive } from "./acp-kill-count.ts";
+import { makeWorld, user } from "./acp-kill-world.ts";
+import { Started } from "./cli-process.ts";
+import { CuttingProxy } from "./gateway-clients-proxy.ts";
+
+const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const bin = path("../../bin/skein.mjs");
+const npmLike = path("npm-like.ts");
+
+/** How many agents work at once. */
+export const slots = 4;
+
+type Config = { models?: unknown; acp: { agents: Record<string, object> } };
+
+/** By hand, or as npm does it: with a shell between, in a group of their own. */
+export type StartedBy = "hand" | "npm";
+
+export class GatewayWorld {
+  readonly folder: string;
+  readonly root: string;
+  readonly all: Started[] = [];
+  readonly events: ReceivedEvent[] = [];
+  /** By the key of the session. */
+  readonly followed = new Map<string, WireEntry[]>();
+  /** What should not have happened. */
+  readonly failures: unknown[] = [];
+  #door: CuttingProxy | null = null;
+  #client: SkeinClient | null = null;
+  readonly #reading: Promise<unknown>[] = [];
+
+  constructor(folder: string) {
+    this.folder = folder;
+    this.root = join(folder, "skein");
+    makeWorld(folder);
+    mkdirSync(join(folder, "home"));
+    this.configure((config) => {
+      // Parents are the rehearsal model's.
+      const { models: _, ...rest } = config;
+      const { agents } = rest.acp;
+      const asking = { ...agents, asking: { ...agents.lean, permissions: "ask" } };
+      // Longer than any machine is busy.
+      const acp = { ...rest.acp, agents: asking, startTimeoutSeconds: 600 };
+      return { ...rest, lanes: { subagent: slots }, approvals: { timeoutSeconds: 3600 }, acp };
+    });
+  }
+
+  /** Writes the configuration anew. */
+  configure(change: (config: Config) => object): void {
+    const file = join(this.folder, "skein.yaml");
+    const config = JSON.parse(readFileSync(file, "utf8")) as Config;
+    writeFileSync(file, JSON.stringify(change(config)));
+  }
+
+  get last(): Started {
+    return this.all.at(-1) as Started;
+  }
+
+  /** Of the gateway itself, whoever stands above it. */
+  get pid(): number {
+    return findRunning(this.root)?.pid ?? 0;
+  }
+
+  /** Not waited for. */
+  spawn(by: StartedBy = "hand"): Started {
+    const command = [bin, "start", "--dir", this.root, "--port", "0"];
+    const args = by === "npm" ? [npmLike, "start", ...command] : command;
+    const env = {
+      HOME: join(this.folder, "home"),
+      npm_lifecycle_event: "",
+      SKEIN_LOGGING__LEVEL: "error",
+    };
+    const cwd = join(this.folder, "work");
+    const started = new Started(args, env, { cwd, detached: by === "npm" });
+    this.all.push(started);
+    return started;
+  }
+
+  /** Until it is open, and the way there leads to it. */
+  async start(by: StartedBy = "hand"): Promise<Started> {
+    const started = this.spawn(by);
+    await started.until(/Ctrl-C stops it/);
+    const url = findRunning(this.root)?.url ?? "";
+    if (this.#door === null) this.#door = await CuttingProxy.to(url, () => Number.POSITIVE_INFINITY);
+    else this.#door.leadTo(url);
+    return started;
+  }
+
+  /** A client that hears of everything of its user's, for as long as the world stands. */
+  async connect(): Promise<void> {
+    const url = this.#door?.url ?? "";
+    const token = await this.#token(url);
+    const client = await connectWith(url, { token, reconnect: { minMs: 50, maxMs: 500 } }, realTiming);
+    this.#client = client;
+    const stream = client.events();
+    this.#reads(async () => {
+      for await (const event of stream) this.events.push(event);
+    });
+    await stream.ready;
+  }
+
+  async #token(url: string): Promise<string> {
+    const admin = readFileSync(join(this.root, "token"), "utf8").trim();
+    const headers = { authorization: `Bearer ${admin}`, "content-type": "application/json" };
+    const body = JSON.stringify({ scopes: ["read", "write", "tools"], ...user });
+    const answer = await fetch(`${url}/rpc/tokens.create`, { method: "POST", headers, body });
+    return ((await answer.json()) as Result<"tokens.create">).token;
+  }
+
+  /** The same again until it is answered. */
+  async call<M extends MethodName>(method: M, params: Params<M>): Promise<Result<M>> {
+    for (;;) {
+      try {
+        return await (this.#client as SkeinClient).call(method, params);
+      } catch (error) {
+        if (!(error instanceof CallError) || !error.retryable) throw error;
+        await new Promise((resolve) => void setTimeout(resolve, 50));
+      }
+    }
+  }
+
+  /** From its first entry on. */
+  follow(key: string): void {
+    const entries: WireEntry[] = [];
+    this.followed.set(key, entries);
+    this.#reads(async () => {
+      for await (const entry of (this.#client as SkeinClient).follow(key)) entries.push(entry);
+    });
+  }
+
+  /** A spawn from outside in the session of a key, once it is taken. */
+  async spawnChild(sessionKey: string, args: Readonly<Record<string, unknown>>): Promise<void> {
+    const label = String(args.label);
+    const invoked = { sessionKey, name: "sessions_spawn", arguments: args, idempotencyKey: `spawn-${label}` };
+    const { result } = await this.call("tools.invoke", invoked);
+    writeFileSync(join(this.folder, "answers", `${label}.json`), JSON.stringify(result));
+  }
+
+  /** How many agents have come to the place where they hold. */
+  get held(): number {
+    return readdirSync(join(this.folder, "blows")).filter((name) => name.endsWith("-hold")).length;
+  }
+
+  get processes(): number[] {
+    return [...agentsAlive(this.folder), ...wardensAlive(this.folder)];
+  }
+
+  /** What any of the gateways complained of. */
+  get complaints(): string {
+    return this.all.map(({ err }) => err).join("");
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.close();
+    await Promise.all(this.#reading);
+    await this.#door?.close();
+  }
+
+  /** Whatever is left, as after a test that failed. */
+  async endAll(): Promise<void> {
+    await this.close();
+    const { pid } = this;
+    if (pid !== 0) process.kill(pid, "SIGKILL");
+    for (const { child } of this.all) child.kill("SIGKILL");
+    await Promise.all(this.all.map((each) => each.end()));
+    for (const each of agentsAlive(this.folder)) process.kill(each, "SIGKILL");
+  }
+
+  #reads(read: () => Promise<void>): void {
+    this.#reading.push(read().catch((error: unknown) => void this.failures.push(error)));
+  }
+}
