@@ -49,7 +49,7 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     users: () => store.upkeep.users(),
     changeMark: () => store.upkeep.changeMark(),
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
-    readTree: (session) => readLog(store, session),
+    readTree: (session, signal) => readLog(store, session, signal),
     blobs: (session) => readBlobs(store, session),
     redactor: redactorOf(config),
     contextForModel,

@@ -1,4 +1,5 @@
 import type { SessionContext } from "../../../core/context.ts";
+import { SkeinError } from "../../../core/errors.ts";
 import { parseKey } from "../../../core/keys.ts";
 import { present } from "../../../core/present.ts";
 import type { Result } from "../../../protocol/methods/method-table.ts";
@@ -10,6 +11,7 @@ import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
 import { findSession, scopeOf } from "../shared/session-of.ts";
+import { contentBytes } from "./frame-room.ts";
 import type { Looked } from "./see-context.ts";
 import { pruningBy, seeContext } from "./see-context.ts";
 
@@ -29,7 +31,10 @@ export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"
 async function lookAt(deps: FolderDeps, call: Call, session: SessionRecord): Promise<Looked> {
   const { store, config, clock } = deps;
   const { sessionId, agentId, key } = session;
-  const context = (await store.sessions.context(scopeOf(call), sessionId)) ?? noSuchSession(sessionId);
+  const context =
+    (await store.sessions.context(scopeOf(call), sessionId, { byteBudget: contentBytes })) ??
+    noSuchSession(sessionId);
+  if (context.cut !== null) throw new SkeinError("too_large", { what: `The context of ${key}` });
   const agent = Object.hasOwn(config.agents, agentId) ? config.agents[agentId] : undefined;
   const known = {
     images: { blob: deps.blobs(session) },
