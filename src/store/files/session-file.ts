@@ -153,11 +153,11 @@ export class SessionFile {
     }
   }
 
-  /** The same for whoever asks for these entries, where one may stand outside what is loaded. */
-  async widenedFor(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
+  /** The same for whoever asks for these entries; `null`: none of them stands outside what is loaded, and nothing is to be waited for. */
+  widenedFor(ids: readonly string[]): Promise<void> | null {
+    if (ids.length === 0) return null;
     this.#refresh();
-    if (ids.some((id) => this.#view.mayLeaveOut(id))) await this.widened();
+    return ids.some((id) => this.#view.mayLeaveOut(id)) ? this.widened() : null;
   }
 
   /** How much of the log is in memory beyond what every open session has. */

@@ -56,6 +56,8 @@ export type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRo
 /** A session that was read ahead is not read ahead again for so long. */
 const warmMs = 45_000;
 const mostWarm = 10_000;
+/** Nothing that is asked of a model is as long: who wants more of a context gets it in slices. */
+const longBudget = 16 * 1024 * 1024;
 
 /** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
 export class FileSessions implements SessionStore {
@@ -169,7 +171,8 @@ export class FileSessions implements SessionStore {
     return this.#catalogue.using(row, async (file) => {
       // Of nothing, the leaf under the lock: once it is given back, others may have gone on.
       let leafId: string | null = null;
-      await file.widenedFor(needs);
+      const widening = file.widenedFor(needs);
+      if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         leafId = file.leafId;
         return tree.plan(items, expectedLeafId, parentId);
@@ -189,7 +192,8 @@ export class FileSessions implements SessionStore {
     const needs = targetId === null ? [] : [targetId];
     return this.#catalogue.using(row, async (file) => {
       const writing = { ...this.#catalogue.marking(row), ...options, needs };
-      await file.widenedFor(needs);
+      const widening = file.widenedFor(needs);
+      if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         // Whoever has a fence is the one who works on it.
         if (options.fence === undefined) this.#catalogue.work.attendance.attendant.branch(workOf(row));
@@ -281,7 +285,8 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
     return this.#catalogue.using(row, async (file) => {
-      if (options.byteBudget === undefined) await file.widened();
+      const { byteBudget = Number.POSITIVE_INFINITY } = options;
+      if (byteBudget > longBudget) await file.widened();
       return file.context(options);
     });
   }
