@@ -55,7 +55,7 @@ function ground(
     users: () => store.upkeep.users(),
     changeMark: () => store.upkeep.changeMark(),
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
-    readTree: (session) => readLog(store, session),
+    readTree: (session, signal) => readLog(store, session, signal),
     blobs: (session) => readBlobs(store, session),
     redactor: redactorOf(config),
     contextForModel,

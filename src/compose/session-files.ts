@@ -14,9 +14,9 @@ export function transcriptPath({ upkeep }: FilesStore, { userId, sessionId }: Pl
   return upkeep.files(userId === null ? {} : { userId }, sessionId)?.working ?? null;
 }
 
-/** Everything that was ever said in a session, its damage too, read at once. */
-export function readLog(store: FilesStore, session: Placed): Promise<SessionTree> {
-  return readSessionFile(logPath(store, session));
+/** Everything that was ever said in a session, its damage too, read in slices. */
+export function readLog(store: FilesStore, session: Placed, signal?: AbortSignal): Promise<SessionTree> {
+  return readSessionFile(logPath(store, session), signal);
 }
 
 export function logPath(store: FilesStore, session: Placed): string {

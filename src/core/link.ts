@@ -1,6 +1,12 @@
 import type { Diagnostic } from "./diagnostics.ts";
 import type { CorruptLine, Entry } from "./entries.ts";
 import { isCorrupt, lineOf } from "./entries.ts";
+import type { Steps } from "./slices.ts";
+import { atOnce } from "./slices.ts";
+
+/** So many entries are hung in one step, which takes as long as to read so much. */
+export const linkedInStep = 512;
+export const linkedBytes = 64 * linkedInStep;
 
 /** An entry in its place. Parents are resolved: following them always ends at a root. */
 export interface Node {
@@ -27,6 +33,11 @@ export interface Linked {
  * `base` is the parent that a cut working set leaves out on purpose.
  */
 export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Linked {
+  return atOnce(linkingEntries(lines, base));
+}
+
+/** The same entry by entry, for what may be long. */
+export function* linkingEntries(lines: Iterable<Entry | CorruptLine>, base?: string): Steps<Linked> {
   const nodes: Node[] = [];
   const byId = new Map<string, Node>();
   const diagnostics: Diagnostic[] = [];
@@ -34,7 +45,9 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
   const behindDamage = new Map<Node, Node>();
   let previous: Node | null = null;
   let damaged = false;
+  let read = 0;
   for (const line of lines) {
+    if (++read % linkedInStep === 0) yield linkedBytes;
     if (isCorrupt(line)) {
       damaged = true;
       continue;
@@ -53,7 +66,7 @@ export function linkEntries(lines: Iterable<Entry | CorruptLine>, base?: string)
     byId.set(line.id, node);
   }
   const left = base !== undefined && byId.has(base) ? undefined : base;
-  const missing = resolveParents(nodes, byId, behindDamage, left, diagnostics);
+  const missing = yield* resolveParents(nodes, byId, behindDamage, left, diagnostics);
   return { nodes, byId, missing, diagnostics };
 }
 
@@ -64,17 +77,18 @@ export function tipAfter(node: Node, byId: ReadonlyMap<string, Node>): Node | nu
   return entry.targetId === null ? null : (byId.get(entry.targetId) ?? node);
 }
 
-function resolveParents(
+function* resolveParents(
   nodes: readonly Node[],
   byId: ReadonlyMap<string, Node>,
   behindDamage: ReadonlyMap<Node, Node>,
   base: string | undefined,
   diagnostics: Diagnostic[],
-): Set<string> {
+): Steps<Set<string>> {
   const missing = new Set<string>();
   const bridges = new Map<string, Node>();
   let forward = false;
   for (const node of nodes) {
+    if (node.position % linkedInStep === 0) yield linkedBytes;
     const { id, parentId } = node.entry;
     if (parentId === null || parentId === base) continue;
     const parent = byId.get(parentId) ?? bridges.get(parentId) ?? null;

@@ -5,6 +5,7 @@ import type { RawLine } from "./lines.ts";
 import { splitLines } from "./lines.ts";
 import { dropNulls, migrateEntry, normalizeEntry } from "./migrate.ts";
 import { entryProblem, entryTypes, headerProblem, isRecord } from "./shape.ts";
+import type { Steps } from "./slices.ts";
 import { cutText } from "./text.ts";
 
 /**
@@ -50,6 +51,16 @@ export interface LinePlace {
 export function parseSession(source: string | Uint8Array): ParsedSession {
   const reader = new Reader();
   for (const raw of splitLines(source)) reader.read(raw);
+  return reader.finish();
+}
+
+/** The same line by line, for what may be long. */
+export function* parsingSession(source: string | Uint8Array): Steps<ParsedSession> {
+  const reader = new Reader();
+  for (const raw of splitLines(source)) {
+    reader.read(raw);
+    yield raw.length;
+  }
   return reader.finish();
 }
 

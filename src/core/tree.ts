@@ -10,13 +10,15 @@ import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
 import { createIdSource } from "./ids.ts";
 import type { Linked, Node } from "./link.ts";
-import { linkEntries, tipAfter } from "./link.ts";
+import { linkEntries, linkedBytes, linkedInStep, linkingEntries, tipAfter } from "./link.ts";
 import { parseSessionId } from "./names.ts";
 import type { ParsedSession } from "./parse-session.ts";
 import type { Plan, PlannedItem } from "./plan.ts";
 import { planEntries, refuseNewer, requireNode } from "./plan.ts";
 import type { EntryDraft } from "./seal.ts";
 import { isRecord } from "./shape.ts";
+import type { Steps } from "./slices.ts";
+import { atOnce } from "./slices.ts";
 
 /**
  * Time and ids, for tests that want to own them.
@@ -50,6 +52,15 @@ export interface TreeAppendOptions {
   readonly id?: string;
   /** Refused with `conflict` unless this is the leaf now; `null` is before the root. */
   readonly expectedLeafId?: string | null;
+}
+
+/** `lostHeader` stands in where a file has none. */
+type TreeReading = TreeOptions & { readonly lostHeader?: { id: string; cwd?: string } };
+
+interface ForkInit {
+  id?: string;
+  cwd?: string;
+  parentSession?: string;
 }
 
 const systemIds = createIdSource();
@@ -97,7 +108,6 @@ export class SessionTree {
     // A log's last part alone: its name may have been given before it.
     const { tailOf, tailName } = header.skein ?? {};
     if (typeof tailOf === "number" && typeof tailName === "string") this.#name = tailName;
-    for (const node of linked.nodes) this.#settle(node);
   }
 
   /** A new, empty session. */
@@ -112,18 +122,25 @@ export class SessionTree {
   }
 
   /** The tree of a file as read. `lostHeader` stands in where the file has none. */
-  static from(
-    session: ParsedSession,
-    options: TreeOptions & { readonly lostHeader?: { id: string; cwd?: string } } = {},
-  ): SessionTree {
+  static from(session: ParsedSession, options: TreeReading = {}): SessionTree {
+    return atOnce(SessionTree.growing(session, options));
+  }
+
+  /** The same entry by entry, for what may be long. */
+  static *growing(session: ParsedSession, options: TreeReading = {}): Steps<SessionTree> {
     const base = session.header?.skein?.base;
-    const linked = linkEntries(session.lines, typeof base === "string" ? base : undefined);
+    const linked = yield* linkingEntries(session.lines, typeof base === "string" ? base : undefined);
     const header =
       session.header === null
         ? rebuiltHeader(linked.nodes[0]?.entry, options.lostHeader)
         : currentHeader(session.header);
     const diagnostics = [...session.diagnostics, ...linked.diagnostics];
-    return new SessionTree(header, session.readOnly, { ...linked, diagnostics }, options);
+    const tree = new SessionTree(header, session.readOnly, { ...linked, diagnostics }, options);
+    for (const node of linked.nodes) {
+      tree.#settle(node);
+      if (node.position % linkedInStep === 0) yield linkedBytes;
+    }
+    return tree;
   }
 
   /** What reading and linking found odd. */
@@ -245,14 +262,24 @@ export class SessionTree {
     for (const node of plan.nodes) this.#add(node);
   }
 
+  /** Adds entries that stand behind these in the file, as they were sealed by another tree of it. */
+  takeIn(entries: Iterable<Entry>): void {
+    for (const entry of entries) {
+      const parent = entry.parentId === null ? null : (this.#byId.get(entry.parentId) ?? null);
+      this.#add({ entry, position: this.#nodes.length, parent });
+    }
+  }
+
   /**
    * A new session with the path to an entry: the same entries under the same ids, so that compactions keep their
    * boundary, with the labels that are on them now and the session's name. `parentSession` is a path, as pi has it.
    */
-  fork(
-    id: string | null = this.tipId,
-    init: { id?: string; cwd?: string; parentSession?: string } = {},
-  ): SessionTree {
+  fork(id: string | null = this.tipId, init: ForkInit = {}): SessionTree {
+    return atOnce(this.forking(id, init));
+  }
+
+  /** The same entry by entry, for what may be long. */
+  *forking(id: string | null = this.tipId, init: ForkInit = {}): Steps<SessionTree> {
     // A `leaf` line is a move in this session; in the fork it would move the tip.
     const path = this.path(id).filter((entry) => entry.type !== "leaf");
     const fork = SessionTree.create(
@@ -264,6 +291,7 @@ export class SessionTree {
       const node: Node = { entry: withParent(entry, parent), position: fork.size, parent };
       fork.#add(node);
       parent = node;
+      if (node.position % linkedInStep === 0) yield linkedBytes;
     }
     for (const { id: targetId } of path) {
       const label = this.#labels.get(targetId);

@@ -1,3 +1,4 @@
+import type { Steps } from "../core/slices.ts";
 import type { Losses } from "./imported.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { objectField, readJsonLines, textField, timeField } from "./json-lines.ts";
@@ -29,12 +30,13 @@ export interface ClaudeFile {
 const messageTypes = ["user", "assistant"];
 
 /** Reads the lines; damaged ones and repeated uuids are told of and passed over. */
-export function readClaudeLines(source: string | Uint8Array, losses: Losses): ClaudeFile {
+export function* readClaudeLines(source: string | Uint8Array, losses: Losses): Steps<ClaudeFile> {
   const lines: ClaudeLine[] = [];
   const byUuid = new Map<string, ClaudeLine>();
   let time = 0;
   let damaged = false;
   for (const each of readJsonLines(source)) {
+    yield each.length;
     const type = each.value === null ? null : textField(each.value, "type");
     if (each.value === null || type === null) {
       damaged = true;

@@ -1,4 +1,5 @@
 import { isRecord } from "../core/shape.ts";
+import type { Steps } from "../core/slices.ts";
 import type { Losses } from "./imported.ts";
 import type { JsonObject } from "./json-lines.ts";
 import { listField, objectField, parseObject, readJsonLines, textField, timeField } from "./json-lines.ts";
@@ -13,12 +14,13 @@ export interface CodexLine {
 }
 
 /** Reads the lines; damaged ones are told of and passed over. */
-export function readCodexLines(source: string | Uint8Array, losses: Losses): CodexLine[] {
+export function* readCodexLines(source: string | Uint8Array, losses: Losses): Steps<CodexLine[]> {
   const document = wholeDocument(source);
   if (document !== null) return document;
   const lines: CodexLine[] = [];
   let time = 0;
-  for (const { line, value } of readJsonLines(source)) {
+  for (const { line, value, length } of readJsonLines(source)) {
+    yield length;
     const found = value === null ? null : contentOf(value);
     if (value === null || found === null) {
       losses.add("A damaged line was passed over.", `line ${line}`);

@@ -4,9 +4,11 @@ import { SkeinError } from "../core/errors.ts";
 import { newHeader } from "../core/header.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import { sealEntry } from "../core/seal.ts";
+import type { Steps } from "../core/slices.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { Losses, Source } from "./imported.ts";
 import { ownSessionId } from "./imported.ts";
+import { lineBytes } from "./json-lines.ts";
 
 /** An entry on its way: the draft may still grow until the end. */
 export interface CollectedEntry {
@@ -55,10 +57,11 @@ export class EntryCollector {
   }
 
   /** What cannot be written is passed over, and its children hang on its parent. */
-  finish(origin: Origin, losses: Losses): SessionTree {
+  *finish(origin: Origin, losses: Losses): Steps<SessionTree> {
     const lines: Entry[] = [];
     const instead = new Map<string, string | null>();
     for (const { draft, id, parentId, time } of this.#items) {
+      yield lineBytes;
       const standIn = parentId === null ? undefined : instead.get(parentId);
       const place = { id, parentId: standIn === undefined ? parentId : standIn, time };
       try {
@@ -70,7 +73,7 @@ export class EntryCollector {
       }
     }
     const header = headerOf(origin);
-    return SessionTree.from({
+    return yield* SessionTree.growing({
       header,
       version: currentVersion,
       readOnly: false,

@@ -1,3 +1,4 @@
+import type { Steps } from "../core/slices.ts";
 import type { ClaudeFile, ClaudeLine } from "./claude-code-lines.ts";
 import { readClaudeLines } from "./claude-code-lines.ts";
 import { claudeName } from "./claude-code-name.ts";
@@ -5,21 +6,27 @@ import { ClaudeReader } from "./claude-code-reader.ts";
 import type { Origin } from "./entry-collector.ts";
 import type { ImportedSession, ImportOptions } from "./imported.ts";
 import { Losses, stemOf } from "./imported.ts";
-import { textField } from "./json-lines.ts";
+import { lineBytes, textField } from "./json-lines.ts";
 
 /**
  * A session of Claude Code (`~/.claude/projects/<folder>/<session id>.jsonl`), as versions 1.0 to 2.1 write it.
  * Branches stay branches; a sub-agent's lines in the same file become a branch with a label.
  */
-export function importClaudeCode(source: string | Uint8Array, options: ImportOptions = {}): ImportedSession {
+export function* importClaudeCode(
+  source: string | Uint8Array,
+  options: ImportOptions = {},
+): Steps<ImportedSession> {
   const losses = new Losses();
-  const file = readClaudeLines(source, losses);
+  const file = yield* readClaudeLines(source, losses);
   const reader = new ClaudeReader(file, losses);
-  for (const line of file.lines) reader.read(line);
+  for (const line of file.lines) {
+    reader.read(line);
+    yield lineBytes;
+  }
   addBooks(file, reader, claudeName(file, losses));
   reader.reportFields();
   const origin = originOf(file, options);
-  const tree = reader.collector.finish(origin, losses);
+  const tree = yield* reader.collector.finish(origin, losses);
   const { sessionId, cwd, startedAt } = origin;
   return { source: "claude-code", sessionId, cwd, startedAt, name: tree.name, tree, notKept: losses.list() };
 }

@@ -3,8 +3,11 @@ import { describe, expect, test } from "vitest";
 import { damagedLines } from "../../test/support/arbitraries.ts";
 import type { Entry } from "../core/entries.ts";
 import { parseSession } from "../core/parse-session.ts";
+import { atOnce } from "../core/slices.ts";
 import { SessionTree } from "../core/tree.ts";
-import { importCodex } from "./import-codex.ts";
+import { importCodex as importing } from "./import-codex.ts";
+
+const importCodex = (...given: Parameters<typeof importing>) => atOnce(importing(...given));
 
 type Line = Record<string, unknown>;
 

@@ -1,3 +1,4 @@
+import type { Steps } from "../core/slices.ts";
 import type { CodexLine } from "./codex-lines.ts";
 import { readCodexLines } from "./codex-lines.ts";
 import { CodexReader } from "./codex-reader.ts";
@@ -5,19 +6,25 @@ import type { Origin } from "./entry-collector.ts";
 import type { ImportedSession, ImportOptions } from "./imported.ts";
 import { Losses, stemOf } from "./imported.ts";
 import type { JsonObject } from "./json-lines.ts";
-import { countField, objectField, textField, timeField } from "./json-lines.ts";
+import { countField, lineBytes, objectField, textField, timeField } from "./json-lines.ts";
 import { shortType } from "./message-drafts.ts";
 
 /**
  * A rollout of Codex (`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`): with an envelope around each line, as
  * since September 2025; without, as before; and the single document of the first versions.
  */
-export function importCodex(source: string | Uint8Array, options: ImportOptions = {}): ImportedSession {
+export function* importCodex(
+  source: string | Uint8Array,
+  options: ImportOptions = {},
+): Steps<ImportedSession> {
   const losses = new Losses();
-  const lines = readCodexLines(source, losses);
+  const lines = yield* readCodexLines(source, losses);
   const reader = new CodexReader(losses);
   const eventsOnly = !lines.some(({ type }) => type === "response_item");
-  for (const line of lines) readLine(line, reader, losses, eventsOnly);
+  for (const line of lines) {
+    readLine(line, reader, losses, eventsOnly);
+    yield lineBytes;
+  }
   const { collector, name } = reader;
   const time = collector.last?.time ?? 0;
   if (reader.tip !== (collector.last?.id ?? null)) {
@@ -28,7 +35,7 @@ export function importCodex(source: string | Uint8Array, options: ImportOptions 
     collector.add({ type: "session_info", name }, { id: "imported-name", parentId: reader.tip, time });
   reader.reportFields();
   const origin = originOf(reader, lines, options);
-  const tree = collector.finish(origin, losses);
+  const tree = yield* collector.finish(origin, losses);
   const { sessionId, cwd, startedAt } = origin;
   return { source: "codex", sessionId, cwd, startedAt, name: tree.name, tree, notKept: losses.list() };
 }

@@ -1,5 +1,6 @@
 import type { Diagnostic, DiagnosticCode } from "../core/diagnostics.ts";
-import { parseSession } from "../core/parse-session.ts";
+import { parsingSession } from "../core/parse-session.ts";
+import type { Steps } from "../core/slices.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { ImportedSession, ImportOptions } from "./imported.ts";
 import { Losses, ownSessionId, stemOf } from "./imported.ts";
@@ -8,10 +9,10 @@ import { Losses, ownSessionId, stemOf } from "./imported.ts";
  * Sessions of pi and OpenClaw, versions 1 to 3, and our own: the same line format, so nothing is converted. What
  * reading found damaged is in `notKept`; what it read as it was meant is in `tree.diagnostics` alone.
  */
-export function importPi(source: string | Uint8Array, options: ImportOptions = {}): ImportedSession {
-  const session = parseSession(source);
+export function* importPi(source: string | Uint8Array, options: ImportOptions = {}): Steps<ImportedSession> {
+  const session = yield* parsingSession(source);
   const stem = stemOf(options.file) ?? "imported";
-  const tree = SessionTree.from(session, { lostHeader: { id: ownSessionId(stem) } });
+  const tree = yield* SessionTree.growing(session, { lostHeader: { id: ownSessionId(stem) } });
   const losses = new Losses();
   for (const found of tree.diagnostics) {
     const what = lossOf[found.code];

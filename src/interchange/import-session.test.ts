@@ -1,7 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { sessionText, userLine } from "../../test/support/session-text.ts";
-import { importSession } from "./import-session.ts";
+import { atOnce } from "../core/slices.ts";
+import { importSession as importing } from "./import-session.ts";
+
+const importSession = (...given: Parameters<typeof importing>) => atOnce(importing(...given));
 
 describe("sessions of pi, of OpenClaw and our own", () => {
   test("[INT3] are read as they are", () => {

@@ -6,15 +6,18 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /** A line that holds a JSON object, or one that does not and is then known by its beginning alone. */
 export type JsonLine =
-  | { readonly line: number; readonly value: JsonObject }
-  | { readonly line: number; readonly value: null; readonly beginning: string };
+  | { readonly line: number; readonly length: number; readonly value: JsonObject }
+  | { readonly line: number; readonly length: number; readonly value: null; readonly beginning: string };
+
+/** To make something of a line that is parsed takes as long as to read so much. */
+export const lineBytes = 512;
 
 /** The lines of a file, one by one: no more of it is decoded at a time. Never throws. */
 export function* readJsonLines(source: string | Uint8Array): Generator<JsonLine> {
-  for (const { line, text } of splitLines(source)) {
+  for (const { line, text, length } of splitLines(source)) {
     const value = text === null ? null : parseObject(text);
     const beginning = cutText(text ?? "(not UTF-8)", 80).toWellFormed();
-    yield value === null ? { line, value, beginning } : { line, value };
+    yield value === null ? { line, length, value, beginning } : { line, length, value };
   }
 }
 

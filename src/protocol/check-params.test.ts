@@ -27,6 +27,15 @@ describe("checking params", () => {
     expect(problemsOf(name, given)).toEqual(expected);
   });
 
+  test("[GSA23] a list that is too long is refused, and none of its items looked at", () => {
+    let looked = 0;
+    const keys = Array.from({ length: 65 }, () => "a");
+    Object.defineProperty(keys, 0, { get: () => ++looked });
+    expect(problemsOf("sessions.preview", { keys })).toEqual(["keys: must not have more than 64 items"]);
+    expect(looked).toBe(0);
+    expect(problemsOf("sessions.preview", { keys: keys.slice(1) })).toEqual([]);
+  });
+
   test("[PRT2] many mistakes are told up to a number, and no depth is a danger", () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`f${index}`, index]));
     expect(problemsOf("sessions.list", many)).toHaveLength(20);

@@ -17,6 +17,8 @@ const compiled = new WeakMap<TSchema, Fits>();
  * given stays as it is, and no depth of nesting is a danger: what a schema leaves open is not walked.
  */
 export function checkParams<P extends TSchema>(schema: P, given: unknown): CheckedParams<Static<P>> {
+  const long = longLists(schema, given);
+  if (long.length > 0) return { problems: long };
   const params = withDefaults(schema, given ?? {});
   if (fitsOf(schema)(params)) return { params: params as Static<P> };
   const byPath = new Map<string, FieldProblem>();
@@ -34,6 +36,19 @@ function fitsOf(schema: TSchema): Fits {
   const fits = compiledCheck(schema);
   compiled.set(schema, fits);
   return fits;
+}
+
+/** Lists with more items than they may have: to look at millions of them, one by one, takes minutes. */
+function longLists(schema: TSchema, given: unknown): readonly FieldProblem[] {
+  if (typeof given !== "object" || given === null) return [];
+  const { properties = {} } = schema as {
+    readonly properties?: Readonly<Record<string, { readonly maxItems?: number }>>;
+  };
+  return Object.entries(properties).flatMap(([path, { maxItems = Number.POSITIVE_INFINITY }]) => {
+    const value: unknown = Object.hasOwn(given, path) ? Reflect.get(given, path) : null;
+    if (!Array.isArray(value) || value.length <= maxItems) return [];
+    return [{ path, problem: `must not have more than ${maxItems} items` }];
+  });
 }
 
 /** Params have defaults at the top alone. */

@@ -1,4 +1,5 @@
 import { present } from "../core/present.ts";
+import { Slices } from "../core/slices.ts";
 import type { HistoryPayload } from "../protocol/session-payloads.ts";
 import type { Run } from "../runs/contract.ts";
 import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
@@ -17,7 +18,7 @@ export async function readHistory(
 ): Promise<HistoryPayload> {
   const limit = range.limit ?? defaultLimit;
   const slice = await readHistoryRange(sessions, scope, sessionId, { ...range, limit });
-  const { page, cut } = withinBytes(slice.entries, range.after !== undefined, seen);
+  const { page, cut } = await new Slices().run(withinBytes(slice.entries, range.after !== undefined, seen));
   const waiting = pendingMessages(pending, seen);
   const [first, last] = [page[0]?.id, page.at(-1)?.id];
   return {

@@ -7,6 +7,7 @@ import { isShown } from "./history.ts";
 
 /** Entries asked for at a time: few where few are wanted, more where they are rare. */
 const [leastChunk, firstChunk, mostChunk] = [50, 250, 1000];
+const chunkBytes = 8 * 1024 * 1024;
 
 /** What of the active branch a reader asked for. */
 export interface HistorySlice {
@@ -31,7 +32,7 @@ export async function readHistoryRange(
   isWanted: (entry: ShownEntry) => boolean = () => true,
 ): Promise<HistorySlice> {
   const read: ReadPage = async (bounds, limit) =>
-    (await sessions.page(scope, sessionId, { along: "branch", ...bounds, limit })) ??
+    (await sessions.page(scope, sessionId, { along: "branch", ...bounds, limit, bytes: chunkBytes })) ??
     noSuchSession(sessionId);
   const wanted = (entry: Entry): entry is ShownEntry => isShown(entry) && isWanted(entry);
   const { limit, before, after } = range;

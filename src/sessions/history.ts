@@ -1,6 +1,8 @@
 import type { Entry } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
+import type { Steps } from "../core/slices.ts";
+import { atOnce } from "../core/slices.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { HistoryPayload } from "../protocol/session-payloads.ts";
@@ -39,7 +41,7 @@ export function historyOf(tree: SessionTree, range: HistoryRange = {}): HistoryP
   const forward = range.after !== undefined;
   const limit = range.limit ?? defaultLimit;
   const chosen = forward ? within.slice(0, limit) : within.slice(Math.max(0, within.length - limit));
-  const { page, cut } = withinBytes(chosen, forward);
+  const { page, cut } = atOnce(withinBytes(chosen, forward));
   const firstShown = path.find(isShown)?.id;
   const lastShown = path.findLast(isShown)?.id;
   const key = sessionKeyOf(tree);
@@ -73,11 +75,11 @@ export function isShown(entry: Entry): entry is ShownEntry {
 }
 
 /** Fills the page from the end that the reader asked for; at least one message is in. */
-export function withinBytes(
+export function* withinBytes(
   entries: readonly ShownEntry[],
   forward: boolean,
   seen: Seen = whole,
-): { page: HistoryMessage[]; cut: boolean } {
+): Steps<{ page: HistoryMessage[]; cut: boolean }> {
   const page: HistoryMessage[] = [];
   let bytes = 0;
   let cut = false;
@@ -87,6 +89,7 @@ export function withinBytes(
     if (bytes > mostBytes && page.length > 0) return { page: forward ? page : page.reverse(), cut: true };
     page.push(shown.value);
     cut ||= shown.cut;
+    yield shown.bytes;
   }
   return { page: forward ? page : page.reverse(), cut };
 }

@@ -4,7 +4,14 @@ import { isRecord } from "../core/shape.ts";
 import type { ImportedSession, NotKept } from "../interchange/imported.ts";
 import { ownSessionId } from "../interchange/imported.ts";
 import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";
-import type { Json, Scope, SessionInit, SessionMeta, SessionStore } from "../store/contract.ts";
+import type {
+  Json,
+  Scope,
+  SessionInit,
+  SessionMeta,
+  SessionStore,
+  TrashedSession,
+} from "../store/contract.ts";
 import { metaOf } from "../store/session-meta.ts";
 import { sessionKeyOf } from "./session-key.ts";
 
@@ -34,6 +41,8 @@ export class SessionImporter {
   /** What this run has taken, or would have, were it not dry: session ids with what came from where, keys, labels. */
   readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
   readonly #names = new Set<string>();
+  /** Looked at once, for a thousand files may be imported. */
+  #trashed: readonly TrashedSession[] | null = null;
 
   constructor(
     sessions: SessionStore,
@@ -89,8 +98,8 @@ export class SessionImporter {
       const why = isOld ? "imported before, and changed since" : "imported before";
       return { key: found.key, sessionId, why };
     }
-    const trashed = await this.#sessions.trashed(this.#scope);
-    const inTrash = trashed.find((each) => each.sessionId.toLowerCase() === id);
+    this.#trashed ??= await this.#sessions.trashed(this.#scope);
+    const inTrash = this.#trashed.find((each) => each.sessionId.toLowerCase() === id);
     return inTrash === undefined ? null : { key: inTrash.key, sessionId, why: "in the trash" };
   }
 

@@ -1,10 +1,15 @@
 import type { Entry } from "../core/entries.ts";
 import { isBookkeeping } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import type { Steps } from "../core/slices.ts";
+import { atOnce } from "../core/slices.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { TreePayload, TreeRow } from "../protocol/session-payloads.ts";
 import { previewOf } from "./preview.ts";
 import { sessionKeyOf } from "./session-key.ts";
+
+/** A row takes as long as to read so much. */
+const rowBytes = 256;
 
 /** Which rows of a tree, in the order of the file; everything left out: all. */
 export interface TreeRange {
@@ -15,23 +20,34 @@ export interface TreeRange {
 }
 
 /** Entries of a session, with their place in the tree. A store knows the key better than the file: it may change. */
-export function treeView(
+export function treeView(tree: SessionTree, key = sessionKeyOf(tree), range: TreeRange = {}): TreePayload {
+  return atOnce(viewingTree(tree, key, range));
+}
+
+/** The same row by row, for what may be long. */
+export function* viewingTree(
   tree: SessionTree,
-  key = sessionKeyOf(tree),
+  key: string | null,
   { after, limit = Number.POSITIVE_INFINITY, seen = (entry) => entry }: TreeRange = {},
-): TreePayload {
+): Steps<TreePayload> {
   const active = new Set(tree.path().map((entry) => entry.id));
   const all = [...tree.entries()];
   const from = after === undefined ? 0 : placeOf(all, after) + 1;
   const page = all.slice(from, from + limit);
   const last = from + page.length < all.length ? page.at(-1) : undefined;
+  const entries: TreeRow[] = [];
+  for (const entry of page) {
+    const row = rowOf(tree, entry, active.has(entry.id), previewOf(seen(entry)));
+    entries.push(row);
+    yield rowBytes + row.preview.length;
+  }
   return {
     ...(key === null ? {} : { sessionKey: key }),
     sessionId: tree.header.id,
     ...(tree.name === null ? {} : { name: tree.name }),
     leafId: tree.leafId,
     tipId: tree.tipId,
-    entries: page.map((entry) => rowOf(tree, entry, active.has(entry.id), previewOf(seen(entry)))),
+    entries,
     ...(last === undefined ? {} : { nextAfter: last.id }),
     ...(tree.diagnostics.length === 0 ? {} : { diagnostics: [...tree.diagnostics] }),
   };

@@ -1,6 +1,7 @@
 import type { Entry } from "../core/entries.ts";
 import { copiedFrom, lineOf } from "../core/entries.ts";
 import { SkeinError } from "../core/errors.ts";
+import type { Steps } from "../core/slices.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
 
 /** What answers of models came to, and how it is grouped. Pure. */
@@ -102,6 +103,14 @@ export class UsageSums {
     this.#rows.set(place, { ...names, ...added(this.#rows.get(place) ?? noFigures, spent) });
   }
 
+  /** What was spent in a session, row by row. */
+  *adding(spent: readonly Spent[], agentId: string): Steps<void> {
+    for (const each of spent) {
+      this.add(each, agentId);
+      yield rowBytes;
+    }
+  }
+
   /** The earliest day first, and within a day the biggest. */
   rows(): UsageRow[] {
     return [...this.#rows.values()].sort(
@@ -114,11 +123,21 @@ export class UsageSums {
 /** Which day a moment belongs to, as `YYYY-MM-DD`. */
 function daysIn(timeZone: string | undefined): (time: number) => string {
   const format = formatFor(timeZone);
+  const known = new Map<number, string>();
   return (time) => {
-    const parts = new Map(format.formatToParts(time).map(({ type, value }) => [type, value]));
-    return [parts.get("year")?.padStart(4, "0"), parts.get("month"), parts.get("day")].join("-");
+    const day = known.get(time) ?? dayIn(format, time);
+    known.set(time, day);
+    return day;
   };
 }
+
+function dayIn(format: Intl.DateTimeFormat, time: number): string {
+  const parts = new Map(format.formatToParts(time).map(({ type, value }) => [type, value]));
+  return [parts.get("year")?.padStart(4, "0"), parts.get("month"), parts.get("day")].join("-");
+}
+
+/** To add a row takes as long as to read so much. */
+const rowBytes = 512;
 
 function formatFor(timeZone: string | undefined): Intl.DateTimeFormat {
   const parts = { calendar: "gregory", year: "numeric", month: "2-digit", day: "2-digit" } as const;

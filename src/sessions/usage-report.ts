@@ -1,5 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
+import { Slices } from "../core/slices.ts";
 import type { UsageReportPayload } from "../protocol/session-details.ts";
 import type { EntryPage, ListedSession, Scope, SessionPage, SessionStore } from "../store/contract.ts";
 import type { Spent, UsageGroup } from "./usage-figures.ts";
@@ -25,6 +26,9 @@ export interface UsageLimits {
 const dayMs = 86_400_000;
 const daysByDefault = 30;
 const atATime = 1000;
+const pageBytes = 4 * 1024 * 1024;
+/** To look a session up takes as long as to read so much; to open its file, longer. */
+const sessionBytes = 16 * 1024;
 const defaultLimits: UsageLimits = { sessions: 1000, bytes: 64 * 1024 * 1024, remembered: 200_000 };
 
 interface Remembered {
@@ -57,16 +61,18 @@ export class UsageReports {
     const { since, until } = rangeOf(query, now);
     const sums = new UsageSums(query.by, query.timeZone);
     const left = { sessions: this.#limits.sessions, bytes: this.#limits.bytes };
+    const slices = new Slices(signal);
     let behind = 0;
     for await (const page of this.#pages(scope, query, since)) {
       behind = Math.max(behind, page.behind);
       for (const session of page.sessions) {
-        signal?.throwIfAborted();
+        const turn = slices.did(sessionBytes);
+        if (turn !== null) await turn;
         if (session.createdAt >= until) continue;
         const spent = this.#remembered(session) ?? (await this.#readWithin(session, left));
         if (spent === null) behind += 1;
-        for (const each of spent ?? [])
-          if (each.quarter >= since && each.quarter < until) sums.add(each, session.agentId);
+        const within = (spent ?? []).filter(({ quarter }) => quarter >= since && quarter < until);
+        await slices.run(sums.adding(within, session.agentId));
       }
     }
     return present({
@@ -128,7 +134,7 @@ export class UsageReports {
     const scope = present({ userId });
     const spent: Spent[] = [];
     for (let before: string | undefined, hasEarlier = true; hasEarlier; ) {
-      const range = { along: "all", limit: atATime, ...present({ before }) } as const;
+      const range = { along: "all", limit: atATime, bytes: pageBytes, ...present({ before }) } as const;
       const page: EntryPage | null = await this.#sessions.page(scope, sessionId, range);
       // It was taken away meanwhile.
       if (page === null) return spent;

@@ -350,6 +350,8 @@ export interface EntryRange {
   readonly before?: string;
   readonly after?: string;
   readonly limit: number;
+  /** A page may end sooner, where its entries come to more than so much, and then says that there are more. */
+  readonly bytes?: number;
 }
 
 /**

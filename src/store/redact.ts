@@ -7,6 +7,7 @@ import { splitLines } from "../core/lines.ts";
 import { sameJson } from "../core/link.ts";
 import { parseSession } from "../core/parse-session.ts";
 import { isRecord } from "../core/shape.ts";
+import type { Steps } from "../core/slices.ts";
 import { isTombstone, redactedDamage, tombstoneOf } from "../core/tombstone.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { Redaction } from "./contract.ts";
@@ -22,6 +23,12 @@ export interface Sought {
   readonly lines: readonly Line[];
 }
 
+/** The lines of a session with tombstones among them, and whose those are. */
+export interface Tombstones {
+  readonly bytes: Uint8Array;
+  readonly entryIds: readonly string[];
+}
+
 /** So much of a text tells a torn line of it from others. */
 const tellingLength = 24;
 const leastTelling = 8;
@@ -29,7 +36,9 @@ const leastTelling = 8;
 /** Refuses ids that are not of the session, and entries that hold nothing that was said. */
 export function checkRedactable(tree: SessionTree, entryIds: readonly string[]): void {
   for (const id of entryIds) {
-    const entry = tree.path(id).at(-1);
+    // Refused by its parent where it is not there.
+    tree.parentOf(id);
+    const entry = tree.entry(id);
     if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
     throw new SkeinError("invalid_arguments", {
       problem: `Entry ${id} is ${entry.customType}, which keeps the session's books`,
@@ -42,11 +51,12 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
  * The lines of a session's entries as they stand, and of those that they repeat or are repeated by on other branches;
  * tombstones are not among them. An id without a line is an error.
  */
-export function soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Sought {
-  const ids = withRepeated(bytes, entryIds);
+export function* soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<Sought> {
+  const ids = yield* withRepeated(bytes, entryIds);
   const found = new Set<string>();
   const lines: Line[] = [];
-  for (const { text } of splitLines(bytes)) {
+  for (const { text, length } of splitLines(bytes)) {
+    yield length;
     const line = mayHave(text, ids) ? lineIn(text) : null;
     if (line === null || typeof line.id !== "string" || !ids.has(line.id)) continue;
     found.add(line.id);
@@ -65,18 +75,19 @@ export function soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Soug
  * The same session with tombstones for these entries; all other bytes stay. `null`: it has none of them. In the session
  * itself (`isItself`) every line of such an id is one of them; elsewhere only a line that says the same.
  */
-export function withTombstones(
+export function* withTombstones(
   bytes: Uint8Array,
   sought: Sought,
   time: number,
   isItself: boolean,
-): { bytes: Uint8Array; entryIds: readonly string[] } | null {
-  const isSought = seeker(sought, isItself);
-  const repeated = isItself ? new Set<string>() : repeatedElsewhere(bytes, isSought);
+): Steps<Tombstones | null> {
+  const isSought = yield* seeker(sought, isItself);
+  const repeated = isItself ? new Set<string>() : yield* repeatedElsewhere(bytes, isSought);
   const entryIds = new Set<string>();
   const pieces: Uint8Array[] = [];
   let copied = 0;
   for (const raw of splitLines(bytes)) {
+    yield raw.length;
     const line = lineIn(raw.text);
     const isRepeated = typeof line?.id === "string" && repeated.has(line.id) && !isTombstone(line);
     if (!isRepeated && !isSought(raw, line, bytes)) continue;
@@ -90,9 +101,10 @@ export function withTombstones(
 }
 
 /** These entries, with those of the same session that they repeat or are repeated by. */
-function withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): ReadonlySet<string> {
+function* withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Steps<ReadonlySet<string>> {
   const linked = new Map<string, string[]>();
-  for (const { text } of splitLines(bytes)) {
+  for (const { text, length } of splitLines(bytes)) {
+    yield length;
     const line = text?.includes('"copyOf"') === true ? lineIn(text) : null;
     const from = line === null ? null : copiedFrom(line);
     if (from === null || typeof line?.id !== "string") continue;
@@ -105,24 +117,34 @@ function withRepeated(bytes: Uint8Array, entryIds: ReadonlySet<string>): Readonl
 }
 
 /** The same in a session that has a copy of what is sought: there it may have been repeated since. */
-function repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): ReadonlySet<string> {
+function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<ReadonlySet<string>> {
   const here = new Set<string>();
   for (const raw of splitLines(bytes)) {
+    yield raw.length;
     const line = lineIn(raw.text);
     if (typeof line?.id === "string" && isSought(raw, line, bytes)) here.add(line.id);
   }
-  return here.size === 0 ? here : withRepeated(bytes, here);
+  return here.size === 0 ? here : yield* withRepeated(bytes, here);
 }
 
 type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
-function seeker({ ids, lines }: Sought, isItself: boolean): Seeker {
-  const said = lines.map(contentOf);
+function* seeker({ ids, lines }: Sought, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
-  const beginnings = lines.map(beginningOf).filter((text) => text !== null);
+  /** By the length of its text, which is the same for the same JSON: of a thousand, few are compared with a line. */
+  const said = new Map<number, Line[]>();
+  const beginnings: string[] = [];
+  for (const line of lines) {
+    const content = contentOf(line);
+    const length = stringifyJson(content).length;
+    said.set(length, [...(said.get(length) ?? []), content]);
+    const beginning = beginningOf(line);
+    if (beginning !== null) beginnings.push(beginning);
+    yield length;
+  }
   const isCopy = (line: Line) => {
     const content = contentOf(line);
-    return said.some((each) => sameJson(content, each));
+    return (said.get(stringifyJson(content).length) ?? []).some((each) => sameJson(content, each));
   };
   return (raw, line, bytes) => {
     if (line === null) {
@@ -183,10 +205,12 @@ function entryIn(line: Line): Entry | null {
   return entry === undefined || isCorrupt(entry) ? null : entry;
 }
 
-/** Whether a line is worth parsing: an id may stand in it as it is, or with escapes. */
+/** Whether a line is worth parsing: an id may stand in it as it is, or with escapes, and so may the name of the field. */
 function mayHave(text: string | null, ids: ReadonlySet<string>): boolean {
   if (text === null) return false;
-  return [...ids].some((id) => text.includes(id)) || /"id"\s*:\s*"[^"\\]*\\/.test(text);
+  for (const [, id = "", next] of text.matchAll(/"id"\s*:\s*"([^"\\]*)(["\\])/g))
+    if (next === "\\" || ids.has(id)) return true;
+  return /\\u006[49]/.test(text);
 }
 
 /** The object that a line holds; `null`: it is damaged. */

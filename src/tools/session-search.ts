@@ -1,6 +1,7 @@
 import type { Static } from "typebox";
 import Type from "typebox";
 import { present } from "../core/present.ts";
+import { Slices } from "../core/slices.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SearchHit } from "../store/contract.ts";
@@ -81,6 +82,8 @@ async function rowOf(
     report(error);
     return null;
   });
+  // Each is redacted whole, and may be megabytes.
+  await new Slices().turn();
   const snippet = entry === null ? null : safeSnippet(entry, query, redactor);
   if (snippet === null) return null;
   return { key: access.display(call, key), sessionId, entryId, role, time: at, snippet };

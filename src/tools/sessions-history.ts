@@ -1,11 +1,12 @@
 import type { Static } from "typebox";
 import Type from "typebox";
 import { present } from "../core/present.ts";
+import { Slices } from "../core/slices.ts";
 import type { Run } from "../runs/contract.ts";
 import { readHistoryRange } from "../sessions/history-range.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
 import { outputs } from "./outputs.ts";
-import { capMessages } from "./reading/cap-messages.ts";
+import { capMessages, cappingMessages } from "./reading/cap-messages.ts";
 import { cleanMessage } from "./reading/clean-message.ts";
 import { refusalResult, scopeOf } from "./reading/scope.ts";
 import { entryReading } from "./reading/shown-message.ts";
@@ -59,9 +60,9 @@ export const sessionsHistory: SessionTool = {
       range,
       reading.isWanted,
     );
-    const { messages, taken, ...figures } = capMessages(slice.entries, reading.clean, {
-      forward: after !== undefined,
-    });
+    const { messages, taken, ...figures } = await new Slices(call.signal).run(
+      cappingMessages(slice.entries, reading.clean, { forward: after !== undefined }),
+    );
     const [first, last] = [taken[0]?.id, taken.at(-1)?.id];
     const upTo = after === undefined ? undefined : before;
     const result = present({

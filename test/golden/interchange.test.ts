@@ -4,9 +4,12 @@ import { describe, expect, test } from "vitest";
 import { encodeEntry } from "../../src/core/entries.ts";
 import { textOf } from "../../src/core/messages.ts";
 import { parseSession } from "../../src/core/parse-session.ts";
+import { atOnce } from "../../src/core/slices.ts";
 import { SessionTree } from "../../src/core/tree.ts";
-import { importSession } from "../../src/interchange/import-session.ts";
+import { importSession as importing } from "../../src/interchange/import-session.ts";
 import type { ImportedSession } from "../../src/interchange/imported.ts";
+
+const importSession = (...given: Parameters<typeof importing>) => atOnce(importing(...given));
 
 const folder = fileURLToPath(new URL("interchange/", import.meta.url));
 const read = (file: string) => readFileSync(`${folder}${file}`);

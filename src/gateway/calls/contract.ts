@@ -51,8 +51,8 @@ export interface FolderDeps {
   users(): readonly (string | null)[];
   /** The working sets of these as paths, by uid; one that was removed a moment ago has none. */
   transcriptPaths(sessions: readonly SessionRecord[]): ReadonlyMap<string, string>;
-  /** Everything that was ever said in a session, its damage too, read at once. */
-  readTree(session: SessionRecord): Promise<SessionTree>;
+  /** Everything that was ever said in a session, its damage too, read in slices, until nobody waits for it. */
+  readTree(session: SessionRecord, signal?: AbortSignal): Promise<SessionTree>;
   /** The same text for as long as no list can have changed; `null`: it is not known. */
   changeMark(): Promise<string | null>;
   /** What goes on in sessions. */

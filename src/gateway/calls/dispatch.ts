@@ -6,6 +6,7 @@ import type { Method } from "../../protocol/methods/method.ts";
 import { findMethod } from "../../protocol/methods/method-table.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
 import { isAdmin, mayCall, scopeFor } from "../auth/principal.ts";
+import { HeavyCalls } from "../limits/heavy-calls.ts";
 import type { Call, HandledMethod, Handler, Handlers } from "./contract.ts";
 
 /** The one way to a handler, whatever a call came by: is there such a method, may they, do the params fit, for whom is it. */
@@ -73,6 +74,7 @@ export function checkCall(method: Method, given: unknown, principal: Principal):
 
 export class Dispatch {
   readonly #options: DispatchOptions;
+  readonly #heavy = new HeavyCalls();
 
   constructor(options: DispatchOptions) {
     this.#options = options;
@@ -84,10 +86,12 @@ export class Dispatch {
     if (method.isSocketOnly === true) throw new Refused(invalidRequest([onlyOnSockets(name)]));
     const { params, call } = checkCall(method, given, principal);
     const { handlers, during = (_, act) => act() } = this.#options;
-    return during(name, async () => {
-      const handler = handlers()[name as HandledMethod] as Handler<HandledMethod>;
-      return handler(params as Parameters<typeof handler>[0], { ...call, signal });
-    });
+    return this.#heavy.run(principal.tokenId, name, signal, () =>
+      during(name, async () => {
+        const handler = handlers()[name as HandledMethod] as Handler<HandledMethod>;
+        return handler(params as Parameters<typeof handler>[0], { ...call, signal });
+      }),
+    );
   }
 
   /** The same with every outcome as a value. */

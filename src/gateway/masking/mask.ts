@@ -1,7 +1,8 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { isRecord } from "../../core/shape.ts";
+import type { Steps } from "../../core/slices.ts";
 import { isBinary } from "../../tools/reading/blocks.ts";
-import { pathless } from "./pathless.ts";
+import { pathless, withoutPath } from "./pathless.ts";
 
 /**
  * What was said, as a caller may see it: an admin as it is, everybody else with secrets masked and without paths of this machine.
@@ -9,6 +10,8 @@ import { pathless } from "./pathless.ts";
  */
 export interface Mask {
   text(text: string): string;
+  /** The same piece by piece, for what may be long. */
+  longText(text: string): Steps<string>;
   /** An entry, a message, a block, a request: any JSON. Ids, types and the bytes of images stay as they are. */
   value<T>(value: T): T;
   /** JSON of others whose fields may mean anything: nothing in it is a name that would stay. */
@@ -26,7 +29,17 @@ export function maskFor(
 }
 
 const same = <T>(value: T): T => value;
-const off: Mask = { text: same, value: same, plain: same, hasMasked: false, isOff: true };
+const off: Mask = {
+  text: same,
+  // biome-ignore lint/correctness/useYield: nothing is done in it
+  *longText(text) {
+    return text;
+  },
+  value: same,
+  plain: same,
+  hasMasked: false,
+  isOff: true,
+};
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -39,6 +52,7 @@ const names = new Set([
   ...["kind", "sourceSessionKey", "sourceChannel", "sourceTool", "rootId", "deliveryId"],
 ]);
 const longestName = 256;
+const pieceLength = 64 * 1024;
 /** What is made of fields that we know; everything else is taken as a whole, by the names of its fields. */
 const inside = new Set(["message", "replacement", "content", "source", "skein", "blob", "provenance"]);
 const deepest = 32;
@@ -55,6 +69,20 @@ class Masking implements Mask {
   text(text: string): string {
     const { text: safe, count } = this.#redactor.redact(text);
     if (count > 0) this.hasMasked = true;
+    return safe;
+  }
+
+  *longText(text: string): Steps<string> {
+    const stream = this.#redactor.stream();
+    const parts: string[] = [];
+    for (let at = 0; at < text.length; at += pieceLength) {
+      const piece = text.slice(at, at + pieceLength);
+      parts.push(stream.push(piece));
+      yield piece.length;
+    }
+    parts.push(stream.end());
+    const safe = withoutPath(parts.join(""));
+    if (safe !== text) this.hasMasked = true;
     return safe;
   }
 

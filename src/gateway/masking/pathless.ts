@@ -24,7 +24,7 @@ export function pathless(redactor: Redactor): Redactor {
 }
 
 /** The name stays, and what closes the text behind it. */
-function withoutPath(text: string): string {
+export function withoutPath(text: string): string {
   if (!text.includes(field)) return text;
   return text.replace(inText, (_, head: string, path: string) => head + endOf(path));
 }

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import type { Steps } from "../../core/slices.ts";
 import { importClaudeCode } from "../../interchange/import-claude-code.ts";
 import { importCodex } from "../../interchange/import-codex.ts";
 import { importPi } from "../../interchange/import-pi.ts";
@@ -29,12 +30,16 @@ export function isWanted({ isNamed }: Named, bytes: Uint8Array, from: Program | 
 }
 
 /** Reads one transcript; `null`: it is not wanted. What the user names is read as the user says it is. */
-export function readSource(source: Named, bytes: Uint8Array, from: Program | null): ImportedSession | null {
+export function* readSource(
+  source: Named,
+  bytes: Uint8Array,
+  from: Program | null,
+): Steps<ImportedSession | null> {
   const { file, isNamed } = source;
   if (!isWanted(source, bytes, from)) return null;
   const options = { file: splitPath(file).name };
-  if (from !== null && isNamed) return orNothing(file, readers[from](bytes, options));
-  const imported = importSession(bytes, options);
+  if (from !== null && isNamed) return orNothing(file, yield* readers[from](bytes, options));
+  const imported = yield* importSession(bytes, options);
   if (imported === null) throw noSession(file, "it is of no program that is known");
   return orNothing(file, imported);
 }

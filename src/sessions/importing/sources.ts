@@ -1,3 +1,4 @@
+import { Slices } from "../../core/slices.ts";
 import type { ImportedSession } from "../../interchange/imported.ts";
 import type { FailedRow, ImportedRow, ImportPayload, SkippedRow } from "../../protocol/interchange.ts";
 import type { ImportWish, SessionImporter } from "../import-session.ts";
@@ -28,6 +29,7 @@ export async function importAll(
   { sources, failed: before }: Sources,
   from: Program | null,
   update: (done: number, total: number) => void = () => undefined,
+  slices = new Slices(),
 ): Promise<ImportPayload> {
   const imported: ImportedRow[] = [];
   const skipped: SkippedRow[] = [];
@@ -36,7 +38,7 @@ export async function importAll(
     update(index, sources.length);
     const { file } = source;
     try {
-      const session: ImportedSession | null = readSource(source, source.read(), from);
+      const session: ImportedSession | null = await slices.run(readSource(source, source.read(), from));
       if (session === null) continue;
       const outcome = await importer.import(session, source.wish);
       if ("imported" in outcome) imported.push({ file, ...outcome.imported });
@@ -44,6 +46,7 @@ export async function importAll(
     } catch (error) {
       failed.push(failedRow(file, error));
     }
+    await slices.turn();
   }
   update(sources.length, sources.length);
   return { imported, failed, ...(skipped.length === 0 ? {} : { skipped }) };

@@ -3,6 +3,7 @@ import { parseKey } from "../../core/keys.ts";
 import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { isRecord } from "../../core/shape.ts";
+import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import { adoptedTree } from "../adopted.ts";
 import type { Scope } from "../contract.ts";
@@ -157,7 +158,8 @@ async function writeLog(
   row: SessionRow,
   tree: SessionTree,
 ): Promise<void> {
-  const whole = adoptedTree(tree, { id: sessionId, cwd: tree.header.cwd ?? "" }, {});
+  const init = { id: sessionId, cwd: tree.header.cwd ?? "" };
+  const whole = await new Slices().run(adoptedTree(tree, init, {}));
   Object.assign(whole.header, headerOf(row));
   const bytes = Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line)));
   await replaceWhole(parts.disk, sessionPaths(parts.root, agent, sessionId).log, bytes, parts.newId());

@@ -1,4 +1,5 @@
 import { basename, dirname, join } from "node:path";
+import { Slices } from "../../core/slices.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { codeOf } from "./disk.ts";
 
@@ -31,6 +32,17 @@ export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
   }
 }
 
+/** So much goes to the kernel at once: more keeps everybody waiting. */
+const pieceBytes = 4 * 1024 * 1024;
+
+async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> {
+  const slices = new Slices();
+  for (let at = 0; at === 0 || at < bytes.length; at += pieceBytes) {
+    if (at > 0) await slices.turn();
+    appendWhole(file, bytes.subarray(at, at + pieceBytes));
+  }
+}
+
 /**
  * Puts a file in place, whole and durable: a temporary one, synced, renamed, the folder synced. The folder and those
  * above it are made if need be.
@@ -58,7 +70,7 @@ export async function writeBeside(
   disk.unlink(temporary);
   const file = disk.create(temporary);
   try {
-    appendWhole(file, bytes);
+    await appendInSlices(file, bytes);
     if (isDurable) await file.sync();
   } catch (error) {
     disk.unlink(temporary);

@@ -263,10 +263,10 @@ export class IndexDb {
   }
 
   /** Which sessions have an entry of this id. */
-  withEntry(entryId: string): string[] {
+  withEntries(entryIds: readonly string[]): string[] {
     return this.db
-      .sql("SELECT uid FROM entries WHERE entry_id = ?")
-      .all(entryId)
+      .sql("SELECT DISTINCT uid FROM entries WHERE entry_id IN (SELECT value FROM json_each(?))")
+      .all(JSON.stringify(entryIds))
       .map((row) => String(row.uid));
   }
 

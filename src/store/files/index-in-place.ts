@@ -60,6 +60,11 @@ export class IndexInPlace implements IndexService {
     return searchWords(this.#parts.index, search);
   }
 
+  async withEntries(entryIds: readonly string[]): Promise<readonly string[]> {
+    this.follow();
+    return this.#parts.index.withEntries(entryIds);
+  }
+
   async remove(uid: string): Promise<void> {
     this.follow();
     this.#parts.index.remove(uid);

@@ -14,6 +14,8 @@ export interface IndexService {
   /** One session, however long it takes; so many bytes of its log are not known yet. */
   bringUp(uid: string, bytesBehind: number): Promise<void>;
   search(search: WordSearch): Promise<readonly FoundEntry[]>;
+  /** The sessions that have an entry of one of these ids. Every entry there is is looked at. */
+  withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
   /** Leaves nothing of what was removed in the index's own pages, and writes these listings anew. */
   scrub(places: readonly AgentPlace[]): Promise<void>;
@@ -33,6 +35,7 @@ export const serviceCalls = [
   "catchUp",
   "bringUp",
   "search",
+  "withEntries",
   "remove",
   "scrub",
   "settle",

@@ -86,6 +86,10 @@ export class IndexThread implements IndexService {
     return this.#call("search", search) as Promise<readonly FoundEntry[]>;
   }
 
+  withEntries(entryIds: readonly string[]): Promise<readonly string[]> {
+    return this.#call("withEntries", entryIds) as Promise<readonly string[]>;
+  }
+
   async remove(uid: string): Promise<void> {
     await this.#call("remove", uid);
   }

@@ -6,6 +6,10 @@ interface Held {
   users: number;
 }
 
+/** Of logs that are in memory whole, all together; short ones do not count. */
+const mostBytes = 256 * 1024 * 1024;
+const smallBytes = 1024 * 1024;
+
 /** Sessions that are open, no more than so many, but for those in use. Each is open once. */
 export class OpenFiles {
   readonly #most: number;
@@ -38,6 +42,7 @@ export class OpenFiles {
     } finally {
       held.users -= 1;
       if (this.#held.size > this.#most) this.#closeOldest();
+      if ((held.file?.heldBytes ?? 0) > smallBytes) this.#makeRoom();
     }
   }
 
@@ -55,6 +60,18 @@ export class OpenFiles {
   async closeAll(): Promise<void> {
     for (const [uid, held] of [...this.#held]) this.#close(uid, held);
     await Promise.allSettled(this.#closing.values());
+  }
+
+  /** Long logs that were read whole are in memory no longer than there is room for them; the one that was used last stays. */
+  #makeRoom(): void {
+    let left = mostBytes;
+    for (const [uid, held] of [...this.#held].reverse()) {
+      const bytes = held.file?.heldBytes ?? 0;
+      if (bytes <= smallBytes) continue;
+      const isFirst = left === mostBytes;
+      left -= bytes;
+      if (left < 0 && !isFirst && held.users === 0) this.#close(uid, held);
+    }
   }
 
   #closeOldest(): void {

@@ -1,15 +1,20 @@
 import { readFile } from "node:fs/promises";
 import { SkeinError } from "../../core/errors.ts";
-import { parseSession } from "../../core/parse-session.ts";
+import { parsingSession } from "../../core/parse-session.ts";
+import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import { foreignness, idFromName } from "./repair.ts";
 
-/** Reads one session file whole. Damage is reported in the tree's diagnostics; a file of another kind is refused. */
-export async function readSessionFile(path: string): Promise<SessionTree> {
-  const session = parseSession(await bytesOf(path));
+/**
+ * Reads one session file whole, in slices. Damage is reported in the tree's diagnostics; a file of another kind is refused.
+ * `signal`: where it comes, nobody waits for the tree any more.
+ */
+export async function readSessionFile(path: string, signal?: AbortSignal): Promise<SessionTree> {
+  const slices = new Slices(signal);
+  const session = await slices.run(parsingSession(await bytesOf(path)));
   const problem = foreignness(session);
   if (problem !== null) throw new SkeinError("not_a_session", { file: path, problem });
-  return SessionTree.from(session, { lostHeader: { id: idFromName(path) } });
+  return slices.run(SessionTree.growing(session, { lostHeader: { id: idFromName(path) } }));
 }
 
 async function bytesOf(path: string): Promise<Uint8Array> {

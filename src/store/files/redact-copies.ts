@@ -1,9 +1,10 @@
 import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
-import { parseSession } from "../../core/parse-session.ts";
+import { parsingSession } from "../../core/parse-session.ts";
+import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Redaction } from "../contract.ts";
-import type { Sought } from "../redact.ts";
+import type { Sought, Tombstones } from "../redact.ts";
 import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
@@ -35,9 +36,10 @@ export async function redactEntries(
   row: SessionRow,
   entryIds: readonly string[],
 ): Promise<{ redaction: Redaction; changed: SessionRow[] }> {
-  const sought = await catalogue.using(row, (file) => {
+  const sought = await catalogue.using(row, async (file) => {
+    await file.widened();
     checkRedactable(file.whole, entryIds);
-    return soughtIn(file.readLog(0), new Set(entryIds));
+    return new Slices().run(soughtIn(file.readLog(0), new Set(entryIds)));
   });
   const pass = new Pass(catalogue, row, sought);
   await pass.overCopies();
@@ -88,10 +90,10 @@ class Pass {
    * user's trash. Waits for forks: they may have been taken from what the session was.
    */
   async #copies(): Promise<SessionRow[]> {
-    const { feed, index, work } = this.#catalogue;
+    const { feed, work } = this.#catalogue;
     for (let polls = 0; ; polls++) {
       await feed.bringUpAll();
-      const uids = new Set([...this.#sought.ids].flatMap((id) => index.withEntry(id)));
+      const uids = new Set(await feed.service.withEntries([...this.#sought.ids]));
       for (const uid of work.dirty()) uids.add(uid);
       const rows = work
         .ofUser(this.#row.userId)
@@ -124,14 +126,16 @@ class Pass {
     try {
       const found = await this.#catalogue.using(row, async (file) => {
         let entryIds: readonly string[] | null = null;
-        await file.rewrite((bytes) => {
-          const made = withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself);
+        await file.rewrite(async (bytes) => {
+          const made = await this.#made(bytes, isItself);
           if (made === null) return null;
           entryIds = made.entryIds;
           work.markDirty(row.uid);
           return made.bytes;
         });
-        return entryIds === null ? null : { tree: file.whole, entryIds };
+        if (entryIds === null) return null;
+        await file.widened();
+        return { tree: file.whole, entryIds };
       });
       if (found !== null) await this.#catalogue.using(row, (file) => this.#catalogue.bringUp(row, file));
       return found;
@@ -151,12 +155,12 @@ class Pass {
     await this.#catalogue.moves.underLock(row, undefined, async () => {
       if (this.#catalogue.work.byUid(row.uid)?.state !== "trashed") return; // restored: looked at there
       for (const { log, working } of places) {
-        const made = this.#made(log, isItself);
-        if (disk.stat(log) === null ? this.#made(working, isItself) !== null : made !== null)
+        const made = await this.#madeOf(log, isItself);
+        if (disk.stat(log) === null ? (await this.#madeOf(working, isItself)) !== null : made !== null)
           disk.unlink(working);
         if (made === null) continue;
         await replaceWhole(disk, log, made.bytes, newId());
-        found = { tree: SessionTree.from(parseSession(made.bytes)), entryIds: made.entryIds };
+        found = { tree: await treeIn(made.bytes), entryIds: made.entryIds };
       }
     });
     return found;
@@ -166,15 +170,23 @@ class Pass {
   async #beside(row: SessionRow, isItself: boolean): Promise<void> {
     const { disk, newId, root } = this.#catalogue.settings;
     for (const path of copiesBeside(sessionPaths(root, row, row.sessionId), disk)) {
-      const made = this.#made(path, isItself);
+      const made = await this.#madeOf(path, isItself);
       if (made !== null) await replaceWhole(disk, path, made.bytes, newId());
     }
   }
 
-  #made(path: string, isItself: boolean): ReturnType<typeof withTombstones> {
-    const bytes = readWhole(this.#catalogue.settings.disk, path) ?? none;
-    return withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself);
+  #madeOf(path: string, isItself: boolean): Promise<Tombstones | null> {
+    return this.#made(readWhole(this.#catalogue.settings.disk, path) ?? none, isItself);
   }
+
+  #made(bytes: Uint8Array, isItself: boolean): Promise<Tombstones | null> {
+    return new Slices().run(withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself));
+  }
+}
+
+async function treeIn(bytes: Uint8Array): Promise<SessionTree> {
+  const slices = new Slices();
+  return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }
 
 function placeName({ uid, state }: SessionRow): string {

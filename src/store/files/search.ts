@@ -1,3 +1,4 @@
+import { Slices } from "../../core/slices.ts";
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
@@ -27,11 +28,20 @@ export class FileSearch implements SearchStore {
     const { feed } = this.#catalogue;
     const behind = await feed.catchUp();
     const found = await feed.service.search(wordSearch(scope, query, terms, session?.uid ?? null, limit));
-    const hits = await Promise.all(found.map((each) => this.#hit(each, query.text)));
-    return { hits: hits.filter((hit) => hit !== null), behind };
+    const slices = new Slices();
+    const hits: SearchHit[] = [];
+    for (const each of found) {
+      const hit = await this.#hit(each, query.text, slices);
+      if (hit !== null) hits.push(hit);
+    }
+    return { hits, behind };
   }
 
-  async #hit({ uid, entryId, role, time }: FoundEntry, text: string): Promise<SearchHit | null> {
+  async #hit(
+    { uid, entryId, role, time }: FoundEntry,
+    text: string,
+    slices: Slices,
+  ): Promise<SearchHit | null> {
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || !isThere(row)) return null;
     const { index } = this.#catalogue;
@@ -40,6 +50,8 @@ export class FileSearch implements SearchStore {
     );
     const said = entry === null ? null : entryText(entry);
     if (said === null) return null;
+    const turn = slices.did(said.text.length);
+    if (turn !== null) await turn;
     return {
       sessionId: row.sessionId,
       key: row.key,

@@ -7,6 +7,8 @@ import { SkeinError } from "../../core/errors.ts";
 import { Mutex } from "../../core/mutex.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
+import type { Steps } from "../../core/slices.ts";
+import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
@@ -95,6 +97,7 @@ export class SessionFile {
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     try {
       const file = new SessionFile(paths, lock, handle, lookup, settings);
+      await file.#view.load();
       if (!file.#working.isInLine() || file.#isUncut()) await file.#bringInLine();
       return file;
     } catch (error) {
@@ -112,8 +115,7 @@ export class SessionFile {
     lookup: EntryLookup,
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
-    const lines = [...tree.encodeLines()].map((line) => Buffer.from(line));
-    await beginFiles(paths, lock, Buffer.concat(lines), owner, settings);
+    await beginFiles(paths, lock, await new Slices().run(encoding(tree)), owner, settings);
     return SessionFile.open(paths, lock, null, owner, lookup, settings);
   }
 
@@ -138,6 +140,29 @@ export class SessionFile {
     this.#refresh();
     this.#view.widen();
     return this.#view.tree;
+  }
+
+  /** So that `whole` is there at once: a long log is read in slices. */
+  async widened(): Promise<void> {
+    this.#refresh();
+    try {
+      await this.#view.widenInSlices();
+    } catch (error) {
+      if (this.#isClosed || this.#isMoved) throw new FileClosed();
+      throw error;
+    }
+  }
+
+  /** The same for whoever asks for these entries; `null`: none of them stands outside what is loaded, and nothing is to be waited for. */
+  widenedFor(ids: readonly string[]): Promise<void> | null {
+    if (ids.length === 0) return null;
+    this.#refresh();
+    return ids.some((id) => this.#view.mayLeaveOut(id)) ? this.widened() : null;
+  }
+
+  /** How much of the log is in memory beyond what every open session has. */
+  get heldBytes(): number {
+    return this.#view.isWhole ? this.#view.size : 0;
   }
 
   /** One entry, wherever it stands; `null`: there is none of this id. */
@@ -249,14 +274,14 @@ export class SessionFile {
    * Replaces the whole log, under the lock. The working set goes first: it may hold what is to be gone, and is made from
    * the log. `null` from `make`: nothing is changed.
    */
-  async rewrite(make: (bytes: Uint8Array) => Uint8Array | null): Promise<void> {
+  async rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
     const { disk, newId } = this.#settings;
     await this.#mutex.run(async () => {
       if (this.#isMoved) throw new FileClosed();
       await this.#lock.hold(() => this.#readIn());
       try {
         // What waits for its sync is in the bytes that are read, and is synced with them.
-        const bytes = make(this.#log.read(0, this.#log.size));
+        const bytes = await make(this.#log.read(0, this.#log.size));
         if (bytes === null) return;
         const wasLog = this.#working.isLog();
         disk.unlink(this.#paths.working);
@@ -264,9 +289,9 @@ export class SessionFile {
         this.#log.followName();
         if (wasLog && disk.link(this.#paths.log, this.#paths.working)) {
           await disk.syncFolder(this.#paths.folder);
-          this.#view.reload();
+          await this.#view.load();
         } else {
-          this.#view.reload();
+          await this.#view.load();
           await this.#cut();
         }
       } finally {
@@ -403,6 +428,7 @@ export class SessionFile {
   /** A new working set from the log, put in place whole. */
   async #cut(): Promise<void> {
     for (;;) {
+      await this.#view.widenInSlices();
       this.#view.widen();
       const text = cutWorkingSet(this.#view.tree, this.#view.size, this.#view.meta);
       const late = await this.#working.replace(text, this.#view.size, this.#settings.newId());
@@ -444,6 +470,16 @@ export class SessionFile {
   #find(code: DiagnosticCode, note: string, entryId?: string): void {
     this.#findings.push({ code, note, ...(entryId === undefined ? {} : { entryId }) });
   }
+}
+
+/** The text of a session's file as bytes. */
+function* encoding(tree: SessionTree): Steps<Uint8Array> {
+  const lines: Buffer[] = [];
+  for (const line of tree.encodeLines()) {
+    lines.push(Buffer.from(line));
+    yield line.length;
+  }
+  return Buffer.concat(lines);
 }
 
 function idOf(paths: SessionPaths): string {

@@ -2,8 +2,10 @@ import type { Clock } from "../../core/clock.ts";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
 import type { Entry } from "../../core/entries.ts";
 import type { IdSource } from "../../core/ids.ts";
-import { parseSession } from "../../core/parse-session.ts";
+import { parseSession, parsingSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
+import type { Steps } from "../../core/slices.ts";
+import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaOf } from "../session-meta.ts";
@@ -31,6 +33,8 @@ export interface ViewSettings {
 
 /** Read beyond a budget, so that it is full before the tail ends. */
 const roomBytes = 64 * 1024;
+/** So often a log that is read anew meanwhile is begun with again; then it is read at once. */
+const mostTries = 3;
 
 /**
  * What of a session is in memory: what its working set has, or the last part of a long log, or everything. It grows when
@@ -50,7 +54,12 @@ export class SessionView {
   #left: LeftOut | null = null;
   /** The tree is the last part of a log that was never compacted, of so many bytes. */
   #tailBytes: number | null = null;
+  /** How often the files were read anew. */
+  #reloads = 0;
+  #loading: Promise<unknown> | null = null;
+  #widening: Promise<void> | null = null;
 
+  /** Nothing is read until it is loaded. */
   constructor(
     sessionId: string,
     log: LogFile,
@@ -63,7 +72,6 @@ export class SessionView {
     this.#working = working;
     this.#lookup = lookup;
     this.#settings = settings;
-    this.reload();
   }
 
   get tree(): SessionTree {
@@ -123,28 +131,71 @@ export class SessionView {
 
   /** As the files are now. */
   reload(): void {
-    this.#tree = this.#load();
-    this.#meta = this.#readMeta();
+    this.#reloads += 1;
+    if (!this.#loadPart()) this.#takeWhole(this.#readLog());
+  }
+
+  /** The same, a long log in slices. Nobody may write meanwhile. */
+  async load(): Promise<void> {
+    this.#reloads += 1;
+    if (this.#loadPart()) return;
+    const loading = this.#readLogInSlices(this.#log.size);
+    this.#loading = loading;
+    try {
+      this.#takeWhole(await loading);
+    } finally {
+      this.#loading = null;
+      this.#reloads += 1;
+    }
   }
 
   /** Everything in the log. */
   widen(): void {
-    if (this.#left === null) return;
-    this.#tree = this.#readLog();
+    if (this.#left !== null) this.#takeWhole(this.#readLog());
+  }
+
+  /** The same in slices. What is written meanwhile is in it too. */
+  widenInSlices(): Promise<void> {
+    if (this.#left === null) return Promise.resolve();
+    this.#widening ??= this.#widenInSlices().finally(() => {
+      this.#widening = null;
+    });
+    return this.#widening;
+  }
+
+  async #widenInSlices(): Promise<void> {
+    for (let tries = 0; this.#left !== null; tries++) {
+      if (tries === mostTries) return this.widen();
+      await this.#loading;
+      const [reloads, known] = [this.#reloads, this.#tree.size];
+      const whole = await this.#readLogInSlices(this.#size);
+      if (reloads !== this.#reloads || this.#left === null) continue;
+      whole.tree.takeIn(this.#tree.entries(known));
+      this.#takeWhole({ tree: whole.tree, size: this.#size });
+    }
+  }
+
+  #takeWhole({ tree, size }: { readonly tree: SessionTree; readonly size: number }): void {
+    this.#tree = tree;
+    this.#size = size;
+    this.#left = null;
+    this.#tailBytes = null;
     this.#meta = this.#readMeta();
   }
 
-  /** The working set, where it is a file of its own that is in line with the log; else the log. */
-  #load(): SessionTree {
+  /** The working set, where it is a file of its own that is in line with the log, or the log's tail; `false`: neither will do. */
+  #loadPart(): boolean {
     const isLog = this.#working.isLog();
-    if (isLog && this.#readTail(this.#settings.tailBytes)) return this.#tree;
-    const tree = isLog ? null : this.#working.adopt(this.#working.readWhole(), this.#settings);
+    if (isLog) return this.#readTail(this.#settings.tailBytes);
+    const tree = this.#working.adopt(this.#working.readWhole(), this.#settings);
     const left = leftOutOf(tree?.header ?? null);
-    if (tree === null || left === null) return this.#readLog();
+    if (tree === null || left === null) return false;
+    this.#tree = tree;
     this.#left = left;
     this.#tailBytes = null;
     this.#size = this.#log.size;
-    return tree;
+    this.#meta = this.#readMeta();
+    return true;
   }
 
   /** The last part of the log alone; `false`: the index does not say enough of the rest. */
@@ -171,14 +222,39 @@ export class SessionView {
     return metaOf(this.#tree.header, this.#tree.entries(this.#left?.ownEntries ?? 0));
   }
 
-  #readLog(): SessionTree {
-    const { clock, newId } = this.#settings;
+  #readLog(): { readonly tree: SessionTree; readonly size: number } {
     const bytes = this.#log.read(0, this.#log.size);
-    this.#size = bytes.length;
-    this.#left = null;
-    this.#tailBytes = null;
-    return SessionTree.from(parseSession(bytes), { clock, newId, lostHeader: { id: this.#sessionId } });
+    return { tree: SessionTree.from(parseSession(bytes), this.#reading), size: bytes.length };
   }
+
+  async #readLogInSlices(size: number): Promise<{ readonly tree: SessionTree; readonly size: number }> {
+    const slices = new Slices();
+    const bytes = await slices.run(readingLog(this.#log, size));
+    const session = await slices.run(parsingSession(bytes));
+    const tree = await slices.run(SessionTree.growing(session, this.#reading));
+    return { tree, size: bytes.length };
+  }
+
+  get #reading() {
+    const { clock, newId } = this.#settings;
+    return { clock, newId, lostHeader: { id: this.#sessionId } };
+  }
+}
+
+const pieceBytes = 1024 * 1024;
+
+function* readingLog(log: LogFile, size: number): Steps<Uint8Array> {
+  const bytes = new Uint8Array(size);
+  for (let at = 0; at < size; ) {
+    const piece = log.read(at, Math.min(pieceBytes, size - at));
+    // Cut back meanwhile: what is there is all there is.
+    if (piece.length === 0) return bytes.subarray(0, at);
+    bytes.set(piece, at);
+    at += piece.length;
+    // To copy is quicker than to parse.
+    yield piece.length / 8;
+  }
+  return bytes;
 }
 
 function isMeta(entry: Entry): boolean {

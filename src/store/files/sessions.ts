@@ -5,6 +5,7 @@ import { kindOf, parseKey, spawnIdOf } from "../../core/keys.ts";
 import { parseSessionId, sessionIdProblem } from "../../core/names.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
+import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { RunSession, TellLater } from "../../runs/contract.ts";
 import { adoptedTree } from "../adopted.ts";
@@ -37,7 +38,7 @@ import { changedIn, metaChanges, metaDraft } from "../session-meta.ts";
 import { workOf } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
-import { pageByIndex } from "./index-pages.ts";
+import { entryAt, pageByIndex } from "./index-pages.ts";
 import { agentsOf, countSessions, listSessions } from "./index-query.ts";
 import type { HomeFor } from "./layout.ts";
 import { thisProcess } from "./process-identity.ts";
@@ -55,6 +56,8 @@ export type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRo
 /** A session that was read ahead is not read ahead again for so long. */
 const warmMs = 45_000;
 const mostWarm = 10_000;
+/** Nothing that is asked of a model is as long: who wants more of a context gets it in slices. */
+const longBudget = 16 * 1024 * 1024;
 
 /** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
 export class FileSessions implements SessionStore {
@@ -168,6 +171,8 @@ export class FileSessions implements SessionStore {
     return this.#catalogue.using(row, async (file) => {
       // Of nothing, the leaf under the lock: once it is given back, others may have gone on.
       let leafId: string | null = null;
+      const widening = file.widenedFor(needs);
+      if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         leafId = file.leafId;
         return tree.plan(items, expectedLeafId, parentId);
@@ -187,6 +192,8 @@ export class FileSessions implements SessionStore {
     const needs = targetId === null ? [] : [targetId];
     return this.#catalogue.using(row, async (file) => {
       const writing = { ...this.#catalogue.marking(row), ...options, needs };
+      const widening = file.widenedFor(needs);
+      if (widening !== null) await widening;
       const plan = await file.write((tree) => {
         // Whoever has a fence is the one who works on it.
         if (options.fence === undefined) this.#catalogue.work.attendance.attendant.branch(workOf(row));
@@ -205,10 +212,13 @@ export class FileSessions implements SessionStore {
   ): Promise<SessionRecord> {
     const from = this.#require(scope, sessionId);
     return this.#catalogue.using(from, async (source) => {
+      await source.widened();
       if (entryId !== null) source.whole.path(entryId);
       const parentSession = this.#catalogue.pathsOf(from).working;
       const row = await this.#accept(scope, init, "forking", { parentSession });
-      const tree = source.whole.fork(entryId, { id: row.sessionId, cwd: init.cwd });
+      const tree = await this.#orRelease(row, () =>
+        new Slices().run(source.whole.forking(entryId, { id: row.sessionId, cwd: init.cwd })),
+      );
       await this.#orRelease(row, () => copyBlobs(this.#catalogue.settings, from, row, tree));
       return this.#grown(row, tree);
     });
@@ -222,7 +232,10 @@ export class FileSessions implements SessionStore {
     };
     const row = await this.#accept(scope, init, "forking", begun);
     const { clock, newId } = this.#catalogue.settings;
-    return this.#grown(row, adoptedTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId }));
+    const adopted = await this.#orRelease(row, () =>
+      new Slices().run(adoptedTree(tree, { id: row.sessionId, cwd: init.cwd }, { clock, newId })),
+    );
+    return this.#grown(row, adopted);
   }
 
   async reset(
@@ -270,7 +283,12 @@ export class FileSessions implements SessionStore {
     options: ContextOptions = {},
   ): Promise<SessionContext | null> {
     const row = this.#row(scope, sessionId);
-    return row === null ? null : this.#catalogue.using(row, (file) => file.context(options));
+    if (row === null) return null;
+    return this.#catalogue.using(row, async (file) => {
+      const { byteBudget = Number.POSITIVE_INFINITY } = options;
+      if (byteBudget > longBudget) await file.widened();
+      return file.context(options);
+    });
   }
 
   async page(scope: Scope, sessionId: string, range: EntryRange): Promise<EntryPage | null> {
@@ -281,8 +299,9 @@ export class FileSessions implements SessionStore {
       const recent = recentPage(file.recent, limited);
       if (recent !== null) return recent;
       await this.#catalogue.bringUp(row, file);
-      const page = pageByIndex(this.#catalogue.index, row.uid, file, limited);
+      const page = await pageByIndex(this.#catalogue.index, row.uid, file, limited);
       if (page !== null) return page;
+      await file.widened();
       const tree = file.whole;
       return pageOf(range.along === "branch" ? tree.path() : [...tree.entries()], tree.leafId, range);
     });
@@ -291,7 +310,9 @@ export class FileSessions implements SessionStore {
   async entry(scope: Scope, sessionId: string, entryId: string): Promise<Entry | null> {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
-    return this.#catalogue.using(row, (file) => file.entry(entryId));
+    return this.#catalogue.using(row, (file) =>
+      entryAt(file, entryId, this.#catalogue.index.place(row.uid, entryId)),
+    );
   }
 
   async remove(scope: Scope, sessionId: string, options: { ifUpdatedAt?: number } = {}): Promise<boolean> {
@@ -313,8 +334,8 @@ export class FileSessions implements SessionStore {
 
   async trashed(scope: Scope): Promise<readonly TrashedSession[]> {
     return this.#catalogue.work
-      .ofUser(scope.userId ?? null)
-      .filter((row) => row.state === "trashed" && inScope(scope, row))
+      .trashedOf(scope.userId ?? null)
+      .filter((row) => inScope(scope, row))
       .map((row) => this.#trashedOf(row))
       .sort((a, b) => b.removedAt - a.removedAt);
   }

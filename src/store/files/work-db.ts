@@ -196,6 +196,11 @@ export class WorkDb {
     return this.#many("user = ?", userId ?? "");
   }
 
+  /** Those of them that are in the trash. */
+  trashedOf(userId: string | null): SessionRow[] {
+    return this.#many("user = ? AND state = 'trashed'", userId ?? "");
+  }
+
   users(): (string | null)[] {
     return this.#db
       .sql("SELECT DISTINCT user FROM sessions")

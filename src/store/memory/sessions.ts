@@ -8,6 +8,7 @@ import { parseSessionId } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import type { Plan } from "../../core/plan.ts";
 import type { Lookup } from "../../core/references.ts";
+import { atOnce } from "../../core/slices.ts";
 import type { TreeOptions } from "../../core/tree.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { RunSession, TellLater, WorkAttendant } from "../../runs/contract.ts";
@@ -285,7 +286,7 @@ export class MemorySessions implements SessionStore {
 
   async adopt(scope: Scope, init: SessionInit, tree: SessionTree): Promise<SessionRecord> {
     const id = init.sessionId === undefined ? this.#newId() : parseSessionId(init.sessionId);
-    return this.#add(scope, init, () => adoptedTree(tree, { id, cwd: init.cwd }, this.#options));
+    return this.#add(scope, init, () => atOnce(adoptedTree(tree, { id, cwd: init.cwd }, this.#options)));
   }
 
   async reset(
@@ -324,11 +325,11 @@ export class MemorySessions implements SessionStore {
   async redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction> {
     const source = this.#table.require(scope, sessionId);
     checkRedactable(source.tree, entryIds);
-    const sought = soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds));
+    const sought = atOnce(soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds)));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
     for (const session of new Set([source, ...this.#table.ofUser(source.userId)])) {
       const bytes = Buffer.from(session.tree.encode());
-      const found = withTombstones(bytes, sought, this.#clock.now(), session === source);
+      const found = atOnce(withTombstones(bytes, sought, this.#clock.now(), session === source));
       if (found === null) continue;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
       session.digest = digestOfTree(session.tree, session.createdAt);

@@ -1,4 +1,6 @@
 import { stringifyJson } from "../../core/json.ts";
+import type { Steps } from "../../core/slices.ts";
+import { atOnce } from "../../core/slices.ts";
 import type { CleanedMessage } from "./clean-message.ts";
 
 /** Of the messages as UTF-8 JSON, brackets and commas too. */
@@ -20,6 +22,11 @@ export interface CappedMessages<Entry> {
   readonly redacted: boolean;
 }
 
+interface CapOptions {
+  readonly forward?: boolean;
+  readonly most?: number;
+}
+
 /**
  * As many as fit, from the end that the reader asked for; if not even one does, a stand-in for it. What does not fit is not
  * cleaned either.
@@ -27,8 +34,17 @@ export interface CappedMessages<Entry> {
 export function capMessages<Entry>(
   entries: readonly Entry[],
   clean: (entry: Entry) => CleanedMessage,
-  { forward = false, most = mostBytes }: { forward?: boolean; most?: number } = {},
+  options: CapOptions = {},
 ): CappedMessages<Entry> {
+  return atOnce(cappingMessages(entries, clean, options));
+}
+
+/** The same message by message, for those that may be long: each is redacted whole before it is cut. */
+export function* cappingMessages<Entry>(
+  entries: readonly Entry[],
+  clean: (entry: Entry) => CleanedMessage,
+  { forward = false, most = mostBytes }: CapOptions = {},
+): Steps<CappedMessages<Entry>> {
   const kept: CleanedMessage[] = [];
   let totalBytes = 2;
   for (const entry of forward ? entries : entries.toReversed()) {
@@ -37,6 +53,7 @@ export function capMessages<Entry>(
     if (totalBytes + bytes > most) break;
     totalBytes += bytes;
     kept.push(cleaned);
+    yield bytes;
   }
   if (kept.length === 0 && entries.length > 0) return standIn(entries, forward);
   const messages = kept.map(({ message }) => message);

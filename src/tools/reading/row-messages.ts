@@ -1,10 +1,11 @@
 import type { Redactor } from "../../access/redaction/redactor.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { Slices } from "../../core/slices.ts";
 import type { Asker } from "../../sessions/access/contract.ts";
 import type { BetweenDeps } from "../../sessions/between/contract.ts";
 import { readHistoryRange } from "../../sessions/history-range.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { capMessages } from "./cap-messages.ts";
+import { cappingMessages } from "./cap-messages.ts";
 import { scopeOf } from "./scope.ts";
 import { entryReading } from "./shown-message.ts";
 
@@ -36,7 +37,8 @@ export async function rowMessages(
       { limit },
       isWanted,
     );
-    return { messages: capMessages(entries, clean).messages };
+    const { messages } = await new Slices().run(cappingMessages(entries, clean));
+    return { messages };
   } catch (error) {
     report(error);
     // No more than the code: the text of a failure names files of this machine.

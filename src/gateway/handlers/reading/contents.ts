@@ -1,7 +1,9 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { stringifyJson } from "../../../core/json.ts";
-import { parseSession } from "../../../core/parse-session.ts";
+import { parsingSession } from "../../../core/parse-session.ts";
 import { present } from "../../../core/present.ts";
+import type { Steps } from "../../../core/slices.ts";
+import { Slices } from "../../../core/slices.ts";
 import { SessionTree } from "../../../core/tree.ts";
 import { exportJsonl } from "../../../interchange/export-jsonl.ts";
 import { noBlobs } from "../../../interchange/inline-blobs.ts";
@@ -21,17 +23,13 @@ export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" 
     "sessions.export": async (params, call) => {
       const { format = "jsonl", all = false } = params;
       const session = await findSession(deps, call, params);
-      const tree = await deps.readTree(session);
+      const slices = new Slices(call.signal);
+      const tree = await deps.readTree(session, call.signal);
       const mask = maskFor(deps, call);
-      const pieces = mask.isOff
-        ? exportPieces(tree, deps.blobs(session), { format, all })
-        : exportPieces(maskedTree(tree, session, deps, mask), noBlobs, { format, all });
-      return {
-        key: session.key,
-        sessionId: session.sessionId,
-        format,
-        content: withinFrame(pieces, call.signal),
-      };
+      const shown = mask.isOff ? tree : await maskedTree(tree, session, { deps, mask, format, slices });
+      const pieces = exportPieces(shown, mask.isOff ? deps.blobs(session) : noBlobs, { format, all });
+      const content = await slices.run(withinFrame(pieces));
+      return { key: session.key, sessionId: session.sessionId, format, content };
     },
     "blobs.get": async (params, call) => {
       const { sha256, offset = 0, length = longestPiece } = params;
@@ -41,7 +39,7 @@ export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" 
         const advice = "Entries name the blobs of their session";
         throw new SkeinError("not_found", { what: "Blob", name: sha256, advice });
       }
-      const bytes = maskedBytes(kept, maskFor(deps, call));
+      const bytes = await maskedBytes(kept, maskFor(deps, call), new Slices(call.signal));
       const end = Math.min(bytes.byteLength, offset + length);
       return present({
         sha256,
@@ -55,9 +53,9 @@ export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" 
 }
 
 /** A text is masked whole, before a piece is cut out of it; what is no text stays as it is. */
-function maskedBytes(bytes: Uint8Array, mask: Mask): Uint8Array {
+async function maskedBytes(bytes: Uint8Array, mask: Mask, slices: Slices): Promise<Uint8Array> {
   const text = mask.isOff ? null : textIn(bytes);
-  return text === null ? bytes : Buffer.from(mask.text(text));
+  return text === null ? bytes : Buffer.from(await slices.run(mask.longText(text)));
 }
 
 function textIn(bytes: Uint8Array): string | null {
@@ -69,25 +67,52 @@ function textIn(bytes: Uint8Array): string | null {
   }
 }
 
+interface Masking {
+  readonly deps: FolderDeps;
+  readonly mask: Mask;
+  readonly format: string;
+  readonly slices: Slices;
+}
+
 /** The same session with every line masked, blobs among them. */
-function maskedTree(tree: SessionTree, session: SessionRecord, deps: FolderDeps, mask: Mask): SessionTree {
-  const lines = [];
-  for (const line of exportJsonl(tree, deps.blobs(session))) {
-    lines.push(`${stringifyJson(mask.value(JSON.parse(line)))}\n`);
+async function maskedTree(
+  tree: SessionTree,
+  session: SessionRecord,
+  { deps, mask, format, slices }: Masking,
+): Promise<SessionTree> {
+  const lines = masking(exportJsonl(tree, deps.blobs(session)), mask, format === "jsonl");
+  const bytes = Buffer.concat(await slices.run(lines));
+  return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
+}
+
+/** `isAll`: the lines are what is exported, and are `too_large` as soon as they would not fit into a frame. */
+function* masking(lines: Iterable<string>, mask: Mask, isAll: boolean): Steps<Buffer[]> {
+  const masked: Buffer[] = [];
+  let bytes = 0;
+  for (const line of lines) {
+    const safe = Buffer.from(`${stringifyJson(mask.value(JSON.parse(line)))}\n`);
+    bytes += safe.length;
+    if (isAll && bytes > contentBytes) throw tooLarge();
+    masked.push(safe);
+    yield line.length;
   }
-  return SessionTree.from(parseSession(Buffer.from(lines.join(""))));
+  return masked;
 }
 
 /** The pieces together; `too_large` as soon as they would not fit into a frame. */
-function withinFrame(pieces: Iterable<string>, signal: AbortSignal): string {
+function* withinFrame(pieces: Iterable<string>): Steps<string> {
   const taken: string[] = [];
   let bytes = 0;
   for (const piece of pieces) {
-    signal.throwIfAborted();
     // As a string in JSON, which is longer than the text.
     bytes += Buffer.byteLength(JSON.stringify(piece)) - 2;
-    if (bytes > contentBytes) throw new SkeinError("too_large", { what: "The export" });
+    if (bytes > contentBytes) throw tooLarge();
     taken.push(piece);
+    yield piece.length;
   }
   return taken.join("");
+}
+
+function tooLarge(): SkeinError {
+  return new SkeinError("too_large", { what: "The export" });
 }

@@ -1,6 +1,9 @@
 import type { SessionContext } from "../../../core/context.ts";
+import { SkeinError } from "../../../core/errors.ts";
 import { parseKey } from "../../../core/keys.ts";
 import { present } from "../../../core/present.ts";
+import type { Steps } from "../../../core/slices.ts";
+import { Slices } from "../../../core/slices.ts";
 import type { Result } from "../../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
@@ -10,8 +13,12 @@ import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
 import { findSession, scopeOf } from "../shared/session-of.ts";
+import { contentBytes } from "./frame-room.ts";
 import type { Looked } from "./see-context.ts";
 import { pruningBy, seeContext } from "./see-context.ts";
+
+/** To mask a message takes at least as long as to read so much. */
+const messageBytes = 1024;
 
 /** The X-ray of a session. */
 export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"> {
@@ -21,7 +28,8 @@ export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"
       const session = await findSession(deps, call, params);
       const looked = await lookAt(deps, call, session);
       const seen = await seeContext(looked, present({ model, baseUrl, wire }), deps.contextForModel);
-      return masked(seen, maskFor(deps, call)) as Result<"sessions.context">;
+      const shown = await new Slices(call.signal).run(masked(seen, maskFor(deps, call)));
+      return shown as Result<"sessions.context">;
     },
   };
 }
@@ -29,7 +37,10 @@ export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"
 async function lookAt(deps: FolderDeps, call: Call, session: SessionRecord): Promise<Looked> {
   const { store, config, clock } = deps;
   const { sessionId, agentId, key } = session;
-  const context = (await store.sessions.context(scopeOf(call), sessionId)) ?? noSuchSession(sessionId);
+  const context =
+    (await store.sessions.context(scopeOf(call), sessionId, { byteBudget: contentBytes })) ??
+    noSuchSession(sessionId);
+  if (context.cut !== null) throw new SkeinError("too_large", { what: `The context of ${key}` });
   const agent = Object.hasOwn(config.agents, agentId) ? config.agents[agentId] : undefined;
   const offered = await deps.offeredTools(session);
   const known = {
@@ -58,16 +69,21 @@ async function levelOf(
   return isChosen ? null : agents;
 }
 
-function masked(seen: ContextPayload, mask: Mask): ContextPayload {
+function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
   if (mask.isOff) return seen;
   const { request, changes, diagnostics, wire } = seen;
-  const { system, messages } = request;
+  const { system } = request;
+  const messages: (typeof request.messages)[number][] = [];
+  for (const message of request.messages) {
+    messages.push(mask.value(message));
+    yield messageBytes;
+  }
   return {
     ...seen,
     request: {
       ...request,
       ...present({ system: system === undefined ? null : mask.text(system) }),
-      messages: messages.map((message) => mask.value(message)),
+      messages,
     },
     changes: changes.map((each) => ({ ...each, note: mask.text(each.note) })),
     diagnostics: diagnostics.map((each) => ({ ...each, note: mask.text(each.note) })),

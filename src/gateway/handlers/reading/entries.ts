@@ -3,13 +3,15 @@ import { lineOf } from "../../../core/entries.ts";
 import { SkeinError } from "../../../core/errors.ts";
 import { stringifyJson } from "../../../core/json.ts";
 import { present } from "../../../core/present.ts";
+import type { Steps } from "../../../core/slices.ts";
+import { Slices } from "../../../core/slices.ts";
 import { cutText } from "../../../core/text.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../../protocol/session-details.ts";
 import type { TreePayload } from "../../../protocol/session-payloads.ts";
 import { isShown, messageOf } from "../../../sessions/history.ts";
 import { readHistory } from "../../../sessions/history-pages.ts";
 import { previewOf } from "../../../sessions/preview.ts";
-import { treeView } from "../../../sessions/tree-view.ts";
+import { viewingTree } from "../../../sessions/tree-view.ts";
 import type { EntryPage } from "../../../store/contract.ts";
 import { noSuchSession } from "../../../store/refusals.ts";
 import { isToolMessage } from "../../../tools/reading/blocks.ts";
@@ -27,6 +29,9 @@ type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" |
 const pageBytes = 8 * 1024 * 1024;
 /** A preview looks no further back. */
 const previewed = 200;
+const previewedBytes = 4 * 1024 * 1024;
+/** Of an entry, in a tree. */
+const treeChars = 200;
 const readsAtATime = 8;
 /** A private key in its armour is the longest. */
 const longestSecret = 16_384;
@@ -48,18 +53,20 @@ export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
       const { limit, after } = params;
       const session = await findSession(deps, call, params);
       const mask = maskFor(deps, call);
-      const tree = await deps.readTree(session);
-      const seen = (entry: Entry) => mask.value(entry);
-      return maskedTree(treeView(tree, session.key, { seen, ...present({ limit, after }) }), mask);
+      const tree = await deps.readTree(session, call.signal);
+      const seen = mask.isOff ? undefined : (entry: Entry) => mask.value(beginningOf(entry, treeChars));
+      const range = present({ seen, limit, after });
+      const slices = new Slices(call.signal);
+      return slices.run(maskedTree(await slices.run(viewingTree(tree, session.key, range)), mask));
     },
     "sessions.entries": async (params, call) => {
       const { along = "branch", before, after, limit = 200 } = params;
       const session = await findSession(deps, call, params);
       const { sessionId } = session;
-      const range = { along, limit, ...present({ before, after }) };
+      const range = { along, limit, bytes: pageBytes, ...present({ before, after }) };
       const page = (await sessions.page(scopeOf(call), sessionId, range)) ?? noSuchSession(sessionId);
       const mask = maskFor(deps, call);
-      const entries = entriesWithin(page, after !== undefined, mask);
+      const entries = await new Slices(call.signal).run(entriesWithin(page, after !== undefined, mask));
       return { key: session.key, sessionId, ...entries, ...(mask.hasMasked ? { redacted: true } : {}) };
     },
     "sessions.preview": async ({ keys, agentId, limit = 12, maxChars = 240 }, call) => {
@@ -74,27 +81,29 @@ export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
 }
 
 /** Names and labels are words of people's; a diagnostic may repeat what stands in a file. */
-function maskedTree(view: TreePayload, mask: Mask): TreePayload {
+function* maskedTree(view: TreePayload, mask: Mask): Steps<TreePayload> {
   if (mask.isOff) return view;
-  const { name, diagnostics, entries } = view;
+  const { name, diagnostics } = view;
+  const entries: TreePayload["entries"] = [];
+  for (const row of view.entries) {
+    const label = row.label === undefined ? null : mask.text(row.label);
+    entries.push({ ...row, preview: mask.text(row.preview), ...present({ label }) });
+    yield row.preview.length;
+  }
   return {
     ...view,
     ...present({ name: name === undefined ? null : mask.text(name) }),
-    entries: entries.map((row) => ({
-      ...row,
-      preview: mask.text(row.preview),
-      ...present({ label: row.label === undefined ? null : mask.text(row.label) }),
-    })),
+    entries,
     ...present({ diagnostics: diagnostics?.map((each) => ({ ...each, note: mask.text(each.note) })) }),
   };
 }
 
 /** As many as a page has room for, from the end that was asked for; at least one. */
-function entriesWithin(
+function* entriesWithin(
   page: EntryPage,
   forward: boolean,
   mask: Mask,
-): Pick<EntriesPayload, "leafId" | "entries" | "hasEarlier" | "hasLater"> {
+): Steps<Pick<EntriesPayload, "leafId" | "entries" | "hasEarlier" | "hasLater">> {
   const kept: WireEntry[] = [];
   let bytes = 0;
   for (const entry of forward ? page.entries : page.entries.toReversed()) {
@@ -104,6 +113,7 @@ function entriesWithin(
     bytes += size;
     if (bytes > pageBytes && kept.length > 0) break;
     kept.push(shown as unknown as WireEntry);
+    yield size;
   }
   const isCut = kept.length < page.entries.length;
   return {
@@ -128,11 +138,12 @@ async function previewFor(
   const { key } = named;
   try {
     const session = await lookFor(deps, call, named);
-    const range = { along: "branch", limit: previewed } as const;
+    const range = { along: "branch", limit: previewed, bytes: previewedBytes } as const;
     const page =
       session === null ? null : await deps.store.sessions.page(scopeOf(call), session.sessionId, range);
     if (page === null) return { key, status: "missing", items: [] };
     const items = itemsOf(page.entries, { limit, maxChars }, maskFor(deps, call));
+    await new Slices(call.signal).turn();
     return { key, status: items.length === 0 ? "empty" : "ok", items };
   } catch (error) {
     if (!(error instanceof SkeinError)) throw error;

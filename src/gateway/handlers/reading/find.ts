@@ -10,5 +10,5 @@ export async function findListed(deps: FolderDeps, call: Call, named: Named): Pr
   const session = await findSession(deps, call, named);
   const listed = await listedSession(deps.store.sessions, session);
   if (listed !== null) return listed;
-  return { ...session, digest: digestOfTree(await deps.readTree(session), session.createdAt) };
+  return { ...session, digest: digestOfTree(await deps.readTree(session, call.signal), session.createdAt) };
 }

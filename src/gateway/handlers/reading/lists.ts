@@ -1,5 +1,6 @@
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
+import { Slices } from "../../../core/slices.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { SearchPayload, SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
 import type { RowDetails } from "../../../sessions/list-row.ts";
@@ -174,8 +175,11 @@ async function withSafeSnippets(
   query: string,
   found: SearchPayload,
 ): Promise<SearchPayload> {
+  const slices = new Slices(call.signal);
   const rows = await inTurns(found.hits, readsAtATime, async (hit) => {
     const entry = await store.sessions.entry(scopeOf(call), hit.sessionId, hit.entryId);
+    // Each is redacted whole, and may be megabytes.
+    await slices.turn();
     const snippet = entry === null ? null : safeSnippet(entry, query, redactor);
     return snippet === null ? [] : [{ ...hit, snippet }];
   });

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { isTooDeep, NestingMeter } from "../../../protocol/nesting.ts";
+import { NestingMeter } from "../../../protocol/nesting.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import { malformed, notJsonType, tooDeep, tooLarge } from "../door/refusals.ts";
 
@@ -58,6 +58,7 @@ function readBody(request: IncomingMessage, most: number, hold: Hold): Promise<B
   refuseDeclared(request, most);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    const meter = new NestingMeter();
     let length = 0;
     const end = () => {
       leave();
@@ -71,6 +72,8 @@ function readBody(request: IncomingMessage, most: number, hold: Hold): Promise<B
       try {
         length += chunk.length;
         if (length > most) throw new Refused(tooLarge("The body", most));
+        // As it comes: a body of megabytes, measured at its end, would keep everybody waiting.
+        if (meter.take(chunk)) throw new Refused(tooDeep);
         hold(chunk.length);
         chunks.push(chunk);
       } catch (error) {
@@ -101,7 +104,6 @@ function refuseEncoded({ headers }: IncomingMessage): void {
 
 function parsed(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
-  if (isTooDeep(bytes)) throw new Refused(tooDeep);
   try {
     return JSON.parse(bytes.toString("utf8")) as unknown;
   } catch {

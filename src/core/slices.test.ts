@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import type { Steps } from "./slices.ts";
+import { atOnce, Slices, sliceBytes } from "./slices.ts";
+
+/** Work of so many steps, each of which fills a slice; it notes when it is done. */
+function* work(steps: number, note: (step: number) => void = () => undefined): Steps<number> {
+  for (let step = 0; step < steps; step++) {
+    note(step);
+    yield sliceBytes;
+  }
+  return steps;
+}
+
+/** How many turns the loop has until something is done. */
+async function turnsDuring(act: () => Promise<unknown>): Promise<number> {
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  await act();
+  isOver = true;
+  return turns;
+}
+
+describe("long work in slices", () => {
+  test("[GSA19] the loop has a turn behind every slice, and what came of the work is given", async () => {
+    let result = 0;
+    const turns = await turnsDuring(async () => {
+      result = await new Slices().run(work(40));
+    });
+    expect(result).toBe(40);
+    expect(turns).toBeGreaterThanOrEqual(40);
+  });
+
+  test("[GSA19] short work has no turn of its own", async () => {
+    let isTurn = false;
+    setImmediate(() => {
+      isTurn = true;
+    });
+    function* short(): Steps<string> {
+      yield 1;
+      return "done";
+    }
+    expect(await new Slices().run(short())).toBe("done");
+    expect(isTurn).toBe(false);
+  });
+
+  test("[GSA19] of many one has a slice in a turn, each in its order", async () => {
+    const done: string[] = [];
+    const inTurn: number[] = [];
+    let steps = 0;
+    const many = Array.from({ length: 5 }, (_, index) =>
+      new Slices().run(
+        work(6, (step) => {
+          done.push(`${step}.${index}`);
+          steps++;
+        }),
+      ),
+    );
+    // The first step of each is taken before anybody waits.
+    steps = 0;
+    const turns = await turnsDuring(async () => {
+      const watch = () => {
+        inTurn.push(steps);
+        steps = 0;
+        if (done.length < 30) setImmediate(watch);
+      };
+      setImmediate(watch);
+      await Promise.all(many);
+    });
+    expect(done).toEqual(done.toSorted());
+    expect(Math.max(...inTurn)).toBeLessThanOrEqual(1);
+    expect(turns).toBeGreaterThanOrEqual(25);
+  });
+
+  test("[GSA19] who leaves ends the work at the next turn", async () => {
+    const controller = new AbortController();
+    let steps = 0;
+    const running = new Slices(controller.signal).run(
+      work(1000, (step) => {
+        steps = step;
+        if (step === 3) controller.abort(new Error("gone"));
+      }),
+    );
+    await expect(running).rejects.toThrow("gone");
+    expect(steps).toBe(3);
+  });
+
+  test("[GSA19] at once there is no turn", () => {
+    expect(atOnce(work(1000))).toBe(1000);
+  });
+});

@@ -1,0 +1,68 @@
+/** Long work in slices: behind each the event loop has a turn, so that whoever asks for little is answered meanwhile. */
+
+/** What is read, made or looked through in one slice, near enough in bytes of text. */
+export const sliceBytes = 512 * 1024;
+/** A slice is over by then too, for work that takes longer than its bytes say. */
+const sliceMs = 10;
+
+/** In the order in which they came, whoever's work it is: one slice in a turn, however many are at work. */
+const waiting: (() => void)[] = [];
+
+function nextTurn(): Promise<void> {
+  return new Promise((go) => {
+    if (waiting.push(go) === 1) setImmediate(goOn);
+  });
+}
+
+function goOn(): void {
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(goOn);
+}
+
+/** The slices of one piece of work. */
+export class Slices {
+  readonly #signal: AbortSignal | undefined;
+  #bytes = 0;
+  #begun = performance.now();
+
+  /** `signal`: where it comes, the work ends with its reason at the next turn. */
+  constructor(signal?: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  /** So much more is done. `null`: go on; else wait for it, and go on then. */
+  did(bytes: number): Promise<void> | null {
+    this.#bytes += bytes;
+    if (this.#bytes < sliceBytes && performance.now() - this.#begun < sliceMs) return null;
+    return this.turn();
+  }
+
+  /** Gives the loop its turn now. */
+  async turn(): Promise<void> {
+    await nextTurn();
+    this.#signal?.throwIfAborted();
+    this.#bytes = 0;
+    this.#begun = performance.now();
+  }
+
+  /** Work that can be parted, to its end. */
+  async run<T>(steps: Steps<T>): Promise<T> {
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) return step.value;
+      const turn = this.did(step.value);
+      if (turn !== null) await turn;
+    }
+  }
+}
+
+/** Work that can be parted: behind each step it says how many bytes that was about, and at its end what came of it. */
+export type Steps<T> = Generator<number, T>;
+
+/** All of it at once, for what is short or has nobody waiting. */
+export function atOnce<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}

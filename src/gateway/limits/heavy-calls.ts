@@ -1,0 +1,82 @@
+import type { MethodName } from "../../protocol/methods/method-table.ts";
+
+/** Calls that read or write much at once. None of them waits for anybody. */
+const heavyMethods: ReadonlySet<string> = new Set<MethodName>([
+  "sessions.preview",
+  "sessions.tree",
+  "sessions.entries",
+  "sessions.usage",
+  "sessions.search",
+  "sessions.context",
+  "sessions.export",
+  "blobs.get",
+  "sessions.fork",
+  "sessions.import",
+  "sessions.redact",
+]);
+
+/** What a token has in memory at once is so many sessions, however many it asks for. */
+const atOnce = 2;
+
+interface Queue {
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+/** The heavy calls of each token: so many at a time, the others behind them in the order in which they came. */
+export class HeavyCalls {
+  readonly #most: number;
+  readonly #queues = new Map<string, Queue>();
+
+  constructor(most = atOnce) {
+    this.#most = most;
+  }
+
+  /** How many tokens have any. */
+  get size(): number {
+    return this.#queues.size;
+  }
+
+  /** What is no heavy call goes by at once. `signal`: nobody waits for it any more, and it is not begun. */
+  async run<T>(tokenId: string, method: string, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
+    if (!heavyMethods.has(method)) return act();
+    const queue = this.#queues.get(tokenId) ?? { running: 0, waiting: [] };
+    this.#queues.set(tokenId, queue);
+    if (queue.running < this.#most) queue.running += 1;
+    else await this.#wait(queue, signal);
+    try {
+      signal.throwIfAborted();
+      return await act();
+    } finally {
+      this.#next(tokenId, queue);
+    }
+  }
+
+  /** Resolves with the place of one that has ended. */
+  #wait({ waiting }: Queue, signal: AbortSignal): Promise<void> {
+    return new Promise((go, leave) => {
+      const begin = () => {
+        signal.removeEventListener("abort", end);
+        go();
+      };
+      const end = () => {
+        const place = waiting.indexOf(begin);
+        if (place !== -1) waiting.splice(place, 1);
+        leave(signal.reason as Error);
+      };
+      waiting.push(begin);
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
+    });
+  }
+
+  #next(tokenId: string, queue: Queue): void {
+    const begin = queue.waiting.shift();
+    if (begin !== undefined) {
+      begin();
+      return;
+    }
+    queue.running -= 1;
+    if (queue.running === 0) this.#queues.delete(tokenId);
+  }
+}
