@@ -120,6 +120,20 @@ test("[KIL10] closing holds the process until those who hang have had their time
   await closing;
 });
 
+test("[KIL10] closing that is asked for once more has the shorter time", async () => {
+  const begun = Promise.withResolvers<void>();
+  let claims = 0;
+  const { worker } = workerOver({ claim: async () => (claims++ === 0 ? claim : null) }, (_, signal) => {
+    begun.resolve();
+    return new Promise((resolve) => signal.addEventListener("abort", () => resolve()));
+  });
+  worker.start();
+  await begun.promise;
+  const closing = [worker.close(3_600_000), worker.close(1), worker.close(3_600_000)];
+  await Promise.all(closing);
+  expect(worker.active).toBe(0);
+});
+
 test("[RUN31] a run that was ended from outside is stopped at once, not at the next beat", async () => {
   const waiting: Claim[] = [claim];
   let isEnded = false;

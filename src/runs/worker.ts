@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
-import { within } from "../core/within.ts";
+import { TimeLeft, within } from "../core/within.ts";
 import type { Claim, Held, Run, RunStore } from "./contract.ts";
 
 /** Why a run's signal was aborted. */
@@ -61,6 +61,8 @@ export class Worker {
   #looking: Promise<void> = Promise.resolve();
   #sweeping: Promise<void> = Promise.resolve();
   #mustLookAgain = false;
+  #closing: Promise<void> | null = null;
+  #timeLeft: TimeLeft | null = null;
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
@@ -108,14 +110,23 @@ export class Worker {
     return this.#state === "closing";
   }
 
-  /** Stops claiming, lets runs come to a written state for so long, cuts off the others, and gives all of them back. */
-  async close(graceMs = 0): Promise<void> {
-    if (this.#state === "closing") return;
+  /**
+   * Stops claiming, lets runs come to a written state for so long, cuts off the others, and gives all of them back. Asked
+   * once more meanwhile, they have the shorter time.
+   */
+  close(graceMs = 0): Promise<void> {
+    this.#timeLeft?.shorten(graceMs);
+    this.#timeLeft ??= new TimeLeft(graceMs);
+    this.#closing ??= this.#close(this.#timeLeft, graceMs > 0);
+    return this.#closing;
+  }
+
+  async #close(left: TimeLeft, isPatient: boolean): Promise<void> {
     this.#state = "closing";
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
-    if (graceMs > 0) await within(graceMs, this.#endsUnlessWaiting());
+    await left.wait(isPatient ? this.#endsUnlessWaiting() : Promise.resolve());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());
     clearInterval(this.#beatTimer);

@@ -38,6 +38,11 @@ describe("what serves now", () => {
       isClean = clean;
     });
     expect(third.asked).toEqual([{ runsMs: 2000, callsMs: 0 }]);
+    // They have no more time than it has.
+    expect([first.asked, second.asked]).toEqual([
+      [grace, { runsMs: 2000, callsMs: 0 }],
+      [grace, { runsMs: 2000, callsMs: 0 }],
+    ]);
     third.end();
     second.end();
     await expect.poll(() => current.leaving).toBe(1);

@@ -9,6 +9,7 @@ export interface Grace {
 }
 
 export interface Closable {
+  /** Asked once more meanwhile, it has the shorter time. */
   close(grace: Grace): Promise<void>;
 }
 
@@ -18,7 +19,7 @@ export interface Closable {
  */
 export class Current<T extends Closable> {
   #value: T;
-  readonly #leaving = new Set<Promise<void>>();
+  readonly #leaving = new Map<T, Promise<void>>();
   readonly #report: (error: unknown) => void;
   /** What is cut off after its grace takes a moment more to be closed. */
   readonly #unwindMs: number;
@@ -45,17 +46,21 @@ export class Current<T extends Closable> {
     this.#retire(old, grace);
   }
 
-  /** Closes what serves, and waits for all that went before, for so long at the most. `false`: some are not closed. */
+  /** Closes what serves and all that went before, and waits for so long at the most. `false`: some are not closed. */
   async close(grace: Grace): Promise<boolean> {
-    this.#retire(this.#value, grace);
-    return within(Math.max(grace.runsMs, grace.callsMs) + this.#unwindMs, Promise.all(this.#leaving));
+    for (const each of [...this.#leaving.keys(), this.#value]) this.#retire(each, grace);
+    const patienceMs = Math.max(grace.runsMs, grace.callsMs) + this.#unwindMs;
+    return within(patienceMs, Promise.all(this.#leaving.values()));
   }
 
   #retire(old: T, grace: Grace): void {
+    const report = this.#leaving.has(old) ? () => undefined : this.#report; // once
     const leaving: Promise<void> = old
       .close(grace)
-      .catch(this.#report)
-      .finally(() => this.#leaving.delete(leaving));
-    this.#leaving.add(leaving);
+      .catch(report)
+      .finally(() => {
+        if (this.#leaving.get(old) === leaving) this.#leaving.delete(old);
+      });
+    this.#leaving.set(old, leaving);
   }
 }
