@@ -48,6 +48,8 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     root: store.root,
     users: () => store.upkeep.users(),
     changeMark: () => store.upkeep.changeMark(),
+    workMark: () => store.upkeep.workMark(),
+    logMark: (session) => store.upkeep.logMark(session),
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
     readTree: (session) => readLog(store, session),
     blobs: (session) => readBlobs(store, session),

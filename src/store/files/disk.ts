@@ -1,3 +1,4 @@
+import type { BigIntStats } from "node:fs";
 import {
   closeSync,
   fdatasync,
@@ -58,6 +59,8 @@ export interface DiskStat {
   /** The same for two names of one file. */
   readonly identity: string;
   readonly modifiedAt: number;
+  /** Moves with every change of the file, and nobody can set it back. */
+  readonly changedAt: bigint;
 }
 
 export interface DiskFile {
@@ -196,6 +199,11 @@ function absentAsNull<T>(act: () => T, first: () => unknown = () => undefined): 
   }
 }
 
-function statOf(stat: { size: bigint; dev: bigint; ino: bigint; mtimeMs: bigint }): DiskStat {
-  return { size: Number(stat.size), identity: `${stat.dev}:${stat.ino}`, modifiedAt: Number(stat.mtimeMs) };
+function statOf(stat: BigIntStats): DiskStat {
+  return {
+    size: Number(stat.size),
+    identity: `${stat.dev}:${stat.ino}`,
+    modifiedAt: Number(stat.mtimeMs),
+    changedAt: stat.ctimeNs,
+  };
 }

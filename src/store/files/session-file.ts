@@ -163,6 +163,13 @@ export class SessionFile {
     return this.#log.read(offset, length);
   }
 
+  /** Another text once anybody has written to the log, or put another one in its place; `null`: it is gone from here. */
+  get mark(): string | null {
+    if (this.#isClosed || this.#isMoved) return null;
+    const named = this.#settings.disk.stat(this.#paths.log);
+    return named === null ? null : `${named.identity} ${named.size} ${named.changedAt}`;
+  }
+
   get meta(): VersionedMeta {
     this.#refresh();
     return this.#view.meta;

@@ -258,11 +258,11 @@ export class WorkDb {
 
   /** A number that moves when another connection has changed something; our own changes do not move it. */
   changesByOthers(): number {
-    return Number(this.#db.sql("PRAGMA data_version").get()?.data_version);
+    return this.#db.changesByOthers();
   }
 
-  /** Another text once anybody has changed something. */
-  changeMark(): string {
+  /** Another text once anybody has changed something; `null` within a transaction. */
+  changeMark(): string | null {
     return this.#db.changeMark();
   }
 
