@@ -50,6 +50,7 @@ function ground(store: FilesStore, loaded: LoadedConfig): Omit<FolderDeps, "runs
     changeMark: () => store.upkeep.changeMark(),
     workMark: () => store.upkeep.workMark(),
     logMark: (session) => store.upkeep.logMark(session),
+    sessionAt: (userId, key) => store.work.find(userId, { key }),
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
     readTree: (session) => readLog(store, session),
     blobs: (session) => readBlobs(store, session),

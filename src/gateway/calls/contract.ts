@@ -59,6 +59,8 @@ export interface FolderDeps {
   workMark(): string | null;
   /** The same text for as long as nobody has written to a session; `null`: it is not known. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
+  /** The session of a user that has a key now; `null`: none. Nothing of its log is read. */
+  sessionAt(userId: string | null, key: string): Pick<SessionRecord, "uid" | "key" | "sessionId"> | null;
   /** What goes on in sessions. */
   readonly runs: Pick<RunStore, "work"> | null;
   /** Accepted input that is not yet conversation. */

@@ -31,6 +31,11 @@ export class Database {
     }
   }
 
+  /** What is read now may be taken back. */
+  get isInTransaction(): boolean {
+    return this.#db.isTransaction;
+  }
+
   /** A query. Prepared once for each text: preparing takes longer than running. */
   sql(text: string): StatementSync {
     const known = this.#statements.get(text);
@@ -83,7 +88,7 @@ export class Database {
    * what is read there may be taken back.
    */
   changeMark(): string | null {
-    if (this.#db.isTransaction) return null;
+    if (this.isInTransaction) return null;
     return `${this.changesByOthers()}.${numberOf(this.#byUs)}`;
   }
 

@@ -86,12 +86,13 @@ export class SessionFile {
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     const { disk } = settings;
-    const there = disk.stat(paths.log);
-    if (there === null || there.size === 0) {
+    let handle = disk.openExisting(paths.log);
+    if (handle === null || handle.size() === 0) {
+      handle?.close();
       const bytes = first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`);
       await beginFiles(paths, lock, bytes, owner, settings);
+      handle = disk.openExisting(paths.log);
     }
-    const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     try {
       const file = new SessionFile(paths, lock, handle, lookup, settings);
@@ -326,8 +327,8 @@ export class SessionFile {
 
   /** An adopted or forked session, or one that another program compacted, whose working set is still everything. */
   #isUncut(): boolean {
-    if (!this.#view.isWhole || !this.#working.isLog()) return false;
-    return this.#view.tree.path().some((entry) => entry.type === "compaction");
+    if (!this.#view.isWhole) return false;
+    return this.#view.tree.path().some((entry) => entry.type === "compaction") && this.#working.isLog();
   }
 
   #planAndAppend(

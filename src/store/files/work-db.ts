@@ -234,9 +234,7 @@ export class WorkDb {
   }
 
   byId(userId: string | null, sessionId: string): SessionRow | null {
-    const version = this.changesByOthers();
-    if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
-    this.#dataVersion = version;
+    this.#follow();
     const name = `${userId ?? ""}\n${sessionId}`;
     const known = this.#rows.get(name);
     if (known !== undefined) return known;
@@ -288,8 +286,13 @@ export class WorkDb {
     return this.#one("uid = ?", uid);
   }
 
+  /** Whoever looks for a key asks for the id that it leads to next. */
   byKey(userId: string | null, key: string): SessionRow | null {
-    return this.#one(`user = ? AND key = ? AND ${isNamed}`, userId ?? "", key);
+    const isRemembered = !this.#db.isInTransaction;
+    if (isRemembered) this.#follow();
+    const row = this.#one(`user = ? AND key = ? AND ${isNamed}`, userId ?? "", key);
+    if (isRemembered && row !== null) this.#rows.set(`${userId ?? ""}\n${row.sessionId}`, row);
+    return row;
   }
 
   byLabel(userId: string | null, agentId: string, label: string): SessionRow | null {
@@ -400,6 +403,13 @@ export class WorkDb {
 
   get #attendant(): WorkAttendant {
     return this.attendance.attendant;
+  }
+
+  /** Forgets rows that others may have changed. */
+  #follow(): void {
+    const version = this.changesByOthers();
+    if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
+    this.#dataVersion = version;
   }
 
   #insert(row: SessionRow): void {

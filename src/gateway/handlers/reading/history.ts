@@ -2,11 +2,12 @@ import { present } from "../../../core/present.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { HistoryPayload } from "../../../protocol/session-payloads.ts";
 import { readHistory } from "../../../sessions/history-pages.ts";
+import { keyMeant } from "../../../sessions/skein/speak-to.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { Repeated } from "../../calls/repeated.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession, scopeOf } from "../shared/session-of.ts";
+import { askerOf, findSession, scopeOf } from "../shared/session-of.ts";
 
 /** What of a session stays as it is for as long as its row does. */
 type Found = Pick<SessionRecord, "uid" | "key" | "sessionId">;
@@ -26,11 +27,12 @@ export function historyHandlers(deps: FolderDeps): HandlersOf<"chat.history"> {
   return {
     "chat.history": async (params, call) => {
       const work = deps.workMark();
-      if (work === null) return pageFor(deps, params, call, await findSession(deps, call, params));
+      const find = () => sessionFor(deps, params, call);
+      if (work === null) return pageFor(deps, params, call, await find());
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
-      const find = () => findSession(deps, call, params);
       const session = await (isOfKey(params) ? sessions.get(name, work, find) : find());
       const log = deps.logMark(session);
+      // Of a session that nobody has asked for lately nothing is remembered: it may well be asked for once.
       if (log === null) return pageFor(deps, params, call, session);
       return pages.get(name, `${work} ${log}`, () => pageFor(deps, params, call, session));
     },
@@ -40,6 +42,13 @@ export function historyHandlers(deps: FolderDeps): HandlersOf<"chat.history"> {
 /** A key means what the database says. Under any other name a file may lie there that nobody has taken in yet. */
 function isOfKey({ sessionKey }: HistoryParams): boolean {
   return sessionKey === "main" || sessionKey.includes(":");
+}
+
+/** As `findSession`; where a key is named, its log is not read for that. */
+async function sessionFor(deps: FolderDeps, params: HistoryParams, call: Call): Promise<Found> {
+  const key = keyMeant(params.sessionKey, askerOf(deps, params));
+  const found = key === null ? null : deps.sessionAt(call.userId, key);
+  return found ?? findSession(deps, call, params);
 }
 
 async function pageFor(
