@@ -4,6 +4,7 @@ import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:f
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
+import { acceptIn, withRuns } from "../../../../test/support/cli-runs.ts";
 import type { ReadingFolder } from "../../../../test/support/reading-folder.ts";
 import { readingFolder, secret } from "../../../../test/support/reading-folder.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
@@ -107,6 +108,21 @@ describe("a page of history that is asked for again", () => {
       child.disconnect();
       await ended;
     }
+  });
+
+  test("[GBN7] shows input that another process has taken in, and that it was aborted", async () => {
+    const made = await readingFolder();
+    folder = made;
+    const session = await made.store.sessions.create({}, { key: sessionKey, sessionId: "a", cwd: "/home/ann" });
+    await made.append({}, "a", said("Kyoto"));
+    const waiting = async () => (await made.admin("chat.history", { sessionKey })).pending;
+    for (let count = 0; count < 2; count += 1) expect(await waiting()).toEqual([]);
+    await withRuns(made.dir, async (runs) => {
+      const { runId } = await acceptIn(runs, session, "and Nara?");
+      for (let count = 0; count < 2; count += 1) expect(await waiting()).toMatchObject([{ runId }]);
+      await runs.abort(runId);
+      expect(await waiting()).toEqual([]);
+    });
   });
 
   test("[GBN7] shows what another program has written into the log, though no database was told", async () => {
