@@ -54,13 +54,24 @@ function longLists(schema: TSchema, given: unknown): readonly FieldProblem[] {
 /** Params have defaults at the top alone. */
 function withDefaults(schema: TSchema, given: unknown): unknown {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return given;
+  const params: Record<string, unknown> = { ...given };
+  for (const [name, value] of defaultsOf(schema)) if (!Object.hasOwn(given, name)) params[name] = value;
+  return params;
+}
+
+const defaults = new WeakMap<TSchema, readonly (readonly [string, unknown])[]>();
+
+function defaultsOf(schema: TSchema): readonly (readonly [string, unknown])[] {
+  const known = defaults.get(schema);
+  if (known !== undefined) return known;
   const { properties = {} } = schema as {
     readonly properties?: Readonly<Record<string, { readonly default?: unknown }>>;
   };
-  const missing = Object.entries(properties).filter(
-    ([name, field]) => field.default !== undefined && !Object.hasOwn(given, name),
+  const found = Object.entries(properties).flatMap(([name, field]) =>
+    field.default === undefined ? [] : [[name, field.default] as const],
   );
-  return { ...given, ...Object.fromEntries(missing.map(([name, field]) => [name, field.default])) };
+  defaults.set(schema, found);
+  return found;
 }
 
 /** For example `files[0].name`. */

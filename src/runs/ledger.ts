@@ -11,6 +11,8 @@ export interface Ledger {
   exclusively<T>(act: () => T): T;
   /** May be lost in a power cut, not by the death of a process; spares the wait for the disk. */
   unsynced(act: () => unknown): void;
+  /** Another text once anybody has changed something, by whatever connection; `null` within a transaction. */
+  changeMark(): string | null;
 }
 
 export type LedgerValue = string | number | null;

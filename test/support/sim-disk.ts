@@ -7,6 +7,7 @@ interface Inode {
   data: Uint8Array;
   durable: Uint8Array;
   modifiedAt: number;
+  changes: number;
 }
 
 export type DiskOperation =
@@ -190,7 +191,13 @@ export class SimDisk implements Disk {
     this.alive();
     if (!this.#folders.has(dirname(path))) throw failure("ENOENT", path);
     const empty = new Uint8Array(0);
-    const inode: Inode = { number: this.#nextNumber++, data: empty, durable: empty, modifiedAt: Date.now() };
+    const inode: Inode = {
+      number: this.#nextNumber++,
+      data: empty,
+      durable: empty,
+      modifiedAt: Date.now(),
+      changes: 0,
+    };
     this.#names.set(path, inode);
     return inode;
   }
@@ -226,6 +233,7 @@ class SimFile implements DiskFile {
   append(bytes: Uint8Array): number {
     const taken = bytes.subarray(0, this.#disk.step("write", this.#path));
     this.#inode.data = Buffer.concat([this.#inode.data, taken]);
+    this.#inode.changes += 1;
     this.#inode.modifiedAt = Date.now();
     return taken.length;
   }
@@ -233,6 +241,7 @@ class SimFile implements DiskFile {
   truncate(size: number): void {
     this.#disk.step("truncate", this.#path);
     this.#inode.data = this.#inode.data.slice(0, size);
+    this.#inode.changes += 1;
   }
 
   async sync(): Promise<void> {
@@ -250,7 +259,8 @@ class SimFile implements DiskFile {
 }
 
 function statOf(inode: Inode): DiskStat {
-  return { size: inode.data.length, identity: String(inode.number), modifiedAt: inode.modifiedAt };
+  const { number, data, modifiedAt, changes } = inode;
+  return { size: data.length, identity: String(number), modifiedAt, changedAt: BigInt(changes) };
 }
 
 function failure(code: string, path: string): Error {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { hash as digest, randomBytes, timingSafeEqual } from "node:crypto";
 
 /** The secrets themselves: 32 random bytes behind a prefix by which they are known. Only their hashes are kept. */
 
@@ -26,7 +26,7 @@ export function isSecret(prefix: string, text: unknown): text is string {
 }
 
 export function hashOf(secret: string): KeptHash {
-  const hash = createHash("sha256").update(secret).digest("hex");
+  const hash = digest("sha256", secret);
   return { beginning: hash.slice(0, beginningLength), hash };
 }
 

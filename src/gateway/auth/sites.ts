@@ -82,10 +82,23 @@ function isNamed({ name, port }: Authority, { bound, allowedHosts }: Sites): boo
 /** `exactly`: only entries with a port count. */
 function isListed({ name, port }: Authority, list: readonly string[], how: "exactly" | "anywhere"): boolean {
   return list.some((entry) => {
-    const listed = readAuthority(bracketed(entry));
+    const listed = listedOf(entry);
     if (listed === null || listed.name !== name || wildcards.has(name)) return false;
     return listed.port === null ? how === "anywhere" : listed.port === port;
   });
+}
+
+/** Entries of lists come with every request, and are few: names of the configuration, addresses of this machine. */
+const listedNames = new Map<string, Authority | null>();
+const mostListed = 1000;
+
+function listedOf(entry: string): Authority | null {
+  const known = listedNames.get(entry);
+  if (known !== undefined) return known;
+  const listed = readAuthority(bracketed(entry));
+  if (listedNames.size >= mostListed) listedNames.clear();
+  listedNames.set(entry, listed);
+  return listed;
 }
 
 /** As in a list, where an IPv6 address may stand by itself, and with a zone. */

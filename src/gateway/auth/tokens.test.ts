@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openBooks, TokenBooks } from "../../../test/support/token-books.ts";
 import { redact } from "../../access/redaction/redactor.ts";
 import { everyUser, tokenScopes } from "./principal.ts";
@@ -46,6 +46,43 @@ describe("a token", () => {
     const bytes = readFileSync(path, "latin1");
     expect(bytes).toContain(hash);
     expect(bytes).not.toContain(secret.slice(6));
+  });
+
+  test("[GBN6] is read once for as long as nobody changes anything, and follows every change", () => {
+    const path = join(folder, "followed.db");
+    const [one, two] = [new TokenBooks(path), new TokenBooks(path)];
+    const { secret, token } = one.tokens.create(reader, null);
+    const { tokenId } = token;
+    const both = () => [two.tokens.verify(secret)?.scopes, two.tokens.current(tokenId)?.scopes];
+    // The first use is noted, which is a change.
+    for (let count = 0; count < 2; count += 1) expect(both()).toEqual([["read"], ["read"]]);
+    const asked = vi.spyOn(two.db, "sql");
+    expect([both(), both()]).toEqual([both(), both()]);
+    expect(asked).not.toHaveBeenCalled();
+    one.db.run("UPDATE gateway_tokens SET scopes = 'read write' WHERE token_id = ?", tokenId);
+    expect(both()).toEqual([
+      ["read", "write"],
+      ["read", "write"],
+    ]);
+    two.db.run("UPDATE gateway_tokens SET scopes = 'write' WHERE token_id = ?", tokenId);
+    expect(both()).toEqual([["write"], ["write"]]);
+    one.tokens.revoke(tokenId);
+    expect(both()).toEqual([undefined, undefined]);
+    for (const { db } of [one, two]) db.close();
+  });
+
+  test("[GBN6] what is read in a transaction that is taken back is not remembered", () => {
+    const { secret, token } = books.tokens.create(reader, null);
+    const within = () => {
+      books.tokens.revoke(token.tokenId);
+      expect([books.tokens.verify(secret), books.tokens.current(token.tokenId)]).toEqual([null, null]);
+      throw new Error("taken back");
+    };
+    expect(() => books.db.exclusively(within)).toThrow("taken back");
+    expect([books.tokens.verify(secret)?.name, books.tokens.current(token.tokenId)?.name]).toEqual([
+      "reader",
+      "reader",
+    ]);
   });
 
   test("[GSA2] gives its principal, in another process too, until it is over", () => {
@@ -190,6 +227,7 @@ describe("the last use of a token", () => {
       sql: books.db.sql.bind(books.db),
       run: books.db.run.bind(books.db),
       exclusively: books.db.exclusively.bind(books.db),
+      changeMark: books.db.changeMark.bind(books.db),
       unsynced,
     };
     expect(new Tokens({ ledger }).verify(secret)?.name).toBe("reader");

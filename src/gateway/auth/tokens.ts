@@ -1,6 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { Unchanged } from "../../core/unchanged.ts";
 import type { Ledger } from "../../runs/ledger.ts";
 import type { Principal } from "./principal.ts";
 import { everyUser } from "./principal.ts";
@@ -15,6 +16,7 @@ import { isLive, principalOf, recordOf, tokenColumns } from "./token-rows.ts";
 /** How exactly the last use is known: more writes would tell nobody more. */
 const usedEveryMs = 60_000;
 const longestName = 100;
+const mostKnown = 1000;
 
 export interface TokensOptions {
   readonly ledger: Ledger;
@@ -32,20 +34,31 @@ export interface NewToken {
   readonly token: TokenRecord;
 }
 
+interface KeptToken {
+  readonly hash: string;
+  readonly token: TokenRecord;
+}
+
 /**
  * The tokens of a root folder, in `work.db`, for as many processes as there are: what one of them revokes, no other lets
- * in again. Nothing is kept in memory.
+ * in again. What was read is used again only where the database says, with each question, that nobody has changed anything since.
  */
 export class Tokens {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly #random: RandomSource;
+  /** By the beginning of a hash, and by id. */
+  readonly #alike: Unchanged<readonly KeptToken[]>;
+  readonly #known: Unchanged<TokenRecord>;
 
   constructor({ ledger, clock = systemClock, random = systemRandom }: TokensOptions) {
     this.ledger = ledger;
     this.clock = clock;
     this.#random = random;
     migrateTokens(ledger);
+    const mark = () => ledger.changeMark();
+    this.#alike = new Unchanged(mark, mostKnown);
+    this.#known = new Unchanged(mark, mostKnown);
   }
 
   /** Makes a token, `by` another one or, with `null`, by who has the folder itself. */
@@ -94,16 +107,13 @@ export class Tokens {
   find(secret: unknown): TokenRecord | null {
     if (!isSecret(tokenPrefix, secret)) return null;
     const kept = hashOf(secret);
-    const rows = this.ledger
-      .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
-      .all(kept.beginning) as (Row & { hash: string })[];
-    const row = matching(rows, kept);
-    return row === null ? null : recordOf(row);
+    const alike = this.#alike.get(kept.beginning, () => this.#beginningWith(kept.beginning)) ?? [];
+    return matching(alike, kept)?.token ?? null;
   }
 
   /** What a token that came in before may now; `null`: it is over. For sockets that stay open. */
   current(tokenId: string): Principal | null {
-    const token = this.get(tokenId);
+    const token = this.#known.get(tokenId, () => this.get(tokenId));
     return token !== null && isLive(token, this.clock.now()) ? principalOf(token) : null;
   }
 
@@ -155,6 +165,14 @@ export class Tokens {
   /** Undoes `create`, for a secret that nobody was ever given. */
   drop(tokenId: string): void {
     this.ledger.run("DELETE FROM gateway_tokens WHERE token_id = ?", tokenId);
+  }
+
+  /** `null`: there is none. */
+  #beginningWith(beginning: string): KeptToken[] | null {
+    const rows = this.ledger
+      .sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE beginning = ?`)
+      .all(beginning);
+    return rows.length === 0 ? null : rows.map((row) => ({ hash: String(row.hash), token: recordOf(row) }));
   }
 
   #end(rows: readonly Row[]): string[] {

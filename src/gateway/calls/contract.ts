@@ -55,6 +55,12 @@ export interface FolderDeps {
   readTree(session: SessionRecord, signal?: AbortSignal): Promise<SessionTree>;
   /** The same text for as long as no list can have changed; `null`: it is not known. */
   changeMark(): Promise<string | null>;
+  /** The same text for as long as no session has come, gone or got another name, and no run has moved; `null`: it is not known. */
+  workMark(): string | null;
+  /** The same text for as long as nobody has written to a session; `null`: it is not known. */
+  logMark(session: Pick<SessionRecord, "uid">): string | null;
+  /** The session of a user that has a key now; `null`: none. Nothing of its log is read. */
+  sessionAt(userId: string | null, key: string): Pick<SessionRecord, "uid" | "key" | "sessionId"> | null;
   /** What goes on in sessions. */
   readonly runs: Pick<RunStore, "work"> | null;
   /** Accepted input that is not yet conversation. */

@@ -7,7 +7,7 @@ function thrown(): never {
 
 describe("payloads that are answered with again", () => {
   test("[GBN1] is found once for as long as the mark stays, and anew when it has changed", async () => {
-    const lists = new Repeated<{ readonly found: number }>(2);
+    const lists = new Repeated<{ readonly found: number }>({ most: 2 });
     let found = 0;
     const get = (name: string, mark: string) => lists.get(name, mark, async () => ({ found: ++found }));
     const first = await get("a", "1");
@@ -20,7 +20,7 @@ describe("payloads that are answered with again", () => {
   });
 
   test("[GBN5] who asks while it is being found waits for that, and what failed is looked for again", async () => {
-    const lists = new Repeated<{ readonly found: number }>(2);
+    const lists = new Repeated<{ readonly found: number }>({ most: 2 });
     const { promise, resolve } = Promise.withResolvers<{ readonly found: number }>();
     let asked = 0;
     const find = () => {
@@ -41,11 +41,48 @@ describe("payloads that are answered with again", () => {
     }
   });
 
+  test("[GBN8] the texts of all together have a bound, and one that would fill it is not remembered", async () => {
+    const pages = new Repeated<{ readonly text: string }>({ most: 100, mostText: 800 });
+    let found = 0;
+    const get = async (name: string, length = 60) => {
+      const before = found;
+      await pages.get(name, "1", async () => {
+        found += 1;
+        return { text: "x".repeat(length) };
+      });
+      return found > before;
+    };
+    const names = Array.from({ length: 11 }, (_, index) => `n${index}`);
+    for (const name of names) expect(await get(name)).toBe(true);
+    for (const name of names) expect(await get(name), name).toBe(false);
+    // Room for eleven of them: the oldest goes, and no other.
+    expect(await get("more")).toBe(true);
+    expect([await get("more"), await get("n1")]).toEqual([false, false]);
+    expect([await get("long", 100), await get("long", 100), await get("n2")]).toEqual([true, true, false]);
+    expect(await get("n0")).toBe(true);
+  });
+
+  test("[GBN8] what cannot be a text is found again each time", async () => {
+    const pages = new Repeated<object>({ most: 2, mostText: 800 });
+    const payload = {
+      toJSON: () => {
+        throw new RangeError("Invalid string length");
+      },
+    };
+    let found = 0;
+    const find = async () => {
+      found += 1;
+      return payload;
+    };
+    expect([await pages.get("a", "1", find), await pages.get("a", "1", find)]).toEqual([payload, payload]);
+    expect(found).toBe(2);
+  });
+
   test("[GBN1] the text of one that repeats is made once, of any other each time", async () => {
     let made = 0;
     const payload = { toJSON: () => ({ made: ++made }) };
     expect([payloadText(payload), payloadText(payload)]).toEqual(['{"made":1}', '{"made":2}']);
-    const kept = await new Repeated<object>(1).get("a", "1", async () => payload);
+    const kept = await new Repeated<object>({ most: 1 }).get("a", "1", async () => payload);
     expect([payloadText(kept), payloadText(kept)]).toEqual(['{"made":3}', '{"made":3}']);
     expect(payloadText(undefined)).toBe("null");
   });

@@ -3,13 +3,28 @@
 const texts = new WeakMap<object, string>();
 const repeated = new WeakSet<object>();
 
+interface Known<T> {
+  readonly mark: string;
+  readonly payload: Promise<T>;
+  /** Characters of its text; 0 where they are not counted, or not yet. */
+  length: number;
+}
+
+export interface RepeatedLimits {
+  /** Payloads. */
+  readonly most: number;
+  /** Characters of their texts, all together; left out: they are not counted. */
+  readonly mostText?: number;
+}
+
 /** What was found so and stays so as long as a mark does. The same object each time: nobody changes what was answered. */
 export class Repeated<T extends object> {
-  readonly #most: number;
-  readonly #known = new Map<string, { readonly mark: string; readonly payload: Promise<T> }>();
+  readonly #limits: RepeatedLimits;
+  readonly #known = new Map<string, Known<T>>();
+  #length = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(limits: RepeatedLimits) {
+    this.#limits = limits;
   }
 
   /**
@@ -20,16 +35,46 @@ export class Repeated<T extends object> {
     const known = this.#known.get(name);
     if (known?.mark === mark) return known.payload;
     const payload = marked(find);
-    this.#known.delete(name);
-    this.#known.set(name, { mark, payload });
-    for (const oldest of this.#known.keys()) {
-      if (this.#known.size <= this.#most) break;
-      this.#known.delete(oldest);
-    }
-    payload.catch(() => {
-      if (this.#known.get(name)?.payload === payload) this.#known.delete(name);
-    });
+    this.#drop(name);
+    const entry: Known<T> = { mark, payload, length: 0 };
+    this.#known.set(name, entry);
+    this.#bound();
+    payload.then(
+      (found) => this.#weigh(name, entry, found),
+      () => this.#dropThis(name, entry),
+    );
     return payload;
+  }
+
+  /** What alone would take an eighth of the room is not remembered. */
+  #weigh(name: string, entry: Known<T>, payload: T): void {
+    const { mostText } = this.#limits;
+    if (mostText === undefined || this.#known.get(name) !== entry) return;
+    const length = lengthOf(payload);
+    if (length === null || length > mostText / 8) {
+      this.#drop(name);
+      return;
+    }
+    entry.length = length;
+    this.#length += length;
+    this.#bound();
+  }
+
+  #bound(): void {
+    const { most, mostText = Number.POSITIVE_INFINITY } = this.#limits;
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size <= most && this.#length <= mostText) break;
+      this.#drop(oldest);
+    }
+  }
+
+  #dropThis(name: string, entry: Known<T>): void {
+    if (this.#known.get(name) === entry) this.#drop(name);
+  }
+
+  #drop(name: string): void {
+    this.#length -= this.#known.get(name)?.length ?? 0;
+    this.#known.delete(name);
   }
 }
 
@@ -37,6 +82,15 @@ async function marked<T extends object>(find: () => Promise<T>): Promise<T> {
   const payload = await find();
   repeated.add(payload);
   return payload;
+}
+
+/** `null`: it cannot be a text, which whoever sends it is told. */
+function lengthOf(payload: object): number | null {
+  try {
+    return payloadText(payload).length;
+  } catch {
+    return null;
+  }
 }
 
 /** A payload as JSON. */

@@ -54,6 +54,7 @@ describe("numbers over restarts", () => {
       sql: (text) => db.sql(text),
       run: (text, ...values) => db.run(text, ...values),
       unsynced: (act) => db.unsynced(act),
+      changeMark: () => db.changeMark(),
       exclusively: (act) => {
         if (isFull) throw new Error("disk full");
         return db.exclusively(act);

@@ -3,6 +3,7 @@ import type { ReadingMethod } from "./families.ts";
 import { contentHandlers } from "./reading/contents.ts";
 import { contextHandlers } from "./reading/context.ts";
 import { entriesHandlers } from "./reading/entries.ts";
+import { historyHandlers } from "./reading/history.ts";
 import { listHandlers } from "./reading/lists.ts";
 import { usageHandlers } from "./reading/usage.ts";
 
@@ -11,6 +12,7 @@ export function readingHandlers(deps: FolderDeps): HandlersOf<ReadingMethod> {
   return {
     ...listHandlers(deps),
     ...entriesHandlers(deps),
+    ...historyHandlers(deps),
     ...usageHandlers(deps),
     ...contextHandlers(deps),
     ...contentHandlers(deps),

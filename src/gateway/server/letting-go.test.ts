@@ -112,9 +112,15 @@ describe("bodies that are under way", () => {
 
   test("[GSV29] strangers send large messages without end: what they hold has a bound, and small messages are taken", async () => {
     const faults: unknown[] = [];
+    let received = 0;
     const take = async (request: Request) => {
+      let length = 0;
       try {
-        return new Response(String((await request.arrayBuffer()).byteLength));
+        for await (const chunk of request.body ?? []) {
+          length += chunk.length;
+          received += chunk.length;
+        }
+        return new Response(String(length));
       } catch (error) {
         faults.push(error);
         return new Response("fault", { status: 500 });
@@ -125,9 +131,11 @@ describe("bodies that are under way", () => {
       gateway.get("/channels/desk/inbound", null, { method: "POST", body: new Uint8Array(length) });
     const { socket } = await gateway.raw(head("/channels/desk/inbound", "none", 4 * mebi));
     socket.write(new Uint8Array(mebi));
-    await eventually(async () => (await send(200_000)).status).toBe(429);
+    // Whoever comes while it is on its way may have the bytes instead of it.
+    await eventually(() => received).toBe(mebi);
     const refused = await send(200_000);
-    expect([refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
+    expect([refused.status, refused.headers.get("retry-after"), await refused.json()]).toMatchObject([
+      429,
       "1",
       { error: { code: "rate_limited", retryable: true } },
     ]);

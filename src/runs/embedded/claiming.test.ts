@@ -264,6 +264,7 @@ describe("claiming", () => {
         },
         exclusively: (act) => db.exclusively(act),
         unsynced: (act) => db.unsynced(act),
+        changeMark: () => db.changeMark(),
       },
     });
     const first = await watched.running("s");

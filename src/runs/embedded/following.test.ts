@@ -157,6 +157,7 @@ describe("whoever ends a run", () => {
           return db.run(text, ...values);
         },
         exclusively: (act) => db.exclusively(act),
+        changeMark: () => db.changeMark(),
         unsynced: (act) => {
           isUnsynced = true;
           db.unsynced(act);

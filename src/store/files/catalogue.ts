@@ -91,6 +91,11 @@ export class SessionCatalogue {
     }
   }
 
+  /** The same text for as long as nobody writes to an open session; `null`: it is not open. */
+  markOf(uid: string): string | null {
+    return this.#open.known(uid)?.mark ?? null;
+  }
+
   /** A session that begins with entries; its header says what its row says. */
   create<T>(row: SessionRow, tree: SessionTree, act: (file: SessionFile) => T | Promise<T>): Promise<T> {
     Object.assign(tree.header, headerOf(row));

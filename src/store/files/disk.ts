@@ -1,5 +1,7 @@
+import type { BigIntStats } from "node:fs";
 import {
   closeSync,
+  constants,
   fdatasync,
   fstatSync,
   fsync,
@@ -58,6 +60,8 @@ export interface DiskStat {
   /** The same for two names of one file. */
   readonly identity: string;
   readonly modifiedAt: number;
+  /** Moves with every change of the file, and nobody can set it back. */
+  readonly changedAt: bigint;
 }
 
 export interface DiskFile {
@@ -74,16 +78,14 @@ export interface DiskFile {
 }
 
 const fileMode = 0o600;
+/** As `a+`, which would make a file that is not there. */
+const toAppend = constants.O_RDWR | constants.O_APPEND;
 const folderMode = 0o700;
 
 export const realDisk: Disk = {
   open: (path) => new RealFile(openSync(path, "a+", fileMode)),
   create: (path) => new RealFile(openSync(path, "ax+", fileMode)),
-  openExisting: (path) =>
-    absentAsNull(
-      () => new RealFile(openSync(path, "a+", fileMode)),
-      () => statSync(path),
-    ),
+  openExisting: (path) => absentAsNull(() => new RealFile(openSync(path, toAppend))),
   openToRead: (path) => absentAsNull(() => new RealFile(openSync(path, "r"))),
   stat: (path) => {
     const stat = absentAsNull(() => statSync(path, { bigint: true, throwIfNoEntry: false })) ?? null;
@@ -185,10 +187,9 @@ export function codeOf(error: unknown): string {
   return String((error as NodeJS.ErrnoException)?.code ?? "");
 }
 
-/** The result, or `null` where there is no such file, nor a folder to look in. `first` is asked before, for calls that would make one. */
-function absentAsNull<T>(act: () => T, first: () => unknown = () => undefined): T | null {
+/** The result, or `null` where there is no such file, nor a folder to look in. */
+function absentAsNull<T>(act: () => T): T | null {
   try {
-    first();
     return act();
   } catch (error) {
     if (["ENOENT", "ENOTDIR"].includes(codeOf(error))) return null;
@@ -196,6 +197,11 @@ function absentAsNull<T>(act: () => T, first: () => unknown = () => undefined): 
   }
 }
 
-function statOf(stat: { size: bigint; dev: bigint; ino: bigint; mtimeMs: bigint }): DiskStat {
-  return { size: Number(stat.size), identity: `${stat.dev}:${stat.ino}`, modifiedAt: Number(stat.mtimeMs) };
+function statOf(stat: BigIntStats): DiskStat {
+  return {
+    size: Number(stat.size),
+    identity: `${stat.dev}:${stat.ino}`,
+    modifiedAt: Number(stat.mtimeMs),
+    changedAt: stat.ctimeNs,
+  };
 }

@@ -51,6 +51,15 @@ export class OpenFiles {
     return this.#held.get(uid)?.file?.isLocked === true;
   }
 
+  /** An open session, which is looked at and counts as used; `null`: it is not open. */
+  known(uid: string): SessionFile | null {
+    const held = this.#held.get(uid);
+    if (held === undefined || held.file === null) return null;
+    this.#held.delete(uid);
+    this.#held.set(uid, held);
+    return held.file;
+  }
+
   /** Lets go of a session that has gone elsewhere; those who still have it are told so by it. */
   drop(uid: string): void {
     const held = this.#held.get(uid);

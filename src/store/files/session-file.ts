@@ -88,12 +88,13 @@ export class SessionFile {
     settings: SessionFileSettings,
   ): Promise<SessionFile> {
     const { disk } = settings;
-    const there = disk.stat(paths.log);
-    if (there === null || there.size === 0) {
+    let handle = disk.openExisting(paths.log);
+    if (handle === null || handle.size() === 0) {
+      handle?.close();
       const bytes = first === null ? null : Buffer.from(`${JSON.stringify(first)}\n`);
       await beginFiles(paths, lock, bytes, owner, settings);
+      handle = disk.openExisting(paths.log);
     }
-    const handle = disk.openExisting(paths.log);
     if (handle === null) throw failed(paths.log, "it is gone", "Restore it from a backup");
     try {
       const file = new SessionFile(paths, lock, handle, lookup, settings);
@@ -186,6 +187,13 @@ export class SessionFile {
   /** Bytes of the log, as far as it is read. */
   readLog(offset: number, length = this.#view.size - offset): Uint8Array {
     return this.#log.read(offset, length);
+  }
+
+  /** Another text once anybody has written to the log, or put another one in its place; `null`: it is gone from here. */
+  get mark(): string | null {
+    if (this.#isClosed || this.#isMoved) return null;
+    const named = this.#settings.disk.stat(this.#paths.log);
+    return named === null ? null : `${named.identity} ${named.size} ${named.changedAt}`;
   }
 
   get meta(): VersionedMeta {
@@ -344,8 +352,8 @@ export class SessionFile {
 
   /** An adopted or forked session, or one that another program compacted, whose working set is still everything. */
   #isUncut(): boolean {
-    if (!this.#view.isWhole || !this.#working.isLog()) return false;
-    return this.#view.tree.path().some((entry) => entry.type === "compaction");
+    if (!this.#view.isWhole) return false;
+    return this.#view.tree.path().some((entry) => entry.type === "compaction") && this.#working.isLog();
   }
 
   #planAndAppend(

@@ -32,6 +32,10 @@ export interface FilesUpkeep {
    * list may show more.
    */
   changeMark(): Promise<string | null>;
+  /** The same text for as long as nobody changes which sessions there are, or what runs do; `null`: it is not known. */
+  workMark(): string | null;
+  /** The same text for as long as nobody changes what was said in a session; `null`: it has not been read lately. */
+  logMark(session: Pick<SessionRecord, "uid">): string | null;
   /** Where a session's files are; `null`: there is no such session. */
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** The working sets of a page of sessions, by uid; one that was removed for good a moment ago has none. */
@@ -48,7 +52,7 @@ export function filesUpkeep(
   databases: string,
   homeFor: HomeFor,
 ): FilesUpkeep {
-  const { feed, index, settings } = catalogue;
+  const { feed, index, settings, work } = catalogue;
   const silent: Progress = () => undefined;
   const sweep = async () => {
     // A log that cannot be read may refer to anything.
@@ -59,19 +63,18 @@ export function filesUpkeep(
     bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
     backup: (folder, progress = silent) => backupFiles(catalogue, databases, folder, progress),
     sweepBlobs: sweep,
-    users: () => catalogue.work.users(),
-    changeMark: async () => {
-      if ((await feed.catchUp()) > 0) return null;
-      return `${index.opened}.${index.db.changeMark()}.${catalogue.work.changeMark()}`;
-    },
+    users: () => work.users(),
+    changeMark: listMarks(catalogue),
+    workMark: () => work.changeMark(),
+    logMark: ({ uid }) => catalogue.markOf(uid),
     files: (scope, sessionId) => {
-      const row = catalogue.work.byId(scope.userId ?? null, sessionId);
+      const row = work.byId(scope.userId ?? null, sessionId);
       if (row === null || !inScope(scope, row)) return null;
       const { log, working } = catalogue.pathsOf(row);
       return { log, working };
     },
     workingSets: (sessions) => {
-      const places = catalogue.work.placesOf(sessions.map(({ uid }) => uid));
+      const places = work.placesOf(sessions.map(({ uid }) => uid));
       return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
     },
     attachments: (userId, agentId, sessionId) =>
@@ -83,5 +86,25 @@ export function filesUpkeep(
       if (fix) await sweep();
       return findings;
     },
+  };
+}
+
+/** What of two databases every list is made of. */
+function listMarks({ feed, index, work }: SessionCatalogue): FilesUpkeep["changeMark"] {
+  const both = () => {
+    const [listed, worked] = [index.db.changeMark(), work.changeMark()];
+    return listed === null || worked === null ? null : `${index.opened}.${listed}.${worked}`;
+  };
+  /** As it was when no session was marked: whoever writes to one then marks it first, and so moves it. */
+  let quiet: string | null = null;
+  return async () => {
+    feed.service.follow();
+    const now = both();
+    if (now !== null && now === quiet) return now;
+    if (!work.isBehind()) {
+      quiet = now;
+      return now;
+    }
+    return (await feed.catchUp()) > 0 ? null : both();
   };
 }

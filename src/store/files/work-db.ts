@@ -239,9 +239,7 @@ export class WorkDb {
   }
 
   byId(userId: string | null, sessionId: string): SessionRow | null {
-    const version = this.changesByOthers();
-    if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
-    this.#dataVersion = version;
+    this.#follow();
     const name = `${userId ?? ""}\n${sessionId}`;
     const known = this.#rows.get(name);
     if (known !== undefined) return known;
@@ -263,11 +261,11 @@ export class WorkDb {
 
   /** A number that moves when another connection has changed something; our own changes do not move it. */
   changesByOthers(): number {
-    return Number(this.#db.sql("PRAGMA data_version").get()?.data_version);
+    return this.#db.changesByOthers();
   }
 
-  /** Another text once anybody has changed something. */
-  changeMark(): string {
+  /** Another text once anybody has changed something; `null` within a transaction. */
+  changeMark(): string | null {
     return this.#db.changeMark();
   }
 
@@ -293,8 +291,13 @@ export class WorkDb {
     return this.#one("uid = ?", uid);
   }
 
+  /** Whoever looks for a key asks for the id that it leads to next. */
   byKey(userId: string | null, key: string): SessionRow | null {
-    return this.#one(`user = ? AND key = ? AND ${isNamed}`, userId ?? "", key);
+    const isRemembered = !this.#db.isInTransaction;
+    if (isRemembered) this.#follow();
+    const row = this.#one(`user = ? AND key = ? AND ${isNamed}`, userId ?? "", key);
+    if (isRemembered && row !== null) this.#rows.set(`${userId ?? ""}\n${row.sessionId}`, row);
+    return row;
   }
 
   byLabel(userId: string | null, agentId: string, label: string): SessionRow | null {
@@ -405,6 +408,13 @@ export class WorkDb {
 
   get #attendant(): WorkAttendant {
     return this.attendance.attendant;
+  }
+
+  /** Forgets rows that others may have changed. */
+  #follow(): void {
+    const version = this.changesByOthers();
+    if (version !== this.#dataVersion || this.#rows.size >= mostRows) this.#rows.clear();
+    this.#dataVersion = version;
   }
 
   #insert(row: SessionRow): void {

@@ -9,7 +9,6 @@ import { cutText } from "../../../core/text.ts";
 import type { EntriesPayload, PreviewsPayload, WireEntry } from "../../../protocol/session-details.ts";
 import type { TreePayload } from "../../../protocol/session-payloads.ts";
 import { isShown, messageOf } from "../../../sessions/history.ts";
-import { readHistory } from "../../../sessions/history-pages.ts";
 import { previewOf } from "../../../sessions/preview.ts";
 import { viewingTree } from "../../../sessions/tree-view.ts";
 import type { EntryPage } from "../../../store/contract.ts";
@@ -23,7 +22,7 @@ import type { Named } from "../shared/session-of.ts";
 import { findSession, lookFor, scopeOf } from "../shared/session-of.ts";
 import { contentBytes } from "./frame-room.ts";
 
-type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries" | "chat.history";
+type EntriesMethod = "sessions.preview" | "sessions.tree" | "sessions.entries";
 
 /** Of a page of whole entries; one entry may be larger, up to a frame. */
 const pageBytes = 8 * 1024 * 1024;
@@ -41,14 +40,6 @@ const previewedBlocks = 20;
 export function entriesHandlers(deps: FolderDeps): HandlersOf<EntriesMethod> {
   const { sessions } = deps.store;
   return {
-    "chat.history": async (params, call) => {
-      const { limit, before, after } = params;
-      const session = await findSession(deps, call, params);
-      const mask = maskFor(deps, call);
-      const range = present({ limit, before, after });
-      const pending = await deps.pending(session.uid);
-      return readHistory(sessions, scopeOf(call), session, range, pending, (value) => mask.value(value));
-    },
     "sessions.tree": async (params, call) => {
       const { limit, after } = params;
       const session = await findSession(deps, call, params);

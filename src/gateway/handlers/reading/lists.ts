@@ -32,7 +32,7 @@ const mostLists = 64;
 /** Which sessions there are, from the index alone. */
 export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
   const { store } = deps;
-  const lists = new Repeated<SessionListPayload>(mostLists);
+  const lists = new Repeated<SessionListPayload>({ most: mostLists });
   return {
     "sessions.list": async (params, call) => {
       // What counts back from now changes by itself.

@@ -39,7 +39,8 @@ export function sendText(response: ServerResponse, answer: AnswerText, rules: An
     ...last,
   ]);
   if (length > fewBytes) giveUpOnStall(response, rules.stalledMs);
-  response.end(text);
+  // What has a byte for each character is written without being encoded.
+  response.end(text, length === text.length ? "latin1" : "utf8");
 }
 
 export function sendError(response: ServerResponse, error: WireError, rules: AnswerRules): void {

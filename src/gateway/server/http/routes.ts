@@ -17,11 +17,13 @@ interface Route {
   readonly isLong?: true;
   /** Answered by a server that stops, too. */
   readonly isAlways?: true;
+  /** It looks at the type of its body itself: Fastify need not. */
+  readonly isTyped?: true;
 }
 
 function routesOf(ground: Ground, url: () => string): Route[] {
   return [
-    { method: "POST", path: "/rpc/:name", act: rpc },
+    { method: "POST", path: "/rpc/:name", act: rpc, isTyped: true },
     { method: "GET", path: "/events", act: events, isLong: true },
     { method: "GET", path: "/openapi.json", act: openApi(ground) },
     { method: "GET", path: "/healthz", act: healthz, isAlways: true },
@@ -41,7 +43,10 @@ export function addRoutes(app: FastifyInstance, ground: Ground, url: () => strin
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   for (const route of routesOf(ground, url)) {
-    app.route({ method: route.method, url: route.path, handler: handlerOf(ground, route) });
+    const handler = handlerOf(ground, route);
+    // Once it is hijacked, nothing comes behind the hook.
+    const early = route.isTyped === true ? { onRequest: handler } : {};
+    app.route({ method: route.method, url: route.path, handler, ...early });
   }
   app.setNotFoundHandler(handlerOf(ground, unknown));
   // A content type that is none at all: whoever reads the body says so.

@@ -1,0 +1,37 @@
+import { describe, expect, test } from "vitest";
+import { Unchanged } from "./unchanged.ts";
+
+describe("what was read before", () => {
+  test("[GBN6] is read once for as long as the mark stays, and nothing without one", () => {
+    let mark: string | null = "1";
+    let reads = 0;
+    const known = new Unchanged<number>(() => mark, 10);
+    const get = (name = "a") => known.get(name, () => ++reads);
+    expect([get(), get(), get("b")]).toEqual([1, 1, 2]);
+    mark = "2";
+    expect([get(), get()]).toEqual([3, 3]);
+    mark = null;
+    expect([get(), get()]).toEqual([4, 5]);
+    mark = "2";
+    expect(get()).toBe(3);
+  });
+
+  test("[GBN6] what is not there is not remembered, nor more than so many", () => {
+    const known = new Unchanged<number>(() => "1", 2);
+    expect([known.get("a", () => null), known.get("a", () => 1)]).toEqual([null, 1]);
+    known.get("b", () => 2);
+    known.get("c", () => 3);
+    expect(known.size).toBe(1);
+  });
+
+  test("[GBN6] what changes while it is read is read again the next time", () => {
+    let mark = "1";
+    const known = new Unchanged<string>(() => mark, 2);
+    const read = () => {
+      const before = mark;
+      mark = "2";
+      return before;
+    };
+    expect([known.get("a", read), known.get("a", read)]).toEqual(["1", "2"]);
+  });
+});
