@@ -58,7 +58,7 @@ async function haveSessions(): Promise<void> {
   for (const sessionKey of known.slice(1, 4)) {
     const said = { sessionKey, message: "repeat good morning", idempotencyKey: sessionKey };
     const { runId } = await client.call("chat.send", said);
-    await client.call("agent.wait", { runId });
+    await client.call("agent.wait", { runId, timeoutMs: 150_000 });
     const { messages, sessionId } = await client.call("chat.history", { sessionKey });
     known.push(runId, sessionId ?? "", ...messages.map(({ id }) => id));
   }

@@ -33,7 +33,7 @@ const say = (token: string, sessionKey: string, message: string) =>
     key: sessionKey,
     message,
     idempotencyKey: crypto.randomUUID(),
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
   });
 
 describe("what another user hears", () => {
