@@ -163,8 +163,8 @@ export class AcpSkein {
   }
 
   /** Closes it; throws where a process of any agent is left. */
-  async close({ keep = false } = {}): Promise<void> {
-    await this.skein.close();
+  async close({ keep = false, graceMs = 5000 } = {}): Promise<void> {
+    await this.skein.close({ graceMs });
     const left = this.alive;
     for (const pid of left) signalTo(pid, "SIGKILL");
     if (!keep) await rm(this.root, { recursive: true, force: true });
