@@ -39,7 +39,7 @@ beforeEach(async () => {
   }
   gateway = await wholeGateway({ folder: over, config });
   cpSync(join(over.path, "skein.yaml"), join(direct.path, "skein.yaml"));
-}, 180_000);
+});
 afterEach(async () => {
   await gateway.close();
   over.remove();

@@ -14,7 +14,7 @@ let calls: WalkCalls;
 beforeAll(async () => {
   world = await openWalk();
   calls = new WalkCalls(world.gateway.url);
-}, 180_000);
+});
 afterEach(closeAll);
 afterAll(async () => {
   await calls?.close();

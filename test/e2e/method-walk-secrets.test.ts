@@ -47,7 +47,7 @@ beforeAll(async () => {
     "vault",
     drafts().map((draft) => ({ draft })),
   );
-}, 180_000);
+});
 afterEach(closeAll);
 afterAll(async () => {
   await calls?.close();
