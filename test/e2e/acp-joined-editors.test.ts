@@ -39,18 +39,18 @@ test("[AJN12] an editor that dies in mid-turn and comes back is shown everything
   const first = await editing();
   const id = await first.editor.create(folder.path);
   await first.editor.prompt(id, "repeat apricot");
-  const lost = first.editor.prompt(id, "be slow for 3 seconds").catch(() => "lost");
+  const lost = first.editor.prompt(id, "be slow for 8 seconds").catch(() => "lost");
   await expect.poll(() => first.editor.of("agent_message_chunk").length).toBeGreaterThan(1);
   first.child.kill("SIGKILL");
   expect(await lost).toBe("lost");
   const { editor } = await editing();
   await editor.agent.request(session.load, { sessionId: id, cwd: folder.path, mcpServers: [] });
   expect(await editor.prompt(id, "repeat cherry")).toMatchObject({ stopReason: "end_turn" });
-  expect(editor.texts("user_message_chunk")).toBe("repeat apricotbe slow for 3 seconds");
+  expect(editor.texts("user_message_chunk")).toBe("repeat apricotbe slow for 8 seconds");
   expect([times(editor.texts(), /apricot/g), times(editor.texts(), /cherry/g)]).toEqual([1, 1]);
   const whole = await editing();
   await whole.editor.agent.request(session.load, { sessionId: id, cwd: folder.path, mcpServers: [] });
-  expect(whole.editor.texts("user_message_chunk")).toBe("repeat apricotbe slow for 3 secondsrepeat cherry");
+  expect(whole.editor.texts("user_message_chunk")).toBe("repeat apricotbe slow for 8 secondsrepeat cherry");
   expect([times(whole.editor.texts(), /apricot/g), times(whole.editor.texts(), /cherry/g)]).toEqual([1, 1]);
 });
 
