@@ -22,9 +22,9 @@ export default defineConfig({
     },
     setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
     // They are for what hangs, and not for a machine that is busy with other things.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
-    expect: { poll: { timeout: 60_000 } },
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
+    expect: { poll: { timeout: 150_000 } },
     projects: [
       // Modules have no state of their own, so a worker loads them once for all files.
       { extends: true, test: { name: "beside", include: ["src/**/*.test.ts"], isolate: false } },

@@ -3,6 +3,7 @@ import { drawTree } from "../src/cli/output/draw-tree.ts";
 import { parseSession } from "../src/core/parse-session.ts";
 import { SessionTree } from "../src/core/tree.ts";
 import { treeView } from "../src/sessions/tree-view.ts";
+import { cpuMs } from "./support/cpu-time.ts";
 import { header, userLine } from "./support/session-text.ts";
 
 /** Text of a session whose entry i hangs on entry parent(i). */
@@ -13,12 +14,6 @@ function grown(count: number, parent: (index: number) => number | null): string 
     lines.push(JSON.stringify(userLine(`e${index}`, above === null ? null : `e${above}`)));
   }
   return lines.join("\n");
-}
-
-function time(work: () => void): number {
-  const started = performance.now();
-  work();
-  return performance.now() - started;
 }
 
 test("[TRE16] 500,000 entries in a row: context, fork, tree and reload without a stack problem", () => {
@@ -67,8 +62,6 @@ test("[CTX7] eight times the branch takes about eight times as long, not sixty-f
   const tree = (count: number) =>
     SessionTree.from(parseSession(grown(count, (index) => (index === 0 ? null : index - 1))));
   const [small, large] = [tree(20_000), tree(160_000)];
-  const best = (each: SessionTree) =>
-    Math.min(...Array.from({ length: 5 }, () => time(() => each.context())));
-  best(small);
-  expect(best(large) / best(small)).toBeLessThan(32);
+  const [few, many] = [small, large].map((each) => cpuMs(() => each.context())) as [number, number];
+  expect(many / few).toBeLessThan(32);
 });

@@ -26,7 +26,7 @@ let gateway: WholeGateway;
 beforeAll(async () => {
   sample = temporaryFolder("skein-sample-");
   await makeFamily(join(sample.path, "root"), { say: () => undefined });
-}, 120_000);
+});
 afterAll(() => sample.remove());
 
 /** The family with a gateway on it, and the same family without one. */
@@ -39,7 +39,7 @@ beforeEach(async () => {
   }
   gateway = await wholeGateway({ folder: over, config });
   cpSync(join(over.path, "skein.yaml"), join(direct.path, "skein.yaml"));
-}, 180_000);
+});
 afterEach(async () => {
   await gateway.close();
   over.remove();
@@ -65,7 +65,7 @@ function without(value: unknown): unknown {
   return JSON.parse(text);
 }
 
-describe("over a gateway that runs, as on the folder itself", { timeout: 120_000 }, () => {
+describe("over a gateway that runs, as on the folder itself", () => {
   test("[CLG1] the payloads of commands that talk are the same", async () => {
     const spawn = JSON.stringify({ task: "repeat a child", background: true, label: "kid" });
     const send = JSON.stringify({ sessionKey: "agent:support:main", message: "repeat to you" });

@@ -104,10 +104,13 @@ describe("send", () => {
   test("[CLI36] stays until everything that it set off has ended", async () => {
     const { dir, call } = folder();
     await call(["sessions", "new", "helper"]);
-    const done = call(["send", "main", "be slow for 2 seconds", "--json"]);
-    const first = async () => JSON.parse((await call(["runs", "ls", "--json"])).out).runs[0];
-    await expect.poll(async () => (await first())?.state).toBe("running");
-    const { runId, rootId } = await first();
+    // Its turn goes on until somebody has said yes, however long that takes.
+    writeFileSync(join(dir, "skein.yaml"), "agents: { main: { tools: { ask: [sessions_list] } } }\n");
+    const done = call(["send", "main", "list the sessions", "--json"]);
+    const listed = async () => JSON.parse((await call(["runs", "ls", "--json"])).out);
+    await expect.poll(async () => (await listed()).approvals.length).toBe(1);
+    const { runs: open, approvals } = await listed();
+    const [{ runId, rootId }] = open;
     await withRuns(dir, async (runs, store) => {
       const [helper] = await store.sessions.find({}, { by: "sessionId", sessionId: "helper" });
       if (helper === undefined) throw new Error("there is no helper");
@@ -115,6 +118,7 @@ describe("send", () => {
       const root = { rootId, hops: 1 };
       await runs.accept({ session: runSession(helper), kind: "send", message, root, startedBy: runId });
     });
+    await call(["runs", "approve", approvals[0].approvalId]);
     expect((await done).exit).toBe(0);
     const { runs } = JSON.parse((await call(["runs", "ls", "--json"])).out);
     expect(runs.map(({ state }: { state: string }) => state)).toEqual(["ok", "ok"]);

@@ -125,7 +125,9 @@ describe("a connection that breaks", () => {
     await soon(() => client.state).toBe("connecting");
     await clock.advance(10);
     await soon(() => peer.connects).toBe(2);
-    await soon(() => clock.timers).toBe(1);
+    // It has heard the refusal, and left.
+    await soon(() => peer.sockets.size).toBe(0);
+    expect(clock.timers).toBe(1);
     peer.greet = (request) => peer.hello(request);
     await clock.advance(600);
     expect(peer.connects).toBe(2);

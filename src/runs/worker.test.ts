@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { systemClock } from "../core/clock.ts";
 import type { Claim, RunStore } from "./contract.ts";
 import { RunStopped, Worker } from "./worker.ts";
@@ -113,11 +113,18 @@ test("[KIL10] closing holds the process until those who hang have had their time
   });
   worker.start();
   await begun.promise;
-  const before = process.getActiveResourcesInfo().filter((each) => each === "Timeout").length;
-  const closing = worker.close(50);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(process.getActiveResourcesInfo().filter((each) => each === "Timeout").length).toBe(before + 1);
-  await closing;
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  await worker.close(40);
+  // Of the time that those who run have, and of that in which those who are cut off may unwind.
+  const made = timers.mock.results.map(({ value }) => value as NodeJS.Timeout);
+  const own = timers.mock.calls.flatMap(([, ms], at) =>
+    ms === 40 || ms === 50 ? [[ms, made[at]?.hasRef()]] : [],
+  );
+  timers.mockRestore();
+  expect(own).toEqual([
+    [40, true],
+    [50, true],
+  ]);
 });
 
 test("[KIL10] closing that is asked for once more has the shorter time", async () => {

@@ -42,7 +42,7 @@ describe("watching", () => {
   test("[OBS17] with everything on nothing keeps the process alive", () => {
     const { stdout, stderr, status } = spawnSync(process.execPath, [child, "on"], {
       encoding: "utf8",
-      timeout: 50_000,
+      timeout: 300_000,
     });
     expect(status).toBe(0);
     expect(JSON.parse(stdout)).toEqual(

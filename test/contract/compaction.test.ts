@@ -161,5 +161,5 @@ describe.each(Object.keys(stores))("2,000 turns in %s", (kind) => {
       details: { modifiedFiles: expect.arrayContaining(["src/file-1.ts"]) },
     });
     await store.close();
-  }, 300_000);
+  });
 });

@@ -63,4 +63,4 @@ test("[RUN33] eight processes on one work.db: each input is claimed by one and w
   for (const [sessionId, expected] of written) expect(await ids(store, scope, sessionId)).toEqual(expected);
   expect((await runs.list({ states: ["ok"], limit: 1000 })).length).toBe(30);
   await store.close();
-}, 180_000);
+});

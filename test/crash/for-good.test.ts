@@ -65,7 +65,7 @@ describe("what is done for good, cut off anywhere", () => {
       },
     );
     expect(cuts).toBeGreaterThan(10);
-  }, 180_000);
+  });
 
   test("[FS24] a reset is whole or not at all, and the logs say so", async () => {
     await cutEverywhere(
@@ -91,7 +91,7 @@ describe("what is done for good, cut off anywhere", () => {
         expect(log.match(/"key":"agent:main:reset:s"/g)).toHaveLength(1);
       },
     );
-  }, 180_000);
+  });
 
   test("[FS24] a purge is done again until nothing is left", async () => {
     await cutEverywhere(
@@ -111,7 +111,7 @@ describe("what is done for good, cut off anywhere", () => {
         expect(await store.state.get(alice, "s", "k")).toBeNull();
       },
     );
-  }, 180_000);
+  });
 
   test("[FS24] a user who is removed is gone once the command came back", async () => {
     await cutEverywhere(
@@ -129,7 +129,7 @@ describe("what is done for good, cut off anywhere", () => {
         expect(sim.disk.list("/store/users")).toEqual([]);
       },
     );
-  }, 180_000);
+  });
 
   test("[ST26] a session that is adopted while another process takes its claim for a dead one's is kept", async () => {
     const sim = new SimStore();

@@ -54,7 +54,7 @@ describe("what is on the disk", () => {
     const home = `users/${userSegment(userId)}`;
     expect(JSON.parse(readFileSync(join(root, home, "user.json"), "utf8"))).toEqual({ userId });
     const files = all.filter(
-      (name) => statSync(join(root, name)).isFile() && !/\.db(-wal|-shm)?$|\.lock/.test(name),
+      (name) => statSync(join(root, name)).isFile() && !/\.db(-wal|-shm)?$|\.lock|sessions\.json/.test(name),
     );
     expect(files.filter((name) => !name.startsWith("trash/")).toSorted()).toEqual(
       [

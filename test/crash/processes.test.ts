@@ -108,7 +108,7 @@ describe("processes that die", () => {
 describe("processes that share a session", () => {
   test("[FS10] eight writers: nothing is lost, and nobody forks who did not ask to", async () => {
     const shared = folder();
-    const store = await openFilesStore({ root: shared });
+    const store = await openFilesStore({ root: shared, lockTimeoutMs: 120_000 });
     await create(store, scope, "shared");
     const writers = Array.from({ length: 8 }, (_, index) => start("write", shared, `w${index}`, "15"));
     await append(store, scope, "shared", "ours");

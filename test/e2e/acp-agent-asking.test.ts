@@ -189,7 +189,7 @@ describe("a tool that has to be approved, in an editor", () => {
     editor.permit = async () => allowed;
     const opening = { sessionId: "agent:main:session:trip", cwd: folder.path, mcpServers: [] };
     await editor.agent.request(session.load, opening);
-    await skein.ended(run.runId, { timeoutMs: 20_000 });
+    await skein.ended(run.runId, { timeoutMs: 150_000 });
     expect(paid).toBe(1);
     leave();
   });

@@ -5,10 +5,10 @@ import type { SkeinClient } from "../../src/client/contract.ts";
 import type { ReceivedEvent } from "../../src/protocol/methods/calls.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { isAlive } from "../support/acp/acp-skein.ts";
 import type { AgentScript } from "../support/acp/script.ts";
 import { scriptedAgent } from "../support/acp/script.ts";
 import { run } from "../support/cli.ts";
+import { isStillThere, signalTo } from "../support/proc.ts";
 import { soon } from "../support/soon.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
@@ -35,8 +35,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await gateway.close();
-  const left = started().filter(isAlive);
-  for (const pid of left) process.kill(pid, "SIGKILL");
+  const left = alive();
+  for (const pid of left) signalTo(pid, "SIGKILL");
   folder.remove();
   expect(left).toEqual([]);
 });
@@ -57,6 +57,9 @@ function started(): number[] {
     return []; // none was started
   }
 }
+
+/** Agents have the HOME of the gateway. */
+const alive = () => started().filter((pid) => isStillThere(pid, `HOME=${folder.path}\0`));
 
 const tokenOf = (label: string, userId: string) =>
   gateway.token({ label, userId, scopes: ["read", "write", "tools"] });
@@ -113,9 +116,10 @@ describe("an ACP agent behind a gateway", () => {
     expect(exit).toBe(0);
     const [{ runId } = {}] = heard("approval.requested");
     const ofRun = (name: ReceivedEvent["event"]) => heard(name).filter((each) => each.runId === runId);
+    // The command line was answered over another connection.
+    await soon(() => ofRun("run.ended")).toMatchObject([{ state: "ok" }]);
     expect(JSON.stringify(ofRun("run.delta"))).toContain("Looking.");
     expect(ofRun("run.tool").map(({ phase }) => phase)).toEqual(["call", "result"]);
-    expect(ofRun("run.ended")).toMatchObject([{ state: "ok" }]);
     expect(new Set(ofRun("run.delta").map(({ sessionKey }) => sessionKey))).toEqual(
       new Set(heard("approval.requested").map(({ sessionKey }) => sessionKey)),
     );
@@ -146,7 +150,7 @@ describe("an ACP agent behind a gateway", () => {
       await soon(() => heard("run.ended").filter((each) => each.runId === runId)).toMatchObject([
         { state: "aborted" },
       ]);
-      await soon(() => started().filter(isAlive)).toEqual([]);
+      await soon(alive).toEqual([]);
     }
     await soon(async () => {
       const { runs } = await client.call("runs.list", { limit: 100 });
@@ -181,6 +185,6 @@ describe("a configuration that is taken in while an ACP agent works", () => {
     expect(again?.approvalId).not.toBe(approvalId);
     await client.call("approvals.resolve", { approvalId: String(again?.approvalId), answer: "approved" });
     expect(JSON.parse((await spawned).out)).toMatchObject({ outcome: "ok", result: "(yes)" });
-    await soon(() => started().filter(isAlive)).toEqual([]);
+    await soon(alive).toEqual([]);
   });
 });

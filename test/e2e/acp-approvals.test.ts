@@ -78,7 +78,7 @@ describe.each(["on the folder itself", "through a gateway"])("what tools.ask nam
     ] as const) {
       const before = editor.asked.length;
       const answered = editor.prompt(id, calls[0][0]);
-      await expect.poll(() => editor.asked.length, { timeout: 20_000 }).toBe(before + 1);
+      await expect.poll(() => editor.asked.length).toBe(before + 1);
       const { approvals } = JSON.parse((await run(["runs", "ls", "--json"], at)).out) as {
         approvals: { approvalId: string }[];
       };

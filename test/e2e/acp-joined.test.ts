@@ -61,6 +61,7 @@ describe("a Skein that spawns a Skein", () => {
     const say = (message: string) => both.call("sessions_send", { sessionKey, message, timeoutSeconds: 60 });
     expect(await say("repeat two")).toMatchObject({ status: "ok", reply: expect.stringContaining("two") });
     expect(both.processes).toEqual([pid]);
+    expect(pid).toBeGreaterThan(0);
     process.kill(pid, "SIGKILL");
     // Once it is reaped, whoever started it knows.
     await soon(() => existsSync(`/proc/${pid}`)).toBe(false);

@@ -25,7 +25,7 @@ async function opened(script: AgentScript) {
   const runtime = createAcpRuntime({
     agent: (name) => ({ name, ...agent, env: {}, permissions: "allow" }),
     home: null,
-    settings: { maxConcurrentSessions: 8, idleMs: 60_000, startTimeoutMs: 30_000 },
+    settings: { maxConcurrentSessions: 8, idleMs: 60_000, startTimeoutMs: 120_000 },
     env: process.env,
     clock: systemClock,
     report: (error) => expect.unreachable(String(error)),

@@ -39,7 +39,7 @@ describe("permissions", () => {
     const second = await acp.approval();
     expect(second.approvalId).not.toBe(first.approvalId);
     await acp.skein.resolveApproval(second.approvalId, "denied");
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)(no)");
+    expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)(no)");
   });
 
   const answered = async (acp: AcpSkein, answer: "approved" | "denied") => {
@@ -62,7 +62,7 @@ describe("permissions", () => {
       const { runId } = await acp.handle(session).accept("Go");
       const { approvalId } = await acp.approval();
       await writeFile(join(acp.cwd, "go"), "");
-      expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome).toMatchObject({
+      expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome).toMatchObject({
         state: "ok",
         reply: "Done.",
       });
@@ -89,7 +89,7 @@ describe("permissions", () => {
       expect.not.stringMatching(first.approvalId),
     ]);
     await answered(acp, "approved");
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
+    expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)");
   });
 
   test("[ARU5] the same question in the next prompt of the run is asked anew", async () => {
@@ -105,7 +105,7 @@ describe("permissions", () => {
     const second = await answered(acp, "denied");
     expect(second).toMatchObject({ arguments: first.arguments });
     expect(second.approvalId).not.toBe(first.approvalId);
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(no)");
+    expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(no)");
   });
 
   test("[ARU5] who asks about a call that was told of before need not say again what it is", async () => {
@@ -127,7 +127,7 @@ describe("permissions", () => {
       arguments: { title: "Delete it", rawInput: { command: "rm it" } },
     });
     await acp.skein.resolveApproval(approvalId, "approved");
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(yes)");
+    expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)");
   });
 
   test("[ARU5] ten thousand questions at once are answered or refused, and the turn goes on", async () => {
@@ -201,7 +201,7 @@ describe("terminals", () => {
       arguments: { command: "echo", args: ["done", "it"] },
     });
     await acp.skein.resolveApproval(second.approvalId, "denied");
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toMatch(
+    expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toMatch(
       /^\(0: done it\)\(The command was not allowed: permission was denied\)\(yes\)$/,
     );
   });

@@ -120,7 +120,7 @@ describe("the process of an agent", () => {
     await acp.skein.store.sessions.patch({ agentId: "twin" }, session.sessionId, { archived: true });
     expect(acp.alive).toHaveLength(1);
     await writeFile(join(acp.cwd, "go"), "");
-    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "ok", reply: "I begin. Done." });
     await acp.untilGone();
   });
@@ -128,7 +128,7 @@ describe("the process of an agent", () => {
   test("[ARU52] the run of a session that is deleted is aborted, and its process goes", async () => {
     const { acp, session, runId } = await inItsTurn();
     await acp.skein.store.sessions.remove({ agentId: "twin" }, session.sessionId);
-    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome?.state).toBe("aborted");
     await acp.untilGone();
   });

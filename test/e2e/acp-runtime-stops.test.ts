@@ -27,7 +27,7 @@ describe("a run that is stopped", () => {
     const { runId } = await acp.handle(session).accept("Go");
     await soon(() => acp.agentSaid("I begin.")).toBe(true);
     await acp.skein.abort(runId);
-    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "aborted", reply: "I begin." });
     expect(await lines(acp, session)).toEqual(["user: Go", "assistant aborted: I begin."]);
     expect((await acp.say(session, "Who?")).outcome?.reply).toBe(String(acp.started[0]));
@@ -43,7 +43,7 @@ describe("a run that is stopped", () => {
     const { runId } = await acp.handle(session).accept("Go");
     await soon(() => acp.agentSaid("I make it.")).toBe(true);
     await acp.skein.abort(runId);
-    await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(await lines(acp, session)).toEqual([
       "user: Go",
       'assistant toolUse: I make it. | → execute {"title":"Make"}',
@@ -65,7 +65,7 @@ describe("a run that is stopped", () => {
     await soon(() => acp.agentSaid("I begin.")).toBe(true);
     expect(acp.alive).toHaveLength(2);
     await acp.skein.abort(runId);
-    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome?.state).toBe("aborted");
     await acp.untilGone();
   });
@@ -85,7 +85,7 @@ describe("a run that is stopped", () => {
     const { runId } = await acp.handle(session).accept("Go");
     await acp.approval();
     await acp.skein.abort(runId);
-    expect((await acp.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.state).toBe("aborted");
+    expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.state).toBe("aborted");
     expect(await acp.skein.approvals()).toEqual([]);
   });
 });
@@ -102,7 +102,7 @@ describe("a Skein that is closed", () => {
     await soon(() => first.agentSaid("I begin.")).toBe(true);
     await first.close({ keep: true });
     const second = await skeinWith({ script, root: first.root });
-    const { outcome } = await second.skein.ended(runId, { timeoutMs: 30_000 });
+    const { outcome } = await second.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "ok" });
     expect(outcome?.reply).toMatch(/^\[\[Skein\] The process that ran you.*go on\.\n\n\]\[Go\]$/s);
     expect(await lines(second, session)).toEqual(["user: Go", `assistant stop: ${outcome?.reply}`]);
@@ -131,11 +131,13 @@ describe("a Skein that is closed", () => {
       const session = await first.session();
       const { runId } = await first.handle(session).accept("Go");
       await soon(() => first.agentSaid("I make it.")).toBe(true);
-      const closing = first.close({ keep: true });
+      // Its time is over only where it waits for that.
+      const graceMs = steps.some((step) => "until" in step) ? 60_000 : 5000;
+      const closing = first.close({ keep: true, graceMs });
       await writeFile(join(first.cwd, "go"), "");
       await closing;
       const second = await skeinWith({ script, root: first.root });
-      const { outcome } = await second.skein.ended(runId, { timeoutMs: 30_000 });
+      const { outcome } = await second.skein.ended(runId, { timeoutMs: 150_000 });
       expect(outcome).toMatchObject({ state: "ok" });
       expect(await lines(second, session)).toEqual([
         "user: Go",
@@ -169,7 +171,7 @@ describe("a Skein that is closed", () => {
     const isNew = ({ approvalId }: { readonly approvalId: string }) => !known.has(approvalId);
     await soon(async () => (await second.skein.approvals()).map(isNew)).toEqual([true]);
     await second.skein.resolveApproval((await second.approval()).approvalId, "denied");
-    expect((await second.skein.ended(runId, { timeoutMs: 30_000 })).outcome?.reply).toBe("(no)");
+    expect((await second.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(no)");
   });
 
   test("[ARU10] ends agents that idle, and one that is just starting", async () => {

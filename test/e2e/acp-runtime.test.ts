@@ -175,9 +175,9 @@ describe("a turn of an ACP agent", () => {
     const approval = await acp.approval();
     const steered = await acp.handle(session).accept("Second", { queueMode: "steer" });
     await acp.skein.resolveApproval(approval.approvalId, "approved");
-    const run = await acp.skein.ended(runId, { timeoutMs: 30_000 });
+    const run = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(run.outcome).toMatchObject({ state: "ok", reply: "[Second]" });
-    expect((await acp.skein.ended(steered.runId, { timeoutMs: 30_000 })).outcome?.state).toBe("ok");
+    expect((await acp.skein.ended(steered.runId, { timeoutMs: 150_000 })).outcome?.state).toBe("ok");
   });
 
   test("[ARU12] what comes after the end of a turn is dropped", async () => {

@@ -37,7 +37,7 @@ describe("somebody else's agent as a child", () => {
     });
     const result = await spawn({ label: "pages" });
     expect(result).toMatchObject({ status: "ok", label: "pages", agentSessionId: acp.agentSessions[0] });
-    const ended = await acp.skein.ended(String(result.runId), { timeoutMs: 30_000 });
+    const ended = await acp.skein.ended(String(result.runId), { timeoutMs: 150_000 });
     expect(ended?.outcome).toMatchObject({
       state: "ok",
       reply: expect.stringMatching(/\nCount the pages\] Ten\.$/),
@@ -75,7 +75,7 @@ describe("somebody else's agent as a child", () => {
     const result = await spawn(more);
     expect(result).toMatchObject({ status: "error", outcome: "error", code, error: expect.any(String) });
     expect(result).not.toHaveProperty("agentSessionId");
-    const run = await acp.skein.ended(String(result.runId), { timeoutMs: 30_000 });
+    const run = await acp.skein.ended(String(result.runId), { timeoutMs: 150_000 });
     expect(run?.outcome?.state).toBe("error");
     expect(await ofParent("announce")).toEqual([]);
     await acp.untilGone();
@@ -89,7 +89,7 @@ describe("somebody else's agent as a child", () => {
       "[Progress of pages] Reading the book.",
     );
     expect(await call("subagents", { action: "kill", target: "pages" })).toMatchObject({ killed: 1 });
-    const run = await acp.skein.ended(String(runId), { timeoutMs: 30_000 });
+    const run = await acp.skein.ended(String(runId), { timeoutMs: 150_000 });
     expect(run?.outcome?.state).toBe("aborted");
     await soon(async () => (await ofParent("announce")).length).toBe(1);
     await acp.untilGone();

@@ -72,7 +72,7 @@ afterAll(async () => {
 
 /** What the suite prints; it writes its results into the folder that it stands in. */
 async function conformance(...args: readonly string[]): Promise<string> {
-  const options = { cwd: home, timeout: 45_000, env: { ...process.env, NO_COLOR: "1" } };
+  const options = { cwd: home, timeout: 150_000, env: { ...process.env, NO_COLOR: "1" } };
   const { stdout } = await promisify(execFile)(process.execPath, [suite, ...args], options);
   return stdout;
 }

@@ -14,7 +14,7 @@ let calls: WalkCalls;
 beforeAll(async () => {
   world = await openWalk();
   calls = new WalkCalls(world.gateway.url);
-}, 180_000);
+});
 afterEach(closeAll);
 afterAll(async () => {
   await calls?.close();
@@ -33,7 +33,7 @@ const say = (token: string, sessionKey: string, message: string) =>
     key: sessionKey,
     message,
     idempotencyKey: crypto.randomUUID(),
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
   });
 
 describe("what another user hears", () => {

@@ -47,7 +47,7 @@ beforeAll(async () => {
     "vault",
     drafts().map((draft) => ({ draft })),
   );
-}, 180_000);
+});
 afterEach(closeAll);
 afterAll(async () => {
   await calls?.close();
@@ -132,7 +132,7 @@ const send = (message: string, sessionKey = "agent:main:session:talk") =>
     key: sessionKey,
     message,
     idempotencyKey: crypto.randomUUID(),
-    timeoutMs: 30_000,
+    timeoutMs: 150_000,
   });
 
 describe("secrets, for whoever is no admin", () => {

@@ -21,7 +21,7 @@ let last: string | null = null;
 beforeAll(async () => {
   world = await openWalk();
   calls = new WalkCalls(world.gateway.url);
-}, 180_000);
+});
 afterAll(async () => {
   await calls?.close();
   await world?.close();

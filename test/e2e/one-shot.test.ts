@@ -47,7 +47,7 @@ function runs(): string[] {
 const main = "agent:main:main";
 const other = "agent:other:main";
 
-describe("a one-shot process", { timeout: 120_000 }, () => {
+describe("a one-shot process", () => {
   test("[CRS6] tool sessions_send: the exchange that follows has ended when it exits", async () => {
     await cli("--agent", "other", "send", "main", "repeat hello");
     const args = JSON.stringify({ sessionKey: other, message: "repeat good morning" });

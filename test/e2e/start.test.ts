@@ -6,6 +6,7 @@ import { findRunning, runningPath } from "../../src/gateway/running-file.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started } from "../support/cli-process.ts";
+import { signalTo } from "../support/proc.ts";
 
 const script = (name: string) => fileURLToPath(new URL(`../support/${name}.ts`, import.meta.url));
 const gateway = script("gateway-child");
@@ -21,7 +22,7 @@ beforeEach(() => {
 afterEach(() => {
   const left = findRunning(dir)?.pid;
   for (const { child } of started.splice(0)) child.kill("SIGKILL");
-  if (left !== undefined && isAlive(left)) process.kill(left, "SIGKILL");
+  if (left !== undefined) signalTo(left, "SIGKILL");
   folder.remove();
 });
 
@@ -82,7 +83,7 @@ describe("skein start, as a process", () => {
     };
     const params = { sessionKey: "main", message: "hello", idempotencyKey: "a" };
     const { runId } = await call("chat.send", params);
-    expect(await call("agent.wait", { runId, timeoutMs: 30_000 })).toMatchObject({
+    expect(await call("agent.wait", { runId, timeoutMs: 150_000 })).toMatchObject({
       finished: true,
       state: "ok",
     });

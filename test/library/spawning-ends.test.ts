@@ -19,8 +19,8 @@ const places = [
 ];
 
 /** A family whose child has begun to say something, and says no more. */
-async function stalled(options: FamilyOptions = {}, more: object = {}) {
-  const family = await withParts({ Plan: plan(more), Geese: [{ text: "One, two", stall: true }] }, options);
+async function stalled(options: FamilyOptions = {}) {
+  const family = await withParts({ Plan: plan(), Geese: [{ text: "One, two", stall: true }] }, options);
   const turn = family.skein.session().send("Plan");
   await turn.result;
   await family.until("run.delta", ({ sessionKey }) => sessionKey !== main);
@@ -55,7 +55,11 @@ describe.each(places)("an end of a child is announced once ($where)", ({ dir }) 
   });
 
   test("[FAM28] where its time is over", async () => {
-    const { family, runId } = await stalled(dir(), { runTimeoutSeconds: 1 });
+    // Its second may be over before it has said a word.
+    const Geese = [{ text: "One, two", stall: true }];
+    const family = await withParts({ Plan: plan({ runTimeoutSeconds: 1 }), Geese }, dir());
+    const { runId, result } = family.skein.session().send("Plan");
+    await result;
     expect(await toldOnce(family, runId)).toContain("Status: timed out");
   });
 

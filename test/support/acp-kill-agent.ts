@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Blow, Plan, PlanStep } from "./acp-kill-plan.ts";
 import { leaveProcess } from "./leave-process.ts";
-import { isThere, processIds, procText } from "./proc.ts";
+import { isStillThere, processIds, procText, signalTo } from "./proc.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -16,7 +16,10 @@ const isStubborn = name === "stubborn";
 /** Where an agent that dies while it starts does. */
 const dies =
   name === "early" ? ["at once", "initialize", "session/new", "session/prompt"][process.pid % 4] : null;
-appendFileSync(join(folder, "agents"), `${process.pid} ${process.ppid} ${process.env.SKEIN_CHILD}\n`);
+/** Who started it: once that has been killed, somebody else is its parent. */
+const skein = process.ppid;
+
+appendFileSync(join(folder, "agents"), `${process.pid} ${skein} ${process.env.SKEIN_CHILD}\n`);
 if (isStubborn) {
   process.on("SIGTERM", () => undefined);
   setInterval(() => undefined, 60_000);
@@ -77,10 +80,10 @@ class Turn {
     if (blow === "kill_self") process.kill(process.pid, "SIGKILL");
     else if (blow === "term_self") process.kill(process.pid, "SIGTERM");
     else if (blow === "exit") process.exit(7);
-    else if (blow === "kill_skein") process.kill(process.ppid, "SIGKILL");
+    else if (blow === "kill_skein") signalTo(skein, "SIGKILL");
     else if (blow === "kill_skein_unwatched") {
-      for (const pid of wardens()) process.kill(pid, "SIGSTOP");
-      process.kill(process.ppid, "SIGKILL");
+      for (const pid of wardens()) signalTo(pid, "SIGSTOP");
+      signalTo(skein, "SIGKILL");
     } else if (blow === "kill_children") for (const child of children) child.kill("SIGKILL");
     else {
       this.#say(`@${blow} ${this.#plan.number}`);
@@ -151,7 +154,7 @@ function wardens(): number[] {
 function takeOver(sessionId: string): void {
   const file = join(folder, "sessions", `${sessionId}.pid`);
   const before = existsSync(file) ? readFileSync(file, "utf8") : "";
-  if (before !== "" && isThere(Number(before)) && before !== String(process.pid))
+  if (before !== "" && isStillThere(Number(before), `ACP_KILL=${folder}`) && before !== String(process.pid))
     appendFileSync(join(folder, "together"), `${process.pid} is prompted in ${sessionId} beside ${before}\n`);
   writeFileSync(file, String(process.pid));
 }

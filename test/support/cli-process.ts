@@ -29,6 +29,8 @@ export class Started {
       this.err += text;
       this.#tell();
     });
+    // Who has ended reads no more, which its end tells.
+    this.child.stdin?.on("error", () => undefined);
     this.#closed = once(this.child, "close");
   }
 

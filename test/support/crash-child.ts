@@ -14,7 +14,8 @@ const say = (text: string) => writeSync(1, `${text}\n`);
 
 const modes: Record<string, (store: Store) => Promise<void>> = { live, write, fenced, hold };
 const disk = mode === "hold" ? stoppingDisk() : realDisk;
-const store = await openFilesStore({ root, disk });
+// Longer than eight writers take for a turn each, however slow the disk is.
+const store = await openFilesStore({ root, disk, lockTimeoutMs: 120_000 });
 // Who is killed has not said at its end what it compiled, and the next one would compile it anew.
 flushCompileCache();
 await modes[mode]?.(store);

@@ -163,7 +163,7 @@ export async function exchangeFrames(
   const expected = frames.filter((each) => "text" in each && idOf(each.text) !== null).length;
   const isRaw = frames.some(({ kind }) => kind === "raw");
   const all = Promise.withResolvers<number | null>();
-  const leave = setTimeout(() => all.resolve(null), isRaw ? 300 : 20_000);
+  const leave = setTimeout(() => all.resolve(null), isRaw ? 300 : 120_000);
   socket.on("error", () => undefined);
   socket.on("close", (code) => all.resolve(code));
   socket.on("open", () =>

@@ -14,7 +14,7 @@ import { TokenBooks } from "./token-books.ts";
 
 /** What comes by itself, on a busy machine too. */
 export function eventually<T>(act: () => T) {
-  return expect.poll(act, { timeout: 60_000, interval: 20 });
+  return expect.poll(act, { timeout: 150_000, interval: 20 });
 }
 
 /** Timers that go off when a test says so. */

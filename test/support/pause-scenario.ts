@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LanguageModelV4, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { SkeinInside } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
+import type { Clock } from "../../src/core/clock.ts";
 import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
@@ -19,10 +20,11 @@ export interface PauseScenario {
   readonly who: string;
   /** It has come to the gate. */
   atGate(): void;
+  readonly clock?: Clock;
 }
 
 /** Owners that say nothing for so long have lost their runs. */
-export const leaseMs = 400;
+const leaseMs = 9000;
 
 export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skein; inside: SkeinInside }> {
   let inside: SkeinInside | null = null;
@@ -38,6 +40,7 @@ export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skei
       dir: join(folder, "skein"),
       config: null,
       leaseMs,
+      ...(scenario.clock === undefined ? {} : { clock: scenario.clock }),
       env: {},
       models: { "rehearsal/script": gated(model, scenario) },
       agents: [defineAgent({ id: "main", model: "rehearsal/script", tools: toolsOf(scenario) })],

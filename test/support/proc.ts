@@ -22,6 +22,20 @@ export function stateOf(pid: number): string {
   return /\) (\w) /.exec(procText(pid, "stat"))?.[1] ?? "";
 }
 
+/** Who has gone meanwhile needs none. */
+export function signalTo(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** That very process, known by its environment: the number of one that has ended is given to another. */
+export function isStillThere(pid: number, mark: string): boolean {
+  return isThere(pid) && procText(pid, "environ").includes(mark);
+}
+
 /** A zombie is nobody. */
 export function isThere(pid: number): boolean {
   return !["", "Z", "X"].includes(stateOf(pid));

@@ -85,7 +85,7 @@ async function talk(place: Place, sessionKey: string): Promise<void> {
       message,
       idempotencyKey: `${sessionKey}-${turn}`,
     });
-    await rpc(place, "agent.wait", { runId });
+    await rpc(place, "agent.wait", { runId, timeoutMs: 150_000 });
     await rpc(place, "chat.history", { sessionKey, limit: 20 });
   }
   await rpc(place, "sessions.list", { limit: 20 });
@@ -146,7 +146,7 @@ async function waitInVain(place: Place, sessionKey: string): Promise<void> {
   const { runId } = await rpc(place, "chat.send", { sessionKey, message, idempotencyKey: sessionKey });
   await rpc(place, "agent.wait", { runId, timeoutMs: 200 });
   await rpc(place, "chat.abort", { sessionKey });
-  await rpc(place, "agent.wait", { runId });
+  await rpc(place, "agent.wait", { runId, timeoutMs: 150_000 });
   await remove(place, sessionKey);
 }
 
@@ -157,7 +157,7 @@ async function useTools(place: Place): Promise<void> {
     message: "repeat yes",
     idempotencyKey: "once",
   });
-  await rpc(place, "agent.wait", { runId });
+  await rpc(place, "agent.wait", { runId, timeoutMs: 150_000 });
   for (const name of ["sessions_list", "session_status", "agents_list"]) {
     await rpc(place, "tools.invoke", { sessionKey, name, arguments: {} });
   }

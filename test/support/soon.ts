@@ -2,5 +2,5 @@ import { expect } from "vitest";
 
 /** What is read becomes as expected, however busy the machine is. */
 export function soon<T>(read: () => T) {
-  return expect.poll(read, { timeout: 60_000, interval: 2 });
+  return expect.poll(read, { timeout: 150_000, interval: 2 });
 }

@@ -61,12 +61,12 @@ const writing = {
     told: "ok",
   },
   "sessions.send": {
-    good: ({ key }) => ({ key, message: "repeat one", idempotencyKey: "w-1", timeoutMs: 20_000 }),
+    good: ({ key }) => ({ key, message: "repeat one", idempotencyKey: "w-1", timeoutMs: 150_000 }),
     others: (_, via) => ({
       key: shadow("send", via),
       message: "repeat own",
       idempotencyKey: `${once}${via === "ws" ? "-ws" : ""}`,
-      timeoutMs: 20_000,
+      timeoutMs: 150_000,
     }),
     told: "ok",
   },

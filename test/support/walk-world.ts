@@ -93,7 +93,7 @@ async function stillness(look: () => Promise<string>): Promise<void> {
       before = now;
       expect(isStill).toBe(true);
     },
-    { timeout: 60_000, interval: 300 },
+    { timeout: 150_000, interval: 300 },
   );
 }
 
@@ -157,7 +157,7 @@ async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
     idempotencyKey: "ann-secret-41-once",
   });
   const isRunning = async () => expect((await runs.get(runId))?.state).toBe("running");
-  await vi.waitFor(isRunning, { timeout: 60_000 });
+  await vi.waitFor(isRunning, { timeout: 150_000 });
   const fence = (await runs.get(runId))?.fence ?? -1;
   const { approvalId } = await runs.requestApproval(
     { runId, fence },
@@ -179,7 +179,7 @@ async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
   // What is for a session that is gone is given up at once; what is for a channel that nobody knows waits.
   const [dead, queued] = [await letter(45, "session"), await letter(46, "ann-secret-43-desk")];
   const isDead = async () => expect((await runs.outbox.get(dead.outboxId))?.state).toBe("dead");
-  await vi.waitFor(isDead, { timeout: 60_000 });
+  await vi.waitFor(isDead, { timeout: 150_000 });
   return { runId, approvalId, deadId: dead.outboxId, queuedId: queued.outboxId };
 }
 

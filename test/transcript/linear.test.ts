@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ContextMessage } from "../../src/core/context.ts";
 import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
 import { resolveTranscriptPolicy } from "../../src/transcript/policy.ts";
+import { cpuMsOf } from "../support/cpu-time.ts";
 import { Conversation, speakers } from "./conversation.ts";
 import { damageNames, damages } from "./damage.ts";
 import { Chance } from "./random.ts";
@@ -65,23 +66,16 @@ const hostile: Readonly<Record<string, (count: number) => readonly ContextMessag
   damaged: (count) => damaged(count / 100),
 };
 
-async function timeOf(messages: readonly ContextMessage[]): Promise<number> {
+function timeOf(messages: readonly ContextMessage[]): Promise<number> {
   const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
-  let least = Number.POSITIVE_INFINITY;
-  for (let turn = 0; turn < 3; turn++) {
-    const from = process.cpuUsage().user;
+  return cpuMsOf(async () => {
     for (const policy of policies) await prepareTranscript(messages, policy);
-    least = Math.min(least, process.cpuUsage(undefined).user - from);
-  }
-  return least;
+  });
 }
 
 test.each(Object.entries(hostile))(
   "[TR18] the time grows linearly with the messages: %s",
-  // What is not linear is so every time; what a busy machine adds is not.
-  { retry: 3 },
   async (_, make) => {
-    await timeOf(make(1000));
     const [few, many] = [await timeOf(make(1000)), await timeOf(make(10_000))];
     // Ten times as many take a hundred times as long where a step is quadratic.
     expect(many / few).toBeLessThan(40);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { cpuMs } from "../../../test/support/cpu-time.ts";
 import { allowMistakes, pairVerdict, readAllowList } from "./a2a.ts";
 
 const policy = (...allow: string[]) => ({ enabled: true, allow: readAllowList(allow) });
@@ -139,23 +140,10 @@ describe("mistakes in the list", () => {
 });
 
 describe("time", () => {
-  const timeOf = (act: () => unknown): number => {
-    let least = Number.POSITIVE_INFINITY;
-    for (let turn = 0; turn < 3; turn++) {
-      const from = process.cpuUsage().user;
-      act();
-      least = Math.min(least, process.cpuUsage().user - from);
-    }
-    return Math.max(least, 500);
-  };
-  // Eight times as much takes sixty-four times as long where something is quadratic, however often it is tried.
+  // Eight times as much takes sixty-four times as long where something is quadratic.
   const growth = (make: (size: number) => () => unknown, size: number) => {
-    let least = Number.POSITIVE_INFINITY;
-    for (let turn = 0; turn < 5 && least >= 32; turn++) {
-      const few = timeOf(make(size));
-      least = Math.min(least, timeOf(make(8 * size)) / few);
-    }
-    return least;
+    const few = cpuMs(make(size));
+    return cpuMs(make(8 * size)) / few;
   };
   const long = "a".repeat(64);
 

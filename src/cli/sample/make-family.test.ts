@@ -29,7 +29,7 @@ describe("the sample family", () => {
 
     expect(await makeFamily(dir, { say })).toBe("there");
     expect(lines.join("\n")).toBe(told);
-  }, 180_000);
+  });
 
   test("[CLI56] is made whatever the environment says, and leaves a configuration that is there as it is", async () => {
     using folder = temporaryFolder();
@@ -42,7 +42,7 @@ describe("the sample family", () => {
     expect(existsSync(join(folder.path, "work.db"))).toBe(true);
     // Without leave to write to another agent, the refusal is what is told.
     expect(lines.join("\n")).toContain("visibility is restricted");
-  }, 180_000);
+  });
 
   test("[CLI56] does not take longer than it may", async () => {
     using folder = temporaryFolder();

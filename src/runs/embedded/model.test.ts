@@ -210,4 +210,4 @@ test("[RUN34] two processes and a plain model agree after every step", async () 
     }),
     { numRuns: Number(process.env.SKEIN_MODEL_RUNS ?? 60) },
   );
-}, 180_000);
+});

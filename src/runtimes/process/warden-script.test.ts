@@ -35,6 +35,8 @@ afterEach(async () => {
 });
 
 const mark = randomUUID();
+/** Heeds SIGTERM at once: it waits for nothing that has to end first. */
+const heeding = "trap 'exit 9' TERM; echo; sleep 600 & wait";
 async function group(...command: [string, ...string[]]) {
   const [program, ...args] = command;
   const env = { PATH: process.env.PATH, SKEIN_CHILD: mark };
@@ -58,7 +60,7 @@ async function warden([, command, args]: (typeof shells)[number], lifeline: stri
   return { code, said };
 }
 test.each(shells)("[APR6] the warden ends a group under %s: gently, then not", async (...shell) => {
-  const polite = await group("sh", "-c", "trap 'exit 9' TERM; echo; while :; do sleep 0.1; done");
+  const polite = await group("sh", "-c", heeding);
   const left = once(polite, "exit");
   expect(await warden(shell, `group ${polite.pid}\n`)).toEqual({ code: 0, said: "" });
   expect(await left).toEqual([9, null]);
@@ -72,7 +74,7 @@ test.each(shells)("[APR6] the warden ends a group under %s: gently, then not", a
 test.each(shells)(
   "[APR6] the warden kills at once under %s what an agent left that has ended",
   async (...shell) => {
-    const polite = await group("sh", "-c", "trap 'exit 9' TERM; echo; while :; do sleep 0.1; done");
+    const polite = await group("sh", "-c", heeding);
     const left = once(polite, "exit");
     await warden(shell, `group ${polite.pid}\nnow\n`);
     expect(await left).toEqual([null, "SIGKILL"]);

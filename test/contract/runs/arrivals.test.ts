@@ -5,11 +5,10 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { RunSession } from "../../../src/runs/contract.ts";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, entriesOf, gateOf, messagesOf, openRuns } from "../../support/run-skein.ts";
+import { brief, entriesOf, gateOf, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-arrivals-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
-const leaseMs = 200;
 
 async function sessionOf({ inside }: RunSkein, name: string): Promise<RunSession> {
   const init = { key: `agent:main:session:${name}`, sessionId: name, cwd: "/" };
@@ -75,17 +74,17 @@ async function untilEnded({ skein }: RunSkein, runId: string): Promise<void> {
 describe("a woken run that loses its owner while it takes in what it woke for", () => {
   test.each([0, 1])("[KIL5] behind %i of two arrivals: each is there once", async (calls) => {
     const dir = mkdtempSync(join(base, "two-"));
-    const { open, session, runId, others } = await sleeper(dir, Date.now() + 60_000);
+    const { open, session, runId, others } = await sleeper(dir, Date.now() + 3_600_000);
     for (const [index, arrivalOf] of others.entries()) {
       const message = said(`News ${index}`);
       await open.inside.runs.accept({ session, kind: "announce", message, arrivalOf, isDelivery: true });
     }
     await open.skein.close({ graceMs: 0 });
-    const lost = await openRuns({ dir, leaseMs, workers: false });
+    const lost = await openRuns({ dir, workers: false });
     const gone = silentAfter(lost, "steered", calls);
     lost.inside.worker.start();
     await gone;
-    const next = await openRuns({ dir, leaseMs, script: [{ text: "I heard." }] });
+    const next = await openRuns({ dir, clock: laterClock, script: () => ({ text: "I heard." }) });
     await untilEnded(next, runId);
     const all = (await messagesOf(next.skein, "s")).map(brief).join("\n");
     expect(all.match(/News 0/g)).toHaveLength(1);
@@ -98,11 +97,11 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     const dir = mkdtempSync(join(base, "time-"));
     const { open, runId } = await sleeper(dir, Date.now() - 1);
     await open.skein.close({ graceMs: 0 });
-    const lost = await openRuns({ dir, leaseMs, workers: false });
+    const lost = await openRuns({ dir, workers: false });
     const gone = silentAfter(lost, "written", 0);
     lost.inside.worker.start();
     await gone;
-    const next = await openRuns({ dir, leaseMs, script: () => ({ text: "It is late." }) });
+    const next = await openRuns({ dir, clock: laterClock, script: () => ({ text: "It is late." }) });
     await untilEnded(next, runId);
     const notes = (await entriesOf(next.skein, "s")).filter(({ type }) => type === "custom_message");
     expect(notes).toHaveLength(1);
@@ -116,7 +115,7 @@ describe("input that was steered in by an owner that is lost", () => {
     const dir = mkdtempSync(join(base, "steer-"));
     const gate = gateOf();
     const hold = defineTool({ name: "hold", description: "Holds.", execute: () => gate.wait() });
-    const lost = await openRuns({ dir, leaseMs, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
+    const lost = await openRuns({ dir, tools: [hold], script: [{ calls: [{ name: "hold" }] }] });
     const gone = silentAfter(lost, "steered", calls);
     const first = lost.skein.session({ sessionId: "s" }).send("Work");
     await gate.reached;
@@ -129,7 +128,12 @@ describe("input that was steered in by an owner that is lost", () => {
       while ((await lost.skein.run(runId)) === null) await new Promise(setImmediate);
     gate.pass();
     await gone;
-    const next = await openRuns({ dir, leaseMs, tools: [hold], script: () => ({ text: "All of it." }) });
+    const next = await openRuns({
+      dir,
+      clock: laterClock,
+      tools: [hold],
+      script: () => ({ text: "All of it." }),
+    });
     for (const { runId } of [first, ...late]) await untilEnded(next, runId);
     const told = (await messagesOf(next.skein, "s")).map(brief);
     expect(told.filter((text) => text.startsWith("user: "))).toEqual([

@@ -4,11 +4,10 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import type { RunSession } from "../../../src/runs/contract.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
-import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
+import { brief, laterClock, messagesOf, openRuns } from "../../support/run-skein.ts";
 
 const base = mkdtempSync(join(tmpdir(), "skein-company-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
-const leaseMs = 200;
 
 /** A session that three runs were announced to, which nobody has taken up yet. */
 async function announced({ inside }: RunSkein): Promise<string[]> {
@@ -71,7 +70,7 @@ test.each([0, 1])(
   "[BKS13] an owner is lost behind %i of those that came with it: each is there once",
   async (calls) => {
     const dir = mkdtempSync(join(base, "lost-"));
-    const lost = await openRuns({ dir, leaseMs, workers: false });
+    const lost = await openRuns({ dir, workers: false });
     const ids = await announced(lost);
     const reached = Promise.withResolvers<void>();
     const { runs } = lost.inside;
@@ -86,7 +85,7 @@ test.each([0, 1])(
     Object.assign(runs, { steered: stopping });
     lost.inside.worker.start();
     await reached.promise;
-    const next = await openRuns({ dir, leaseMs, script: () => ({ text: "Heard." }) });
+    const next = await openRuns({ dir, clock: laterClock, script: () => ({ text: "Heard." }) });
     await untilEnded(next, ids);
     const all = (await messagesOf(next.skein, "s")).map(brief).join("\n");
     for (const name of ["a", "b", "c"]) expect(all.match(new RegExp(`News of ${name}`, "g"))).toHaveLength(1);

@@ -90,7 +90,7 @@ test(`[KIL8] ${sessions} sessions with ${each} messages each, failures and resta
   for (let session = 0; session < sessions; session++) await expectInOrder(skein, `s${session}`);
   expect(complaints.flat().map(String)).toEqual([]);
   await skein.close({ graceMs: 0 });
-}, 240_000);
+});
 
 /** How many have not ended well. */
 async function left(skein: Skein, total: number): Promise<number> {

@@ -95,16 +95,17 @@ describe("a process that is held up past its own lease", () => {
       description: "Holds the whole process up.",
       execute: async () => {
         done.push("slow");
-        const until = Date.now() + 2000;
-        while (Date.now() < until);
-        // Long enough for the sweep to find the lease over.
+        ahead = 60_000;
+        // Until the sweep finds the lease over.
         while (done.length === 1 && !isTakenUp) await new Promise((resolve) => void setTimeout(resolve, 5));
         return "done";
       },
     });
     let isTakenUp = false;
+    let ahead = 0;
+    const clock = { now: () => Date.now() + ahead };
     const script = [{ calls: [{ name: "slow" }] }, { text: "After all." }];
-    const { skein, reports, inside } = await openRuns({ dir, tools: [slow], script, leaseMs: 1500 });
+    const { skein, reports, inside } = await openRuns({ dir, tools: [slow], script, clock, leaseMs: 9000 });
     const { runs } = inside;
     // A beat that comes late finds the lease taken back already.
     const renew = runs.renew.bind(runs);

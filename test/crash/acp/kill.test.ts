@@ -7,9 +7,9 @@ import type { TemporaryFolder } from "../../../src/testing/support/temporary-fol
 import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
 import { agentsAlive, countWorld, startedAgents, wardensAlive } from "../../support/acp-kill-count.ts";
 import { childrenEach } from "../../support/acp-kill-plan.ts";
-import { makeWorld } from "../../support/acp-kill-world.ts";
+import { makeWorld, markOf } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
-import { isThere } from "../../support/proc.ts";
+import { isStillThere, signalTo } from "../../support/proc.ts";
 import { runChance, seedTold } from "../../support/run-seed.ts";
 import { soon } from "../../support/soon.ts";
 
@@ -31,7 +31,7 @@ beforeEach(() => {
 afterEach(async () => {
   running?.child.kill("SIGKILL");
   await running?.end();
-  for (const pid of agentsAlive(folder.path)) process.kill(pid, "SIGKILL");
+  for (const pid of agentsAlive(folder.path)) signalTo(pid, "SIGKILL");
   folder.remove();
 });
 
@@ -42,18 +42,10 @@ async function killAgents(isOver: () => boolean): Promise<number> {
     await sleep(chance.between(20, 400));
     const pid = agentsAlive(folder.path).at(-1 - chance.below(4));
     if (pid === undefined || isOver()) continue;
-    end(pid, chance.once(4) ? "SIGTERM" : "SIGKILL");
+    signalTo(pid, chance.once(4) ? "SIGTERM" : "SIGKILL");
     kills++;
   }
   return kills;
-}
-
-function end(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // it went by itself
-  }
 }
 
 /** Goes on until a Skein has come to the end of everything. */
@@ -84,7 +76,7 @@ describe.skipIf(process.platform !== "linux")("agents of others that are killed"
     // Whoever ends in good order leaves nobody behind, at that moment.
     const own = startedAgents(folder.path).filter(({ skein }) => skein === last);
     expect(
-      own.filter(({ pid }) => isThere(pid)),
+      own.filter(({ pid }) => isStillThere(pid, markOf(folder.path))),
       seedTold,
     ).toEqual([]);
     isOver = true;

@@ -14,9 +14,9 @@ import {
   wardensAlive,
 } from "../../support/acp-kill-count.ts";
 import type { AgentName, Blow, Plan } from "../../support/acp-kill-plan.ts";
-import { makeWorld, openWorld, user } from "../../support/acp-kill-world.ts";
+import { makeWorld, markOf, openWorld, user } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
-import { isThere } from "../../support/proc.ts";
+import { isStillThere, signalTo } from "../../support/proc.ts";
 import { soon } from "../../support/soon.ts";
 
 const program = fileURLToPath(new URL("../../support/acp-kill-partner.ts", import.meta.url));
@@ -36,7 +36,7 @@ afterEach(async () => {
   await asking.close();
   for (const each of partners) each.child.kill("SIGKILL");
   await Promise.all(partners.map((each) => each.end()));
-  for (const pid of wardensAlive(folder.path)) process.kill(pid, "SIGCONT");
+  for (const pid of wardensAlive(folder.path)) signalTo(pid, "SIGCONT");
   await soon(() => [...agentsAlive(folder.path), ...wardensAlive(folder.path)]).toEqual([]);
   folder.remove();
 });
@@ -95,6 +95,6 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
     expect(promptedTogether(folder.path)).toEqual([]);
     const [first] = startedAgents(folder.path);
     expect(startedAgents(folder.path)).toHaveLength(2);
-    expect(isThere(first?.pid ?? 0)).toBe(false);
+    expect(isStillThere(first?.pid ?? 0, markOf(folder.path))).toBe(false);
   });
 });

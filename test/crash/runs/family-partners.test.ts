@@ -77,7 +77,7 @@ describe("two processes on one folder", () => {
       children: 1,
       told: 0,
     });
-  }, 120_000);
+  });
 
   test.each([
     ["sessions_spawn", spawnArgs("good"), "A session that you spawned has ended"],
@@ -99,7 +99,6 @@ describe("two processes on one folder", () => {
       expect(resultOf(again)).not.toHaveProperty("result");
       expect((await workedOff()).told).toBe(count.told);
     },
-    120_000,
   );
 
   test("[CRS4] a run that waits, in a process that is killed, and is aborted: what it waited for is told to its session, once", async () => {
@@ -119,5 +118,5 @@ describe("two processes on one folder", () => {
       children: 1,
       told: 1,
     });
-  }, 120_000);
+  });
 });

@@ -12,6 +12,7 @@ import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import type { PauseMode } from "../../support/pause-scenario.ts";
 import { openPaused } from "../../support/pause-scenario.ts";
 import { stateOf } from "../../support/proc.ts";
+import { laterClock } from "../../support/run-skein.ts";
 
 const child = fileURLToPath(new URL("../../support/pause-child.ts", import.meta.url));
 const base = mkdtempSync(join(tmpdir(), "skein-pause-"));
@@ -55,7 +56,8 @@ describe.runIf(process.platform === "linux")("a process that is paused past its 
     const folder = mkdtempSync(join(base, `${mode}-`));
     const { running, said, ended } = await stoppedAtGate(folder, mode);
     writeFileSync(join(folder, "open"), "");
-    const { skein } = await openPaused({ folder, mode, who: "the second", atGate: () => undefined });
+    const second = { who: "the second", atGate: () => undefined, clock: laterClock };
+    const { skein } = await openPaused({ folder, mode, ...second });
     const turn = skein
       .session({ userId: "alice", sessionId: "paused" })
       .send("Go", { idempotencyKey: "the-turn" });

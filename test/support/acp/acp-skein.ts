@@ -6,10 +6,10 @@ import type { SkeinInside } from "../../../src/compose/open-skein.ts";
 import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Entry } from "../../../src/core/entries.ts";
 import type { Approval, Run } from "../../../src/runs/contract.ts";
-import { hasDied } from "../../../src/runtimes/process/has-died.ts";
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { SendOptions } from "../../../src/sessions/skein/session-handle.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
+import { isStillThere, signalTo } from "../proc.ts";
 import { soon } from "../soon.ts";
 import type { AgentScript } from "./script.ts";
 import { scriptedAgent } from "./script.ts";
@@ -107,7 +107,7 @@ export class AcpSkein {
   /** The run, once it has ended. */
   async say(session: AcpSession, text: string, options: SendOptions = {}): Promise<Run> {
     const { runId } = await this.handle(session).accept(text, options);
-    return this.skein.ended(runId, { timeoutMs: 30_000 });
+    return this.skein.ended(runId, { timeoutMs: 150_000 });
   }
 
   async entries({ sessionId }: AcpSession): Promise<readonly Entry[]> {
@@ -144,7 +144,7 @@ export class AcpSkein {
 
   /** Of all processes that agents have started, those that are alive. */
   get alive(): number[] {
-    return this.started.filter(isAlive);
+    return this.#stillThere(this.started);
   }
 
   get started(): number[] {
@@ -154,20 +154,20 @@ export class AcpSkein {
 
   /** Bounded: who does not go in time is still there. */
   async untilGone(pids: readonly number[] = this.started): Promise<void> {
-    await soon(() => pids.filter(isAlive)).toEqual([]);
+    await soon(() => this.#stillThere(pids)).toEqual([]);
+  }
+
+  /** Agents and what they start have our HOME. */
+  #stillThere(pids: readonly number[]): number[] {
+    return pids.filter((pid) => isStillThere(pid, `HOME=${this.root}\0`));
   }
 
   /** Closes it; throws where a process of any agent is left. */
-  async close({ keep = false } = {}): Promise<void> {
-    await this.skein.close();
+  async close({ keep = false, graceMs = 5000 } = {}): Promise<void> {
+    await this.skein.close({ graceMs });
     const left = this.alive;
-    for (const pid of left) process.kill(pid, "SIGKILL");
+    for (const pid of left) signalTo(pid, "SIGKILL");
     if (!keep) await rm(this.root, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`processes are left: ${left.join(", ")}`);
   }
-}
-
-/** One that has ended and waits for somebody to take note of it is not. */
-export function isAlive(pid: number): boolean {
-  return !hasDied(pid);
 }

@@ -7,10 +7,9 @@ import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Approval, Run } from "../../../src/runs/contract.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import type { Scope } from "../../../src/store/contract.ts";
-import { processIds, procText } from "../proc.ts";
+import { isThere, processIds, procText, signalTo } from "../proc.ts";
 import { soon } from "../soon.ts";
 import { lineOf } from "../turn.ts";
-import { isAlive } from "./acp-skein.ts";
 
 const bin = fileURLToPath(new URL("../../../bin/skein.mjs", import.meta.url));
 export const parentKey = "agent:main:main";
@@ -20,7 +19,6 @@ export class JoinedSkeins {
   readonly root: string;
   readonly skein: Skein;
   readonly inside: SkeinInside;
-  readonly #pids = new Set<number>();
 
   static async open(more: { readonly inner?: object; readonly acp?: object } = {}): Promise<JoinedSkeins> {
     const root = await realpath(await mkdtemp(join(tmpdir(), "skein-joined-")));
@@ -95,9 +93,8 @@ export class JoinedSkeins {
 
   /** Processes of the inner Skein, by what the system says of their command lines. */
   get processes(): number[] {
-    for (const pid of processIds())
-      if (procText(pid, "cmdline").includes(`${join(this.root, "inner")}\0`)) this.#pids.add(pid);
-    return [...this.#pids].filter(isAlive);
+    const dir = `${join(this.root, "inner")}\0`;
+    return processIds().filter((pid) => procText(pid, "cmdline").includes(dir) && isThere(pid));
   }
 
   async untilGone(): Promise<void> {
@@ -107,7 +104,7 @@ export class JoinedSkeins {
   async close(): Promise<void> {
     await this.skein.close();
     const left = this.processes;
-    for (const pid of left) process.kill(pid, "SIGKILL");
+    for (const pid of left) signalTo(pid, "SIGKILL");
     await rm(this.root, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`processes are left: ${left.join(", ")}`);
   }

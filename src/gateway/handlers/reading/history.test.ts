@@ -113,12 +113,15 @@ describe("a page of history that is asked for again", () => {
   test("[GBN7] shows input that another process has taken in, and that it was aborted", async () => {
     const made = await readingFolder();
     folder = made;
-    const session = await made.store.sessions.create({}, { key: sessionKey, sessionId: "a", cwd: "/home/ann" });
+    const session = await made.store.sessions.create(
+      {},
+      { key: sessionKey, sessionId: "a", cwd: "/home/ann" },
+    );
     await made.append({}, "a", said("Kyoto"));
     const waiting = async () => (await made.admin("chat.history", { sessionKey })).pending;
     for (let count = 0; count < 2; count += 1) expect(await waiting()).toEqual([]);
     await withRuns(made.dir, async (runs) => {
-      const { runId } = await acceptIn(runs, session, "and Nara?");
+      const { runId } = await acceptIn(runs, session, "and Nara?", "nara");
       for (let count = 0; count < 2; count += 1) expect(await waiting()).toMatchObject([{ runId }]);
       await runs.abort(runId);
       expect(await waiting()).toEqual([]);
