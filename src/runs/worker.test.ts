@@ -69,6 +69,35 @@ test("[KIL10] who asks for a slot when it is stopped already gets none, at once"
   await expect(worker.resume({ runId: "r1", fence: 1 }, stopped)).rejects.toThrow(RunStopped);
 });
 
+test.each([
+  ["when closing begins", (worker: Worker) => void worker.close(3_600_000), () => undefined],
+  ["behind that", () => undefined, (worker: Worker) => void worker.close(3_600_000)],
+])("[KIL10] who asks for a slot %s is stopped, and then refused", async (_, afterwards, before) => {
+  const begun = Promise.withResolvers<void>();
+  const go = Promise.withResolvers<void>();
+  const refused = Promise.withResolvers<unknown>();
+  let claims = 0;
+  const runs: Partial<RunStore> = {
+    claim: async () => (claims++ === 0 ? claim : null),
+    get: async () => claim.run,
+    waitOver: async () => false,
+  };
+  const { worker } = workerOver(runs, async ({ run }, signal) => {
+    begun.resolve();
+    await go.promise;
+    const resuming = worker.resume({ runId: run.runId, fence: run.fence ?? 0 }, signal);
+    await resuming.catch(() => refused.resolve(signal.reason));
+  });
+  worker.start();
+  await begun.promise;
+  before(worker);
+  go.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
+  afterwards(worker);
+  expect(await refused.promise).toMatchObject({ why: "closing" });
+  await worker.close();
+});
+
 test("[KIL2] a run that it lost itself and took up again is kept by its second claim, and the first is stopped", async () => {
   const second = { run: { ...claim.run, fence: 4 } } as Claim;
   const waiting: Claim[] = [claim];

@@ -95,9 +95,13 @@ export class Worker {
     this.#looking = immediately().then(() => this.#look());
   }
 
-  /** Resolves when a waiting run has a slot again; it goes before new claims. */
+  /**
+   * Resolves when a waiting run has a slot again; it goes before new claims. Where there will be none any more the run
+   * itself is stopped first: whoever waits must not take the refusal for a failure of what it waited for.
+   */
   resume(held: Held, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
+      if (this.isClosing) this.#stopOne(held);
       if (signal.aborted) return reject(signal.reason);
       this.#resuming.push({ held, signal, resolve, reject });
       signal.addEventListener("abort", () => this.wake(), { once: true });
@@ -236,7 +240,15 @@ export class Worker {
   }
 
   #resumeAll(): void {
-    for (const each of this.#resuming.splice(0)) each.reject(new RunStopped("closing"));
+    for (const each of this.#resuming.splice(0)) {
+      this.#stopOne(each.held);
+      each.reject(new RunStopped("closing"));
+    }
+  }
+
+  #stopOne({ runId, fence }: Held): void {
+    const active = this.#active.get(runId);
+    if (active?.run.fence === fence) active.stop.abort(new RunStopped("closing"));
   }
 
   #poll(): void {

@@ -113,15 +113,18 @@ export class FamilyCount {
       const results = messages
         .filter(({ role }) => role === "toolResult")
         .map(({ toolCallId }) => toolCallId);
+      const times = (all: readonly unknown[], id: unknown) => all.filter((each) => each === id).length;
       const calls = messages.flatMap(({ role, content }) =>
         role === "assistant" ? (content as Row[]).filter(({ type }) => type === "toolCall") : [],
       );
       const isNobodys = this.#runs.some((run) => namesOf(run).includes(name) && endedByNobody(run));
-      return calls.flatMap(({ id }) => {
-        const times = results.filter((each) => each === id).length;
-        return times === 1 || (times === 0 && isNobodys)
+      const ids = calls.map(({ id }) => id);
+      // An agent of somebody else's that goes on with its session may count its calls from the start again.
+      return [...new Set(ids)].flatMap((id) => {
+        const [called, answered] = [times(ids, id), times(results, id)];
+        return answered === called || (answered < called && isNobodys)
           ? []
-          : [`call ${id} of ${name} has ${times} results`];
+          : [`call ${id} of ${name}, made ${called} times, has ${answered} results`];
       });
     });
   }
@@ -195,7 +198,10 @@ export class FamilyCount {
 
   #childrenTidied(): void {
     for (const { run_id, cleanup, tidied_at } of this.#children) {
-      if ((cleanup === "delete") !== (tidied_at !== null))
+      const { state, by_run } = this.#replies.get(String(run_id)) ?? {};
+      // Who took the result outside of any run has a minute to ask for it once more.
+      const isDueLater = state === "taken" && by_run === null && tidied_at === null;
+      if ((cleanup === "delete") !== (tidied_at !== null) && !isDueLater)
         this.#say(`child ${run_id} (${cleanup}): ${tidied_at}`);
     }
   }
