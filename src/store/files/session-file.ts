@@ -39,6 +39,9 @@ export interface WriteOptions {
   readonly needs?: readonly string[];
 }
 
+/** Nothing that is asked of a model is as long: who wants more of a context gets it in slices. */
+const longBudget = 16 * 1024 * 1024;
+
 /**
  * One session on disk: its log, to which everything is appended, and its working set, a second name of the log until
  * the first compaction and then a file of its own that follows it. Opening reads the working set; the rest of the log
@@ -159,6 +162,12 @@ export class SessionFile {
     if (ids.length === 0) return null;
     this.#refresh();
     return ids.some((id) => this.#view.mayLeaveOut(id)) ? this.widened() : null;
+  }
+
+  /** The same for a context, which of a compacted session has all it needs. */
+  async widenedForContext({ byteBudget = Number.POSITIVE_INFINITY }: ContextOptions): Promise<void> {
+    this.#refresh();
+    if (this.#view.isTail && byteBudget > longBudget) await this.widened();
   }
 
   /** How much of the log is in memory beyond what every open session has. */

@@ -116,6 +116,11 @@ export class SessionView {
     return this.#tree.context(undefined, options);
   }
 
+  /** Whether it is the last part of a log that was never compacted. */
+  get isTail(): boolean {
+    return this.#tailBytes !== null;
+  }
+
   /** Whether an entry may stand where nothing has been read. */
   mayLeaveOut(id: string): boolean {
     if (this.#left === null || this.#tree.entry(id) !== null) return false;

@@ -56,8 +56,6 @@ export type AdoptByName = (scope: Scope, sessionId: string) => Promise<SessionRo
 /** A session that was read ahead is not read ahead again for so long. */
 const warmMs = 45_000;
 const mostWarm = 10_000;
-/** Nothing that is asked of a model is as long: who wants more of a context gets it in slices. */
-const longBudget = 16 * 1024 * 1024;
 
 /** Sessions and entries in files. What was said is in the logs; what is taken, in `work.db`; lists, in `index.db`. */
 export class FileSessions implements SessionStore {
@@ -285,8 +283,7 @@ export class FileSessions implements SessionStore {
     const row = this.#row(scope, sessionId);
     if (row === null) return null;
     return this.#catalogue.using(row, async (file) => {
-      const { byteBudget = Number.POSITIVE_INFINITY } = options;
-      if (byteBudget > longBudget) await file.widened();
+      await file.widenedForContext(options);
       return file.context(options);
     });
   }
