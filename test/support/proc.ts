@@ -33,8 +33,17 @@ export function signalTo(pid: number, name: NodeJS.Signals): void {
 
 /** That very process, known by its environment: the number of one that has ended is given to another. */
 export function isStillThere(pid: number, mark: string): boolean {
-  return isThere(pid) && procText(pid, "environ").includes(mark);
+  return isThere(pid) && (procText(pid, "environ").includes(mark) || isOnItsWay(pid));
 }
+
+/** It is ending: its environment is gone already, and it is not yet. */
+function isOnItsWay(pid: number): boolean {
+  const flags = procText(pid, "stat").split(") ").at(-1)?.split(" ")[6];
+  return (Number(flags) & exiting) !== 0;
+}
+
+/** PF_EXITING of the kernel. */
+const exiting = 0x4;
 
 /** A zombie is nobody. */
 export function isThere(pid: number): boolean {
