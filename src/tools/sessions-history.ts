@@ -50,6 +50,8 @@ export const sessionsHistory: SessionTool = {
     const found = await deps.access.find(call, sessionKey, "history");
     if ("refusal" in found) return { result: refusalResult(found.refusal) };
     const { session } = found;
+    // First: what is taken in meanwhile stands in both then, and not in neither.
+    const pending = await deps.runs.pending(session.uid);
     const reading = entryReading(deps.redactor, includeTools);
     const { before, after } = place;
     const range = { limit, ...present({ before, after }) };
@@ -71,7 +73,7 @@ export const sessionsHistory: SessionTool = {
       ...figures,
       nextBefore: first !== undefined && (await slice.hasBefore(first)) ? first : null,
       nextAfter: last !== undefined && (await slice.hasAfter(last, upTo)) ? last : null,
-      ...pendingOf(await deps.runs.pending(session.uid), deps),
+      ...pendingOf(pending, deps),
     });
     return { result };
   },

@@ -44,6 +44,13 @@ describe("heavy calls of a token", () => {
     expect(begun).toEqual(["1", "2", "other", "light"]);
   });
 
+  test("[GSA20] those that read do not wait for those that write, which may wait for a lock", () => {
+    const { begun, call } = world();
+    for (const name of ["1", "2", "3"]) void call(name, "a", "sessions.redact");
+    void call("read");
+    expect(begun).toEqual(["1", "2", "read"]);
+  });
+
   test("[GSA20] one whose client has gone is not begun, and keeps nobody waiting", async () => {
     const { calls, begun, call, end } = world();
     const controller = new AbortController();

@@ -1,18 +1,18 @@
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 
-/** Calls that read or write much at once. None of them waits for anybody. */
-const heavyMethods: ReadonlySet<string> = new Set<MethodName>([
-  "sessions.preview",
-  "sessions.tree",
-  "sessions.entries",
-  "sessions.usage",
-  "sessions.search",
-  "sessions.context",
-  "sessions.export",
-  "blobs.get",
-  "sessions.fork",
-  "sessions.import",
-  "sessions.redact",
+/** Calls that read or write much at once, in two lines: those that write may wait for the locks of others. */
+const heavyMethods: ReadonlyMap<string, "reading" | "writing"> = new Map<MethodName, "reading" | "writing">([
+  ["sessions.preview", "reading"],
+  ["sessions.tree", "reading"],
+  ["sessions.entries", "reading"],
+  ["sessions.usage", "reading"],
+  ["sessions.search", "reading"],
+  ["sessions.context", "reading"],
+  ["sessions.export", "reading"],
+  ["blobs.get", "reading"],
+  ["sessions.fork", "writing"],
+  ["sessions.import", "writing"],
+  ["sessions.redact", "writing"],
 ]);
 
 /** What a token has in memory at once is so many sessions, however many it asks for. */
@@ -23,7 +23,7 @@ interface Queue {
   readonly waiting: (() => void)[];
 }
 
-/** The heavy calls of each token: so many at a time, the others behind them in the order in which they came. */
+/** The heavy calls of each token: so many of a line at a time, the others behind them in the order in which they came. */
 export class HeavyCalls {
   readonly #most: number;
   readonly #queues = new Map<string, Queue>();
@@ -32,23 +32,25 @@ export class HeavyCalls {
     this.#most = most;
   }
 
-  /** How many tokens have any. */
+  /** How many lines have any. */
   get size(): number {
     return this.#queues.size;
   }
 
   /** What is no heavy call goes by at once. `signal`: nobody waits for it any more, and it is not begun. */
   async run<T>(tokenId: string, method: string, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-    if (!heavyMethods.has(method)) return act();
-    const queue = this.#queues.get(tokenId) ?? { running: 0, waiting: [] };
-    this.#queues.set(tokenId, queue);
+    const kind = heavyMethods.get(method);
+    if (kind === undefined) return act();
+    const line = `${kind} ${tokenId}`;
+    const queue = this.#queues.get(line) ?? { running: 0, waiting: [] };
+    this.#queues.set(line, queue);
     if (queue.running < this.#most) queue.running += 1;
     else await this.#wait(queue, signal);
     try {
       signal.throwIfAborted();
       return await act();
     } finally {
-      this.#next(tokenId, queue);
+      this.#next(line, queue);
     }
   }
 
@@ -70,13 +72,13 @@ export class HeavyCalls {
     });
   }
 
-  #next(tokenId: string, queue: Queue): void {
+  #next(line: string, queue: Queue): void {
     const begin = queue.waiting.shift();
     if (begin !== undefined) {
       begin();
       return;
     }
     queue.running -= 1;
-    if (queue.running === 0) this.#queues.delete(tokenId);
+    if (queue.running === 0) this.#queues.delete(line);
   }
 }

@@ -72,7 +72,7 @@ async function levelOf(
 function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
   if (mask.isOff) return seen;
   const { request, changes, diagnostics, wire } = seen;
-  const { system } = request;
+  const { system, tools } = request;
   const messages: (typeof request.messages)[number][] = [];
   for (const message of request.messages) {
     messages.push(mask.value(message));
@@ -83,6 +83,7 @@ function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {
     request: {
       ...request,
       ...present({ system: system === undefined ? null : mask.text(system) }),
+      ...present({ tools: tools === undefined ? null : mask.value(tools) }),
       messages,
     },
     changes: changes.map((each) => ({ ...each, note: mask.text(each.note) })),
