@@ -21,7 +21,9 @@ describe("what was read before", () => {
     expect([known.get("a", () => null), known.get("a", () => 1)]).toEqual([null, 1]);
     known.get("b", () => 2);
     known.get("c", () => 3);
-    expect(known.size).toBe(1);
+    expect(known.size).toBe(2);
+    // The oldest has gone.
+    expect([known.get("c", () => 0), known.get("a", () => 0)]).toEqual([3, 0]);
   });
 
   test("[GBN6] what changes while it is read is read again the next time", () => {

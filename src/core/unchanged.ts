@@ -21,12 +21,15 @@ export class Unchanged<T> {
   get(name: string, read: () => T | null): T | null {
     const mark = this.#mark();
     if (mark === null) return read();
-    if (mark !== this.#taken || this.#rows.size >= this.#most) this.#rows.clear();
+    if (mark !== this.#taken) this.#rows.clear();
     this.#taken = mark;
     const known = this.#rows.get(name);
     if (known !== undefined) return known;
     const found = read();
-    if (found !== null) this.#rows.set(name, found);
+    if (found === null) return null;
+    const [oldest] = this.#rows.size < this.#most ? [] : this.#rows.keys();
+    if (oldest !== undefined) this.#rows.delete(oldest);
+    this.#rows.set(name, found);
     return found;
   }
 }

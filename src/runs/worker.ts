@@ -130,6 +130,7 @@ export class Worker {
     for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
+    this.#resumeAll(); // who was just being asked about
     await left.wait(isPatient ? this.#endsUnlessWaiting() : Promise.resolve());
     for (const { stop } of this.#active.values()) stop.abort(new RunStopped("closing"));
     await within(this.#options.unwindMs ?? usualUnwindMs, this.#ends());

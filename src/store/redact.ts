@@ -137,7 +137,9 @@ function* seeker({ ids, lines }: Sought, isItself: boolean): Steps<Seeker> {
   for (const line of lines) {
     const content = contentOf(line);
     const length = stringifyJson(content).length;
-    said.set(length, [...(said.get(length) ?? []), content]);
+    const same = said.get(length);
+    if (same === undefined) said.set(length, [content]);
+    else same.push(content);
     const beginning = beginningOf(line);
     if (beginning !== null) beginnings.push(beginning);
     yield length;

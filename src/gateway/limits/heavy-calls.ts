@@ -16,7 +16,7 @@ const heavyMethods: ReadonlyMap<string, "reading" | "writing"> = new Map<MethodN
 ]);
 
 /** What a token has in memory at once is so many sessions, however many it asks for. */
-const atOnce = 2;
+const mostRunning = 2;
 
 interface Queue {
   running: number;
@@ -28,7 +28,7 @@ export class HeavyCalls {
   readonly #most: number;
   readonly #queues = new Map<string, Queue>();
 
-  constructor(most = atOnce) {
+  constructor(most = mostRunning) {
     this.#most = most;
   }
 

@@ -29,8 +29,8 @@ export async function importAll(
   { sources, failed: before }: Sources,
   from: Program | null,
   update: (done: number, total: number) => void = () => undefined,
-  slices = new Slices(),
 ): Promise<ImportPayload> {
+  const slices = new Slices();
   const imported: ImportedRow[] = [];
   const skipped: SkippedRow[] = [];
   const failed: FailedRow[] = [...before];
