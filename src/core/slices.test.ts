@@ -76,6 +76,27 @@ describe("long work in slices", () => {
     expect(turns).toBeGreaterThanOrEqual(25);
   });
 
+  test("[FS33] what is done under a lock has a turn behind every slice too, and waits for nobody", async () => {
+    let others = 0;
+    let isOver = false;
+    const many = Array.from({ length: 50 }, () =>
+      new Slices().run(
+        (function* () {
+          for (; !isOver; others++) yield sliceBytes;
+        })(),
+      ),
+    );
+    const turns = await turnsDuring(async () => {
+      others = 0;
+      await Slices.underLock().run(work(10));
+      isOver = true;
+    });
+    const meanwhile = others;
+    await Promise.all(many);
+    expect(turns).toBeGreaterThanOrEqual(10);
+    expect(meanwhile).toBeLessThanOrEqual(11);
+  });
+
   test("[GSA19] who leaves ends the work at the next turn", async () => {
     const controller = new AbortController();
     let steps = 0;

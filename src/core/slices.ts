@@ -19,15 +19,28 @@ function goOn(): void {
   if (waiting.length > 0) setImmediate(goOn);
 }
 
+/** A turn of the loop, whoever else waits for one. */
+function ownTurn(): Promise<void> {
+  return new Promise((go) => setImmediate(go));
+}
+
 /** The slices of one piece of work. */
 export class Slices {
   readonly #signal: AbortSignal | undefined;
+  #next = nextTurn;
   #bytes = 0;
   #begun = performance.now();
 
   /** `signal`: where it comes, the work ends with its reason at the next turn. */
   constructor(signal?: AbortSignal) {
     this.#signal = signal;
+  }
+
+  /** For what is done under a lock: it stands behind nobody, so that those who wait for the lock wait for it alone. */
+  static underLock(): Slices {
+    const slices = new Slices();
+    slices.#next = ownTurn;
+    return slices;
   }
 
   /** So much more is done. `null`: go on; else wait for it, and go on then. */
@@ -39,7 +52,7 @@ export class Slices {
 
   /** Gives the loop its turn now. */
   async turn(): Promise<void> {
-    await nextTurn();
+    await this.#next();
     this.#signal?.throwIfAborted();
     this.#bytes = 0;
     this.#begun = performance.now();

@@ -95,6 +95,17 @@ function act(tree: SessionTree, step: Operation): SessionTree {
 }
 
 describe("the tree", () => {
+  test("[FS33] takes in what it does not have, and passes over what it has", () => {
+    const tree = SessionTree.create({ cwd: "/w" });
+    for (const id of ["a", "b"]) tree.append(user(id), { id });
+    const whole = reload(tree);
+    tree.append(user("c"), { id: "c" });
+    whole.takeIn(tree.entries(1));
+    expect([...whole.entries()].map(({ id }) => id)).toEqual(["a", "b", "c"]);
+    expect(whole.children("a").map(({ id }) => id)).toEqual(["b"]);
+    expect(whole.tipId).toBe("c");
+  });
+
   test("[TRE1] [TRE3] [TRE9] [TRE18] [CTX1] [CTX2] any sequence of operations agrees with the naive model, before and after a reload", () => {
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 25 }), (steps) => {

@@ -262,9 +262,10 @@ export class SessionTree {
     for (const node of plan.nodes) this.#add(node);
   }
 
-  /** Adds entries that stand behind these in the file, as they were sealed by another tree of it. */
+  /** Adds entries that stand behind these in the file, as they were sealed by another tree of it; those that it has are passed over. */
   takeIn(entries: Iterable<Entry>): void {
     for (const entry of entries) {
+      if (this.#byId.has(entry.id)) continue;
       const parent = entry.parentId === null ? null : (this.#byId.get(entry.parentId) ?? null);
       this.#add({ entry, position: this.#nodes.length, parent });
     }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { append, create, ids } from "../../src/conformance/expect.ts";
+import { SessionTree } from "../../src/core/tree.ts";
 import { thisProcess } from "../../src/store/files/process-identity.ts";
 import type { FilesStore } from "../../src/store/files/store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
@@ -26,11 +27,13 @@ afterEach(async () => {
 });
 
 /** As a process leaves it that dies while it forks: the files are made or not. */
-async function abandoned(isWritten: boolean, maker: object): Promise<void> {
+async function abandoned(isWritten: boolean, maker: object, claimedAt?: number): Promise<void> {
   await store.sessions.fork(scope, "s", "a", init);
-  const first = JSON.stringify({ cwd: "/", meta: {}, maker });
+  const first = JSON.stringify({ cwd: "/", meta: {}, maker, claimedAt });
   const db = new DatabaseSync(join(root, "work.db"));
-  db.prepare("UPDATE sessions SET state = 'forking', first = ? WHERE session_id = 'copy'").run(first);
+  // Of a session that began long ago.
+  const sql = "UPDATE sessions SET state = 'forking', first = ?, created_at = 0 WHERE session_id = 'copy'";
+  db.prepare(sql).run(first);
   db.close();
   if (!isWritten)
     for (const end of ["log.jsonl", "jsonl"]) rmSync(join(root, `agents/main/sessions/copy.${end}`));
@@ -53,8 +56,33 @@ describe("a fork whose process died", () => {
   });
 
   test("[CRS5] is left alone while its process lives", async () => {
-    await abandoned(false, thisProcess());
+    await abandoned(false, thisProcess(), 0);
+    await (await openFilesStore({ root })).close();
     await expect(store.sessions.fork(scope, "s", "b", init)).rejects.toMatchObject({ code: "conflict" });
     expect(await store.sessions.get(scope, "copy")).toBeNull();
+  });
+
+  test.each([
+    ["left alone", () => Date.now(), "conflict"],
+    ["ended", () => 0, undefined],
+  ])("[CRS5] of another host is %s by the time of its claim", async (_, claimedAt, code) => {
+    await abandoned(false, { ...thisProcess(), host: "elsewhere" }, claimedAt());
+    await (await openFilesStore({ root })).close();
+    const refusal = await store.sessions.fork(scope, "s", "b", init).then(
+      () => undefined,
+      (error: { readonly code: string }) => error.code,
+    );
+    expect(refusal).toBe(code);
+  });
+
+  test("[CRS5] says when it was claimed, however old the session is", async () => {
+    const begun = Date.now();
+    const tree = SessionTree.create({ cwd: "/", id: "old" }, { clock: { now: () => 0 } });
+    await store.sessions.adopt(scope, init, tree);
+    const db = new DatabaseSync(join(root, "work.db"));
+    const row = db.prepare("SELECT first, created_at FROM sessions WHERE session_id = 'copy'").get();
+    db.close();
+    expect(row?.created_at).toBe(0);
+    expect(JSON.parse(String(row?.first)).claimedAt).toBeGreaterThanOrEqual(begun);
   });
 });

@@ -41,6 +41,16 @@ describe("payloads that are answered with again", () => {
     }
   });
 
+  test("[GBN7] what is found while the mark changes, or can no longer be said, is not remembered", async () => {
+    const pages = new Repeated<{ readonly found: number }>({ most: 2 });
+    let found = 0;
+    const get = (markNow: () => string) => pages.get("a", "1", async () => ({ found: ++found }), markNow);
+    expect(await get(() => "2")).toEqual({ found: 1 });
+    expect(await get(thrown)).toEqual({ found: 2 });
+    expect(await get(() => "1")).toEqual({ found: 3 });
+    expect(await get(() => "1")).toEqual({ found: 3 });
+  });
+
   test("[GBN8] the texts of all together have a bound, and one that would fill it is not remembered", async () => {
     const pages = new Repeated<{ readonly text: string }>({ most: 100, mostText: 800 });
     let found = 0;

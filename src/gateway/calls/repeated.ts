@@ -29,9 +29,10 @@ export class Repeated<T extends object> {
 
   /**
    * `mark`: taken before anything is read, so that what changes meanwhile is found the next time. Who asks while it is being
-   * found waits for that; what could not be found is looked for again.
+   * found waits for that; what could not be found is looked for again. `markNow` is asked once it is found: where it is another
+   * one by then, nothing is remembered.
    */
-  get(name: string, mark: string, find: () => Promise<T>): Promise<T> {
+  get(name: string, mark: string, find: () => Promise<T>, markNow = () => mark): Promise<T> {
     const known = this.#known.get(name);
     if (known?.mark === mark) return known.payload;
     const payload = marked(find);
@@ -40,7 +41,7 @@ export class Repeated<T extends object> {
     this.#known.set(name, entry);
     this.#bound();
     payload.then(
-      (found) => this.#weigh(name, entry, found),
+      (found) => (isStill(mark, markNow) ? this.#weigh(name, entry, found) : this.#dropThis(name, entry)),
       () => this.#dropThis(name, entry),
     );
     return payload;
@@ -82,6 +83,14 @@ async function marked<T extends object>(find: () => Promise<T>): Promise<T> {
   const payload = await find();
   repeated.add(payload);
   return payload;
+}
+
+function isStill(mark: string, markNow: () => string): boolean {
+  try {
+    return markNow() === mark;
+  } catch {
+    return false; // it cannot be said, and whoever asks next is told why
+  }
 }
 
 /** `null`: it cannot be a text, which whoever sends it is told. */

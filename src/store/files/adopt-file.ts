@@ -159,7 +159,7 @@ async function writeLog(
   tree: SessionTree,
 ): Promise<void> {
   const init = { id: sessionId, cwd: tree.header.cwd ?? "" };
-  const whole = await new Slices().run(adoptedTree(tree, init, {}));
+  const whole = await Slices.underLock().run(adoptedTree(tree, init, {}));
   Object.assign(whole.header, headerOf(row));
   const bytes = Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line)));
   await replaceWhole(parts.disk, sessionPaths(parts.root, agent, sessionId).log, bytes, parts.newId());

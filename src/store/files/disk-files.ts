@@ -35,8 +35,9 @@ export function appendWhole(file: DiskFile, bytes: Uint8Array): void {
 /** So much goes to the kernel at once: more keeps everybody waiting. */
 const pieceBytes = 4 * 1024 * 1024;
 
+/** Files are put in place under a lock. */
 async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> {
-  const slices = new Slices();
+  const slices = Slices.underLock();
   for (let at = 0; at === 0 || at < bytes.length; at += pieceBytes) {
     if (at > 0) await slices.turn();
     appendWhole(file, bytes.subarray(at, at + pieceBytes));
@@ -45,16 +46,24 @@ async function appendInSlices(file: DiskFile, bytes: Uint8Array): Promise<void> 
 
 /**
  * Puts a file in place, whole and durable: a temporary one, synced, renamed, the folder synced. The folder and those
- * above it are made if need be.
+ * above it are made if need be. `before` is called right before the renaming: where it throws, nothing is put in place.
  */
 export async function replaceWhole(
   disk: Disk,
   path: string,
   bytes: Uint8Array,
   token: string,
+  before: () => void = () => undefined,
 ): Promise<void> {
   await makeFolderDurably(disk, dirname(path));
-  disk.rename(await writeBeside(disk, path, bytes, token, true), path);
+  const temporary = await writeBeside(disk, path, bytes, token, true);
+  try {
+    before();
+    disk.rename(temporary, path);
+  } catch (error) {
+    disk.unlink(temporary);
+    throw error;
+  }
   await disk.syncFolder(dirname(path));
 }
 

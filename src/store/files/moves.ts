@@ -2,7 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { makeFolderDurably, removeTreeDurably } from "./disk-files.ts";
 import { copiesBeside } from "./folders.ts";
 import { attachmentsFolder, sessionPaths, stateFolder, trashedPaths } from "./layout.ts";
-import { isGone } from "./process-identity.ts";
+import { isGone, isKnownToLive } from "./process-identity.ts";
 import type { SessionFileSettings } from "./session-file.ts";
 import { moveSession } from "./session-files.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
@@ -14,7 +14,7 @@ export interface MoveSettings extends SessionFileSettings {
   readonly lock: LockSettings;
 }
 
-/** A fork that takes longer was given up by a process that died, wherever that was. */
+/** A fork that takes longer was given up by a process that died, where nobody can say whether it lives. */
 const forkingMs = 60_000;
 
 /** Sessions on their way into the trash, out of it, and out of the world: each step can be done again after a crash. */
@@ -73,11 +73,10 @@ export class Moves {
       if (row.state === "trashed" && !isLeft()) continue;
       // Whoever has the lock is at it.
       await this.underLock(row, 0, async () => {
-        const { state, createdAt } = this.#work.byUid(row.uid) ?? { state: null, createdAt: now };
-        if (state === "trashed" && isLeft())
+        const found = this.#work.byUid(row.uid);
+        if (found?.state === "trashed" && isLeft())
           await moveSession(disk, paths, trashedPaths(root, row.uid, row.sessionId));
-        if (state === "forking" && (now - createdAt > forkingMs || isAbandoned(row)))
-          this.#endFork(row, isLeft());
+        if (found?.state === "forking" && isGivenUp(found, now)) this.#endFork(row, isLeft());
       }).catch(unlessLocked);
     }
   }
@@ -109,6 +108,16 @@ export class Moves {
 
 function isAbandoned({ first: { maker } }: SessionRow): boolean {
   return maker !== undefined && isGone(maker);
+}
+
+/** Whether somebody is known to be at a fork, however long it takes. */
+export function isUnderWay({ first: { maker } }: SessionRow): boolean {
+  return maker !== undefined && isKnownToLive(maker);
+}
+
+function isGivenUp(row: SessionRow, now: number): boolean {
+  const { claimedAt = row.createdAt } = row.first;
+  return isAbandoned(row) || (!isUnderWay(row) && now - claimedAt > forkingMs);
 }
 
 function unlessLocked(error: unknown): void {

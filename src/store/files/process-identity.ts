@@ -33,6 +33,12 @@ export function isGone({ pid, started, host, bootId }: ProcessIdentity): boolean
   return started !== null && now !== null && now !== started;
 }
 
+/** Whether a process is known to live: it is this one, or one of this host that began when it says. */
+export function isKnownToLive(process: ProcessIdentity): boolean {
+  const me = thisProcess();
+  return process.host === me.host && (process.started !== null || process.pid === me.pid) && !isGone(process);
+}
+
 function isAlive(pid: number): boolean {
   // A zombie answers to signals, but writes no more.
   if (/^[ZX]$/.test(statOf(pid)?.[0] ?? "")) return false;

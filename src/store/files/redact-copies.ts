@@ -11,6 +11,7 @@ import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
 import { copiesBeside } from "./folders.ts";
 import { blobsFolder, sessionPaths } from "./layout.ts";
+import { isUnderWay } from "./moves.ts";
 import type { SessionRow } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
@@ -23,9 +24,10 @@ interface Done {
 }
 
 const none = new Uint8Array(0);
-/** How often a fork that is under way is looked at, and for how long. */
+/** How often a fork that is under way is looked at, and for how long; one whose process lives may take its time. */
 const pollMs = 20;
 const mostPolls = 500;
+const mostPollsOfLiving = 15_000;
 
 /**
  * The session itself comes last: until then it says what is to be looked for, and the command can be given again.
@@ -93,8 +95,10 @@ class Pass {
     const { feed, work } = this.#catalogue;
     for (let polls = 0; ; polls++) {
       await feed.bringUpAll();
-      const uids = new Set(await feed.service.withEntries([...this.#sought.ids]));
-      for (const uid of work.dirty()) uids.add(uid);
+      // Before and behind the question: one that is taken into the index meanwhile may be in neither of the others.
+      const marked = work.dirty();
+      const known = await feed.service.withEntries([...this.#sought.ids]);
+      const uids = new Set([...marked, ...known, ...work.dirty()]);
       const rows = work
         .ofUser(this.#row.userId)
         .filter((each) => each.uid !== this.#row.uid || !isThere(each));
@@ -110,7 +114,7 @@ class Pass {
     const { moves, settings } = this.#catalogue;
     // One that nobody is at any more is ended.
     if (polls === mostPolls) await moves.finish(this.#catalogue.now());
-    if (polls > mostPolls) {
+    if (polls > (isUnderWay(forking) ? mostPollsOfLiving : mostPolls)) {
       const { log: file } = this.#catalogue.pathsOf(forking);
       throw new SkeinError("locked", { file, holder: "a fork that is under way" });
     }
@@ -180,12 +184,12 @@ class Pass {
   }
 
   #made(bytes: Uint8Array, isItself: boolean): Promise<Tombstones | null> {
-    return new Slices().run(withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself));
+    return Slices.underLock().run(withTombstones(bytes, this.#sought, this.#catalogue.now(), isItself));
   }
 }
 
 async function treeIn(bytes: Uint8Array): Promise<SessionTree> {
-  const slices = new Slices();
+  const slices = Slices.underLock();
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }
 

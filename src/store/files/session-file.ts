@@ -12,7 +12,7 @@ import { Slices } from "../../core/slices.ts";
 import type { SessionTree } from "../../core/tree.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { BurstLock } from "./burst-lock.ts";
-import type { Disk, DiskFile } from "./disk.ts";
+import type { Disk, DiskFile, DiskStat } from "./disk.ts";
 import { replaceWhole } from "./disk-files.ts";
 import type { SessionPaths } from "./layout.ts";
 import type { LogMark } from "./log-file.ts";
@@ -198,11 +198,15 @@ export class SessionFile {
     return this.#log.read(offset, length);
   }
 
-  /** Another text once anybody has written to the log, or put another one in its place; `null`: it is gone from here. */
+  /**
+   * Another text once anybody has written to the log, or put another one in its place. What is read behind it is never
+   * older; `null`: that cannot be said, for somebody here is writing, or it is gone from here.
+   */
   get mark(): string | null {
-    if (this.#isClosed || this.#isMoved) return null;
-    const named = this.#settings.disk.stat(this.#paths.log);
-    return named === null ? null : `${named.identity} ${named.size} ${named.changedAt}`;
+    if (this.#isClosed || this.#isMoved || this.#lock.isInUse) return null;
+    const named = this.#refresh();
+    if (named === null || named.identity !== this.#log.identity || named.size > this.#view.size) return null;
+    return `${named.identity} ${named.size} ${named.changedAt}`;
   }
 
   get meta(): VersionedMeta {
@@ -291,30 +295,41 @@ export class SessionFile {
    * Replaces the whole log, under the lock. The working set goes first: it may hold what is to be gone, and is made from
    * the log. `null` from `make`: nothing is changed.
    */
-  async rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
-    const { disk, newId } = this.#settings;
-    await this.#mutex.run(async () => {
-      if (this.#isMoved) throw new FileClosed();
-      await this.#lock.hold(() => this.#readIn());
-      try {
-        // What waits for its sync is in the bytes that are read, and is synced with them.
-        const bytes = await make(this.#log.read(0, this.#log.size));
-        if (bytes === null) return;
-        const wasLog = this.#working.isLog();
-        disk.unlink(this.#paths.working);
-        await replaceWhole(disk, this.#paths.log, bytes, newId());
-        this.#log.followName();
-        if (wasLog && disk.link(this.#paths.log, this.#paths.working)) {
-          await disk.syncFolder(this.#paths.folder);
-          await this.#view.load();
-        } else {
-          await this.#view.load();
-          await this.#cut();
+  rewrite(make: (bytes: Uint8Array) => Promise<Uint8Array | null>): Promise<void> {
+    return this.#track(
+      this.#mutex.run(async () => {
+        this.#checkOpen();
+        await this.#lock.hold(() => this.#readIn());
+        try {
+          // What waits for its sync is in the bytes that are read, and is synced with them.
+          const bytes = await make(this.#log.read(0, this.#log.size));
+          if (bytes !== null) await this.#putInPlace(bytes);
+        } finally {
+          this.#lock.letGo();
         }
-      } finally {
-        this.#lock.letGo();
-      }
+      }),
+    );
+  }
+
+  async #putInPlace(bytes: Uint8Array): Promise<void> {
+    const { disk, newId } = this.#settings;
+    this.#checkOpen();
+    const wasLog = this.#working.isLog();
+    await replaceWhole(disk, this.#paths.log, bytes, newId(), () => {
+      this.#checkOpen();
+      if (!this.#lock.isHeld) throw new FileClosed();
+      disk.unlink(this.#paths.working);
     });
+    this.#log.followName();
+    const isLog = wasLog && disk.link(this.#paths.log, this.#paths.working);
+    // Before anything is waited for: whoever reads the log in slices learns that it is another one.
+    await this.#view.load(Slices.underLock());
+    if (isLog) await disk.syncFolder(this.#paths.folder);
+    else await this.#cut();
+  }
+
+  #checkOpen(): void {
+    if (this.#isMoved || this.#isClosed) throw new FileClosed();
   }
 
   /** Finishes what is under way and lets go of the files. */
@@ -445,7 +460,7 @@ export class SessionFile {
   /** A new working set from the log, put in place whole. */
   async #cut(): Promise<void> {
     for (;;) {
-      await this.#view.widenInSlices();
+      await this.#view.widenUnderLock();
       this.#view.widen();
       const text = cutWorkingSet(this.#view.tree, this.#view.size, this.#view.meta);
       const late = await this.#working.replace(text, this.#view.size, this.#settings.newId());
@@ -471,12 +486,13 @@ export class SessionFile {
     return goesOn ? mark : this.#append(this.#view.tree.planBranch(ours));
   }
 
-  /** While we write ourselves, nobody else does. */
-  #refresh(): void {
-    if (this.#lock.isInUse) return;
+  /** While we write ourselves, nobody else does. What was found under the log's name; `null`: it was not looked at. */
+  #refresh(): DiskStat | null {
+    if (this.#lock.isInUse) return null;
     const named = this.#settings.disk.stat(this.#paths.log);
-    if (named === null) return; // on its way into the trash: whoever writes is told
+    if (named === null) return null; // on its way into the trash: whoever writes is told
     if (this.#log.follow(named) || named.size !== this.#view.size) this.#reloadGrown();
+    return named;
   }
 
   #reloadGrown(): void {

@@ -141,10 +141,10 @@ export class SessionView {
   }
 
   /** The same, a long log in slices. Nobody may write meanwhile. */
-  async load(): Promise<void> {
+  async load(slices = new Slices()): Promise<void> {
     this.#reloads += 1;
     if (this.#loadPart()) return;
-    const loading = this.#readLogInSlices(this.#log.size);
+    const loading = this.#readLogInSlices(this.#log.size, slices);
     this.#loading = loading;
     try {
       this.#takeWhole(await loading);
@@ -162,18 +162,23 @@ export class SessionView {
   /** The same in slices. What is written meanwhile is in it too. */
   widenInSlices(): Promise<void> {
     if (this.#left === null) return Promise.resolve();
-    this.#widening ??= this.#widenInSlices().finally(() => {
+    this.#widening ??= this.#widenInSlices(new Slices()).finally(() => {
       this.#widening = null;
     });
     return this.#widening;
   }
 
-  async #widenInSlices(): Promise<void> {
+  /** The same for whoever has the lock: not behind one that is under way, which stands in line with everybody's reading. */
+  widenUnderLock(): Promise<void> {
+    return this.#widenInSlices(Slices.underLock());
+  }
+
+  async #widenInSlices(slices: Slices): Promise<void> {
     for (let tries = 0; this.#left !== null; tries++) {
       if (tries === mostTries) return this.widen();
       await this.#loading;
       const [reloads, known] = [this.#reloads, this.#tree.size];
-      const whole = await this.#readLogInSlices(this.#size);
+      const whole = await this.#readLogInSlices(this.#size, slices);
       if (reloads !== this.#reloads || this.#left === null) continue;
       whole.tree.takeIn(this.#tree.entries(known));
       this.#takeWhole({ tree: whole.tree, size: this.#size });
@@ -218,6 +223,8 @@ export class SessionView {
     this.#left = left;
     this.#tailBytes = bytes;
     this.#size = size;
+    // Whoever reads the rest meanwhile counts from another tree.
+    this.#reloads += 1;
     this.#meta = this.#readMeta();
     return true;
   }
@@ -232,8 +239,10 @@ export class SessionView {
     return { tree: SessionTree.from(parseSession(bytes), this.#reading), size: bytes.length };
   }
 
-  async #readLogInSlices(size: number): Promise<{ readonly tree: SessionTree; readonly size: number }> {
-    const slices = new Slices();
+  async #readLogInSlices(
+    size: number,
+    slices: Slices,
+  ): Promise<{ readonly tree: SessionTree; readonly size: number }> {
     const bytes = await slices.run(readingLog(this.#log, size));
     const session = await slices.run(parsingSession(bytes));
     const tree = await slices.run(SessionTree.growing(session, this.#reading));

@@ -407,7 +407,9 @@ export class FileSessions implements SessionStore {
     const userId = scope.userId ?? null;
     const home = this.#homeFor(userId);
     await this.#catalogue.knowUser(home, userId);
-    const { createdAt = this.#catalogue.now(), ...parent } = begun;
+    const now = this.#catalogue.now();
+    const { createdAt = now, ...parent } = begun;
+    const claim = state === "forking" ? { maker: thisProcess(), claimedAt: now } : {};
     return {
       uid: this.#catalogue.newId(),
       userId,
@@ -418,7 +420,7 @@ export class FileSessions implements SessionStore {
       createdAt,
       state,
       home,
-      first: { cwd: init.cwd, meta, ...parent, ...(state === "forking" ? { maker: thisProcess() } : {}) },
+      first: { cwd: init.cwd, meta, ...parent, ...claim },
       removedAt: null,
       todo: null,
     };

@@ -50,6 +50,8 @@ export interface SessionRow extends SessionPlace {
     readonly parentSession?: string;
     /** Who makes the files of a session that is `forking`. */
     readonly maker?: ProcessIdentity;
+    /** Since when: it may be a session that began long ago. */
+    readonly claimedAt?: number;
   };
 }
 

@@ -27,14 +27,15 @@ export function historyHandlers(deps: FolderDeps): HandlersOf<"chat.history"> {
   return {
     "chat.history": async (params, call) => {
       const work = deps.workMark();
-      const find = () => sessionFor(deps, params, call);
-      if (work === null) return pageFor(deps, params, call, await find());
+      const look = () => sessionFor(deps, params, call);
+      if (work === null) return pageFor(deps, params, call, await look());
       const name = JSON.stringify([params, call.userId, call.isAdmin]);
-      const session = await (isOfKey(params) ? sessions.get(name, work, find) : find());
+      const session = await (isOfKey(params) ? sessions.get(name, work, look) : look());
       const log = deps.logMark(session);
       // Of a session that nobody has asked for lately nothing is remembered: it may well be asked for once.
       if (log === null) return pageFor(deps, params, call, session);
-      return pages.get(name, `${work} ${log}`, () => pageFor(deps, params, call, session));
+      const find = () => pageFor(deps, params, call, session);
+      return pages.get(name, `${work} ${log}`, find, () => `${work} ${deps.logMark(session)}`);
     },
   };
 }
