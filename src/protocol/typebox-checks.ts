@@ -1,13 +1,14 @@
-import { createRequire } from "node:module";
 import type { TSchema } from "typebox";
 
 type Checks = typeof import("typebox/value")["Value"];
 
 /**
  * What TypeBox checks with is nearly half of its modules, and nothing is checked before somebody asks something: loaded with the
- * first check. In one go, not by `import()`, because who reads a socket checks a frame before it takes the next.
+ * first check. In one go, not by `import()`, because who reads a socket checks a frame before it takes the next. Node's loader is
+ * asked for no sooner: a browser may load this, and checks nothing.
  */
-const load = createRequire(import.meta.url);
+const load = (name: string): unknown =>
+  process.getBuiltinModule("node:module").createRequire(import.meta.url)(name);
 
 let checks: Checks | null = null;
 

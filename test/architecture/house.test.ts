@@ -62,6 +62,11 @@ describe("the house", () => {
       .filter(({ path }) => path.startsWith("src/client/"))
       .flatMap(({ imports }) => imports.map(({ target }) => target.split("/").slice(0, 2).join("/")));
     expect([...new Set(rooms)].toSorted()).toEqual(["src/client", "src/protocol"]);
+    const ofNode = files
+      .filter(({ path }) => path.startsWith("src/protocol/") && !path.endsWith(".test.ts"))
+      .flatMap(({ path, imports }) => imports.map(({ target }) => `${path} → ${target}`))
+      .filter((each) => each.includes("→ node:"));
+    expect(ofNode).toEqual([]);
   });
 });
 
