@@ -177,6 +177,7 @@ export class SessionView {
     for (let tries = 0; this.#left !== null; tries++) {
       if (tries === mostTries) return this.widen();
       await this.#loading;
+      if (this.#left === null) return;
       const [reloads, known] = [this.#reloads, this.#tree.size];
       const whole = await this.#readLogInSlices(this.#size, slices);
       if (reloads !== this.#reloads || this.#left === null) continue;
