@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AcpParts } from "./contract.ts";
 import { listSessions } from "./listing.ts";
+import { unhurried } from "./unhurried.ts";
 
 const pages: readonly (readonly object[])[] = [
   [{ key: "b", cwd: "/other", updatedAt: 0, label: "the b" }],
@@ -32,7 +33,8 @@ function listing(refuse: (call: number) => void = () => undefined) {
     const nextCursor = at + 1 < pages.length ? String(at + 1) : undefined;
     return { sessions: pages[at], ...(nextCursor === undefined ? {} : { nextCursor }) };
   };
-  return { asked, parts: { calls: { call }, whose: {}, cwd: "/here" } as unknown as AcpParts };
+  const parts = { calls: { call }, whose: {}, cwd: "/here" } as unknown as AcpParts;
+  return { asked, parts: unhurried(parts) }; // as an agent hands them on
 }
 
 describe("the list of an editor", () => {

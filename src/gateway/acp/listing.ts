@@ -2,7 +2,6 @@ import type { ListSessionsResponse, SessionInfo } from "@agentclientprotocol/sdk
 import { cutText, escapeToLine } from "../../core/text.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { AcpParts } from "./contract.ts";
-import { unhurried } from "./unhurried.ts";
 
 const pageSize = 50;
 /** Behind a page that has nothing of the folder: as many as a list gives. */
@@ -23,7 +22,7 @@ export async function listSessions(
   { cwd, cursor }: ListQuery,
   signal: AbortSignal,
 ): Promise<ListSessionsResponse> {
-  const { calls, whose } = unhurried(parts);
+  const { calls, whose } = parts;
   let limit = pageSize;
   for (let at = cursor; ; limit = strideSize) {
     const params = {
