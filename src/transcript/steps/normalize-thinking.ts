@@ -23,8 +23,10 @@ export function normalizeThinking(
     if (told)
       changes.push(record("metadata_removed", "What another provider said of it does not go out.", message));
     const blocks = bare.content.flatMap((block) => {
-      const isCutOff =
-        message.stopReason === "aborted" && block.type === "thinking" && !block.thinkingSignature;
+      // Where nobody signs thinking, a signature does not say that it came to its end.
+      const isUnsigned =
+        (isOwn && policy.thinking === "plain") || !("thinkingSignature" in block && block.thinkingSignature);
+      const isCutOff = message.stopReason === "aborted" && block.type === "thinking" && isUnsigned;
       const { block: kept, kind, note } = isCutOff ? cutOff : normalized(block, isOwn, policy);
       if (kind !== undefined) changes.push(record(kind, note ?? "", message));
       return kept === null ? [] : [kept];
