@@ -17,10 +17,13 @@ interface Row {
   readonly messagesError?: string;
 }
 
+/** The rows of a list that is complete: asks again for as long as a list says that the index is behind. */
 async function listed({ call: tool }: Family, args: object = {}): Promise<readonly Row[]> {
-  const result = await tool("sessions_list", { limit: 200, ...args });
-  expect(result.count).toBe((result.sessions as Row[]).length);
-  return result.sessions as Row[];
+  for (;;) {
+    const result = await tool("sessions_list", { limit: 200, ...args });
+    expect(result.count).toBe((result.sessions as Row[]).length);
+    if (result.indexing === undefined) return result.sessions as Row[];
+  }
 }
 
 /** Every file below a folder that is of a session, or has this name. */

@@ -64,14 +64,14 @@ export class IndexFeed {
     for (let left = total, fruitless = 0; ; ) {
       // In place, each round keeps everybody waiting: signals and timers have their turn in between.
       await nextTurn();
-      const { behind, problems } = await this.service.catchUp(catchUpMs);
+      const { behind, unreadable, problems } = await this.service.catchUp(catchUpMs);
       progress(total - Math.min(behind, total), total);
       for (const each of problems) this.#reportOnce(each);
       fruitless = behind < left ? 0 : fruitless + 1;
       left = behind;
-      if (behind !== problems.length && fruitless < mostFruitless) continue;
+      if (behind !== unreadable && fruitless < mostFruitless) continue;
       await this.service.settle();
-      return behind;
+      return behind + problems.length - unreadable;
     }
   }
 

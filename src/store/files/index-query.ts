@@ -41,14 +41,6 @@ export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery
   return Number(db.sql(`SELECT count(*) AS count FROM ${table} WHERE ${sql}`).get(...values)?.count);
 }
 
-export function agentsOf({ db }: IndexDb, { userId = "", agentId }: Scope): string[] {
-  const narrowed = agentId === undefined ? "" : " AND agent = ?";
-  const rows = db
-    .sql(`SELECT DISTINCT agent FROM sessions WHERE user = ?${narrowed} ORDER BY agent`)
-    .all(userId, ...(agentId === undefined ? [] : [agentId]));
-  return rows.map((row) => String(row.agent));
-}
-
 /** What a list shows, wherever its pages begin. */
 function listed(
   scope: Scope,

@@ -72,7 +72,7 @@ export class IndexThread implements IndexService {
   async catchUp(forMs: number): Promise<CaughtUp> {
     if (this.#worker === null) {
       const caught = await this.#inPlace.catchUp(quickMs, quickLog);
-      if (caught.behind === caught.problems.length) return caught;
+      if (caught.behind === caught.unreadable) return caught;
     }
     return this.#call("catchUp", forMs) as Promise<CaughtUp>;
   }

@@ -17,11 +17,16 @@ const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
 export interface CaughtUp {
-  /** How many marked sessions the index is still behind for. */
+  /** Marked sessions that the index does not have in full yet. A session whose log is lost has nothing to wait for. */
   readonly behind: number;
-  /** Logs that cannot be read, with why. */
+  /** How many of these failed to be read, so that more time would not help. */
+  readonly unreadable: number;
+  /** Logs that cannot be read or are lost, with why. */
   readonly problems: readonly UnreadLog[];
 }
+
+/** Why a session was not read to its end. */
+type Unread = "time" | { readonly problem: string; readonly isLost: boolean };
 
 export interface UnreadLog {
   readonly file: string;
@@ -57,36 +62,41 @@ export class Indexer {
     const marked = this.#work.dirty();
     const problems: UnreadLog[] = [];
     let done = 0;
+    let lost = 0;
     for (let next = 0; next < marked.length && performance.now() <= until; ) {
       // Small sessions share a transaction; nobody else is kept from the index for long.
       const pause = Math.min(until, performance.now() + longestTurnMs);
       this.#index.exclusively(() => {
         do {
           const uid = marked[next++] as string;
-          const problem = this.#tryBringUp(uid, { until, mostBytes }, taken);
-          if (problem === null) done += 1;
-          else if (problem !== "") problems.push({ file: this.#fileOf(uid), problem });
+          const unread = this.#tryBringUp(uid, { until, mostBytes }, taken);
+          if (unread === null) done += 1;
+          else if (unread !== "time") {
+            problems.push({ file: this.#fileOf(uid), problem: unread.problem });
+            if (unread.isLost) lost += 1;
+          }
         } while (next < marked.length && performance.now() <= pause);
       });
     }
-    return { behind: marked.length - done, problems };
+    return { behind: marked.length - done - lost, unreadable: problems.length - lost, problems };
   }
 
-  /** `null`: it is taken in. Empty: time was up first, or it is too much. Else why it cannot be, which is no reason to keep others waiting. */
+  /** `null` when the index has all of it. A log that cannot be read does not keep other sessions waiting. */
   #tryBringUp(
     uid: string,
     { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
     taken: (row: SessionRow | null) => void,
-  ): string | null {
+  ): Unread | null {
     try {
       // Marks stay until a checkpoint: most are of sessions that are long taken in.
       const row = this.#work.byUid(uid);
       if (this.#isUpToDate(uid, row)) return null;
-      if (this.#bytesBehind(uid, row) > mostBytes) return "";
+      if (this.#bytesBehind(uid, row) > mostBytes) return "time";
       taken(row);
-      return this.#bringUp(uid, row, until) ? null : "";
+      return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
-      return (error as Error).message || "it cannot be read";
+      const isLost = error instanceof SkeinError && error.code === "unreadable_file";
+      return { problem: (error as Error).message || "it cannot be read", isLost };
     }
   }
 
@@ -121,6 +131,9 @@ export class Indexer {
     }
     const log = this.#disk.openExisting(this.#logOf(row));
     if (log === null) {
+      // A session is marked as trashed before its log is moved: one that was removed since its row was read says so now.
+      const now = this.#work.byUid(uid);
+      if (now === null || !isThere(now)) return this.#bringUp(uid, now, until);
       this.#begin(row);
       return true;
     }

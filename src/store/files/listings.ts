@@ -56,7 +56,11 @@ export class Listings {
     const rows = this.#index.recordsIn(place.home, place.agentId);
     const lines = rows.map((row) => `  ${JSON.stringify(row.key)}: ${JSON.stringify(listingRow(row))}`);
     const text = lines.length === 0 ? "{}\n" : `{\n${lines.join(",\n")}\n}\n`;
-    await replaceWhole(this.#disk, join(folder, listingName), Buffer.from(text), this.#newToken());
+    const path = join(folder, listingName);
+    await replaceWhole(this.#disk, path, Buffer.from(text), this.#newToken()).catch((error: unknown) => {
+      // A folder that was purged meanwhile needs no listing.
+      if (this.#disk.isFolder(folder)) throw error;
+    });
   }
 }
 

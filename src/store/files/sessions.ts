@@ -39,7 +39,7 @@ import { workOf } from "../work.ts";
 import { copyBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { entryAt, pageByIndex } from "./index-pages.ts";
-import { agentsOf, countSessions, listSessions } from "./index-query.ts";
+import { countSessions, listSessions } from "./index-query.ts";
 import type { HomeFor } from "./layout.ts";
 import { thisProcess } from "./process-identity.ts";
 import { purgeUser } from "./purge-user.ts";
@@ -137,8 +137,8 @@ export class FileSessions implements SessionStore {
   }
 
   async agentIds(scope: Scope): Promise<readonly string[]> {
-    await this.#catalogue.feed.catchUp();
-    return agentsOf(this.#catalogue.index, scope);
+    const agentIds = this.#catalogue.work.agentIdsOf(scope.userId ?? null);
+    return agentIds.filter((agentId) => scope.agentId === undefined || agentId === scope.agentId);
   }
 
   async patch(

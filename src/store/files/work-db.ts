@@ -210,6 +210,21 @@ export class WorkDb {
       .map(({ user }) => (user === "" ? null : String(user)));
   }
 
+  /** The agents that have sessions of a user. Reads one row for each agent, however many sessions there are. */
+  agentIdsOf(userId: string | null): string[] {
+    const sql = `SELECT agent, key FROM sessions WHERE user = ? AND key > ? AND ${isNamed} ORDER BY key LIMIT 1`;
+    const found = new Set<string>();
+    for (let after = ""; ; ) {
+      const row = this.#db.sql(sql).get(userId ?? "", after);
+      if (row === undefined) return [...found].toSorted();
+      const [agentId, key] = [String(row.agent), String(row.key)];
+      const prefix = `agent:${agentId}:`;
+      found.add(agentId);
+      // ";" is the character after ":": the next row is the first key of another agent.
+      after = key.startsWith(prefix) ? `agent:${agentId};` : key;
+    }
+  }
+
   /** How many sessions other users have in a folder. */
   othersIn(home: string, userId: string | null): number {
     const sql = "SELECT count(*) AS count FROM sessions WHERE home = ? AND user <> ?";
