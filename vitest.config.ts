@@ -1,10 +1,9 @@
-import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-/** Every chance in the tests follows this number: another one each time, unless it is given. */
-const seed = process.env.SKEIN_SEED ?? String(randomInt(10 ** 9));
+/** All randomness in the tests follows this seed, so that a failure repeats. `npm run torture` draws another one. */
+const seed = process.env.SKEIN_SEED ?? "20261116";
 if (!/^\d{1,9}$/.test(seed))
   throw new Error(`SKEIN_SEED is a number of at most nine digits, and not "${seed}"`);
 process.stdout.write(`SKEIN_SEED=${seed}\n`);

@@ -182,7 +182,6 @@ describe("where a message belongs", () => {
         expect(formatKey(parseKey(route.sessionKey))).toBe(route.sessionKey);
         if (route.userId !== null) expect(userSegment(route.userId)).not.toBe("");
       }),
-      { numRuns: 500 },
     );
   });
 
@@ -199,7 +198,6 @@ describe("where a message belongs", () => {
         );
         expect(isShared && !isMain && !isLinked).toBe(false);
       }),
-      { numRuns: 2000 },
     );
   });
 

@@ -57,7 +57,6 @@ describe("the command line", () => {
           expect(Check(schema, JSON.parse(out))).toBe(true);
         }
       }),
-      { numRuns: 200 },
     );
   });
 

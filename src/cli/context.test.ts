@@ -208,7 +208,6 @@ describe("context for a model", () => {
           expect(await inFolder(file, "--model", model, "--explain")).toMatchObject({ exit: 0, err: "" });
         },
       ),
-      { numRuns: 200 },
     );
   });
 

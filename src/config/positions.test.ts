@@ -116,7 +116,6 @@ describe("positions", () => {
         const isQuoted = /["']/.test(text[offset - 1] ?? "");
         expect(problems[0]?.at).toMatchObject({ line, column: isQuoted ? column - 1 : column });
       }),
-      { numRuns: 500 },
     );
   });
 });

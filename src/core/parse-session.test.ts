@@ -18,7 +18,6 @@ describe("reading a session", () => {
         expect(encodeEntry(entry)).toBe(JSON.stringify(value));
         expect(parseSession(sessionText(encodeEntry(entry))).lines).toEqual(lines);
       }),
-      { numRuns: 5000 },
     );
   });
 
@@ -48,7 +47,6 @@ describe("reading a session", () => {
           session.lines.length,
         );
       }),
-      { numRuns: 3000 },
     );
   });
 
@@ -57,7 +55,6 @@ describe("reading a session", () => {
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         SessionTree.from(parseSession(bytes)).context();
       }),
-      { numRuns: 3000 },
     );
   });
 

@@ -82,7 +82,6 @@ describe("references", () => {
           }
         },
       ),
-      { numRuns: 3000 },
     );
   });
 

@@ -130,7 +130,6 @@ describe("the tree", () => {
           expect(each.name).toBe(lines.findLast((line) => line.type === "session_info")?.name ?? null);
         }
       }),
-      { numRuns: 2000 },
     );
   });
 

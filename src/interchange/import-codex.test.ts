@@ -186,6 +186,5 @@ test("[INT7] [INT8] [INT2] lines damaged in any way", () => {
       expect(again.context()).toEqual(tree.context());
       expect(importCodex(new TextEncoder().encode(text)).tree.encode()).toBe(tree.encode());
     }),
-    { numRuns: 500 },
   );
 });

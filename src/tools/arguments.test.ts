@@ -237,7 +237,6 @@ describe("arguments of any kind", () => {
         expect(Value.Errors(parameters, args)).toEqual([]);
         expect(read(args)).toEqual(args);
       }),
-      { numRuns: 500 },
     );
     expect(taken).toBeGreaterThan(20);
   });

@@ -10,6 +10,7 @@ import {
   schemaProblems,
   sizeProblems,
   specProblems,
+  timingProblems,
 } from "./rules.ts";
 import { readSource, root, sourceFiles } from "./source.ts";
 
@@ -17,6 +18,13 @@ const files = sourceFiles();
 
 /** Files and functions that may be longer, each with its reason. */
 const exempt: string[] = [];
+
+/** Tests that may read a clock that only goes forward, each with its reason. */
+const mayMeasureTime = [
+  "test/architecture/house.test.ts", // has examples of what is forbidden
+  "test/architecture/rules.ts", // has the pattern
+  "test/support/soak-child.ts", // dates its samples; their order is what is judged
+];
 
 describe("the house", () => {
   test("[HSE1] imports go down", () => {
@@ -45,6 +53,14 @@ describe("the house", () => {
 
   test("[HSE7] no any, no empty catch, no console", () => {
     expect(files.flatMap((file) => file.slips)).toEqual([]);
+  });
+
+  test("[STE4] no test measures time", () => {
+    const tests = globSync(["src/**/*.test.ts", "test/**/*.ts"], { cwd: root }).map((path) => ({
+      path,
+      text: readFileSync(join(root, path), "utf8"),
+    }));
+    expect(timingProblems(tests, mayMeasureTime)).toEqual([]);
   });
 
   test("[HSE8] the package's entry is light", () => {
@@ -133,6 +149,20 @@ describe("the rules themselves", () => {
     expect(readSource("src/core/a.ts", text).slips.map((each) => each.split(" ").slice(1).join(" "))).toEqual(
       ["any", "empty catch", "console"],
     );
+  });
+
+  test("[STE4] catches times that are measured", () => {
+    const text = [
+      "const begun = performance.now();",
+      "const took = Date.now() - begun;",
+      "process.cpuUsage(); process.hrtime.bigint();",
+      "const yesterday = Date.now() - 24 * 3_600_000;",
+    ].join("\n");
+    const found = ["performance.now", "Date.now() - begun", "cpuUsage", "hrtime"];
+    expect(timingProblems([{ path: "a.test.ts", text }], [])).toEqual(
+      found.map((each) => `a.test.ts: ${each}`),
+    );
+    expect(timingProblems([{ path: "a.test.ts", text }], ["a.test.ts"])).toEqual([]);
   });
 
   test("[HSE8] catches a schema loaded in passing", () => {

@@ -34,6 +34,20 @@ const floors: Readonly<Record<string, number>> = {
   "entry-client.ts": 7,
 };
 
+/** Ways to measure how long something takes. A test that compares times fails when the machine is busy. */
+const timing =
+  /performance\.(?:now|mark|measure)|hrtime|[cC]puUsage|monitorEventLoopDelay|eventLoopUtilization|Date\.now\(\) - [a-z]\w*/g;
+
+/** Where tests measure time, but for the files named in `exempt`. */
+export function timingProblems(
+  tests: readonly { readonly path: string; readonly text: string }[],
+  exempt: readonly string[],
+): string[] {
+  return tests
+    .filter(({ path }) => !exempt.includes(path))
+    .flatMap(({ path, text }) => [...text.matchAll(timing)].map(([found]) => `${path}: ${found}`));
+}
+
 export function directionProblems(files: readonly SourceFile[]): string[] {
   return files.flatMap((file) =>
     file.imports.flatMap(({ target, kind }) => {

@@ -63,7 +63,7 @@ describe("a fork whose process died", () => {
   });
 
   test.each([
-    ["left alone", () => Date.now(), "conflict"],
+    ["left alone", () => Date.now() + 3_600_000, "conflict"],
     ["ended", () => 0, undefined],
   ])("[CRS5] of another host is %s by the time of its claim", async (_, claimedAt, code) => {
     await abandoned(false, { ...thisProcess(), host: "elsewhere" }, claimedAt());

@@ -16,7 +16,7 @@ import { runChance } from "../support/run-seed.ts";
 
 const child = fileURLToPath(new URL("../support/crash-child.ts", import.meta.url));
 const scope: Scope = { userId: "alice", agentId: "main" };
-const rounds = Number(process.env.SKEIN_CRASH_ROUNDS ?? 200);
+const rounds = Number(process.env.SKEIN_CRASH_ROUNDS ?? 20);
 const folders: string[] = [];
 const chance = runChance();
 

@@ -60,7 +60,7 @@ describe("what another user hears", () => {
     const question = { toolCallId: "call-2", toolName: "pay", arguments: { to: "ANN-SECRET-71" } };
     await world.runs.requestApproval(
       { runId: world.runId, fence },
-      { ...question, expiresAt: Date.now() + 60_000 },
+      { ...question, expiresAt: Date.now() + 3_600_000 },
     );
     await calls.http(ann, "sessions.rename", { key: world.key, name: "ANN-SECRET-72" });
     await say(bob, shared, "repeat the end of it");

@@ -266,7 +266,7 @@ describe("secrets, for whoever is no admin", () => {
     };
     const { approvalId } = await runs.requestApproval(
       { runId, fence: run.fence },
-      { ...question, expiresAt: Date.now() + 60_000 },
+      { ...question, expiresAt: Date.now() + 3_600_000 },
     );
     const target = {
       channel: "session",

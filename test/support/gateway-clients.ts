@@ -32,8 +32,6 @@ export class Talker {
   readonly failures: unknown[] = [];
   /** How often a socket for calls was open. */
   opened = 1;
-  /** When it was open for the last time. */
-  openedAt = performance.now();
   readonly #client: SkeinClient;
   readonly #reading: Promise<unknown>[] = [];
   readonly #answers = new Map<number, PromiseWithResolvers<void>>();
@@ -46,7 +44,6 @@ export class Talker {
       if (error !== null) this.failures.push(error);
       if (state !== "open") return;
       this.opened += 1;
-      this.openedAt = performance.now();
     });
   }
 

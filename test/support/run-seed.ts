@@ -1,6 +1,6 @@
 import { Chance } from "../transcript/random.ts";
 
-/** The one number that every chance of a test run follows; `vitest.config.ts` sets it where SKEIN_SEED does not. */
+/** The seed of all randomness in a test run. `vitest.config.ts` sets it unless `SKEIN_SEED` is given. */
 export const runSeed = Number(process.env.SKEIN_SEED ?? 0);
 
 /** How to have a failure again. */

@@ -12,7 +12,7 @@ import { Chance } from "./random.ts";
 import { anySigner } from "./signer.ts";
 
 /** So many for each policy, from the seed of the run on; `npm run torture` has more. */
-const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 1000);
+const runs = Number(process.env.SKEIN_TRANSCRIPT_RUNS ?? 200);
 const seeds = Array.from({ length: runs }, (_, index) => runSeed + index);
 const policies = speakers.map((speaker) => resolveTranscriptPolicy(speaker));
 

@@ -175,7 +175,6 @@ describe("pairs of agents as they are written", () => {
         const isTaken = tools.fields.agentToAgent.fields.allow.of.read(text, place) !== null;
         expect(isTaken).toBe(readAllowList([text])[0]?.is !== "mistake");
       }),
-      { numRuns: 2000 },
     );
   });
 });

@@ -250,7 +250,6 @@ test("[APR9] whatever path is asked for, nothing outside is read or changed", as
       expect(everything(join(folder, "outside"))).toEqual(outside);
       expect(readdirSync(folder).toSorted()).toEqual(["cwd", "outside"]);
     }),
-    { numRuns: 400 },
   );
 });
 

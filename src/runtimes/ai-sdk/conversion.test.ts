@@ -31,7 +31,6 @@ describe("conversion to and from the AI SDK's messages", () => {
         expect(back.map(said)).toEqual(messages.map(said));
         expect(report).toEqual([]);
       }),
-      { numRuns: 200 },
     );
   });
 
@@ -44,7 +43,6 @@ describe("conversion to and from the AI SDK's messages", () => {
         expect(toModelMessages(messages.map(written), { api, report: tell })).toEqual(prompt);
         expect(report).toEqual([]);
       }),
-      { numRuns: 200 },
     );
   });
 

@@ -4,7 +4,6 @@ import { APICallError } from "@ai-sdk/provider";
 import { isStepCount, jsonSchema, streamText } from "ai";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
-import { cpuMsOf } from "../../../test/support/cpu-time.ts";
 import {
   allTools,
   answered,
@@ -348,26 +347,6 @@ describe("what it makes of results", () => {
   });
 });
 
-/** Requests of about so many characters that a careless pattern would choke on. */
-const hostile: readonly ((size: number) => string)[] = [
-  (size) => "spawn ".repeat(size / 6),
-  (size) => `spawn three helpers to ${" and wait".repeat(size / 9)}`,
-  (size) => `ask support ${" ".repeat(size)}and wai`,
-  (size) => `tell ${"a".repeat(size)}`,
-  (size) => `告诉${"，".repeat(size)}`,
-  (size) => `use the tool weather with ${"a=b ".repeat(size / 4)}!`,
-  (size) => `use the tool weather with {${'"a":'.repeat(size / 4)}`,
-  (size) => `count the words in ${"(a+)+$".repeat(size / 6)}`,
-  (size) => "\n".repeat(size),
-  (size) => `x${"\n".repeat(size)}x`,
-  (size) => `[Inter-session message] sourceSession="${'\\"'.repeat(size / 2)}\nhi`,
-  (size) => `[Inter-session message]${" sourceSession".repeat(size / 14)}\nhi`,
-  (size) =>
-    `<conversation>\n${"[User]: hi\n".repeat(size / 11)}\n</conversation>\nUse exactly these headings\n## Goal\n`,
-  (size) =>
-    `<conversation>\n[User]: hi${"\n".repeat(size)}\n</conversation>\nUse exactly these headings\n## Goal\n`,
-];
-
 describe("how it says it", () => {
   const requests = fc.oneof(
     fc.constantFrom(...calling.map(([request]) => request), ...saying.map(([request]) => request)),
@@ -478,16 +457,6 @@ describe("how it says it", () => {
       () => null,
     );
     expect(again === null).toBe(!/once|一次/.test(request));
-  });
-
-  test.each(hostile)("[REH11] takes a time that grows with the request and no faster: %#", async (make) => {
-    const took = (size: number) => {
-      const request = asked(make(size));
-      return cpuMsOf(() => told(model, request));
-    };
-    const [short, long] = [await took(50_000), await took(400_000)];
-    // Eight times as much: sixty-four times the time would be quadratic.
-    expect(long).toBeLessThan(short * 32);
   });
 });
 

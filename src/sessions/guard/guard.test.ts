@@ -191,7 +191,6 @@ describe("the guard", () => {
           }
         },
       ),
-      { numRuns: 1000 },
     );
   });
 

@@ -68,6 +68,5 @@ test("[FS5] name, labels, leaf and context of a cut working set are those of the
       const cut = cutWorkingSet(tree, 1, { meta: {}, version: 1, key: null });
       expect(seen(SessionTree.from(parseSession(cut)))).toEqual(seen(tree));
     }),
-    { numRuns: 2000 },
   );
 });

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cpuMs } from "../../../test/support/cpu-time.ts";
 import { posted } from "../../../test/support/twin-fetch.ts";
 import type { WireFormat } from "./contract.ts";
 import { mistral } from "./mistral/format.ts";
@@ -73,61 +72,9 @@ test.each(formats)(
         expect(refusal.rule).toMatch(/^[a-z_]+$/);
         JSON.stringify(refusal.body);
       }),
-      { numRuns: 300 },
     );
   },
 );
-
-/** A long conversation with calls, in each manner. */
-function longBody(format: WireFormat, turns: number): unknown {
-  const all = Array.from({ length: turns }, (_, index) => String(index).padStart(9, "0"));
-  const call = (id: string) => ({ id, type: "function", function: { name: "look", arguments: '{"a":1}' } });
-  if (format === openaiResponses) {
-    const input = all.flatMap((id) => [
-      { role: "user", content: "Plan" },
-      { type: "function_call", call_id: id, name: "look", arguments: "{}" },
-      { type: "function_call_output", call_id: id, output: "found" },
-    ]);
-    return { model: "m", input };
-  }
-  const messages = all.flatMap((id) => [
-    { role: "user", content: "Plan" },
-    { role: "assistant", content: "", tool_calls: [call(id)] },
-    { role: "tool", tool_call_id: id, content: "found" },
-    { role: "assistant", content: "Found." },
-  ]);
-  return { model: "m", messages: [...messages, { role: "user", content: "And?" }] };
-}
-
-/** One turn with very many calls. */
-function wideBody(format: WireFormat, width: number): unknown {
-  const all = Array.from({ length: width }, (_, index) => String(index).padStart(9, "0"));
-  if (format === openaiResponses) {
-    const calls = all.map((id) => ({ type: "function_call", call_id: id, name: "look", arguments: "{}" }));
-    return {
-      model: "m",
-      input: [...calls, ...all.map((id) => ({ type: "function_call_output", call_id: id, output: "" }))],
-    };
-  }
-  const calls = all.map((id) => ({ id, type: "function", function: { name: "look", arguments: "{}" } }));
-  const results = all.map((id) => ({ role: "tool", tool_call_id: id, content: "" }));
-  return {
-    model: "m",
-    messages: [{ role: "user", content: "Plan" }, { role: "assistant", tool_calls: calls }, ...results],
-  };
-}
-
-test.each(formats)("[TWB25] %s: the time grows with the body, not with its square", (_, format, path) => {
-  for (const bodyOf of [longBody, wideBody]) {
-    const time = (size: number) => {
-      const request = posted(path, bodyOf(format, size));
-      return cpuMs(() => expect(format.check(request, { contextWindow: 1e9 })).toBeNull());
-    };
-    const few = time(2_000);
-    // Ten times the size; its square would take a hundred times as long.
-    expect(time(20_000) / few).toBeLessThan(50);
-  }
-});
 
 test.each([
   [

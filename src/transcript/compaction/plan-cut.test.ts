@@ -186,7 +186,6 @@ describe("any context", () => {
           expect(plan.tokensBefore).toBe(messages.reduce((sum, each) => sum + messageTokens(each), 0));
         });
       }),
-      { numRuns: 500 },
     );
   });
 
@@ -202,7 +201,6 @@ describe("any context", () => {
           if (!isUser) expect(["assistant", "toolResult"]).toContain(messages[place - 1]?.role);
         });
       }),
-      { numRuns: 500 },
     );
   });
 
@@ -223,7 +221,6 @@ describe("any context", () => {
             expect(starts.filter((at) => at > place && sizeFrom(at) <= mostKept)).toEqual([]);
         });
       }),
-      { numRuns: 500 },
     );
   });
 

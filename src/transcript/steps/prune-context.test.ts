@@ -215,7 +215,6 @@ describe("pruneContext", () => {
           expect(twice.messages).toBe(once.messages);
         },
       ),
-      { numRuns: 300 },
     );
   });
 });

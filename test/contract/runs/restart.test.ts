@@ -22,9 +22,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const before = await openRuns({ dir, tools, script: [step] });
   const turn: Turn = before.skein.session(where).send("Please", { idempotencyKey: "k" });
   for await (const event of turn) if (isThere(event)) break;
-  const began = Date.now();
   await before.skein.close({ graceMs: 0 });
-  const tookMs = Date.now() - began;
   const { skein, reports } = await openRuns({ dir, tools, script: [{ text: "The whole answer." }] });
   const { reply } = await skein.session(where).send("Please", { idempotencyKey: "k" }).result;
   const messages = await messagesOf(skein, "s");
@@ -32,8 +30,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const run = await skein.run(turn.runId);
   await skein.close({ graceMs: 0 });
   expect(reply).toBe("The whole answer.");
-  // Whoever waits for what was cut off to give in waits for ten seconds.
-  expect(tookMs).toBeLessThan(9000);
+  // One that the close had not waited for would be lost to the next process.
   expect(run?.lost).toBe(0);
   expect([...before.reports, ...reports]).toEqual([]);
   expect(pairingProblems(messages)).toEqual([]);

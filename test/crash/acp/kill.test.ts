@@ -14,12 +14,12 @@ import { runChance, seedTold } from "../../support/run-seed.ts";
 import { soon } from "../../support/soon.ts";
 
 /** SKEIN_ACP_SPAWNS: more in `npm run torture`. */
-const spawns = Number(process.env.SKEIN_ACP_SPAWNS ?? 100);
+const spawns = Number(process.env.SKEIN_ACP_SPAWNS ?? 20);
 const parents = Math.ceil(spawns / childrenEach);
 const program = fileURLToPath(new URL("../../support/acp-kill-child.ts", import.meta.url));
 const chance = runChance();
 /** Beside what the plans have in store. */
-const mostSkeins = Math.ceil(spawns / 20);
+const mostSkeins = Math.max(3, Math.ceil(spawns / 20));
 const mostAgents = Math.ceil(spawns / 4);
 let folder: TemporaryFolder;
 let running: Started | null = null;
@@ -48,19 +48,23 @@ async function killAgents(isOver: () => boolean): Promise<number> {
   return kills;
 }
 
+/** Ends a Skein once it has started so many agents itself. */
+async function killAtWork(skein: Started, agents: number, isOver: () => boolean): Promise<void> {
+  const own = () => startedAgents(folder.path).filter((agent) => agent.skein === skein.child.pid).length;
+  while (!isOver() && own() < agents) await sleep(20);
+  skein.child.kill("SIGKILL");
+}
+
 /** Goes on until a Skein has come to the end of everything. */
 async function goOn(): Promise<{ readonly skeins: number; readonly last: number }> {
   for (let skeins = 1; ; skeins++) {
     const skein = new Started([program, folder.path, String(parents)]);
     running = skein;
-    const killer = new AbortController();
-    if (skeins <= mostSkeins)
-      void sleep(chance.between(500, 4000), null, { signal: killer.signal }).then(
-        () => skein.child.kill("SIGKILL"),
-        () => undefined,
-      );
+    let isOver = false;
+    const killing = skeins <= mostSkeins ? killAtWork(skein, chance.between(1, 4), () => isOver) : null;
     const how = await skein.end();
-    killer.abort();
+    isOver = true;
+    await killing;
     expect(skein.err, seedTold).toBe("");
     if (how === "SIGKILL") continue;
     expect(how, seedTold).toBe(0);

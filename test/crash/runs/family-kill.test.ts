@@ -22,8 +22,8 @@ import { runSeed, seedTold } from "../../support/run-seed.ts";
 import { Chance } from "../../transcript/random.ts";
 
 /** So many kills, at moments that follow from the seed; more of both with npm run torture. */
-const rounds = Number(process.env.SKEIN_FAMILY_ROUNDS ?? 200);
-const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "25";
+const rounds = Number(process.env.SKEIN_FAMILY_ROUNDS ?? 20);
+const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "20";
 const mostKills = 9;
 /** A family takes about a thousand acts; three kills come to most of them. */
 const mostActs = 300;
@@ -129,8 +129,8 @@ describe("a family that is killed", () => {
     ).toEqual([]);
     expect(sum(({ kills }) => kills)).toBeGreaterThanOrEqual(rounds);
     // What was counted has happened: turns that ended well in spite of it, and replies that somebody waited for.
-    expect(sum(({ isWell }) => (isWell ? 1 : 0))).toBeGreaterThanOrEqual(families.length / 4);
-    expect(sum(({ taken }) => taken)).toBeGreaterThanOrEqual(families.length / 4);
+    expect(sum(({ isWell }) => (isWell ? 1 : 0))).toBeGreaterThanOrEqual(Math.floor(families.length / 4));
+    expect(sum(({ taken }) => taken)).toBeGreaterThanOrEqual(Math.floor(families.length / 4));
   }, 3_600_000);
 });
 

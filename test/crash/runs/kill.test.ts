@@ -13,7 +13,7 @@ import { KillPoints } from "../../support/kill-points.ts";
 import { openScenario, prepare, scenarioConfig, theTurn } from "../../support/kill-scenario.ts";
 
 /** Every point with SKEIN_KILL_POINTS=all (npm run torture), else so many, spread evenly over the turn. */
-const asked = process.env.SKEIN_KILL_POINTS ?? "40";
+const asked = process.env.SKEIN_KILL_POINTS ?? "20";
 const child = fileURLToPath(new URL("../../support/kill-child.ts", import.meta.url));
 const base = mkdtempSync(join(tmpdir(), "skein-kill-"));
 const received: { readonly path: string; readonly key: string }[] = [];

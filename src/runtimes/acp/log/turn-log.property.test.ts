@@ -157,7 +157,6 @@ describe("any sequence of updates", () => {
         expect(last).toMatchObject({ role: "assistant" });
         expect(last?.role === "assistant" && last.stopReason !== "toolUse").toBe(true);
       }),
-      { numRuns: 300 },
     );
   });
 
@@ -170,7 +169,6 @@ describe("any sequence of updates", () => {
         expect(wordsOf(entries, "text")).toBe(chunks("agent_message_chunk"));
         expect(wordsOf(entries, "thinking")).toBe(chunks("agent_thought_chunk"));
       }),
-      { numRuns: 200 },
     );
   });
 
@@ -182,7 +180,6 @@ describe("any sequence of updates", () => {
         expect(acts.length).toBeLessThanOrEqual(6 * updates.length + 2);
         expect(JSON.stringify(acts).length).toBeLessThanOrEqual(10 * JSON.stringify(updates).length + 20_000);
       }),
-      { numRuns: 200 },
     );
   });
 });
