@@ -29,7 +29,7 @@ describe("the reader's checks", () => {
         if (!accepted) refused += 1;
       }),
     );
-    expect(refused).toBeGreaterThan(1000);
+    expect(refused).toBeGreaterThan(10);
   });
 
   test("[ENT1] know the same types", () => {

@@ -193,7 +193,7 @@ describe("names of calls", () => {
         {
           name: "sessions_send",
           id: "call_1",
-          arguments: { sessionKey: key("b"), message, timeoutSeconds: 30 },
+          arguments: { sessionKey: key("b"), message, timeoutSeconds: 600 },
         },
       ],
     });

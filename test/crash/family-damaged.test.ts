@@ -102,7 +102,7 @@ describe("files that are damaged while sessions are looked at", () => {
     const sent = await family.call("sessions_send", {
       sessionKey: key("b"),
       message: "Word",
-      timeoutSeconds: 30,
+      timeoutSeconds: 600,
     });
     expect(sent).toMatchObject({ status: "ok" });
     open();

@@ -55,7 +55,7 @@ describe("somebody else's agent as a child", () => {
     const first = await spawn({ mode: "session", background: false });
     expect(first).toMatchObject({ status: "ok", result: "one", outcome: "ok" });
     const sessionKey = first.childSessionKey;
-    expect(await call("sessions_send", { sessionKey, message: "And?", timeoutSeconds: 30 })).toMatchObject({
+    expect(await call("sessions_send", { sessionKey, message: "And?", timeoutSeconds: 600 })).toMatchObject({
       status: "ok",
       reply: "two",
     });

@@ -52,7 +52,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     const sent = await call(client, "sessions_send", {
       label: "child",
       message: "repeat good night",
-      timeoutSeconds: 30,
+      timeoutSeconds: 600,
     });
     expect(sent).toMatchObject({ status: "ok", reply: "good night" });
     const listed = await call(client, "sessions_list");
@@ -148,7 +148,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
     await call(client, "sessions_send", {
       sessionKey: childSessionKey,
       message: "repeat four",
-      timeoutSeconds: 30,
+      timeoutSeconds: 600,
     });
     await expect.poll(() => heard).toContain(`updated ${uri}`);
     expect(heard.filter((line) => line.startsWith("updated") && line !== `updated ${uri}`)).toEqual([]);

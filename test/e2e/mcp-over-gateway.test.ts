@@ -50,7 +50,7 @@ test("[CLG7] skein mcp speaks through the gateway, from a session that its first
   expect(await keysOf()).toContain(asker);
   const uri = `skein://sessions/${encodeURIComponent(child.childSessionKey)}`;
   await subscribe(client, "2025-11-25", uri);
-  const message = { label: "child", message: "repeat two", timeoutSeconds: 30 };
+  const message = { label: "child", message: "repeat two", timeoutSeconds: 600 };
   const sent = await client.callTool({ name: "sessions_send", arguments: message });
   expect(sent.structuredContent).toMatchObject({ status: "ok", reply: "two" });
   await expect.poll(() => heard).toContain(`updated ${uri}`);

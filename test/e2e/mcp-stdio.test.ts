@@ -63,7 +63,7 @@ describe.each(revisions)("skein mcp, revision %s", (revision) => {
     await subscribe(client, revision, uri);
     const sent = await client.callTool({
       name: "sessions_send",
-      arguments: { label: "child", message: "repeat two", timeoutSeconds: 30 },
+      arguments: { label: "child", message: "repeat two", timeoutSeconds: 600 },
     });
     expect(sent.structuredContent).toMatchObject({ status: "ok", reply: "two" });
     await expect.poll(() => heard).toContain(`updated ${uri}`);

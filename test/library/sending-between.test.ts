@@ -31,7 +31,7 @@ describe("a message that is waited for", () => {
   test.each(places)("[FAM3] gives the reply of its own run, and nothing follows: $where", async ({ dir }) => {
     const family = await withParts(
       {
-        "Ask B": [send({ timeoutSeconds: 30 }), { text: "Twelve, then." }],
+        "Ask B": [send({ timeoutSeconds: 600 }), { text: "Twelve, then." }],
         "To B": [{ text: "Twelve." }],
       },
       dir(),
@@ -51,7 +51,7 @@ describe("a message that is waited for", () => {
     const { tool, open } = gate();
     const family = await withParts(
       {
-        "Ask B": [send({ timeoutSeconds: 30 }), { text: "Good." }],
+        "Ask B": [send({ timeoutSeconds: 600 }), { text: "Good." }],
         Busy: [call("gate"), { text: "For somebody else." }, { text: "Twelve." }],
       },
       { agent: { tools: [tool] } },
@@ -90,7 +90,7 @@ describe("a message that is waited for", () => {
 
   test("[FAM5] says how a turn failed", async () => {
     const family = await withParts({
-      "Ask B": [send({ timeoutSeconds: 30 }), { text: "A pity." }],
+      "Ask B": [send({ timeoutSeconds: 600 }), { text: "A pity." }],
       "To B": [{ error: { status: 400, message: "bad request" } }],
     });
     await asked(family);
@@ -102,7 +102,7 @@ describe("a message that is waited for", () => {
 
   test("[FAM5] says that the target was aborted", async () => {
     const family = await withParts({
-      "Ask B": [send({ timeoutSeconds: 30 }), { text: "A pity." }],
+      "Ask B": [send({ timeoutSeconds: 600 }), { text: "A pity." }],
       "To B": [{ text: "I begin", stall: true }],
     });
     await family.make(b);
@@ -115,10 +115,10 @@ describe("a message that is waited for", () => {
   });
 
   test("[FAM6] is not waited for where that would close a circle, and both ends come", async () => {
-    const back = call("sessions_send", { sessionKey: a, message: "Back to A", timeoutSeconds: 30 });
+    const back = call("sessions_send", { sessionKey: a, message: "Back to A", timeoutSeconds: 600 });
     const family = await withParts(
       {
-        "Ask B": [send({ timeoutSeconds: 30 }), { text: "Good." }, { text: "REPLY_SKIP" }],
+        "Ask B": [send({ timeoutSeconds: 600 }), { text: "Good." }, { text: "REPLY_SKIP" }],
         "To B": [back, { text: "Twelve." }, { text: "REPLY_SKIP" }],
       },
       { settings: { session: { agentToAgent: { maxPingPongTurns: 0 } } } },
@@ -135,7 +135,7 @@ describe("a message that is waited for", () => {
     const spawned = calls(["sessions_spawn", { task: "Count the geese" }], ["sessions_yield", {}]);
     const family = await withParts(
       {
-        "Ask B": [send({ timeoutSeconds: 30 }), { text: "Good." }],
+        "Ask B": [send({ timeoutSeconds: 600 }), { text: "Good." }],
         "To B": [spawned, { text: "Twelve geese." }],
         "Count the geese": [call("gate"), { text: "12" }],
       },
@@ -217,7 +217,7 @@ describe("whom a message is for", () => {
     const settings = { tools: { agentToAgent: { enabled: true } } };
     const family = await withParts(answers, { agent: { visibility: "all" }, others: [other], settings });
     await named(family);
-    const wait = { timeoutSeconds: 30 };
+    const wait = { timeoutSeconds: 600 };
     const byLabel = await family.call("sessions_send", { label: "the counter", message: "To B", ...wait });
     expect(byLabel).toMatchObject({ status: "ok", reply: "Twelve.", sessionKey: "session:b" });
     const byAgent = await family.call("sessions_send", { agentId: "other", message: "To other", ...wait });
@@ -233,7 +233,7 @@ describe("whom a message is for", () => {
     const settings = { tools: { agentToAgent } };
     const family = await withParts(answers, { agent: { visibility: "all" }, others: [other], settings });
     await named(family);
-    const args = { sessionKey: "agent:other:main", message: "To other", timeoutSeconds: 30 };
+    const args = { sessionKey: "agent:other:main", message: "To other", timeoutSeconds: 600 };
     const result = await family.call("sessions_send", args);
     expect(result.code).toBe(code);
     expect(result.status).toBe(code === undefined ? "ok" : "forbidden");
@@ -273,7 +273,7 @@ describe("a note", () => {
 
 describe("limits of what sessions say to each other", () => {
   test("[FAM13] a pair that says too much under one root is a loop, with the figures", async () => {
-    const again = send({ timeoutSeconds: 30 });
+    const again = send({ timeoutSeconds: 600 });
     const family = await withParts(
       {
         "Ask B": [again, again, again, { text: "Enough." }],
@@ -298,10 +298,10 @@ describe("limits of what sessions say to each other", () => {
     { budget: { runs: 2 }, limit: "runs", allowed: 2, figure: 3 },
   ])("[FAM13] beyond $limit a message is refused with the figures", async ({ budget, ...figures }) => {
     const c = "agent:main:session:c";
-    const on = call("sessions_send", { sessionKey: c, message: "To C", timeoutSeconds: 30 });
+    const on = call("sessions_send", { sessionKey: c, message: "To C", timeoutSeconds: 600 });
     const family = await withParts(
       {
-        "Ask B": [send({ timeoutSeconds: 30 }), { text: "Good." }],
+        "Ask B": [send({ timeoutSeconds: 600 }), { text: "Good." }],
         "To B": [on, { text: "C is out of reach." }],
       },
       { settings: { budget } },

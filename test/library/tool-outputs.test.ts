@@ -81,7 +81,7 @@ describe("results of session tools", () => {
     await call("subagents", { action: "kill", target: "slow" });
     await call("subagents", { action: "kill", target: "slow" });
     await call("sessions_send", { label: "child", message: "repeat three" });
-    await call("sessions_send", { label: "child", message: "repeat four", timeoutSeconds: 30 });
+    await call("sessions_send", { label: "child", message: "repeat four", timeoutSeconds: 600 });
     await call("sessions_send", { label: "child", message: "be slow for 9 seconds", timeoutSeconds: 0.05 });
     await call("sessions_send", { label: "child", message: "a note", role: "assistant" });
   });

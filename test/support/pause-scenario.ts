@@ -24,7 +24,7 @@ export interface PauseScenario {
 }
 
 /** Owners that say nothing for so long have lost their runs. */
-const leaseMs = 9000;
+const leaseMs = 30_000;
 
 export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skein; inside: SkeinInside }> {
   let inside: SkeinInside | null = null;

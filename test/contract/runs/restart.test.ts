@@ -102,7 +102,7 @@ describe("a process that is held up past its own lease", () => {
     let ahead = 0;
     const clock = { now: () => Date.now() + ahead };
     const script = [{ calls: [{ name: "slow" }] }, { text: "After all." }];
-    const { skein, reports, inside } = await openRuns({ dir, tools: [slow], script, clock, leaseMs: 9000 });
+    const { skein, reports, inside } = await openRuns({ dir, tools: [slow], script, clock, leaseMs: 30_000 });
     const { runs } = inside;
     // A beat that comes late finds the lease taken back already.
     const renew = runs.renew.bind(runs);

@@ -40,7 +40,7 @@ const spawnArgs = (task: string) => JSON.stringify({ task: `TASK-${task}`, backg
 const sendArgs = JSON.stringify({
   sessionKey: "agent:other:session:near",
   message: "QUESTION-near",
-  timeoutSeconds: 60,
+  timeoutSeconds: 600,
 });
 
 /** What waits in the folder is worked off, and counted. */
