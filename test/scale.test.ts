@@ -24,8 +24,8 @@ test("[TRE16] 500,000 entries in a row: context, fork, tree and reload without a
   expect(JSON.stringify(treeView(tree)).length).toBeGreaterThan(count);
 });
 
-test("[TRE16] 500,000 entries behind a compaction", () => {
-  const count = 500_000;
+test("[TRE16] 200,000 entries behind a compaction", () => {
+  const count = 200_000;
   const compaction = {
     ...userLine("c", null),
     type: "compaction",

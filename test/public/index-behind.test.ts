@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { create, listed as idsListed } from "../../src/conformance/expect.ts";
+import { append, create, listed as idsListed } from "../../src/conformance/expect.ts";
 import { realDisk } from "../../src/store/files/disk.ts";
 import { IndexThread } from "../../src/store/files/index-thread.ts";
 import { sessionPaths, trashedPaths, workDbName } from "../../src/store/files/layout.ts";
@@ -81,6 +81,42 @@ describe("a list that is taken while the index is behind", () => {
       ({ key }) => key === "main",
     );
     expect(main?.childSessions).toHaveLength(1);
+  });
+});
+
+describe("a machine that is too busy to keep the deadline", () => {
+  const scope = { agentId: "main" };
+  const longAfter = () => {
+    let now = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => {
+      now += 1_000_000;
+      return now;
+    });
+  };
+
+  test("[STE5] lists every session of a small store", async () => {
+    const store = await openFilesStore({ root: newFolder(), index: "in place" });
+    const names = Array.from({ length: 100 }, (_, at) => `s${at}`);
+    for (const name of names) await create(store, scope, name);
+    longAfter();
+    const { sessions, behind } = await store.sessions.list(scope, { limit: 200 });
+    expect([sessions.length, behind]).toEqual([100, 0]);
+    await store.close();
+  });
+
+  test("[STE1] says so where more has changed than it can take in", async () => {
+    const store = await openFilesStore({ root: newFolder(), index: "in place" });
+    await create(store, scope, "long");
+    for (const name of ["a", "b"]) await append(store, scope, "long", `${name} ${"x".repeat(200 * 1024)}`);
+    longAfter();
+    expect(await store.sessions.list(scope, {})).toMatchObject({ sessions: [], behind: 1 });
+    vi.restoreAllMocks();
+    await store.upkeep.bringUpIndex();
+    expect(await store.sessions.list(scope, {})).toMatchObject({
+      sessions: [{ sessionId: "long" }],
+      behind: 0,
+    });
+    await store.close();
   });
 });
 

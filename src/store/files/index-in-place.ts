@@ -3,7 +3,7 @@ import type { IndexDb } from "./index-db.ts";
 import type { FoundEntry, WordSearch } from "./index-query.ts";
 import { searchWords } from "./index-query.ts";
 import type { IndexService } from "./index-service.ts";
-import type { CaughtUp } from "./indexer.ts";
+import type { CatchUpLimits, CaughtUp } from "./indexer.ts";
 import { Indexer } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 import { sessionPaths } from "./layout.ts";
@@ -41,13 +41,12 @@ export class IndexInPlace implements IndexService {
     if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
   }
 
-  /** `mostBytes`: sessions that the index is further behind for are left. */
-  async catchUp(forMs: number, mostBytes?: number): Promise<CaughtUp> {
+  async catchUp(forMs: number, limits?: CatchUpLimits): Promise<CaughtUp> {
     this.follow();
     const taken = (row: AgentPlace | null) => {
       if (row !== null) this.#listings.touch(row);
     };
-    return this.#indexer.catchUp(performance.now() + forMs, taken, mostBytes);
+    return this.#indexer.catchUp(performance.now() + forMs, taken, limits);
   }
 
   async bringUp(uid: string): Promise<void> {

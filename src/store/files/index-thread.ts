@@ -5,6 +5,7 @@ import type { IndexInPlace } from "./index-in-place.ts";
 import type { FoundEntry, WordSearch } from "./index-query.ts";
 import type { IndexService, ServiceCall } from "./index-service.ts";
 import type { CaughtUp } from "./indexer.ts";
+import { noLeast } from "./indexer.ts";
 import type { AgentPlace } from "./layout.ts";
 
 /** What takes no longer is done in place: a message to another thread, and its start, cost as much. */
@@ -71,7 +72,7 @@ export class IndexThread implements IndexService {
 
   async catchUp(forMs: number): Promise<CaughtUp> {
     if (this.#worker === null) {
-      const caught = await this.#inPlace.catchUp(quickMs, quickLog);
+      const caught = await this.#inPlace.catchUp(quickMs, { mostBytes: quickLog, least: noLeast });
       if (caught.behind === caught.unreadable) return caught;
     }
     return this.#call("catchUp", forMs) as Promise<CaughtUp>;

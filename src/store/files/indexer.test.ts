@@ -41,7 +41,11 @@ test("[FS22] a session that has grown by much is left to whoever has the time, a
     const taken: unknown[] = [];
     const forEver = Number.POSITIVE_INFINITY;
     const take = (row: { readonly sessionId: string } | null) => void taken.push(row?.sessionId);
-    expect(indexer.catchUp(forEver, take, quick)).toEqual({ behind: 1, unreadable: 0, problems: [] });
+    expect(indexer.catchUp(forEver, take, { mostBytes: quick })).toEqual({
+      behind: 1,
+      unreadable: 0,
+      problems: [],
+    });
     expect(taken).toEqual(["short"]);
     expect(indexer.catchUp(forEver, take)).toEqual({ behind: 0, unreadable: 0, problems: [] });
     expect(taken).toEqual(["short", "long"]);

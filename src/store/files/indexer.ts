@@ -16,6 +16,17 @@ import { isThere } from "./work-db.ts";
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
+/** What is taken in even when the time is up, so that a busy machine does not make the lists of a small store incomplete. */
+export interface LeastWork {
+  /** Of the marked sessions, from the first one on. */
+  readonly sessions: number;
+  /** Of all their logs together. */
+  readonly bytes: number;
+}
+
+export const usualLeast: LeastWork = { sessions: 200, bytes: 256 * 1024 };
+export const noLeast: LeastWork = { sessions: 0, bytes: 0 };
+
 export interface CaughtUp {
   /** Marked sessions that the index does not have in full yet. A session whose log is lost has nothing to wait for. */
   readonly behind: number;
@@ -31,6 +42,11 @@ type Unread = "time" | { readonly problem: string; readonly isLost: boolean };
 export interface UnreadLog {
   readonly file: string;
   readonly problem: string;
+}
+
+export interface CatchUpLimits {
+  readonly mostBytes?: number;
+  readonly least?: LeastWork;
 }
 
 /** Brings the index up with the logs, reading only what is new in them. */
@@ -51,31 +67,41 @@ export class Indexer {
   }
 
   /**
-   * Takes in what is marked until a time (of `performance.now()`); `taken` hears of each session that is done. One whose log has
-   * grown by more than `mostBytes` is left as it is: a single entry may be so long that its words alone take seconds.
+   * Takes in what is marked until a time (of `performance.now()`), and `least` in any case; `taken` hears of each session that is
+   * done. One whose log has grown by more than `mostBytes` is left as it is: a single entry may be so long that its words
+   * alone take seconds.
    */
   catchUp(
     until: number,
     taken: (row: SessionRow | null) => void = () => undefined,
-    mostBytes = Number.POSITIVE_INFINITY,
+    { mostBytes = Number.POSITIVE_INFINITY, least = usualLeast }: CatchUpLimits = {},
   ): CaughtUp {
     const marked = this.#work.dirty();
     const problems: UnreadLog[] = [];
     let done = 0;
     let lost = 0;
-    for (let next = 0; next < marked.length && performance.now() <= until; ) {
+    let bytes = 0;
+    // After the deadline: only what `least` still covers.
+    const bound = (at: number) => {
+      if (performance.now() <= until) return mostBytes;
+      return at < least.sessions ? Math.min(mostBytes, least.bytes - bytes) : -1;
+    };
+    for (let next = 0; next < marked.length && bound(next) >= 0; ) {
       // Small sessions share a transaction; nobody else is kept from the index for long.
-      const pause = Math.min(until, performance.now() + longestTurnMs);
+      const pause = performance.now() + longestTurnMs;
       this.#index.exclusively(() => {
         do {
           const uid = marked[next++] as string;
-          const unread = this.#tryBringUp(uid, { until, mostBytes }, taken);
+          const unread = this.#tryBringUp(uid, { until, mostBytes: bound(next - 1) }, (row, grown) => {
+            bytes += grown;
+            taken(row);
+          });
           if (unread === null) done += 1;
           else if (unread !== "time") {
             problems.push({ file: this.#fileOf(uid), problem: unread.problem });
             if (unread.isLost) lost += 1;
           }
-        } while (next < marked.length && performance.now() <= pause);
+        } while (next < marked.length && performance.now() <= pause && bound(next) >= 0);
       });
     }
     return { behind: marked.length - done - lost, unreadable: problems.length - lost, problems };
@@ -85,14 +111,15 @@ export class Indexer {
   #tryBringUp(
     uid: string,
     { until, mostBytes }: { readonly until: number; readonly mostBytes: number },
-    taken: (row: SessionRow | null) => void,
+    taken: (row: SessionRow | null, grown: number) => void,
   ): Unread | null {
     try {
       // Marks stay until a checkpoint: most are of sessions that are long taken in.
       const row = this.#work.byUid(uid);
       if (this.#isUpToDate(uid, row)) return null;
-      if (this.#bytesBehind(uid, row) > mostBytes) return "time";
-      taken(row);
+      const grown = this.#bytesBehind(uid, row);
+      if (grown > mostBytes) return "time";
+      taken(row, Math.max(0, grown));
       return this.#bringUp(uid, row, until) ? null : "time";
     } catch (error) {
       const isLost = error instanceof SkeinError && error.code === "unreadable_file";
