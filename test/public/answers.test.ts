@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import Type from "typebox";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -10,11 +7,12 @@ import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
+import { HeldModel, LoopbackServer } from "../support/held-model.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 import { soon } from "../support/soon.ts";
 
 const secret = "a secret of the desk";
-const servers: Server[] = [];
+const servers: { close(): void }[] = [];
 const gateways: GatewayProcess[] = [];
 let home: TemporaryFolder;
 
@@ -24,73 +22,30 @@ beforeEach(() => {
 afterEach(async () => {
   await closeAll();
   for (const gateway of gateways.splice(0)) await gateway.stop("SIGKILL");
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections();
-    server.close();
-  }
+  for (const server of servers.splice(0)) server.close();
   home.remove();
 });
 
-async function listen(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-  const server = createServer(handle);
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** A model request whose answer is streamed piece by piece, when the test says so. */
-class HeldRequest {
-  readonly #response: ServerResponse;
-
-  constructor(response: ServerResponse) {
-    this.#response = response.writeHead(200, { "content-type": "text/event-stream" });
-  }
-
-  stream(content: string): void {
-    this.#write({ delta: { role: "assistant", content }, finish_reason: null });
-  }
-
-  finish(content: string, reason: "stop" | "length" = "stop"): void {
-    this.stream(content);
-    this.#write({ delta: {}, finish_reason: reason });
-    this.#response.end("data: [DONE]\n\n");
-  }
-
-  #write(choice: object): void {
-    const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "held" };
-    this.#response.write(`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, ...choice }] })}\n\n`);
-  }
-}
-
 /** A gateway process with a webhook channel, whose model answers when the test says so. */
 async function startDesk() {
-  const requests: HeldRequest[] = [];
   const delivered: { readonly runId: string; readonly text: string }[] = [];
-  const model = await listen((_, response) => void requests.push(new HeldRequest(response)));
-  const outbound = await listen((request, response) => {
+  const model = await HeldModel.start();
+  const outbound = await LoopbackServer.listen((request, response) => {
     void readText(request).then((body) => {
       const { runId, text } = JSON.parse(body) as { runId: string; text: string };
       delivered.push({ runId, text });
       response.writeHead(200).end();
     });
   });
-  const config = `
-defaults: { model: held/model }
-queue: { mode: steer }
-models: { providers: { held: { baseUrl: "${model}/v1", apiKey: none } } }
-channels: { desk: { type: webhook, secret: "${secret}", url: "${outbound}" } }
-`;
-  const open = async (text?: string) => {
-    const gateway = await GatewayProcess.start(home.path, text);
+  servers.push(model, outbound);
+  const desk = `{ type: webhook, secret: "${secret}", url: "${outbound.url}" }`;
+  const open = async (config?: string) => {
+    const gateway = await GatewayProcess.start(home.path, config);
     gateways.push(gateway);
     return gateway;
   };
-  const gateway = await open(config);
-  const nthRequest = async (index: number) => {
-    await soon(() => requests.length).toBeGreaterThan(index);
-    return requests[index] as HeldRequest;
-  };
-  return { gateway, delivered, nthRequest, reopen: () => open() };
+  const gateway = await open(`${model.config}queue: { mode: steer }\nchannels: { desk: ${desk} }\n`);
+  return { gateway, delivered, model, reopen: () => open() };
 }
 
 async function say(gateway: GatewayProcess, text: string): Promise<string> {
@@ -117,13 +72,13 @@ describe("input that arrives while the final answer streams", () => {
   test.each(["stop", "length"] as const)(
     "[ANS1] [ANS2] each question of a webhook gets its own answer, ended by %s",
     async (reason) => {
-      const { gateway, delivered, nthRequest } = await startDesk();
+      const { gateway, delivered, model } = await startDesk();
       const first = await say(gateway, "First question");
-      const answering = await nthRequest(0);
+      const answering = await model.request(0);
       answering.stream("The first ");
       const second = await say(gateway, "Second question");
       answering.finish("answer.", reason);
-      (await nthRequest(1)).finish("The second answer.");
+      (await model.request(1)).finish("The second answer.");
       expect(await waitFor(gateway, first)).toMatchObject({ state: "ok", reply: "The first answer." });
       expect(await waitFor(gateway, second)).toMatchObject({ state: "ok", reply: "The second answer." });
       await soon(() => delivered).toEqual([
@@ -134,14 +89,14 @@ describe("input that arrives while the final answer streams", () => {
   );
 
   test("[ANS1] [ANS2] both answers are delivered when the process dies in the middle of the first", async () => {
-    const { gateway, delivered, nthRequest, reopen } = await startDesk();
+    const { gateway, delivered, model, reopen } = await startDesk();
     const first = await say(gateway, "First question");
-    (await nthRequest(0)).stream("The first ");
+    (await model.request(0)).stream("The first ");
     const second = await say(gateway, "Second question");
     await gateway.stop("SIGKILL");
     const again = await reopen();
-    (await nthRequest(1)).finish("The first answer.");
-    (await nthRequest(2)).finish("The second answer.");
+    (await model.request(1)).finish("The first answer.");
+    (await model.request(2)).finish("The second answer.");
     expect(await waitFor(again, first)).toMatchObject({ state: "ok", reply: "The first answer." });
     expect(await waitFor(again, second)).toMatchObject({ state: "ok", reply: "The second answer." });
     await soon(() => delivered).toEqual([
