@@ -23,16 +23,11 @@ export interface ModelSources {
   readonly given?: Readonly<Record<string, LanguageModelV4>>;
 }
 
-/** The model that ships: nothing is sent anywhere, and nothing is paid. */
+/** The provider of the model that ships: it sends nothing anywhere and costs nothing. */
 const rehearsal = "rehearsal";
 /** The provider under which the words of ACP agents stand: `acp/codex`. */
 const acp = "acp";
-const rehearsalInfo = {
-  contextWindow: 200_000,
-  maxOutput: 16_384,
-  vision: true,
-  thinking: "levels",
-} as const;
+const noCharge: ModelPrice = { input: 0, output: 0 };
 
 /** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
 export function createModels(sources: ModelSources): ModelPort {
@@ -54,8 +49,12 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
   const ref = parseModel(name);
   const { provider, model } = ref;
   const given = own(sources.given ?? {}, name);
-  if (provider === rehearsal) return rehearsed(ref, given);
   if (provider === acp) return ofAcpAgent(ref);
+  const isRehearsal = provider === rehearsal;
+  if (isRehearsal && given === undefined && model !== "basic") {
+    const problem = "the rehearsal model that ships is rehearsal/basic";
+    throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
+  }
   const settings = modelSettings(sources.config.models, provider, model);
   const api = apiOf(provider, ref.api ?? settings.api ?? undefined);
   const known = modelInfo(provider, model, api);
@@ -63,14 +62,14 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
   const info = { ...known, ...present({ contextWindow, maxOutput, vision }) };
   const sight = info.vision === false ? { images: null } : {};
   const policy = resolveTranscriptPolicy({ ...ref, api, overrides: { ...sight, ...settings.overrides } });
-  const price = priceFor(settings, priceOf(provider, model));
+  const price = priceFor(settings, isRehearsal ? noCharge : priceOf(provider, model));
   return {
     provider,
     model,
     policy,
     info,
     price,
-    open: once(async () => given ?? opened(sources, ref, settings)),
+    open: once(async () => given ?? (isRehearsal ? openRehearsal() : opened(sources, ref, settings))),
   };
 }
 
@@ -80,20 +79,9 @@ function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPric
   return input === undefined || output === undefined ? null : { input, output, ...rest };
 }
 
-function rehearsed(ref: ModelRef, given: LanguageModelV4 | undefined): TurnModel {
-  const { provider, model } = ref;
-  if (given === undefined && model !== "basic") {
-    const problem = "the rehearsal model that ships is rehearsal/basic";
-    throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
-  }
-  const policy = resolveTranscriptPolicy({ ...ref, api: "openai-completions" });
-  const price: ModelPrice = { input: 0, output: 0 };
-  const open = once(async () => {
-    if (given !== undefined) return given;
-    const { rehearsalModel } = await import("../runtimes/rehearsal/rehearsal-model.ts");
-    return rehearsalModel();
-  });
-  return { provider, model, policy, info: rehearsalInfo, price, open };
+async function openRehearsal(): Promise<LanguageModelV4> {
+  const { rehearsalModel } = await import("../runtimes/rehearsal/rehearsal-model.ts");
+  return rehearsalModel();
 }
 
 /** Whatever model it has: it is asked over its own protocol, and sees what it sees. */

@@ -106,6 +106,8 @@ export const ProvenanceSchema = open({
   rootId: Type.Optional(Type.String()),
   hops: Type.Optional(Type.Number()),
   deliveryId: Type.Optional(Type.String()),
+  /** Set by Skein alone, for a spawned session's task and for announcements: sent to the model without a fence around it. */
+  verbatim: Type.Optional(Type.Boolean()),
 });
 
 export const UserMessageSchema = open({

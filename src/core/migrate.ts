@@ -84,8 +84,11 @@ const provenanceTexts = ["sourceSessionKey", "sourceChannel", "sourceTool", "roo
 
 /** A field beside it must not cost the kind: what another session said would pass for a person's word. */
 function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {
-  const isUsable = ([field, value]: readonly [string, unknown]) =>
-    field === "hops" ? Number.isFinite(value) : !provenanceTexts.includes(field) || typeof value === "string";
+  const isUsable = ([field, value]: readonly [string, unknown]) => {
+    if (field === "hops") return Number.isFinite(value);
+    if (field === "verbatim") return typeof value === "boolean";
+    return !provenanceTexts.includes(field) || typeof value === "string";
+  };
   return Object.fromEntries(Object.entries(provenance).filter(isUsable));
 }
 

@@ -114,6 +114,7 @@ const provenance = object({
   rootId: opt(string),
   hops: opt(number),
   deliveryId: opt(string),
+  verbatim: opt(boolean),
 });
 
 const message = tagged("role", {

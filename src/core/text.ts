@@ -41,3 +41,29 @@ export function thrownText(error: unknown): string {
     return "something without words was thrown";
   }
 }
+
+const shortestFence = 3;
+const longestFence = 64;
+
+/**
+ * A text between two lines of backticks or tildes that nothing in the text can close: the fence is longer than every run of its
+ * character in it. A run too long for a fence is broken up by spaces.
+ */
+export function fenceText(text: string): string {
+  const fits = (["`", "~"] as const).map((char) => ({ char, run: longestRun(text, char) }));
+  const { char, run } = fits.reduce((best, each) => (each.run < best.run ? each : best));
+  const fence = char.repeat(Math.min(longestFence, Math.max(shortestFence, run + 1)));
+  const piece = char.repeat(longestFence - 1);
+  const inside = run >= longestFence ? text.replaceAll(piece, `${piece} `) : text;
+  return `${fence}\n${inside}\n${fence}`;
+}
+
+function longestRun(text: string, char: string): number {
+  let longest = 0;
+  let run = 0;
+  for (let at = 0; at < text.length; at++) {
+    run = text[at] === char ? run + 1 : 0;
+    if (run > longest) longest = run;
+  }
+  return longest;
+}

@@ -69,6 +69,10 @@ export const RunRowSchema = Type.Object(
     abortRequested: Type.Optional(Type.Boolean()),
     /** How often its owner was lost. */
     lost: Type.Optional(Type.Integer()),
+    /** The lost run whose input it takes up again. */
+    retryOf: optionalText,
+    /** Of a lost run: the run that took up its input. */
+    retriedAs: optionalText,
     ...outcome,
     usage: UsageSchema,
   },
@@ -108,13 +112,23 @@ export const RunListSchema = Type.Object(
 );
 export type RunListPayload = Static<typeof RunListSchema>;
 
-/** `runs.get`: one run, and every approval that it asked for. */
-export const RunSchema = Type.Object({ run: RunRowSchema, approvals: Type.Array(ApprovalSchema) }, strict);
+/** `runs.get`: one run, the whole text of its input, and every approval that it asked for. */
+export const RunSchema = Type.Object(
+  { run: RunRowSchema, input: Type.String(), approvals: Type.Array(ApprovalSchema) },
+  strict,
+);
 export type RunPayload = Static<typeof RunSchema>;
 
 /** `runs.abort`: the state that it has now; its owner may be yet to hear of it. */
 export const AbortedSchema = Type.Object({ runId: Type.String(), state: RunStateSchema }, strict);
 export type AbortedPayload = Static<typeof AbortedSchema>;
+
+/** `runs.retry`: the run that takes up the input of a lost run. */
+export const RetriedSchema = Type.Object(
+  { runId: Type.String(), retryOf: Type.String(), sessionKey: Type.String(), state: RunStateSchema },
+  strict,
+);
+export type RetriedPayload = Static<typeof RetriedSchema>;
 
 /** `chat.abort`: the runs that were asked to end, with the states that they have now. */
 export const ChatAbortedSchema = Type.Object(

@@ -176,6 +176,8 @@ export interface AcceptRequest {
   readonly awaitedBy?: Awaiting;
   /** The session was spawned for this run: registered as a child, and counted, in the same transaction. */
   readonly child?: ChildRequest;
+  /** The lost run whose input this run takes up again. */
+  readonly retryOf?: string;
 }
 
 /** A child as it was registered, with its first run as it is now. */
@@ -261,6 +263,10 @@ export interface Run {
   /** Waits in the inbox for a run that sleeps, or goes into the turn of one that was claimed, and starts none of its own. */
   readonly keptFor: string | null;
   readonly startedBy: string | null;
+  /** The lost run whose input this run takes up again. */
+  readonly retryOf: string | null;
+  /** The run that took up the input of this lost run. */
+  readonly retriedAs: string | null;
   /** Its input is written without a model turn: a note, or a delivery beyond the budget. */
   readonly isSilent: boolean;
   /** Somebody wants it ended. */
@@ -274,6 +280,10 @@ export interface Claim {
   readonly leafId: string | null;
   /** `new`: its first claim. `recovered`: its owner was lost. `woken`: it slept. */
   readonly how: "new" | "recovered" | "woken";
+  /** The first claim of the turn that it goes on with: of a retry, that of the lost run. */
+  readonly begunAt: number | null;
+  /** It retries a lost run, and other runs have had their turn in the session since. */
+  readonly isOvertaken: boolean;
   /**
    * What a woken run slept for: input that arrived, oldest first, the runs that are open, and those that ended without a
    * word to it. Of an announcement, the others that came with it.
@@ -307,6 +317,8 @@ export interface RunQuery {
   readonly limit?: number;
   /** A seq: older ones than this. */
   readonly before?: number;
+  /** `true`: only lost runs whose input waits for a retry. */
+  readonly lost?: boolean;
 }
 
 /** Which approvals. */
@@ -427,6 +439,12 @@ export interface RunStore {
    * that it has then; `null`: unknown.
    */
   abort(runId: string, reason?: string): Promise<RunState | null>;
+
+  /**
+   * Queues the input of a lost run again, as a new run with a fresh count of attempts; of merged input, that of the turn that took it.
+   * The same run again gives the same retry. `conflict`: it was not lost. `null`: unknown.
+   */
+  retry(runId: string): Promise<Accepted | null>;
 
   /** The runs of an owner that somebody has asked to stop. */
   toStop(owner: string): Promise<readonly string[]>;

@@ -102,6 +102,9 @@ export const runStates = {
 /** So often may a run lose its owner; once more, and it ends as an error. */
 export const mostLost = 3;
 
+/** The code of a run that ended because its owner was lost once too often. Its input is kept for a retry. */
+export const lostCode = "lost_too_often";
+
 /** What of a run decides where it goes. */
 export interface RunFacts {
   readonly runId: string;

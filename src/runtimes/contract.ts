@@ -72,7 +72,7 @@ export interface Turn {
   say(message: MessageDraft): Promise<Said>;
   /** An entry that is no message, for people: a plan. */
   note(draft: EntryDraft): Promise<void>;
-  /** Brings in what was said meanwhile. Only when every call is answered. `true`: there was something. */
+  /** Writes the input that was steered into this turn. Call it between steps, when every call is answered. `true`: there was input. */
   takeInput(): Promise<boolean>;
   /** Before each step and each tool: throws when the run is not ours any more, or ends. */
   check(): Promise<void>;

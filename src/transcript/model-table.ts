@@ -103,6 +103,7 @@ const table: Readonly<Record<string, Readonly<Record<string, Row>>>> = {
     "mistral-small-25": [131_072, 32_768, "none"],
     "pixtral-": [131_072, 32_768, "none"],
   },
+  rehearsal: { "": [200_000, 16_384, "levels"] },
 };
 
 /** Where else to look: whoever serves a model in a format, it is mostly that of who made the format. */

@@ -73,7 +73,7 @@ describe("permissions", () => {
     },
   );
 
-  test("[ARU30] a question that is taken back is over before the next prompt of its run", async () => {
+  test("[ARU30] a question that is taken back is over before the next prompt of its session", async () => {
     const acp = await skeinWith({
       script: ({ cwd }) => ({
         turns: [[{ permission, isLeft: true }, { until: join(cwd, "go") }], [{ permission }]],
@@ -81,9 +81,9 @@ describe("permissions", () => {
       acp: { permissions: "ask" },
     });
     const session = await acp.session();
-    const { runId } = await acp.handle(session).accept("First");
+    await acp.handle(session).accept("First");
     const first = await acp.approval();
-    await acp.handle(session).accept("Second", { queueMode: "steer" });
+    const { runId } = await acp.handle(session).accept("Second", { queueMode: "steer" });
     await writeFile(join(acp.cwd, "go"), "");
     await soon(async () => (await acp.skein.approvals()).map(({ approvalId }) => approvalId)).toEqual([
       expect.not.stringMatching(first.approvalId),
@@ -92,15 +92,15 @@ describe("permissions", () => {
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)");
   });
 
-  test("[ARU5] the same question in the next prompt of the run is asked anew", async () => {
+  test("[ARU5] the same question in the next prompt is asked again", async () => {
     const acp = await skeinWith({
       script: { turns: [[{ permission }], [{ permission }]] },
       acp: { permissions: "ask" },
     });
     const session = await acp.session();
-    const { runId } = await acp.handle(session).accept("First");
+    await acp.handle(session).accept("First");
     await acp.approval();
-    await acp.handle(session).accept("Second", { queueMode: "steer" });
+    const { runId } = await acp.handle(session).accept("Second", { queueMode: "steer" });
     const first = await answered(acp, "approved");
     const second = await answered(acp, "denied");
     expect(second).toMatchObject({ arguments: first.arguments });

@@ -163,10 +163,10 @@ describe("a turn of an ACP agent", () => {
     await acp.untilGone(acp.started.slice(1));
   });
 
-  test("[ARU12] what is said meanwhile is prompted next, in the same run", async () => {
+  test("[ARU12] [ANS2] input that arrives while the agent answers is the next run", async () => {
     const acp = await skeinWith({
       script: {
-        turns: [[{ permission: { id: "c1", title: "Wait" } }], [{ echo: true }]],
+        turns: [[{ permission: { id: "c1", title: "Wait" } }, { say: "First." }], [{ echo: true }]],
       },
       acp: { permissions: "ask" },
     });
@@ -175,9 +175,10 @@ describe("a turn of an ACP agent", () => {
     const approval = await acp.approval();
     const steered = await acp.handle(session).accept("Second", { queueMode: "steer" });
     await acp.skein.resolveApproval(approval.approvalId, "approved");
-    const run = await acp.skein.ended(runId, { timeoutMs: 150_000 });
-    expect(run.outcome).toMatchObject({ state: "ok", reply: "[Second]" });
-    expect((await acp.skein.ended(steered.runId, { timeoutMs: 150_000 })).outcome?.state).toBe("ok");
+    const first = await acp.skein.ended(runId, { timeoutMs: 150_000 });
+    expect(first.outcome?.reply).toMatch(/First\.$/);
+    const second = await acp.skein.ended(steered.runId, { timeoutMs: 150_000 });
+    expect(second).toMatchObject({ mergedInto: null, outcome: { state: "ok", reply: "[Second]" } });
   });
 
   test("[ARU12] what comes after the end of a turn is dropped", async () => {

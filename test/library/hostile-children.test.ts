@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { announced, call, calls, gate, lastUser, results, withParts } from "../support/family.ts";
+import { linesOutsideFences } from "../support/session-text.ts";
 import { closeAll } from "../support/skein.ts";
 
 afterEach(closeAll);
@@ -20,21 +21,6 @@ const imitation = [
   "````",
 ].join("\n");
 
-/** The lines of a text that stand outside of every fence, by the rules of Markdown. */
-function outsideFences(text: string): string[] {
-  const outside: string[] = [];
-  let fence: string | null = null;
-  for (const line of text.split("\n")) {
-    const mark = line.match(/^(`{3,}|~{3,})\s*$/)?.[1];
-    if (fence === null && mark !== undefined) fence = mark;
-    else if (fence !== null && mark !== undefined && mark[0] === fence[0] && mark.length >= fence.length)
-      fence = null;
-    else if (fence === null) outside.push(line);
-  }
-  expect(fence).toBeNull();
-  return outside;
-}
-
 describe("what a child says, is called and is asked", () => {
   test.each([
     { what: "its result", said: imitation },
@@ -47,7 +33,7 @@ describe("what a child says, is called and is asked", () => {
     });
     await family.skein.session().send("Plan").result;
     const told = lastUser(family.asked("Plan")[1]);
-    const outside = outsideFences(told);
+    const outside = linesOutsideFences(told);
     expect(outside.filter((line) => line.startsWith("A session that you spawned has ended"))).toHaveLength(1);
     expect(outside.filter((line) => line.startsWith("Status: "))).toEqual(["Status: completed successfully"]);
     expect(outside.join("\n")).not.toContain("thief");
@@ -64,7 +50,7 @@ describe("what a child says, is called and is asked", () => {
       Geese: [{ text: "12 geese" }],
     });
     await family.skein.session().send("Plan").result;
-    const outside = outsideFences(lastUser(family.asked("Plan")[1]));
+    const outside = linesOutsideFences(lastUser(family.asked("Plan")[1]));
     expect(outside.filter((line) => line.startsWith("Status: "))).toEqual(["Status: completed successfully"]);
     expect(outside.filter((line) => line.startsWith("A session that you spawned"))).toHaveLength(1);
     expect(outside.filter((line) => line.startsWith("Task: "))).toHaveLength(1);
@@ -77,7 +63,7 @@ describe("what a child says, is called and is asked", () => {
       Geese: [{ error: { status: 400, message: imitation } }],
     });
     await family.skein.session().send("Plan").result;
-    const outside = outsideFences(lastUser(family.asked("Plan")[1]));
+    const outside = linesOutsideFences(lastUser(family.asked("Plan")[1]));
     expect(outside.filter((line) => line.startsWith("Status: "))).toHaveLength(1);
     expect(outside.filter((line) => line.startsWith("A session that you spawned"))).toHaveLength(1);
   });
@@ -99,7 +85,7 @@ describe("what a child says, is called and is asked", () => {
     const { runId, result } = family.skein.session().send("Ask");
     await result;
     await family.settled(runId);
-    const outside = outsideFences(lastUser(family.asked("Ask")[2]));
+    const outside = linesOutsideFences(lastUser(family.asked("Ask")[2]));
     expect(outside.filter((line) => line.startsWith("Status: "))).toEqual(["Status: completed successfully"]);
     expect(announced(outside)).toBe(0);
   });

@@ -35,6 +35,8 @@ export function endedRun(options: RunOptions, more: Partial<Run> = {}): Run {
     mergedInto: null,
     keptFor: null,
     startedBy: null,
+    retryOf: null,
+    retriedAs: null,
     isSilent: false,
     abortRequested: false,
     ...more,

@@ -33,3 +33,18 @@ export function assistantMessage(text: string) {
     timestamp: 2,
   };
 }
+
+/** The lines of a text outside of every fence, by the rules of Markdown. Throws where a fence stays open. */
+export function linesOutsideFences(text: string): string[] {
+  const outside: string[] = [];
+  let fence: string | null = null;
+  for (const line of text.split("\n")) {
+    const mark = line.match(/^(`{3,}|~{3,})\s*$/)?.[1];
+    if (fence === null && mark !== undefined) fence = mark;
+    else if (fence !== null && mark !== undefined && mark[0] === fence[0] && mark.length >= fence.length)
+      fence = null;
+    else if (fence === null) outside.push(line);
+  }
+  if (fence !== null) throw new Error(`The fence ${fence} is not closed.`);
+  return outside;
+}

@@ -18,6 +18,7 @@ export interface WalkPlaces {
   readonly runId: string;
   readonly approvalId: string;
   readonly deadId: string;
+  readonly lostId: string;
   readonly queuedId: string;
   readonly spareTokenId: string;
 }

@@ -101,6 +101,7 @@ const writing = {
   "outbox.retry": { good: ({ deadId }) => ({ outboxId: deadId }), told: "not_found" },
   "outbox.drop": { good: ({ queuedId }) => ({ outboxId: queuedId }), told: "not_found" },
   "runs.abort": { good: ({ runId }) => ({ runId, reason: "enough" }), told: "not_found" },
+  "runs.retry": { good: ({ lostId }) => ({ runId: lostId }), told: "not_found" },
   "tools.invoke": {
     good: ({ key }) => ({ sessionKey: key, name: "sessions_list", arguments: {} }),
     told: "not_found",

@@ -137,6 +137,7 @@ async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: Embedded
   const resettable = await make("24-reset", "said ANN-SECRET-25");
   const long = await make("26-long", ...longTalk("ANN-SECRET-27"));
   const busy = await make("28-busy");
+  const lost = await make("29-lost");
   for (const via of ["http", "ws"]) {
     for (const what of ["create", "send", "chat", "agent"]) {
       await make(`shadow-${what}-${via}`, "said ANN-SECRET-31");
@@ -146,6 +147,7 @@ async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: Embedded
     ...main,
     ...{ trashed, doomed, resettable, long, busy },
     ...(await plantWork(deps, runs, busy)),
+    lostId: await plantLostRun(deps, runs, lost),
     spareTokenId: await spareToken(gateway),
   };
 }
@@ -181,6 +183,17 @@ async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
   const isDead = async () => expect((await runs.outbox.get(dead.outboxId))?.state).toBe("dead");
   await vi.waitFor(isDead, { timeout: 150_000 });
   return { runId, approvalId, deadId: dead.outboxId, queuedId: queued.outboxId };
+}
+
+/** A run whose owner was lost four times. */
+async function plantLostRun({ skein }: ServingDeps, runs: EmbeddedRuns, sessionKey: string): Promise<string> {
+  const { runId } = await skein.session({ userId: "ann", sessionKey }).accept("be slow for 500 seconds");
+  for (let loss = 1; loss <= 4; loss++) {
+    const isRunning = async () => expect((await runs.get(runId))?.state).toBe("running");
+    await vi.waitFor(isRunning, { timeout: 150_000 });
+    await runs.lose({ runId, fence: (await runs.get(runId))?.fence ?? -1 });
+  }
+  return runId;
 }
 
 async function spareToken(gateway: WholeGateway): Promise<string> {

@@ -63,7 +63,8 @@ const cases: readonly Case[] = [
     ],
   },
   {
-    title: "[TR4] a message of another session says where it comes from, once, and nobody imitates it",
+    title:
+      "[TR4] a message of another session says where it comes from, once, between fences, and nobody imitates it",
     messages: [
       {
         role: "user",
@@ -81,6 +82,17 @@ const cases: readonly Case[] = [
         role: "user",
         content: "Hi",
         provenance: { kind: "inter_session", sourceSessionKey: "a sourceTool=x", sourceChannel: "desk" },
+      },
+      claude([text("Hello.")]),
+      {
+        role: "user",
+        content: "A session that you spawned has ended: subagent:c1",
+        provenance: {
+          kind: "inter_session",
+          sourceSessionKey: "agent:main:subagent:p:c1",
+          sourceTool: "sessions_spawn",
+          verbatim: true,
+        },
       },
     ],
   },

@@ -13,7 +13,7 @@ import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, printJson } from "../output/terminal.ts";
-import { whyItWaits } from "../output/waiting.ts";
+import { isLost, shownState, whyItWaits } from "../output/waiting.ts";
 
 export interface RunsListOptions extends GlobalOptions {
   readonly state?: string;
@@ -27,9 +27,10 @@ const pageSize = 500;
 
 /** Lists runs, the last accepted first, and the approvals that are open. */
 export async function listRuns(terminal: Terminal, options: RunsListOptions): Promise<void> {
-  const states = options.state === undefined ? undefined : statesOf(options.state);
+  const isOfLost = options.state?.trim().toLowerCase() === "lost";
+  const states = options.state === undefined || isOfLost ? undefined : statesOf(options.state);
   await withSkeinCalls(terminal, options, { workers: false }, async (skein) => {
-    const payload = await runList(skein, states, options);
+    const payload = await runList(skein, isOfLost ? { lost: true } : present({ states }), options);
     if (options.json === true) printJson(terminal, payload);
     else print(terminal, skein, payload);
   });
@@ -43,7 +44,7 @@ function statesOf(text: string): RunState[] {
     if (name === "ended") return [...endStates];
     const state = known.find((one) => one === name);
     if (state !== undefined) return [state];
-    const advice = `The states are ${known.join(", ")}; open and ended stand for several`;
+    const advice = `The states are ${known.join(", ")}; open and ended stand for several, and lost alone for lost input`;
     throw new SkeinError("invalid_arguments", { problem: `"${each}" is no state of a run`, advice });
   });
 }
@@ -51,7 +52,7 @@ function statesOf(text: string): RunState[] {
 /** As many as are wanted, in as many pages as that takes: a command answers once. */
 async function runList(
   open: OpenSkeinCalls,
-  states: RunState[] | undefined,
+  which: { readonly states?: RunState[]; readonly lost?: boolean },
   { session, limit = defaultLimit, before: first }: RunsListOptions,
 ): Promise<RunListPayload> {
   const { calls, reader } = open;
@@ -60,7 +61,7 @@ async function runList(
   const runs: RunRowPayload[] = [];
   for (let before = first; ; ) {
     const page = { limit: Math.min(limit - runs.length, pageSize), ...present({ before }) };
-    const listed = await calls.call("runs.list", { ...page, ...present({ states, sessionKey, userId }) });
+    const listed = await calls.call("runs.list", { ...page, ...which, ...present({ sessionKey, userId }) });
     runs.push(...listed.runs);
     before = listed.nextBefore;
     if (before === undefined || runs.length >= limit) return { ...listed, count: runs.length, runs };
@@ -78,6 +79,12 @@ function print(terminal: Terminal, { asker, toType }: OpenSkeinCalls, payload: R
       runs,
     );
   if (nextBefore !== undefined) note(terminal, `more: --before ${nextBefore}`);
+  for (const { runId, preview } of runs.filter(isLost)) {
+    terminal.out(
+      `${paint(terminal, "red", "lost")}  ${oneLine(preview, Math.max(20, terminal.columns - 10))}\n`,
+    );
+    note(terminal, `      ${toType("runs", "retry", runId)}`);
+  }
   for (const { approvalId, toolName, arguments: args, expiresAt } of approvals) {
     const left = Math.max(0, Math.ceil((expiresAt - now) / 1000));
     const call = oneLine(`${toolName} ${JSON.stringify(args)}`, Math.max(20, terminal.columns - 30));
@@ -93,7 +100,7 @@ function columns(
 ): Column<RunRowPayload>[] {
   return [
     { title: "RUN", text: ({ runId }) => runId, whole: true },
-    { title: "STATE", text: ({ state }) => state },
+    { title: "STATE", text: shownState },
     { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true },
     { title: "LANE", text: ({ lane }) => lane, spare: 4 },
     { title: "WAITS", text: (run) => whyItWaits(run, approvals), least: 16 },

@@ -9,7 +9,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import { safeText } from "../output/safe-stream.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { shownTime } from "../output/times.ts";
-import { whyItWaits } from "../output/waiting.ts";
+import { isLost, shownState, whyItWaits } from "../output/waiting.ts";
 
 /** Everything that is known of one run. */
 export async function showRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
@@ -21,14 +21,14 @@ export async function showRun(terminal: Terminal, runId: string, options: Global
   });
 }
 
-function linesOf({ run, approvals: asked }: RunPayload): AnswerLine[] {
+function linesOf({ run, input, approvals: asked }: RunPayload): AnswerLine[] {
   const approvals = asked.filter((each) => each.answer === undefined);
   const { usage, error } = run;
   const told: [string, string | undefined][] = [
-    ["state", run.state],
+    ["state", shownState(run)],
     ["waits", whyItWaits(run, approvals)],
     ["session", `${run.sessionKey} (${run.sessionId})`],
-    ["said", run.preview],
+    ["said", isLost(run) ? input : run.preview],
     ["lane", `${run.lane}, ${run.kind}, ${run.queueMode}`],
     ["model", run.model],
     ["root", run.hops === 0 ? run.rootId : `${run.rootId} (${run.hops} hops)`],
@@ -36,6 +36,8 @@ function linesOf({ run, approvals: asked }: RunPayload): AnswerLine[] {
     ["accepted", shownTime(run.createdAt)],
     ["started", run.startedAt === undefined ? undefined : shownTime(run.startedAt)],
     ["ended", run.endedAt === undefined ? undefined : shownTime(run.endedAt)],
+    ["retry of", run.retryOf],
+    ["retried as", run.retriedAs],
     ["owner lost", run.lost === undefined ? undefined : String(run.lost)],
     ["tokens", usage.totalTokens === 0 ? undefined : String(usage.totalTokens)],
     ["cost", shownCost(usage.costUsd ?? null)],
@@ -54,6 +56,20 @@ export async function abortRun(terminal: Terminal, runId: string, options: Globa
     const isOpen = payload.state === "running" || payload.state === "waiting";
     answer(terminal, options, payload, [
       isOpen ? "asked to stop; whoever runs it hears of it at once" : `the run is ${payload.state}`,
+    ]);
+  });
+}
+
+/** Queues the input of a lost run again. */
+export async function retryRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const payload = await calls.call("runs.retry", { runId, ...present({ userId }) });
+    const { runId: retry, sessionKey, state } = payload;
+    answer(terminal, options, payload, [
+      `the input of ${runId} is queued again`,
+      ["run", retry],
+      ["state", state],
+      ["session", sessionKey],
     ]);
   });
 }

@@ -1,4 +1,5 @@
 import type { ApprovalPayload, RunRowPayload } from "../../protocol/runs.ts";
+import { lostCode } from "../../runs/states.ts";
 import { counted } from "./amounts.ts";
 import { shownTime } from "./times.ts";
 
@@ -34,4 +35,13 @@ export function whyItWaits(
 /** The end of an id tells runs apart; its beginning is only the time. */
 export function shortRun(runId: string): string {
   return runId.length > 12 ? `…${runId.slice(-8)}` : runId;
+}
+
+/** Whether its process was lost too often, and its input waits for `runs retry`. */
+export function isLost({ error, retriedAs }: RunRowPayload): boolean {
+  return error?.code === lostCode && retriedAs === undefined;
+}
+
+export function shownState(run: RunRowPayload): string {
+  return isLost(run) ? "lost" : run.state;
 }

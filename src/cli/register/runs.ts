@@ -15,7 +15,10 @@ export function registerRuns(program: Command, terminal: Terminal): void {
   runs
     .command("ls")
     .description("List runs, the last first, with what they wait for, and the approvals that are open.")
-    .option("--state <states>", "only in these states, with commas between; open and ended stand for several")
+    .option(
+      "--state <states>",
+      "only in these states, with commas between; open and ended stand for several; lost: lost input that can be retried",
+    )
     .option("--session <ref>", `only of ${sessionHelp}`)
     .option("--limit <number>", "at most so many (default: 50)", wholeNumber)
     .option("--before <seq>", "older ones, as the end of a list says", wholeNumber)
@@ -28,6 +31,7 @@ export function registerRuns(program: Command, terminal: Terminal): void {
       await listRuns(terminal, command.optsWithGlobals());
     });
   registerOne(runs, terminal);
+  registerRetry(runs, terminal);
   registerApprovals(runs, terminal);
 }
 
@@ -49,6 +53,18 @@ function registerOne(runs: Command, terminal: Terminal): void {
     .action(async (runId: string, _, command: Command) => {
       const { abortRun } = await import("../commands/runs.ts");
       await abortRun(terminal, runId, command.optsWithGlobals());
+    });
+}
+
+function registerRetry(runs: Command, terminal: Terminal): void {
+  runs
+    .command("retry")
+    .description("Queue the input of a lost run again. The same run again gives the same retry.")
+    .argument("<runId>", "the lost run, as `runs ls --state lost` prints it")
+    .addHelpText("after", examples(`skein runs retry ${run}`))
+    .action(async (runId: string, _, command: Command) => {
+      const { retryRun } = await import("../commands/runs.ts");
+      await retryRun(terminal, runId, command.optsWithGlobals());
     });
 }
 

@@ -48,6 +48,7 @@ export const methodTable = {
   "outbox.retry": runs.outboxRetry,
   "outbox.drop": runs.outboxDrop,
   "runs.abort": runs.runsAbort,
+  "runs.retry": runs.runsRetry,
 
   "tools.invoke": directory.toolsInvoke,
 

@@ -6,6 +6,7 @@ import {
   ApprovalSchema,
   OutboxListSchema,
   OutboxRowSchema,
+  RetriedSchema,
   RunListSchema,
   RunSchema,
   RunStateSchema,
@@ -24,6 +25,8 @@ export const runsList = method({
       sessionKey: Type.Optional(reference),
       rootId: Type.Optional(id),
       startedBy: Type.Optional(id),
+      /** `true`: only lost runs whose input waits for `runs.retry`. */
+      lost: Type.Optional(Type.Boolean({ default: false })),
       limit: limit(500, 50),
       before: Type.Optional(Type.Integer({ minimum: 0 })),
       ...reader,
@@ -47,6 +50,15 @@ export const runsAbort = method({
   about: "Ends a run; its owner may be yet to hear of it.",
   params: Type.Object({ runId: id, reason: Type.Optional(sentence), ...user }, closed),
   result: AbortedSchema,
+  isIdempotent: true,
+});
+
+/** The same run again gives the same retry. */
+export const runsRetry = method({
+  scope: "write",
+  about: "Queues the input of a lost run again.",
+  params: Type.Object({ runId: id, ...user }, closed),
+  result: RetriedSchema,
   isIdempotent: true,
 });
 

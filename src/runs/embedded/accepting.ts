@@ -1,9 +1,10 @@
 import { SkeinError } from "../../core/errors.ts";
-import { inputEntryId } from "../../core/hashed-id.ts";
+import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
 import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
+import { lostCode } from "../states.ts";
 import type { Books } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
 import { checkRoom, registerChild } from "./children.ts";
@@ -104,8 +105,8 @@ function insert(
   const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
   books.run(
     `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
-       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?)`,
+       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)`,
     runId,
     session.userId ?? "",
     idempotencyKey ?? null,
@@ -127,6 +128,7 @@ function insert(
     isSilent ? 1 : 0,
     notBefore,
     isFollowed ? 1 : 0,
+    request.retryOf ?? null,
   );
   books.run(
     "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",
@@ -135,6 +137,45 @@ function insert(
     provenance === undefined ? null : JSON.stringify(provenance),
     runId,
   );
+}
+
+/** Queues the input of a lost run again, in the transaction that it is called in. */
+export function retryLost(books: Books, runId: string): Accepted | null {
+  const asked = books.row(runId);
+  if (asked === null) return null;
+  const lost = asked.mergedInto === null ? asked : (books.row(asked.mergedInto) ?? asked);
+  if (lost.outcome?.code !== lostCode) {
+    const problem = `The run ${runId} is ${asked.outcome?.state ?? asked.state}, and was not lost`;
+    throw new SkeinError("conflict", {
+      problem,
+      advice: "Only lost input is retried; send the message again",
+    });
+  }
+  const known = lost.retriedAs === null ? null : books.row(lost.retriedAs);
+  if (known !== null) return { run: publicRun(known), isNew: false };
+  const { session, kind, message, entryId, options, provenance, root, startedBy } = lost;
+  const target = books.sessionAt(session.userId, { key: session.key });
+  if (target === null) {
+    const advice = "Restore the session first: skein sessions restore";
+    throw new SkeinError("not_found", { what: "Session", name: session.key, advice });
+  }
+  const accepted = acceptInput(books, {
+    session: target,
+    kind,
+    message,
+    runId: hashedId("retry", lost.runId),
+    entryId,
+    queueMode: "followup",
+    options,
+    root,
+    retryOf: lost.runId,
+    ...present({ provenance, startedBy }),
+  });
+  books.run("UPDATE runs SET retried_as = ? WHERE run_id = ?", accepted.run.runId, lost.runId);
+  // What stands in the session does not wait to be written.
+  const isThere = lost.isWritten && target.uid === session.uid;
+  if (isThere) books.run("UPDATE runs SET written = 1 WHERE run_id = ?", accepted.run.runId);
+  return accepted;
 }
 
 /** Whoever is at it stops, so that this comes next. A turn that was begun and has lost its owner ends at once. */

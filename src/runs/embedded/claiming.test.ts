@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { heldOf, RunBooks, spawnedBy } from "../../../test/support/run-books.ts";
 import { refused } from "../../conformance/expect.ts";
+import type { Claim } from "../contract.ts";
 
 let books: RunBooks;
 beforeEach(() => {
@@ -181,6 +182,90 @@ describe("claiming", () => {
     const ended = await books.runs.get(claim.run.runId);
     expect(ended).toMatchObject({ state: "error", outcome: { code: "lost_too_often" } });
     expect(ended?.outcome?.error).toContain("lost 4 times");
+  });
+
+  /** Loses the owner of a claimed run until it has ended. */
+  const loseUntilEnded = async (claim: Claim): Promise<void> => {
+    for (let held = claim; ; held = await books.claim()) {
+      await books.runs.lose(heldOf(held));
+      if ((await books.stateOf(held.run.runId)) === "error") return;
+    }
+  };
+
+  test("[ANS4] lost input is listed until it is retried, and never forgotten before", async () => {
+    const claim = await books.running("s");
+    await loseUntilEnded(claim);
+    const { runId } = claim.run;
+    books.now += 90 * 24 * 60 * 60 * 1000;
+    await books.runs.sweep();
+    expect((await books.runs.list({ lost: true })).map((run) => run.runId)).toEqual([runId]);
+    expect(await books.runs.get(runId)).toMatchObject({
+      lost: 4,
+      retriedAs: null,
+      message: claim.run.message,
+    });
+    const retry = await books.runs.retry(runId);
+    expect(await books.runs.list({ lost: true })).toEqual([]);
+    await books.runs.sweep();
+    expect(await books.runs.get(runId)).toBe(null);
+    expect(await books.stateOf(retry?.run.runId ?? "")).toBe("queued");
+  });
+
+  test("[ANS5] a retry goes on with the lost turn under a fresh count, and is the same when asked again", async () => {
+    const options = { deliverTo: { channel: "desk", to: "ann" } };
+    const claim = await books.running("s", { options });
+    await books.runs.written(heldOf(claim));
+    const begunAt = books.now;
+    const more = await books.accept("s");
+    await books.runs.steered(heldOf(claim), more.runId);
+    await loseUntilEnded(claim);
+    books.now += 5;
+    const { runId, entryId, message, root } = claim.run;
+    const retry = await books.runs.retry(runId);
+    expect(retry).toMatchObject({
+      isNew: true,
+      run: { state: "queued", lost: 0, retryOf: runId, entryId, message, options, root },
+    });
+    const again = { isNew: false, run: { runId: retry?.run.runId } };
+    expect(await books.runs.retry(runId)).toMatchObject(again);
+    expect(await books.runs.retry(more.runId)).toMatchObject(again);
+    expect(await books.runs.pending("s")).toEqual([]);
+    const first = await books.claim();
+    expect(first).toMatchObject({
+      how: "recovered",
+      begunAt,
+      isOvertaken: false,
+      run: { startedAt: books.now },
+    });
+    await loseUntilEnded(first);
+    const second = await books.runs.retry(first.run.runId);
+    expect(second?.run).toMatchObject({ retryOf: first.run.runId, entryId });
+    expect(await books.claim()).toMatchObject({ how: "recovered", begunAt });
+  });
+
+  test("[ANS5] a retry after other runs of the session is a turn of its own", async () => {
+    const claim = await books.running("s");
+    await books.runs.written(heldOf(claim));
+    await loseUntilEnded(claim);
+    await books.runs.end(heldOf(await books.running("s")), { state: "ok" });
+    await books.runs.retry(claim.run.runId);
+    const retry = await books.claim();
+    expect(retry).toMatchObject({ how: "new", isOvertaken: true });
+    await books.runs.lose(heldOf(retry));
+    expect(await books.claim()).toMatchObject({
+      how: "recovered",
+      begunAt: retry.begunAt,
+      isOvertaken: true,
+    });
+  });
+
+  test("[ANS5] only lost input is retried, and only where its session is there", async () => {
+    const claim = await books.running("s");
+    await refused("conflict", () => books.runs.retry(claim.run.runId));
+    expect(await books.runs.retry("nowhere")).toBe(null);
+    await loseUntilEnded(claim);
+    books.removed.add("s");
+    await refused("not_found", () => books.runs.retry(claim.run.runId));
   });
 
   test("[RUN12] who set a run off is told when it is queued, and when it starts", async () => {

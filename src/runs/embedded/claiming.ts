@@ -3,7 +3,7 @@ import { present } from "../../core/present.ts";
 import type { Claim } from "../contract.ts";
 import type { Ready } from "../lanes.ts";
 import { chooseNext, ranks } from "../lanes.ts";
-import { mostLost, nextState } from "../states.ts";
+import { lostCode, nextState } from "../states.ts";
 import type { Books } from "./books.ts";
 import { fenced } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
@@ -147,9 +147,25 @@ function deadlineOf(books: Books, row: RunRow, now: number): number | null {
   return ms <= 0 ? null : now + ms;
 }
 
-function howOf(row: RunRow): Claim["how"] {
-  if (row.startedAt === null) return "new";
+/** `lost`: the run whose turn it goes on with. */
+function howOf(row: RunRow, lost: RunRow | null): Claim["how"] {
+  if (row.startedAt === null && lost === null) return "new";
   return row.isWoken ? "woken" : "recovered";
+}
+
+/** The lost runs whose input a run takes up again, the last first. */
+function lostBefore(books: Books, { retryOf }: RunRow): RunRow[] {
+  const lost = retryOf === null ? null : books.row(retryOf);
+  return lost === null ? [] : [lost, ...lostBefore(books, lost)];
+}
+
+/** Whether other input of the session had its turn since a run was lost. */
+function isOvertaken(books: Books, row: RunRow, [last, ...earlier]: readonly RunRow[]): boolean {
+  const { uid } = row.session;
+  if (last === undefined || last.session.uid !== uid) return false;
+  const own = new Set([row, last, ...earlier].map(({ runId }) => runId));
+  const sql = "SELECT run_id FROM runs WHERE uid = ? AND silent = 0 AND started_at >= ?";
+  return books.all(sql, uid, last.endedAt).some(({ run_id }) => !own.has(String(run_id)));
 }
 
 /** `before`: the row as it was when it was chosen. */
@@ -161,7 +177,18 @@ function claimOf(books: Books, before: RunRow, leafId: string | null): Claim | n
     stillOpen: awaitedBy(books, row.runId, arrivalMarks.open),
     endedSilent: awaitedBy(books, row.runId, arrivalMarks.ended),
   };
-  return { run: publicRun(row), leafId, how: howOf(before), arrivals, ...awaited };
+  const chain = lostBefore(books, row);
+  const overtaken = isOvertaken(books, row, chain);
+  const lost = overtaken ? null : (chain.at(-1) ?? null);
+  return {
+    run: publicRun(row),
+    leafId,
+    how: howOf(before, lost),
+    begunAt: lost?.startedAt ?? row.startedAt,
+    isOvertaken: overtaken,
+    arrivals,
+    ...awaited,
+  };
 }
 
 function awaitedBy(books: Books, runId: string, mark: number): string[] {
@@ -196,8 +223,10 @@ function giveBack(books: Books, row: RunRow, isLost: boolean): void {
   const next = nextState({ ...row, lost: isLost ? row.lost : 0 }, "lease_lost");
   books.run("DELETE FROM run_waits WHERE from_run = ? AND ? = 0", row.runId, row.isWoken ? 1 : 0);
   if (next === "error") {
-    const error = `Its process was lost ${mostLost + 1} times, so it is not tried again.`;
-    endRun(books, row, { state: "error", code: "lost_too_often", error });
+    const lost = row.lost + 1;
+    books.run("UPDATE runs SET lost = ? WHERE run_id = ?", lost, row.runId);
+    const error = `Its process was lost ${lost} times. Its input is kept: skein runs retry ${row.runId} queues it again.`;
+    endRun(books, { ...row, lost }, { state: "error", code: lostCode, error });
     return;
   }
   books.run(

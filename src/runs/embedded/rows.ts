@@ -57,6 +57,8 @@ export function runOf(row: Record<string, unknown>): RunRow {
     mergedInto: textOrNull(row.merged_into),
     keptFor: textOrNull(row.kept_for),
     startedBy: textOrNull(row.started_by),
+    retryOf: textOrNull(row.retry_of),
+    retriedAs: textOrNull(row.retried_as),
     isSilent: Number(row.silent) === 1,
     abortRequested: Number(row.abort) === 1,
     user: String(row.user),

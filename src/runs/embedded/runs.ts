@@ -36,8 +36,8 @@ import type {
 } from "../contract.ts";
 import { defaultCaps } from "../lanes.ts";
 import { sequelOf } from "../sequels/sequel-of.ts";
-import { isEnded } from "../states.ts";
-import { acceptInput } from "./accepting.ts";
+import { isEnded, mostLost } from "../states.ts";
+import { acceptInput, retryLost } from "./accepting.ts";
 import { answer, approvalOf, approvalsOf, askFor } from "./approvals.ts";
 import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
@@ -171,6 +171,7 @@ export class EmbeddedRuns implements RunStore {
     if (rootId !== undefined) wanted.push(["root = ?", rootId]);
     if (startedBy !== undefined) wanted.push(["started_by = ?", startedBy]);
     if (before !== undefined) wanted.push(["seq < ?", before]);
+    if (query.lost === true) wanted.push(["lost > ? AND retried_as IS NULL AND state = 'error'", mostLost]);
     const inState = states === undefined ? [] : [`state IN (${states.map(() => "?").join(", ")})`];
     // The planner cannot see that these never have an end; with it, it finds them without the ended ones.
     const isOpen = states?.every((state) => !isEnded(state)) === true ? ["ended_at IS NULL"] : [];
@@ -271,6 +272,10 @@ export class EmbeddedRuns implements RunStore {
     const state = this.#books.change("synced", () => abortRun(this.#books, runId, reason));
     this.#books.options.stopAsked();
     return state;
+  }
+
+  async retry(runId: string): Promise<Accepted | null> {
+    return this.#books.change("synced", () => retryLost(this.#books, runId));
   }
 
   async toStop(owner: string): Promise<readonly string[]> {

@@ -131,6 +131,11 @@ export const runSteps: readonly (readonly string[])[] = [
        PRIMARY KEY (user, channel, account, thread)) STRICT, WITHOUT ROWID`,
     "CREATE INDEX threads_key ON threads (user, key)",
   ],
+  [
+    "ALTER TABLE runs ADD COLUMN retry_of TEXT",
+    "ALTER TABLE runs ADD COLUMN retried_as TEXT",
+    "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
+  ],
 ];
 
 const fact = "schema.runs";

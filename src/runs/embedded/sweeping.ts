@@ -1,3 +1,4 @@
+import { mostLost } from "../states.ts";
 import { answer, expired } from "./approvals.ts";
 import type { Books } from "./books.ts";
 import { endUnclaimed, takeBackLost } from "./claiming.ts";
@@ -27,8 +28,9 @@ export async function sweepAll(books: Books): Promise<{ readonly nextAt: number 
 }
 
 function forget(books: Books, before: number): void {
-  // A child that is still to be archived is known until it is.
+  // A child that is still to be archived is known until it is, and lost input until it is retried.
   const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
+    AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id
       AND tidied_at IS NULL AND cleanup = 'keep' AND archive_after IS NOT NULL)
     ORDER BY ended_at LIMIT ?`;

@@ -11,7 +11,7 @@ export const longestQuote = 4000;
 export function messageContext(asker: Party, target: Party): string {
   return [
     "Agent-to-agent message context:",
-    `The message is from another session: ${named(asker)}.`,
+    `The message is from another session: ${named(asker)}. Its words stand between fences.`,
     `You are the session ${named(target)}.`,
     "Your reply goes back to that session, and to no channel.",
   ].join("\n");
@@ -24,7 +24,7 @@ export function pingPongPrompt({ asker, target, turn, turns }: PingPongSequel): 
     `You are the ${isAsker ? "asker" : "target"}. Turn ${turn} of ${turns}.`,
     `Asker: the session ${named(asker)}.`,
     `Target: the session ${named(target)}.`,
-    `The message is what the ${isAsker ? "target" : "asker"} said last. Your reply goes to it, and to no channel.`,
+    `The message is what the ${isAsker ? "target" : "asker"} said last, between fences. Your reply goes to it, and to no channel.`,
     `To end the exchange, reply exactly ${replySkip}.`,
   ].join("\n");
 }

@@ -42,6 +42,7 @@ test("[SND5] the end of a child is announced to whoever spawned it, under a name
     rootId: "root",
     hops: 2,
     deliveryId: "announce:r1",
+    verbatim: true,
   };
   expect(step).toEqual({
     to: { key: askerKey },

@@ -42,14 +42,14 @@ export function sequelOf(
 
 function afterChild(run: Run, sequel: ChildSequel, outcome: Outcome, endedAt: number): SequelStep {
   const text = childAnnouncement(run, sequel, outcome, endedAt);
-  const from = { key: sequel.childKey, tool: "sessions_spawn" };
+  const from = { key: sequel.childKey, tool: "sessions_spawn", verbatim: true } as const;
   return announcement(run, sequel.parent, from, text, sequel.deliverTo);
 }
 
 function afterReply(run: Run, sequel: ReplySequel, outcome: Outcome): readonly SequelStep[] {
   const { type: _, ...terms } = sequel;
   const { asker, target, turns, deliverTo } = terms;
-  const from = { ...target, tool: "sessions_send" };
+  const from = { ...target, tool: "sessions_send", verbatim: true } as const;
   const told = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
   if (outcome.state !== "ok") return [told];
   const said = saidIn(outcome.reply);
@@ -103,7 +103,7 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, said: st
 function announceStep(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, announceTo: deliverTo } = exchange;
   if (deliverTo === undefined) return [];
-  const from = { ...asker, tool: "sessions_send" };
+  const from = { ...asker, tool: "sessions_send", verbatim: true } as const;
   const request = requestOf(run, `announce_step:${run.runId}`, from, "Agent-to-agent announce step.");
   const extraSystemPrompt = announcePrompt(exchange);
   const options = { origin: "inter_session", extraSystemPrompt, deliverTo } as const;
@@ -120,6 +120,7 @@ interface Sender {
   readonly key: string;
   readonly channel?: string;
   readonly tool: string;
+  readonly verbatim?: true;
 }
 
 function announcement(
@@ -143,7 +144,8 @@ function announcement(
 
 type Said = Pick<AcceptRequest, "message" | "idempotencyKey" | "provenance" | "root" | "isDelivery">;
 
-function requestOf({ root }: Run, id: string, { key, channel, tool }: Sender, text: string): Said {
+/** `verbatim`: the text is ours, and fences what others said in it. */
+function requestOf({ root }: Run, id: string, { key, channel, tool, verbatim }: Sender, text: string): Said {
   const provenance = {
     kind: "inter_session",
     sourceSessionKey: key,
@@ -152,6 +154,7 @@ function requestOf({ root }: Run, id: string, { key, channel, tool }: Sender, te
     rootId: root.rootId,
     hops: root.hops,
     deliveryId: id,
+    ...present({ verbatim }),
   };
   const message = { role: "user" as const, content: text, provenance };
   return { message, idempotencyKey: id, provenance, root, isDelivery: true };

@@ -56,33 +56,23 @@ describe("the loop", () => {
     Object.assign(it.turn, turn);
     const end = await it.run();
     const step = ["check", "request", "llmInput", "llmOutput", "charge", "say assistant"];
-    expect(order).toEqual([
-      ...step,
-      "check",
-      "afterToolCall",
-      "say toolResult",
-      "takeInput",
-      ...step,
-      "takeInput",
-    ]);
+    expect(order).toEqual([...step, "check", "afterToolCall", "say toolResult", "takeInput", ...step]);
     const last = (await it.entries()).at(-1);
     expect(end).toEqual({ kind: "answered", reply: "Done.", entryId: last?.id });
   });
 
-  test("[LOP2] what was said meanwhile is taken in when every call is answered, and before the turn ends", async () => {
-    const it = await begin([read, says("Done."), says("That too.")], {
+  test("[LOP2] input is taken in when every call is answered; an answer without calls ends the turn", async () => {
+    const it = await begin([read, says("Done."), says("Never asked.")], {
       tools: [tool("read")],
-      meanwhile: [user("And tea"), user("And cake"), null],
+      meanwhile: [user("And tea"), user("And cake")],
     });
-    expect(await it.run()).toMatchObject({ kind: "answered", reply: "That too." });
+    expect(await it.run()).toMatchObject({ kind: "answered", reply: "Done." });
     expect(await it.lines()).toEqual([
       "user: Go",
       'assistant toolUse: → read {"what":"x"}',
       'result read: read {"what":"x"}',
       "user: And tea",
       "assistant stop: Done.",
-      "user: And cake",
-      "assistant stop: That too.",
     ]);
   });
 
@@ -239,7 +229,10 @@ describe("the loop", () => {
   test("[LOP1] a check that fails, a charge that is too much and a lost fence end the turn with their own error", async () => {
     const gone = new SkeinError("fenced", { sessionId: "s" });
     for (const port of ["check", "charge", "request", "takeInput"] as const) {
-      const it = await begin([says("Done.")], { with: { [port]: () => Promise.reject(gone) } });
+      const it = await begin([read, says("Done.")], {
+        tools: [tool("read")],
+        with: { [port]: () => Promise.reject(gone) },
+      });
       await expect(it.run()).rejects.toBe(gone);
     }
     const it = await begin([says("Done.")]);

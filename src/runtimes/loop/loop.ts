@@ -102,13 +102,13 @@ class Loop {
     if (this.#repeats.see(answered)) {
       throw new SkeinError("repeated_call", { tool: answered[0]?.call.name ?? "" });
     }
-    await this.#takeInput();
+    // Only here, between two steps. Input that arrives while the final answer streams is the next run.
+    if (await this.#turn.takeInput()) this.#repeats.forget();
     return null;
   }
 
-  /** The answer calls for nothing more: it is the last, unless something was said meanwhile or it does not fit. */
+  /** An answer without calls ends the turn, unless it does not fit the schema. */
   async #close(answer: AnswerDraft, entry: Entry | null): Promise<TurnEnd | null> {
-    if (await this.#takeInput()) return null;
     const { outputSchema } = this.#turn;
     // What was refused is not said to anybody.
     const reply = entry === null ? "" : textOf(answer.content);
@@ -122,12 +122,6 @@ class Loop {
     this.#corrections++;
     await this.#turn.say(correction(read.problem));
     return null;
-  }
-
-  async #takeInput(): Promise<boolean> {
-    const was = await this.#turn.takeInput();
-    if (was) this.#repeats.forget();
-    return was;
   }
 }
 

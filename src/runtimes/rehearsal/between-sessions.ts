@@ -35,7 +35,8 @@ const replyAnnounced =
 
 /** What became of a message that was sent, told later. `null`: it is something else. */
 export function lateReply({ request, source }: Conversation, language: Language): Reply | null {
-  const session = source === null ? undefined : replyAnnounced.exec(request)?.groups?.session;
+  const session =
+    source === null || source.isQuoted ? undefined : replyAnnounced.exec(request)?.groups?.session;
   return session === undefined ? null : says(repliedText(session, request, language));
 }
 

@@ -31,6 +31,8 @@ export interface Conversation {
 export interface Source {
   readonly session: string;
   readonly tool: string;
+  /** Its text was fenced: words of the session itself, and no announcement about it. */
+  readonly isQuoted: boolean;
 }
 
 export interface Earlier {
@@ -79,8 +81,10 @@ function firstOfArrivals(prompt: LanguageModelV4Prompt, last: number): number {
   return Math.max(0, at);
 }
 
+/** An announcement of Skein's; what a session says itself is quoted. */
 function isReport(message: LanguageModelV4Message | undefined): boolean {
-  return message?.role === "user" && said(message).source?.tool === "sessions_spawn";
+  const source = message?.role === "user" ? said(message).source : null;
+  return source?.tool === "sessions_spawn" && !source.isQuoted;
 }
 
 /** Since somebody last said something. */
@@ -186,7 +190,10 @@ const instructions =
 function withoutFirstLine(given: string): Pick<Earlier, "text" | "source"> {
   const whole = given.replace(instructions, "");
   const end = whole.indexOf("\n");
-  if (whole.startsWith(`\\${mark}`) && end !== -1) return { text: whole.slice(end + 1).trim(), source: null };
+  const shown = end === -1 ? "" : whole.slice(end + 1).trim();
+  const quoted = /^(?<fence>`{3,64}|~{3,64})\n(?<text>.*)\n\k<fence>$/s.exec(shown)?.groups?.text;
+  const text = quoted?.trim() ?? shown;
+  if (whole.startsWith(`\\${mark}`) && end !== -1) return { text, source: null };
   if (!whole.startsWith(mark)) return { text: whole.trim(), source: null };
   const line = end === -1 ? whole : whole.slice(0, end);
   const field = (name: string) => {
@@ -195,7 +202,7 @@ function withoutFirstLine(given: string): Pick<Earlier, "text" | "source"> {
     return value.replace(/^"|"$/g, "");
   };
   return {
-    text: end === -1 ? "" : whole.slice(end + 1).trim(),
-    source: { session: field("sourceSession"), tool: field("sourceTool") },
+    text,
+    source: { session: field("sourceSession"), tool: field("sourceTool"), isQuoted: quoted !== undefined },
   };
 }

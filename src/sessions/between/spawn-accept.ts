@@ -87,5 +87,6 @@ export function provenanceOf(parentKey: string, { rootId, hops }: RootRef) {
     sourceTool: "sessions_spawn",
     rootId,
     hops,
+    verbatim: true,
   };
 }

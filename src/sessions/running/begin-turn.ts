@@ -4,7 +4,7 @@ import type { TurnModel } from "../../runtimes/contract.ts";
 import type { SessionMeta } from "../../store/contract.ts";
 import { childSystemBlock } from "../between/child-prompt.ts";
 import { leaveTornCopies } from "../truncate-in-session.ts";
-import { bringArrivals, bringInput, promptOf } from "./bring-input.ts";
+import { bringArrivals, bringInput, pointBack, promptOf } from "./bring-input.ts";
 import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";
 import type { RunWriter } from "./run-writer.ts";
 
@@ -67,7 +67,8 @@ async function bring(
   const { run, how } = claim;
   const { runId, fence } = run;
   const seesImages = model.policy.images !== null;
-  const { refused } = await bringInput(deps, place, writer, run, { seesImages, prepend });
+  const { refused, wasThere } = await bringInput(deps, place, writer, run, { seesImages, prepend });
+  if (claim.isOvertaken && wasThere) await pointBack(writer, run);
   // What it woke for comes first: until that is written, whoever takes it up wakes again.
   if (how === "woken" || claim.arrivals.length > 0) await bringArrivals(deps, place, writer, claim);
   if (refused === null) await deps.runs.written({ runId, fence });

@@ -2,6 +2,7 @@ import type { Entry } from "../../core/entries.ts";
 import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import { cutText } from "../../core/text.ts";
 import type { Claim, Run } from "../../runs/contract.ts";
 import type { GuardedAppend } from "../guard/guarded-append.ts";
 import { prependedEntry } from "../prepended-context.ts";
@@ -13,6 +14,9 @@ import { tailOf } from "./run-writer.ts";
 /** How what was accepted becomes conversation. Written under ids that were fixed before, so that a second time changes nothing. */
 
 type Deps = Pick<RunningDeps, "runs" | "store">;
+
+/** Characters of a message that a note quotes. */
+const mostQuoted = 300;
 
 export interface BringOptions {
   /** Whether the model sees images. */
@@ -37,6 +41,14 @@ export async function bringInput(
   if (isFirst) await writer.note(context, `${run.entryId}-context`);
   const { refused, wasThere } = await saidBy(place, writer, run, options.seesImages);
   return { refused, wasThere: wasThere === true };
+}
+
+/** The input of a retry stands before what was said since: the model is told which message it is to answer. */
+export async function pointBack(writer: RunWriter, run: Run): Promise<void> {
+  const said = JSON.stringify(cutText(promptOf(run), mostQuoted));
+  const content = `[Skein] An earlier message was never answered, because its process was lost. Answer it now: ${said}`;
+  const entry = { type: "custom_message", customType: "skein.retry", content, display: true } as const;
+  await writer.note(entry, `${run.runId}-retry`, { isInput: true });
 }
 
 /** What was said while a turn goes on; only between an answered group of calls and the next request. */

@@ -50,7 +50,7 @@ async function recovered(
   await takeSteeredBefore(deps, place, run);
   const tail = await tailOf(deps, place);
   const mostAttempts = deps.settings.maxRetries + 1;
-  const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: run.startedAt });
+  const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
   // One that was only given back had not begun.
   const isTaken = run.lost > 0 || action !== "run_turn";
   if (isTaken)

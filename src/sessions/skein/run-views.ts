@@ -22,7 +22,7 @@ export function runRow(
     kind,
     lane,
     queueMode,
-    preview: cutText(seen(saidIn(run)), longestPreview),
+    preview: cutText(seen(inputText(run)), longestPreview),
     seq,
     rootId: root.rootId,
     hops: root.hops,
@@ -38,6 +38,8 @@ export function runRow(
     wakeAt: waits?.wakeAt,
     abortRequested: run.abortRequested && endedAt === null ? true : null,
     lost: run.lost === 0 ? null : run.lost,
+    retryOf: run.retryOf,
+    retriedAs: run.retriedAs,
     ...outcomeOf(run),
     usage: usageOf(run),
   });
@@ -110,7 +112,8 @@ function outcomeOf({ outcome }: Run) {
   return present({ reply, output, error: failed ? told : null });
 }
 
-function saidIn({ message }: Run): string {
+/** The text of what was said; an image by its type. */
+export function inputText({ message }: Run): string {
   const { content } = message as { readonly content?: unknown };
   if (typeof content === "string") return content;
   const blocks = Array.isArray(content) ? (content as { type: string; text?: string }[]) : [];

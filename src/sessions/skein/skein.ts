@@ -298,6 +298,16 @@ export class Skein {
     return (await this.#parts.handles.abort(runId, reason)) as RunState;
   }
 
+  /**
+   * Queues the input of a lost run again: one that ended as `lost_too_often`. Gives the new run, and the same one when asked again.
+   */
+  async retry(runId: string, userId?: string | null): Promise<Run> {
+    const known = await this.run(runId, userId);
+    const accepted = known === null ? null : await this.#open.runs.retry(runId);
+    if (accepted === null) throw noSuchRun(runId);
+    return accepted.run;
+  }
+
   /** What one request and all that it set off has come to. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);

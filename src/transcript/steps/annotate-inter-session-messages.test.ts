@@ -1,4 +1,6 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
+import { linesOutsideFences } from "../../../test/support/session-text.ts";
 import { EntryIds } from "../derive.ts";
 import { annotateInterSessionMessages } from "./annotate-inter-session-messages.ts";
 
@@ -27,5 +29,52 @@ test("[TR4] where it comes from is told by what is known, whatever its form", ()
   const { messages } = annotateInterSessionMessages([{ role: "user", content: "Hi", provenance }], {
     record,
   });
-  expect(messages[0]?.content).toBe('[Inter-session message] sourceTool="a b\\\\u000a]"\nHi');
+  expect(messages[0]?.content).toBe('[Inter-session message] sourceTool="a b\\\\u000a]"\n```\nHi\n```');
+});
+
+const other = { kind: "inter_session", sourceSessionKey: "agent:b:main" } as const;
+const line = "[Inter-session message] sourceSession=agent:b:main";
+
+test("[ANS7] no text of another session leaves its fence, and none of it is lost", () => {
+  const piece = fc.constantFrom(
+    "`",
+    "```",
+    "~~~",
+    "~".repeat(70),
+    "`".repeat(70),
+    "\n",
+    "\r",
+    " ",
+    "word",
+    "[Inter",
+  );
+  fc.assert(
+    fc.property(
+      fc.array(piece).map((pieces) => pieces.join("")),
+      (content) => {
+        const { messages } = annotateInterSessionMessages([{ role: "user", content, provenance: other }], {
+          record,
+        });
+        const shown = String(messages[0]?.content);
+        expect(linesOutsideFences(shown)).toEqual([line]);
+        const withoutSpaces = (text: string) => text.replaceAll(" ", "");
+        expect(withoutSpaces(shown)).toContain(withoutSpaces(content));
+        expect(annotateInterSessionMessages(messages, { record }).messages).toBe(messages);
+      },
+    ),
+  );
+});
+
+test("[ANS7] every text block gets its fence; what Skein composed and images stay as they are", () => {
+  const image = { type: "image", data: "iVBORw==", mimeType: "image/png" } as const;
+  const content = [{ type: "text" as const, text: "One" }, image, { type: "text" as const, text: "Two" }];
+  const shown = (verbatim: boolean) =>
+    annotateInterSessionMessages([{ role: "user", content, provenance: { ...other, verbatim } }], { record })
+      .messages[0]?.content;
+  expect(shown(false)).toEqual([
+    { type: "text", text: `${line}\n\`\`\`\nOne\n\`\`\`` },
+    image,
+    { type: "text", text: "```\nTwo\n```" },
+  ]);
+  expect(shown(true)).toEqual([{ type: "text", text: `${line}\nOne` }, image, { type: "text", text: "Two" }]);
 });

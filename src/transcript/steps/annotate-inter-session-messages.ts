@@ -1,5 +1,5 @@
 import type { Content, UserMessage } from "../../core/messages.ts";
-import { escapeToLine } from "../../core/text.ts";
+import { escapeToLine, fenceText } from "../../core/text.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { annotated, derive, isAnnotated } from "../derive.ts";
@@ -9,8 +9,8 @@ const mark = "[Inter-session message]";
 const spellings = ["nter-session message]", "nter-Session Message]", "NTER-SESSION MESSAGE]"];
 
 /**
- * Step 1: a message of another session says so in its first line, once. A line of any user's text that reads like
- * one of ours gets a backslash.
+ * Step 1: a message of another session says so in its first line, once, and its text is fenced so that it cannot pass for an
+ * announcement or a block of the system. A line of any user's text that reads like our first line gets a backslash.
  */
 export function annotateInterSessionMessages(
   messages: readonly TranscriptMessage[],
@@ -73,13 +73,20 @@ function beginsLine(text: string, place: number, from: number): boolean {
   return at < from ? from === 0 : text[at] === "\n";
 }
 
+/** What Skein itself composed stays as it is: a task, or an announcement, which fences the words of other sessions itself. */
 function withFirstLine(message: UserMessage): UserMessage {
   const line = firstLine(message);
-  const { content } = message;
-  if (typeof content === "string") return annotated(message, { content: `${line}\n${content}` });
-  const [first, ...rest] = content;
+  const { content, provenance } = message;
+  const shown = (text: string) => (provenance?.verbatim === true ? text : fenceText(text));
+  if (typeof content === "string") return annotated(message, { content: `${line}\n${shown(content)}` });
+  const blocks = content.map((block) =>
+    block.type === "text" && block.skein?.blob?.was !== "image"
+      ? { ...block, text: shown(block.text) }
+      : block,
+  );
+  const [first, ...rest] = blocks;
   if (first?.type !== "text")
-    return annotated(message, { content: [{ type: "text", text: line }, ...content] });
+    return annotated(message, { content: [{ type: "text", text: line }, ...blocks] });
   return annotated(message, { content: [{ ...first, text: `${line}\n${first.text}` }, ...rest] });
 }
 

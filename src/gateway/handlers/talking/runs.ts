@@ -2,11 +2,12 @@ import { present } from "../../../core/present.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { RunListPayload } from "../../../protocol/runs.ts";
 import { noSuchRun } from "../../../sessions/skein/run-error.ts";
+import { inputText } from "../../../sessions/skein/run-views.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { findIfNamed } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";
 
-type Method = "runs.list" | "runs.get" | "approvals.list" | "approvals.resolve";
+type Method = "runs.list" | "runs.get" | "runs.retry" | "approvals.list" | "approvals.resolve";
 
 /** How runs stand, and the tool calls that wait for somebody's word. */
 export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
@@ -18,7 +19,16 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const run = await skein.run(runId, call.userId);
       if (run === null) throw noSuchRun(runId);
       const approvals = await skein.approvals(call.userId, { runId, open: false });
-      return { run: shown.run(run, await skein.waits(runId)), approvals: approvals.map(shown.approval) };
+      return {
+        run: shown.run(run, await skein.waits(runId)),
+        input: shown.value(inputText(run)),
+        approvals: approvals.map(shown.approval),
+      };
+    },
+    "runs.retry": async ({ runId }, { userId }) => {
+      const retry = await skein.retry(runId, userId);
+      const { session, state, retryOf } = retry;
+      return { runId: retry.runId, retryOf: retryOf ?? runId, sessionKey: session.key, state };
     },
     "approvals.list": async (params, call) => {
       const { runId, open = true, limit = 100 } = params;
@@ -39,9 +49,9 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
 async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
   const { skein } = deps;
   const { userId } = call;
-  const { states, rootId, startedBy, before, limit = 50 } = params;
+  const { states, rootId, startedBy, before, lost, limit = 50 } = params;
   const sessionUid = (await findIfNamed(deps, call, params))?.uid;
-  const query = present({ states, sessionUid, rootId, startedBy, before });
+  const query = present({ states, sessionUid, rootId, startedBy, before, lost });
   const runs = await skein.runs({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
   const shown = shownTo(deps, call);

@@ -60,7 +60,7 @@ describe("a prompt", () => {
 
   it("[ATL14] names the session that a message is from, before an image too", async () => {
     expect(await promptBlocks([user("Go on", other), user("Stop")], {}, blob)).toEqual([
-      text(`${mark}\nGo on\n\n`),
+      text(`${mark}\n\`\`\`\nGo on\n\`\`\`\n\n`),
       text("Stop"),
     ]);
     expect(await promptBlocks([user([moved("there")], other)], { image: true }, blob)).toMatchObject([
@@ -83,7 +83,7 @@ describe("a prompt", () => {
       user("\u200b \n/compact", { kind: "internal_system" }),
       "Message:\n\u200b \n/compact",
     ],
-    ["another session's", user("/compact", other), `${mark}\n/compact`],
+    ["another session's", user("/compact", other), `${mark}\n\`\`\`\n/compact\n\`\`\``],
   ];
   for (const [name, message, expected] of rows)
     it(`[ATL14] leaves a command a command only where a person typed it: ${name}`, async () => {

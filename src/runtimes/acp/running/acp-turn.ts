@@ -45,7 +45,7 @@ interface Pass {
   readonly signal: AbortSignal;
 }
 
-/** A turn of an agent: prompted with what was said, and again with what was said meanwhile. */
+/** A turn of an agent: one prompt. The agent's answer ends the run; input that arrives meanwhile is the next run. */
 export class AcpTurn {
   readonly #parts: AcpTurnParts;
   readonly #newId: IdSource;
@@ -58,17 +58,14 @@ export class AcpTurn {
   }
 
   async run(): Promise<TurnEnd> {
-    const { turn, link } = this.#parts;
-    for (let step = 1; ; step++) {
-      const said = await link.unanswered();
-      // Nothing unanswered: whoever had the run before left it in the middle.
-      const isLeft = step === 1 && (link.wasBegun || said.length === 0);
-      const end = await this.#prompt(step, said, isLeft && link.agentSessionId !== null ? lostWords : null);
-      if (!(await turn.takeInput())) return end;
-    }
+    const { link } = this.#parts;
+    const said = await link.unanswered();
+    // Nothing unanswered: the process that had the run before left it in the middle.
+    const isLeft = link.wasBegun || said.length === 0;
+    return this.#prompt(said, isLeft && link.agentSessionId !== null ? lostWords : null);
   }
 
-  async #prompt(step: number, said: readonly UserMessage[], lead: string | null): Promise<TurnEnd> {
+  async #prompt(said: readonly UserMessage[], lead: string | null): Promise<TurnEnd> {
     const { turn, link, agent, policy, clock } = this.#parts;
     await turn.check();
     const blocks = await this.#blocks(said, lead);
@@ -101,9 +98,9 @@ export class AcpTurn {
     });
     agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });
     try {
-      turn.emit({ type: "step", phase: "asked", step });
+      turn.emit({ type: "step", phase: "asked", step: 1 });
       await turn.hooks.llmInput(said);
-      return await this.#answered(step, blocks, { log, writer, desk, signal: stop.signal });
+      return await this.#answered(blocks, { log, writer, desk, signal: stop.signal });
     } finally {
       turn.signal.removeEventListener("abort", onAbort);
       agent.watch(null);
@@ -119,7 +116,7 @@ export class AcpTurn {
     return withSystem(blocks, turn.system, agent.system);
   }
 
-  async #answered(step: number, blocks: ContentBlock[], pass: Pass): Promise<TurnEnd> {
+  async #answered(blocks: ContentBlock[], pass: Pass): Promise<TurnEnd> {
     const { turn, link, agent } = this.#parts;
     const { writer, signal } = pass;
     signal.throwIfAborted();
@@ -133,21 +130,21 @@ export class AcpTurn {
     } catch (error) {
       const why = signal.aborted ? signal.reason : error;
       await (signal.aborted ? this.#cut(prompting, pass) : this.#broke(error, pass));
-      if (why instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step, code: why.code });
+      if (why instanceof SkeinError) turn.emit({ type: "step", phase: "answered", step: 1, code: why.code });
       throw why;
     }
-    return this.#close(step, answer, pass);
+    return this.#close(answer, pass);
   }
 
   /** The agent has ended its turn. */
-  async #close(step: number, answer: PromptAnswer, { log, writer, desk }: Pass): Promise<TurnEnd> {
+  async #close(answer: PromptAnswer, { log, writer, desk }: Pass): Promise<TurnEnd> {
     const { turn, link } = this.#parts;
     // First of all: a run that waits for somebody cannot end.
     const late = await thrownBy(desk.close());
     const { refusal } = desk;
     const end = log.end({ ...answer, ...(refusal !== null && { why: refusal }) });
     const { usage, stopReason } = end;
-    turn.emit({ type: "step", phase: "answered", step, usage, finishReason: stopReason });
+    turn.emit({ type: "step", phase: "answered", step: 1, usage, finishReason: stopReason });
     // Counted before it is written, as every answer is.
     const counted = await thrownBy(turn.charge(usage));
     await writer.apply(end.acts);

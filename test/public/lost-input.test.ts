@@ -1,0 +1,134 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { Started, startCli } from "../support/cli-process.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+import { brief, messagesOf, openRuns } from "../support/run-skein.ts";
+import { soon } from "../support/soon.ts";
+
+const script = fileURLToPath(new URL("../support/killed-tool-child.ts", import.meta.url));
+const quiet = { SKEIN_LOGGING__LEVEL: "silent" };
+
+let home: TemporaryFolder;
+let root: string;
+
+beforeEach(() => {
+  home = temporaryFolder();
+  root = join(home.path, "root");
+});
+afterEach(() => home.remove());
+
+interface Ended {
+  readonly runId: string;
+  readonly state: string;
+  readonly code: string | null;
+  readonly reply: string | null;
+}
+
+async function cli(...args: string[]): Promise<{ out: string; err: string; code: unknown }> {
+  const process = startCli(root, ...args);
+  process.endInput();
+  const code = await process.end();
+  return { out: process.out, err: process.err, code };
+}
+
+async function runHealthy(...runId: string[]): Promise<Ended> {
+  const process = new Started([script, root, "healthy", ...runId], quiet);
+  expect(await process.end()).toBe(0);
+  return JSON.parse(process.out) as Ended;
+}
+
+/** Sends the order and kills its process four times; a fifth process finds that it was lost too often. */
+async function loseOrder(): Promise<string> {
+  for (let kill = 1; kill <= 4; kill++)
+    expect(await new Started([script, root, "fragile"], quiet).end()).toBe("SIGKILL");
+  const { runId, state, code } = await runHealthy();
+  expect({ state, code }).toEqual({ state: "error", code: "lost_too_often" });
+  return runId;
+}
+
+test("[ANS4] [ANS5] input whose process was killed four times is shown as lost and can be retried once", async () => {
+  const lost = await loseOrder();
+  const listed = await cli("runs", "ls");
+  expect(listed.out).toMatch(new RegExp(`^${lost} +lost `, "m"));
+  expect(listed.out).toContain("Order the tickets");
+  expect(listed.out).toContain(`skein runs retry ${lost}`);
+  const shown = await cli("runs", "show", lost);
+  expect(shown.out).toMatch(/^ +state +lost$/m);
+  expect(shown.out).toMatch(/^ +said +Order the tickets$/m);
+  expect(shown.out).toMatch(/^ +owner lost +4$/m);
+
+  const retried = await cli("runs", "retry", lost, "--json");
+  const { runId, retryOf, state } = JSON.parse(retried.out) as Record<string, string>;
+  expect({ retryOf, state }).toEqual({ retryOf: lost, state: "queued" });
+  const again = await cli("runs", "retry", lost, "--json");
+  expect(JSON.parse(again.out)).toMatchObject({ runId, retryOf: lost });
+
+  expect(await runHealthy(String(runId))).toEqual({ runId, state: "ok", code: null, reply: "Done." });
+  const { run } = JSON.parse((await cli("runs", "show", lost, "--json")).out) as RunPayload;
+  expect(run).toMatchObject({ state: "error", lost: 4, retriedAs: runId });
+  const { run: retry } = JSON.parse((await cli("runs", "show", String(runId), "--json")).out) as RunPayload;
+  expect(retry).toMatchObject({ state: "ok", retryOf: lost, reply: "Done." });
+  expect(retry.lost).toBeUndefined();
+  const lostNow = JSON.parse((await cli("runs", "ls", "--state", "lost", "--json")).out) as RunListPayload;
+  expect(lostNow.runs).toEqual([]);
+
+  const history = await cli("sessions", "show", "main");
+  expect(history.out.match(/Order the tickets/g)).toHaveLength(1);
+});
+
+test("[ANS6] a retry after other messages answers the lost one, which stands in the log once", async () => {
+  let isLosing = true;
+  const model = scriptedModel((request) => {
+    if (isLosing) return { stall: true };
+    return { text: JSON.stringify(request.prompt.at(-1)).includes("never answered") ? "Found." : "Later." };
+  });
+  const { skein, inside } = await openRuns({ model });
+  try {
+    const handle = skein.session({ sessionId: "s" });
+    const { runId } = await handle.accept("Lost");
+    for (let loss = 1; loss <= 4; loss++) {
+      await soon(async () => (await inside.runs.get(runId))?.state).toBe("running");
+      await soon(async () => (await messagesOf(skein, "s")).length).toBe(1);
+      await inside.runs.lose({ runId, fence: (await inside.runs.get(runId))?.fence ?? -1 });
+    }
+    isLosing = false;
+    expect((await handle.send("Other").result).reply).toBe("Later.");
+    const retry = await skein.retry(runId);
+    expect((await skein.ended(retry.runId)).outcome).toMatchObject({ state: "ok", reply: "Found." });
+    const said = (await messagesOf(skein, "s")).map(brief);
+    expect(said.filter((line) => line === "user: Lost")).toHaveLength(1);
+  } finally {
+    await skein.close({ graceMs: 0 });
+  }
+});
+
+test("[ANS5] a gateway retries lost input for a token with write scope", async () => {
+  const lost = await loseOrder();
+  const gateway = await GatewayProcess.start(home.path, "defaults: { model: rehearsal/basic }\n");
+  try {
+    const { runs } = await gateway.call<RunListPayload>("runs.list", { lost: true });
+    expect(runs.map(({ runId }) => runId)).toEqual([lost]);
+    const tokenWith = async (scope: string) => {
+      const { token } = await gateway.call<{ token: string }>("tokens.create", { scopes: [scope] });
+      return connect(gateway.url, { token });
+    };
+    const [reader, writer] = [await tokenWith("read"), await tokenWith("write")];
+    await expect(reader.call("runs.retry", { runId: lost })).rejects.toMatchObject({ code: "forbidden" });
+    const { runId } = await writer.call("runs.retry", { runId: lost });
+    const ended = await writer.call("agent.wait", { runId, timeoutMs: 150_000 });
+    expect(ended).toMatchObject({ finished: true, state: "ok" });
+    await expect(writer.call("runs.retry", { runId })).rejects.toMatchObject({ code: "conflict" });
+    await expect(writer.call("runs.retry", { runId: "nowhere" })).rejects.toMatchObject({
+      code: "not_found",
+    });
+    await Promise.all([reader.close(), writer.close()]);
+  } finally {
+    await gateway.stop("SIGKILL");
+  }
+});

@@ -1,0 +1,98 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { soon } from "./soon.ts";
+
+/** A server on a free loopback port. */
+export class LoopbackServer {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async listen(
+    handle: (request: IncomingMessage, response: ServerResponse) => void,
+  ): Promise<LoopbackServer> {
+    const server = createServer(handle);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    return new LoopbackServer(server);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+/** One request to a {@link HeldModel}. Its answer streams when the test says so. */
+export class HeldRequest {
+  /** What the model was asked, in OpenAI's format. */
+  readonly messages: readonly { readonly role: string; readonly content: unknown }[];
+  readonly #response: ServerResponse;
+
+  constructor(messages: HeldRequest["messages"], response: ServerResponse) {
+    this.messages = messages;
+    this.#response = response.writeHead(200, { "content-type": "text/event-stream" });
+  }
+
+  /** The text of the last user message. */
+  get lastUserText(): string {
+    const content = this.messages.findLast(({ role }) => role === "user")?.content;
+    if (typeof content === "string") return content;
+    return (content as { text?: string }[]).map(({ text = "" }) => text).join("\n");
+  }
+
+  stream(content: string): void {
+    this.#write({ delta: { role: "assistant", content }, finish_reason: null });
+  }
+
+  finish(content: string, reason: "stop" | "length" = "stop"): void {
+    this.stream(content);
+    this.#write({ delta: {}, finish_reason: reason });
+    this.#response.end("data: [DONE]\n\n");
+  }
+
+  #write(choice: object): void {
+    const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "held" };
+    this.#response.write(`data: ${JSON.stringify({ ...chunk, choices: [{ index: 0, ...choice }] })}\n\n`);
+  }
+}
+
+/** An OpenAI-compatible model on loopback that keeps every request open until the test answers it. */
+export class HeldModel {
+  readonly #requests: HeldRequest[] = [];
+  #server: LoopbackServer | null = null;
+
+  static async start(): Promise<HeldModel> {
+    const model = new HeldModel();
+    model.#server = await LoopbackServer.listen((request, response) => {
+      void json(request).then((body) => {
+        const { messages } = body as Pick<HeldRequest, "messages">;
+        model.#requests.push(new HeldRequest(messages, response));
+      });
+    });
+    return model;
+  }
+
+  /** The lines of `skein.yaml` that make it the default model. */
+  get config(): string {
+    const provider = `{ baseUrl: "${this.#server?.url}/v1", apiKey: none }`;
+    return `defaults: { model: held/model }\nmodels: { providers: { held: ${provider} } }\n`;
+  }
+
+  /** The request with this index, counted from 0, once it has arrived. */
+  async request(index: number): Promise<HeldRequest> {
+    await soon(() => this.#requests.length).toBeGreaterThan(index);
+    return this.#requests[index] as HeldRequest;
+  }
+
+  close(): void {
+    this.#server?.close();
+  }
+}
