@@ -59,10 +59,25 @@ export const ConfigurationSchema = Type.Object(
     problems: Type.Array(Type.String()),
     /** YAML, with where each value comes from behind it, and without secrets. */
     effective: Type.String(),
+    /** MCP servers and ACP agents, by path, whose new command waits for `skein reload` or a restart. */
+    waiting: Type.Optional(Type.Array(Type.String())),
   },
   strict,
 );
 export type ConfigurationPayload = Static<typeof ConfigurationSchema>;
+
+/** `config.reload`. */
+export const ReloadSchema = Type.Object(
+  {
+    file: Type.Optional(Type.String()),
+    /** MCP servers and ACP agents, by path, whose new or changed command is in effect from now on. */
+    commands: Type.Array(Type.String()),
+    /** Settings that changed and keep their old values until a restart. */
+    restartNeeded: Type.Array(Type.String()),
+  },
+  strict,
+);
+export type ReloadPayload = Static<typeof ReloadSchema>;
 
 /** A configured ACP agent as it was found: whether it is there, and what it says of itself. */
 export const AcpAgentSchema = Type.Object(
