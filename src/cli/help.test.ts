@@ -53,6 +53,8 @@ describe("help", () => {
       cpSync(join(home, "seeded"), join(folder, "skein"), { recursive: true });
       cpSync(join(family, "main.jsonl"), join(folder, "trip.jsonl"));
       cpSync(family, join(folder, "transcripts"), { recursive: true });
+      if (args[0] === "restore")
+        await run(["backup", "./backup"], { cwd: folder, env: { SKEIN_DIR: join(folder, "skein") } });
       const place = args.includes("acp") ? withCodex(folder) : join(folder, "skein");
       const done = await run(args, { cwd: folder, env: { SKEIN_DIR: place } });
       expect({ args, err: done.err, exit: done.exit }).toEqual({ args, err: "", exit: 0 });

@@ -5,12 +5,25 @@ import Type from "typebox";
 
 const strict = { additionalProperties: false };
 
+const LeftOutSchema = Type.Object({ what: Type.String(), instead: Type.String() }, strict);
+
+const copied = {
+  folder: Type.String(),
+  files: Type.Integer(),
+  bytes: Type.Integer(),
+  /** The configuration file that was copied, by its name in the folder; left out: there was none. */
+  configuration: Type.Optional(Type.String()),
+  /** What is not in it, and what to do about that. */
+  leftOut: Type.Array(LeftOutSchema),
+};
+
 /** `backup`. */
-export const BackupSchema = Type.Object(
-  { folder: Type.String(), files: Type.Integer(), bytes: Type.Integer() },
-  strict,
-);
+export const BackupSchema = Type.Object(copied, strict);
 export type BackupPayload = Static<typeof BackupSchema>;
+
+/** `restore`. */
+export const RestoreSchema = Type.Object({ ...copied, createdAt: Type.String() }, strict);
+export type RestorePayload = Static<typeof RestoreSchema>;
 
 /** Something that a look at the files found. */
 export const FindingSchema = Type.Object(

@@ -16,7 +16,7 @@ import type {
 import { decisionPayload } from "../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
-import { connectRunning } from "../folder/running-gateway.ts";
+import { askRunningConfig } from "../folder/running-gateway.ts";
 import { acpFindings } from "../output/acp-agents.ts";
 import { printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -87,9 +87,7 @@ async function askGateway(
     fixed: false,
   });
   try {
-    const gateway = await connectRunning(terminal, options, root);
-    if (gateway === null) return { settings: [], findings: [] };
-    const { waiting: settings = [] } = await gateway.call("config.get", {}).finally(() => gateway.close());
+    const { waiting: settings = [] } = (await askRunningConfig(terminal, options, root)) ?? {};
     const what = "The running gateway has not applied this command, because it is new or changed";
     const remedy = "Check it, then run `skein reload` or restart the gateway";
     return { settings, findings: settings.map((setting) => finding(setting, what, remedy)) };
