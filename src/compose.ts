@@ -4,9 +4,13 @@ import { respectRuns } from "./compose/settings.ts";
 import type { Clock } from "./core/clock.ts";
 import type { IdSource } from "./core/ids.ts";
 import type { Store } from "./store/contract.ts";
+import type { BackupManifest } from "./store/files/backup.ts";
+import type { Progress } from "./store/files/check.ts";
+import { realDisk } from "./store/files/disk.ts";
 import type { Namespace } from "./store/files/layout.ts";
 import { workDbName } from "./store/files/layout.ts";
 import type { Recovery } from "./store/files/recover.ts";
+import { restoreFiles } from "./store/files/restore.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
@@ -97,4 +101,9 @@ export function holdsSessions(root: string): boolean {
   if (existsSync(join(root, workDbName))) return true;
   const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
   return globSync(homes, { cwd: root }).length > 0;
+}
+
+/** Makes a root folder of a backup; see `restoreFiles`. */
+export function restoreFolder(backup: string, root: string, progress: Progress): Promise<BackupManifest> {
+  return restoreFiles(realDisk, backup, root, progress);
 }

@@ -20,7 +20,10 @@ export function acpNames({ acp }: Pick<Config, "acp">): string[] {
 }
 
 /** The configured agent of this name; `null`: there is none, or nothing says how it is started. */
-export function acpAgentOf({ acp }: Pick<Config, "acp">, name: string): AcpAgent | null {
+export function acpAgentOf(
+  { acp }: { readonly acp: Pick<Config["acp"], "agents" | "permissions"> },
+  name: string,
+): AcpAgent | null {
   const settings = own(acp.agents, name);
   if (settings === undefined) return null;
   const preset = own(acpPresets, name);

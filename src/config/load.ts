@@ -26,6 +26,8 @@ export interface LoadedConfig {
   readonly sources: ReadonlyMap<string, Source>;
   /** A variable of the environment or of the `.env` beside the file. A function, so that no log prints them all. */
   readonly variable: Environment;
+  /** MCP servers and ACP agents, by path, whose new command waits for an operator; left out: none. */
+  readonly waiting?: readonly string[];
 }
 
 /** Reads the configuration; `invalid_config` for any mistake in it. */

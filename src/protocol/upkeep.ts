@@ -5,12 +5,25 @@ import Type from "typebox";
 
 const strict = { additionalProperties: false };
 
+const LeftOutSchema = Type.Object({ what: Type.String(), instead: Type.String() }, strict);
+
+const copied = {
+  folder: Type.String(),
+  files: Type.Integer(),
+  bytes: Type.Integer(),
+  /** The configuration file that was copied, by its name in the folder; left out: there was none. */
+  configuration: Type.Optional(Type.String()),
+  /** What is not in it, and what to do about that. */
+  leftOut: Type.Array(LeftOutSchema),
+};
+
 /** `backup`. */
-export const BackupSchema = Type.Object(
-  { folder: Type.String(), files: Type.Integer(), bytes: Type.Integer() },
-  strict,
-);
+export const BackupSchema = Type.Object(copied, strict);
 export type BackupPayload = Static<typeof BackupSchema>;
+
+/** `restore`. */
+export const RestoreSchema = Type.Object({ ...copied, createdAt: Type.String() }, strict);
+export type RestorePayload = Static<typeof RestoreSchema>;
 
 /** Something that a look at the files found. */
 export const FindingSchema = Type.Object(
@@ -59,10 +72,25 @@ export const ConfigurationSchema = Type.Object(
     problems: Type.Array(Type.String()),
     /** YAML, with where each value comes from behind it, and without secrets. */
     effective: Type.String(),
+    /** MCP servers and ACP agents, by path, whose new command waits for `skein reload` or a restart. */
+    waiting: Type.Optional(Type.Array(Type.String())),
   },
   strict,
 );
 export type ConfigurationPayload = Static<typeof ConfigurationSchema>;
+
+/** `config.reload`. */
+export const ReloadSchema = Type.Object(
+  {
+    file: Type.Optional(Type.String()),
+    /** MCP servers and ACP agents, by path, whose new or changed command is in effect from now on. */
+    commands: Type.Array(Type.String()),
+    /** Settings that changed and keep their old values until a restart. */
+    restartNeeded: Type.Array(Type.String()),
+  },
+  strict,
+);
+export type ReloadPayload = Static<typeof ReloadSchema>;
 
 /** A configured ACP agent as it was found: whether it is there, and what it says of itself. */
 export const AcpAgentSchema = Type.Object(

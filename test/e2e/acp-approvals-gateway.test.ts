@@ -174,7 +174,10 @@ describe("a configuration that is taken in while an ACP agent works", () => {
         configOf({ asks: { turns: asking }, fresh: { turns: [[{ say: "New." }]] } }),
       ),
     );
-    await gateway.open.reload();
+    expect(await gateway.rpc("config.reload")).toMatchObject({
+      status: 200,
+      body: { commands: ["acp.agents.fresh"] },
+    });
     expect(JSON.parse((await spawn(ann, "fresh")).out)).toMatchObject({ outcome: "ok", result: "New." });
     expect((await spawn(ann, "waits")).exit).toBe(1);
     // The process that asked is gone: what it was told would not reach the one that goes on.

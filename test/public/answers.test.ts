@@ -6,6 +6,7 @@ import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { GatewayStart } from "../support/gateway-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
 import { HeldModel, LoopbackServer } from "../support/held-model.ts";
 import { closeAll, withScript } from "../support/skein.ts";
@@ -39,12 +40,14 @@ async function startDesk() {
   });
   servers.push(model, outbound);
   const desk = `{ type: webhook, secret: "${secret}", url: "${outbound.url}" }`;
-  const open = async (config?: string) => {
-    const gateway = await GatewayProcess.start(home.path, config);
+  const open = async (start?: GatewayStart) => {
+    const gateway = await GatewayProcess.start(home.path, start);
     gateways.push(gateway);
     return gateway;
   };
-  const gateway = await open(`${model.config}queue: { mode: steer }\nchannels: { desk: ${desk} }\n`);
+  const gateway = await open({
+    config: `${model.config}queue: { mode: steer }\nchannels: { desk: ${desk} }\n`,
+  });
   return { gateway, delivered, model, reopen: () => open() };
 }
 

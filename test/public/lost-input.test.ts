@@ -110,12 +110,14 @@ test("[ANS6] a retry after other messages answers the lost one, which stands in 
 
 test("[ANS5] a gateway retries lost input for a token with write scope", async () => {
   const lost = await loseOrder();
-  const gateway = await GatewayProcess.start(home.path, "defaults: { model: rehearsal/basic }\n");
+  const gateway = await GatewayProcess.start(home.path, {
+    config: "defaults: { model: rehearsal/basic }\n",
+  });
   try {
-    const { runs } = await gateway.call<RunListPayload>("runs.list", { lost: true });
+    const { runs } = await gateway.call("runs.list", { lost: true });
     expect(runs.map(({ runId }) => runId)).toEqual([lost]);
-    const tokenWith = async (scope: string) => {
-      const { token } = await gateway.call<{ token: string }>("tokens.create", { scopes: [scope] });
+    const tokenWith = async (scope: "read" | "write") => {
+      const { token } = await gateway.call("tokens.create", { scopes: [scope] });
       return connect(gateway.url, { token });
     };
     const [reader, writer] = [await tokenWith("read"), await tokenWith("write")];

@@ -18,6 +18,8 @@ export async function seedFolder(root: string): Promise<void> {
   const store = await openFolder({ root, durability: "os" });
   try {
     await seed(store);
+    // A close on a busy machine may leave the index behind, which `doctor` then reports.
+    await store.upkeep.bringUpIndex();
   } finally {
     await store.close();
   }

@@ -1,57 +1,118 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { Started } from "./cli-process.ts";
 
 const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 
-/** `skein start` as its own process, working in `home`, with `home/root` as its root folder. */
+export interface GatewayStart {
+  /** The text of `skein.yaml`. Without it the file stays as it is. */
+  readonly config?: string;
+  /** Options for Node itself, such as a module to load first. */
+  readonly node?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export interface RpcAnswer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the method that it calls
+  readonly body: any;
+}
+
+/** `skein start` in a process of its own. It works in `home`, and `home/root` is its root folder. */
 export class GatewayProcess {
+  readonly home: string;
   readonly root: string;
-  readonly #started: Started;
-  #url = "";
-  #token = "";
-
-  private constructor(home: string) {
-    this.root = join(home, "root");
-    const env = { HOME: home, npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "silent" };
-    const args = [bin, "start", "--dir", this.root, "--port", "0"];
-    this.#started = new Started(args, env, { cwd: home });
-  }
-
-  /** Resolves when the gateway accepts calls. `config` is the text of `skein.yaml`; without it the file stays as it is. */
-  static async start(home: string, config?: string): Promise<GatewayProcess> {
-    if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
-    const gateway = new GatewayProcess(home);
-    await gateway.#started.until(/Ctrl-C stops it/);
-    const { url } = JSON.parse(readFileSync(join(gateway.root, "gateway.json"), "utf8")) as { url: string };
-    gateway.#url = url;
-    gateway.#token = readFileSync(join(gateway.root, "token"), "utf8").trim();
-    return gateway;
-  }
-
-  get url(): string {
-    return this.#url;
-  }
-
+  readonly url: string;
   /** The admin token of the folder. */
-  get token(): string {
-    return this.#token;
+  readonly token: string;
+  readonly process: Started;
+
+  /** Resolves when the gateway accepts calls. */
+  static async start(
+    home: string,
+    { config, node = [], env = {} }: GatewayStart = {},
+  ): Promise<GatewayProcess> {
+    if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
+    const args = [...node, bin, "start", "--dir", join(home, "root"), "--port", "0"];
+    const process = new Started(args, { ...environment(home), ...env }, { cwd: home });
+    await process.until(/Ctrl-C stops it/);
+    return new GatewayProcess(home, process);
   }
 
-  /** Calls a method with the admin token; an answer that is not 2xx is thrown. */
-  async call<T = Record<string, unknown>>(method: string, params: object = {}): Promise<T> {
-    const headers = { authorization: `Bearer ${this.#token}`, "content-type": "application/json" };
-    const init = { method: "POST", headers, body: JSON.stringify(params) };
-    const answer = await fetch(`${this.#url}/rpc/${method}`, init);
-    const body = (await answer.json()) as T;
-    if (!answer.ok) throw new Error(`${method} answered ${answer.status}: ${JSON.stringify(body)}`);
+  private constructor(home: string, process: Started) {
+    this.home = home;
+    this.root = join(home, "root");
+    this.process = process;
+    this.url = (JSON.parse(readFileSync(join(this.root, "gateway.json"), "utf8")) as { url: string }).url;
+    this.token = readFileSync(join(this.root, "token"), "utf8").trim();
+  }
+
+  /** Everything it has printed and logged so far. */
+  get output(): string {
+    return `${this.process.out}\n${this.process.err}`;
+  }
+
+  async rpc(method: string, params: object = {}, token = this.token): Promise<RpcAnswer> {
+    const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+    const body = JSON.stringify(params);
+    const answer = await fetch(`${this.url}/rpc/${method}`, { method: "POST", headers, body });
+    return { status: answer.status, body: await answer.json() };
+  }
+
+  /** The result of a call that must succeed. */
+  async call<M extends MethodName>(method: M, params: Params<M>, token = this.token): Promise<Result<M>> {
+    const { status, body } = await this.rpc(method, params as object, token);
+    if (status !== 200) throw new Error(`${method} answered ${status}: ${JSON.stringify(body)}`);
     return body;
   }
 
-  /** Ends the process with a signal and waits until it is gone. */
-  async stop(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<unknown> {
-    this.#started.child.kill(signal);
-    return this.#started.end();
+  /** Sends a message to the main session and waits for the end of its run. */
+  async ask(message: string, idempotencyKey: string): Promise<Result<"agent.wait">> {
+    const { runId } = await this.call("chat.send", { sessionKey: "main", message, idempotencyKey });
+    return this.call("agent.wait", { runId, timeoutMs: 150_000 });
   }
+
+  /** `/readyz` as a load balancer asks it, without a token. */
+  async ready(): Promise<{ status: number; text: string }> {
+    const answer = await fetch(`${this.url}/readyz`);
+    return { status: answer.status, text: await answer.text() };
+  }
+
+  /** Why it is not ready, as `/readyz` tells the operator. */
+  async problems(): Promise<string[]> {
+    const answer = await fetch(`${this.url}/readyz`, { headers: { authorization: `Bearer ${this.token}` } });
+    return ((await answer.json()) as { problems?: string[] }).problems ?? [];
+  }
+
+  /** A command on the same folder. */
+  cli(...args: readonly string[]): Started {
+    return startCommand(this.home, ...args);
+  }
+
+  /** Ends the process with a signal and waits until it is gone. */
+  async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<unknown> {
+    this.process.child.kill(signal);
+    return this.process.end();
+  }
+}
+
+/** A command on the root folder of `home`, with or without a gateway. */
+export function startCommand(home: string, ...args: readonly string[]): Started {
+  return new Started([bin, ...args, "--dir", join(home, "root")], environment(home), { cwd: home });
+}
+
+/** The same, run to its end. */
+export async function runCommand(
+  home: string,
+  ...args: readonly string[]
+): Promise<{ exit: unknown; out: string; err: string }> {
+  const command = startCommand(home, ...args);
+  return { exit: await command.end(), out: command.out, err: command.err };
+}
+
+/** No settings of the machine apply, and npm is not the parent process. */
+function environment(home: string): NodeJS.ProcessEnv {
+  return { HOME: home, npm_lifecycle_event: "", SKEIN_DIR: "" };
 }

@@ -128,6 +128,7 @@ const administering = {
   "tokens.revoke": { good: ({ spareTokenId }) => ({ tokenId: spareTokenId }), told: "forbidden" },
   "maintenance.run": { good: () => ({ dryRun: true }), told: "forbidden" },
   "config.get": { good: () => ({}), told: "forbidden" },
+  "config.reload": { good: () => ({}), told: "forbidden" },
   "users.remove": { good: () => ({ userId: "ann" }), told: "forbidden" },
 } satisfies Partial<WalkTable>;
 

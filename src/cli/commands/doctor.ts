@@ -1,3 +1,4 @@
+import { CallError } from "../../client/call-error.ts";
 import { lookAtAcp } from "../../compose/look-at-acp.ts";
 import type { CheckFinding, Recovery } from "../../compose.ts";
 import { holdsSessions, openFolder, workIn } from "../../compose.ts";
@@ -6,10 +7,16 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
-import type { AcpAgentsPayload, DoctorPayload, MaintenanceDecisionPayload } from "../../protocol/upkeep.ts";
+import type {
+  AcpAgentsPayload,
+  DoctorPayload,
+  FindingPayload,
+  MaintenanceDecisionPayload,
+} from "../../protocol/upkeep.ts";
 import { decisionPayload } from "../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
+import { askRunningConfig } from "../folder/running-gateway.ts";
 import { acpFindings } from "../output/acp-agents.ts";
 import { printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -35,7 +42,8 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
   const source = loaded.sources.get("store") ?? { from: "default" as const };
   const exists = holdsSessions(root);
   const inside = exists ? await lookInside(terminal, loaded, options) : { findings: [], decisions: [] };
-  const acp = await askAgents(terminal, loaded);
+  const waiting = await askGateway(terminal, options, root);
+  const acp = await askAgents(terminal, loaded, waiting.settings);
   const version = process.versions.node;
   const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
   const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
@@ -43,11 +51,17 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
     ok: node.ok && problems.length === 0 && !isBroken,
     node,
     folder: { path: root, from: sourceText(source), exists },
-    findings: [...inside.findings, ...(await checkPort(loaded.config)), ...acpFindings(acp.agents)],
+    findings: [
+      ...inside.findings,
+      ...(await checkPort(loaded.config)),
+      ...waiting.findings,
+      ...acpFindings(acp.agents),
+    ],
     configuration: {
       ...(loaded.file === null ? {} : { file: loaded.file }),
       problems: problems.map(problemText),
       effective: effectiveConfigText(loaded),
+      ...(waiting.settings.length === 0 ? {} : { waiting: [...waiting.settings] }),
     },
     acp,
     maintenance: { mode: loaded.config.session.maintenance.mode, decisions: [...inside.decisions] },
@@ -57,9 +71,43 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
   return payload.ok;
 }
 
-/** Starts each ACP agent for a moment; where none is configured, none. */
-function askAgents(terminal: Terminal, { config }: LoadedConfig): Promise<AcpAgentsPayload> {
+/** Commands that the running gateway does not start before an operator says so. */
+async function askGateway(
+  terminal: Terminal,
+  options: GlobalOptions,
+  root: string,
+): Promise<{ readonly settings: readonly string[]; readonly findings: readonly FindingPayload[] }> {
+  const finding = (file: string, what: string, remedy: string): FindingPayload => ({
+    area: "configuration",
+    severity: "warning",
+    file,
+    what,
+    remedy,
+    fixable: false,
+    fixed: false,
+  });
+  try {
+    const { waiting: settings = [] } = (await askRunningConfig(terminal, options, root)) ?? {};
+    const what = "The running gateway has not applied this command, because it is new or changed";
+    const remedy = "Check it, then run `skein reload` or restart the gateway";
+    return { settings, findings: settings.map((setting) => finding(setting, what, remedy)) };
+  } catch (error) {
+    if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
+    const what = `The running gateway could not be asked for its configuration: ${error.message}`;
+    return { settings: [], findings: [finding(root, what, "Use the token of the folder")] };
+  }
+}
+
+/** Starts each ACP agent for a moment, except for those that wait for the operator. */
+function askAgents(
+  terminal: Terminal,
+  loaded: LoadedConfig,
+  waiting: readonly string[],
+): Promise<AcpAgentsPayload> {
   const { env, cwd } = terminal;
+  const { acp } = loaded.config;
+  const agents = Object.entries(acp.agents).filter(([name]) => !waiting.includes(`acp.agents.${name}`));
+  const config = { ...loaded.config, acp: { ...acp, agents: Object.fromEntries(agents) } };
   const timeoutMs = Math.min(config.acp.startTimeoutSeconds, longestProbe) * 1000;
   return withProgress(terminal, "Asking ACP agents", (onProgress) =>
     lookAtAcp(config, { env, cwd, timeoutMs, onProgress }),

@@ -7,6 +7,7 @@ import type { RunningGateway } from "../../gateway/running-file.ts";
 import { findRunning } from "../../gateway/running-file.ts";
 import type { HelloPayload } from "../../protocol/frames.ts";
 import type { WatchedCalls } from "../../protocol/methods/calls.ts";
+import type { ConfigurationPayload } from "../../protocol/upkeep.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { tell } from "./with-folder.ts";
@@ -54,6 +55,16 @@ export async function connectRunning(
     notReached(error.message);
     return null;
   }
+}
+
+/** The configuration that the gateway on a folder has applied; `null`: none runs there, or it cannot be reached. */
+export async function askRunningConfig(
+  terminal: Terminal,
+  options: GlobalOptions,
+  root: string,
+): Promise<ConfigurationPayload | null> {
+  const running = await connectRunning(terminal, options, root);
+  return running === null ? null : running.call("config.get", {}).finally(() => running.close());
 }
 
 /** The loopback of another machine or container leads somewhere else from here. */

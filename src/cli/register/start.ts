@@ -32,6 +32,16 @@ export function registerStart(program: Command, terminal: Terminal, version: str
       ]);
       await startCommand(terminal, command.optsWithGlobals(), { version, pieces: gatewayPieces, outside });
     });
+  program
+    .command("reload")
+    .description(
+      "Let the running gateway apply its whole configuration. A changed file is applied by itself, but MCP servers and ACP agents with a new or changed command wait for this.",
+    )
+    .addHelpText("after", examples("skein reload", "skein reload --dir ./project/.skein --json"))
+    .action(async (_, command: Command) => {
+      const { reloadCommand } = await import("../commands/reload.ts");
+      await reloadCommand(terminal, command.optsWithGlobals());
+    });
 }
 
 function portNumber(text: string): number {

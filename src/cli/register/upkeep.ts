@@ -22,11 +22,25 @@ export function registerUpkeep(program: Command, terminal: Terminal): void {
     });
   program
     .command("backup")
-    .description("Copy everything, as it is at one moment, into a folder that is empty or not there.")
+    .description(
+      "Copy sessions, queued work and the configuration, as they are at one moment, into a folder that is empty or not there. Left out: .env, tokens, working directories of agents.",
+    )
     .argument("<folder>", "where to")
     .addHelpText("after", examples("skein backup ./backup", "skein backup ./backup --json"))
     .action(async (folder: string, _, command: Command) => {
       const { backupCommand } = await import("../commands/backup.ts");
       await backupCommand(terminal, folder, command.optsWithGlobals());
+    });
+  program
+    .command("restore")
+    .description("Make a new folder of a backup. --dir names it; it must be empty or not there.")
+    .argument("<backup>", "the folder that `skein backup` made")
+    .addHelpText(
+      "after",
+      examples("skein restore ./backup --dir ./restored", "skein restore ./backup --dir ./restored --json"),
+    )
+    .action(async (backup: string, _, command: Command) => {
+      const { restoreCommand } = await import("../commands/backup.ts");
+      await restoreCommand(terminal, backup, command.optsWithGlobals());
     });
 }

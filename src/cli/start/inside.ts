@@ -6,10 +6,12 @@ import type { LoadOptions } from "../../config/root.ts";
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { EventBus } from "../../core/events.ts";
+import { present } from "../../core/present.ts";
 import { thrownText } from "../../core/text.ts";
 import { exchangeLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Dispatch } from "../../gateway/calls/dispatch.ts";
 import type { ServerParts, ServerSettings } from "../../gateway/contract.ts";
+import type { ReloadPayload } from "../../protocol/upkeep.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { Grace } from "./current.ts";
 import { Current } from "./current.ts";
@@ -17,6 +19,7 @@ import type { FolderTokens } from "./folder-tokens.ts";
 import { GatewayFigures } from "./gateway-figures.ts";
 import { openGatewayLog } from "./gateway-log.ts";
 import type { GatewayPieces, McpDoor, OpenHub } from "./pieces.ts";
+import type { ReloadOutcome, ReloadRequest } from "./reloading.ts";
 import { Reloading, seeConfig } from "./reloading.ts";
 import type { Serving } from "./serving.ts";
 import { openServing } from "./serving.ts";
@@ -68,7 +71,7 @@ export class Inside {
     this.#seen = seen;
     this.#bus = new EventBus(this.#report);
     this.#watch = new FileWatch({
-      changed: () => void this.reload(),
+      changed: () => void this.reloadChanged(),
       failed: (path, error) => this.log("warn", `${path} is not watched: ${thrownText(error)}`),
     });
     this.dispatch = new Dispatch({
@@ -135,13 +138,28 @@ export class Inside {
     this.#watch.watch(this.#seen);
   }
 
-  async reload(): Promise<void> {
-    const outcome = await this.#reloading?.reload();
-    if (outcome === undefined) return;
-    this.#figures.reloaded(outcome);
-    if (outcome !== "done") return;
+  /** Applies a changed configuration, except for commands that no operator accepted. A mistake is logged. */
+  async reloadChanged(): Promise<void> {
+    await this.#reload({ acceptsCommands: false });
+  }
+
+  /** Applies the whole configuration, as an operator asked for. */
+  async #reloadAll(): Promise<ReloadPayload> {
+    const outcome = await this.#reload({ acceptsCommands: true });
+    if (outcome === null) throw startingError();
+    if (!outcome.isDone) throw outcome.error;
+    const { loaded, commands, restartNeeded } = outcome;
+    return { ...present({ file: loaded.file }), commands: [...commands], restartNeeded: [...restartNeeded] };
+  }
+
+  async #reload(how: ReloadRequest): Promise<ReloadOutcome | null> {
+    const outcome = await this.#reloading?.reload(how);
+    if (outcome === undefined) return null;
+    this.#figures.reloaded(outcome.isDone ? "done" : "refused");
+    if (!outcome.isDone) return outcome;
     this.#watch.watch(this.#seen);
-    this.#options.reloaded?.(this.#current?.get().loaded.file ?? null);
+    this.#options.reloaded?.(outcome.loaded.file);
+    return outcome;
   }
 
   /** `false`: something that was replaced is still under way. */
@@ -159,10 +177,7 @@ export class Inside {
 
   #serving(): Serving {
     if (this.#current !== null) return this.#current.get();
-    throw new SkeinError("unavailable", {
-      problem: "The gateway is starting",
-      advice: "Try again in a moment",
-    });
+    throw startingError();
   }
 
   /** Does something on what serves now, which is not closed before that is over. */
@@ -179,7 +194,9 @@ export class Inside {
 
   #open(loaded: LoadedConfig): Promise<Serving> {
     const { where, pieces, folder } = this.#options;
-    return openServing({ where, loaded, tokens: folder.tokens, pieces, emit: this.#bus.emit });
+    const { emit } = this.#bus;
+    const reload = () => this.#reloadAll();
+    return openServing({ where, loaded, tokens: folder.tokens, pieces, reload, emit });
   }
 
   /** With the log that the new configuration wants. */
@@ -195,4 +212,11 @@ export class Inside {
       throw error;
     }
   }
+}
+
+function startingError(): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: "The gateway is starting",
+    advice: "Try again in a moment",
+  });
 }

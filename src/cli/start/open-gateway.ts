@@ -49,7 +49,7 @@ export interface OpenGateway {
   readonly startedAt: number;
   /** The admin token was made by this start. */
   readonly isFirst: boolean;
-  /** Takes in the configuration anew. */
+  /** Applies a changed configuration, except for new commands: those wait for `skein reload` or a restart. */
   reload(): Promise<unknown>;
   /** Takes nothing new, lets runs come to a written state, closes everything. `false`: something is still under way. */
   close(graceMs?: number): Promise<boolean>;
@@ -182,7 +182,7 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     root: folder.root,
     startedAt: mine.startedAt,
     isFirst: folder.isFirst,
-    reload: () => inside.reload(),
+    reload: () => inside.reloadChanged(),
     close: (graceMs = usualGraceMs) => {
       closing ??= close(graceMs);
       return closing;

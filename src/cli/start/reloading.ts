@@ -1,9 +1,11 @@
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { configNames, findConfigFile } from "../../config/find-file.ts";
+import { holdCommands } from "../../config/hold-commands.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import { rootOf } from "../../config/root.ts";
+import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 import type { ServerParts } from "../../gateway/contract.ts";
 import type { Closable, Current, Grace } from "./current.ts";
@@ -27,20 +29,36 @@ export interface ReloadParts<T extends Configured> {
   readonly grace: Grace;
 }
 
-export type Reloaded = "done" | "refused";
+export interface ReloadRequest {
+  /** An operator asked for it, so new and changed commands are applied too. */
+  readonly acceptsCommands: boolean;
+}
+
+export type ReloadOutcome =
+  | {
+      readonly isDone: true;
+      readonly loaded: LoadedConfig;
+      /** MCP servers and ACP agents, by path, whose new or changed command was accepted. */
+      readonly commands: readonly string[];
+      readonly restartNeeded: readonly string[];
+    }
+  | { readonly isDone: false; readonly error: unknown };
 
 /** Takes in a changed configuration; one with a mistake changes nothing. One reload at a time, in order. */
 export class Reloading<T extends Configured> {
   readonly #parts: ReloadParts<T>;
   #last: Promise<unknown> = Promise.resolve();
   #isOver = false;
+  /** The configuration whose commands an operator accepted, by a start or by a reload. */
+  #accepted: LoadedConfig;
 
   constructor(parts: ReloadParts<T>) {
     this.#parts = parts;
+    this.#accepted = parts.current.get().loaded;
   }
 
-  reload(): Promise<Reloaded> {
-    const next = this.#last.then(() => this.#reload());
+  reload(request: ReloadRequest): Promise<ReloadOutcome> {
+    const next = this.#last.then(() => this.#reload(request));
     this.#last = next;
     return next;
   }
@@ -51,12 +69,12 @@ export class Reloading<T extends Configured> {
     await this.#last;
   }
 
-  async #reload(): Promise<Reloaded> {
+  async #reload({ acceptsCommands }: ReloadRequest): Promise<ReloadOutcome> {
     const { current, load, open, log, grace } = this.#parts;
     const before = current.get().loaded;
     try {
-      if (this.#isOver) return "refused";
-      if (before.file !== null && !existsSync(before.file)) throw new Error(`${before.file} is gone`);
+      if (this.#isOver) throw stoppingError();
+      if (before.file !== null && !existsSync(before.file)) throw goneError(before.file);
       const loaded = await load();
       const needed = restartNeeded(before.config, loaded.config);
       if (needed.length > 0) {
@@ -64,14 +82,35 @@ export class Reloading<T extends Configured> {
           settings: needed,
         });
       }
-      current.swap(await open(keepingPlace(loaded, before)), grace);
+      const held = holdCommands(this.#accepted, loaded);
+      const { waiting: commands = [] } = held;
+      const next = keepingPlace(acceptsCommands ? loaded : held, before);
+      current.swap(await open(next), grace);
+      if (acceptsCommands) this.#accepted = loaded;
+      else for (const setting of commands) log("warn", waitingText(setting), { setting });
       log("info", "configuration reloaded", { file: loaded.file });
-      return "done";
+      return { isDone: true, loaded, commands, restartNeeded: needed };
     } catch (error) {
       log("error", `configuration not reloaded, what held before holds: ${thrownText(error)}`);
-      return "refused";
+      return { isDone: false, error };
     }
   }
+}
+
+function waitingText(setting: string): string {
+  return `${setting} waits for \`skein reload\` or a restart: its command, arguments, environment or folder are not those that an operator started`;
+}
+
+function stoppingError(): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: "The gateway is stopping",
+    advice: "The next start reads the whole configuration",
+  });
+}
+
+function goneError(file: string): SkeinError {
+  const advice = "Put it back, or restart the gateway to run without it";
+  return new SkeinError("conflict", { problem: `${file} is gone`, advice });
 }
 
 /** With the folder and the address that the process has. */

@@ -30,6 +30,7 @@ test("[GST15] a run whose time was over before the start: readers hear of its en
     loaded: await loadConfig(where),
     tokens: new TokenBooks().tokens,
     pieces: { handlers: () => ({}) as Handlers },
+    reload: () => Promise.reject(new Error("not here")),
     emit: (event) => void heard.push(`${event.type} ${event.runId}`),
   });
   const state = async () => (await serving.skein.runs()).map((run) => run.state);

@@ -27,13 +27,14 @@ export interface ServingOptions {
   readonly loaded: LoadedConfig;
   readonly tokens: Tokens;
   readonly pieces: Pick<GatewayPieces, "handlers">;
+  readonly reload: NonNullable<ServingDeps["reload"]>;
   /** Told of everything that happens in it, from its very start until it is closed. */
   emit(event: SkeinEvent): void;
 }
 
 /** Opens a Skein that works, as a configuration says. */
 export async function openServing(options: ServingOptions): Promise<Serving> {
-  const { where, loaded, tokens, pieces, emit } = options;
+  const { where, loaded, tokens, pieces, reload, emit } = options;
   const { cwd, env } = where;
   const inside = Promise.withResolvers<SkeinInside & { leave(): void }>();
   const skein = await openSkein({ cwd, env, loaded, metrics: true }, (parts) =>
@@ -49,7 +50,7 @@ export async function openServing(options: ServingOptions): Promise<Serving> {
   };
   try {
     // Opened on a folder, never in memory.
-    const deps = { ...skeinDeps(skein, loaded, { runs, store: store as FilesStore }), tokens };
+    const deps = { ...skeinDeps(skein, loaded, { runs, store: store as FilesStore }), tokens, reload };
     return { skein, deps, handlers: pieces.handlers(deps), calls, loaded, close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });

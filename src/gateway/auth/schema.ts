@@ -31,6 +31,9 @@ export const tokenSteps: readonly (readonly string[])[] = [
   ],
 ];
 
+/** Those with hashes of secrets: a copy of the folder elsewhere has tokens of its own. */
+export const tokenTables: readonly string[] = ["gateway_tokens", "gateway_codes"];
+
 const fact = "schema.gateway";
 
 /** Brings the tables of tokens forward, all of it or nothing. Those of a newer Skein are refused. */

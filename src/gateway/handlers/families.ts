@@ -31,6 +31,7 @@ export type ChangingMethod =
   | "sessions.redact"
   | "maintenance.run"
   | "config.get"
+  | "config.reload"
   | "users.remove";
 
 /** Of the gateway's own: who may call it. */

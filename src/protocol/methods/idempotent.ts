@@ -43,5 +43,6 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "tokens.revoke",
   "maintenance.run",
   "config.get",
+  "config.reload",
   "users.remove",
 ]);

@@ -55,6 +55,7 @@ describe("the table of methods", () => {
       "tokens.revoke",
       "maintenance.run",
       "config.get",
+      "config.reload",
       "users.remove",
     ]);
     expect(findMethod("constructor")).toBeNull();

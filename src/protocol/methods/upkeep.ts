@@ -2,7 +2,7 @@ import Type from "typebox";
 import { closed, id, label, time, userId } from "../fields.ts";
 import { UserRemovedSchema } from "../session-changes.ts";
 import { ScopeSchema, TokenCreatedSchema, TokenListSchema, TokenRowSchema } from "../tokens.ts";
-import { ConfigurationSchema, MaintenanceReportSchema } from "../upkeep.ts";
+import { ConfigurationSchema, MaintenanceReportSchema, ReloadSchema } from "../upkeep.ts";
 import { method } from "./method.ts";
 
 /** Methods about the gateway itself: only with a token for all users. */
@@ -62,6 +62,16 @@ export const configGet = method({
   about: "The configuration that holds, with where each value comes from and without secrets.",
   params: Type.Object({}, closed),
   result: ConfigurationSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+/** The only way, beside a restart, to let a running gateway start a command that its configuration did not have. */
+export const configReload = method({
+  scope: "admin",
+  about: "Reads the configuration again and applies all of it, new commands included.",
+  params: Type.Object({}, closed),
+  result: ReloadSchema,
   needsAll: true,
   isIdempotent: true,
 });

@@ -1,5 +1,6 @@
 import { inScope } from "../changes.ts";
 import type { Scope, SessionRecord } from "../contract.ts";
+import type { BackupDone, BackupOptions } from "./backup.ts";
 import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
@@ -22,7 +23,7 @@ export interface FilesUpkeep {
   /** Brings the index up, however long it takes. How many sessions could not be. */
   bringUpIndex(progress?: Progress): Promise<number>;
   /** A copy of everything as it is at one moment, into a folder that is empty or not there. */
-  backup(folder: string, progress?: Progress): Promise<{ readonly files: number; readonly bytes: number }>;
+  backup(folder: string, progress?: Progress, options?: BackupOptions): Promise<BackupDone>;
   /** Looks at everything; changes nothing unless told to fix. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
   /** Whose sessions are here; `null` is the unnamed user. */
@@ -61,7 +62,8 @@ export function filesUpkeep(
   };
   return {
     bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
-    backup: (folder, progress = silent) => backupFiles(catalogue, databases, folder, progress),
+    backup: (folder, progress = silent, options = {}) =>
+      backupFiles(catalogue, databases, folder, progress, options),
     sweepBlobs: sweep,
     users: () => work.users(),
     changeMark: listMarks(catalogue),

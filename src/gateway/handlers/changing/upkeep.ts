@@ -1,3 +1,4 @@
+import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import { decisionPayload } from "../../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../../sessions/run-maintenance.ts";
@@ -9,7 +10,7 @@ export type UpkeepDeps = FolderDeps & Pick<TokenDeps, "tokens">;
 /** What looks after the folder as a whole, whoever's the sessions are. */
 export function upkeepHandlers(
   deps: UpkeepDeps,
-): HandlersOf<"maintenance.run" | "config.get" | "users.remove"> {
+): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.remove"> {
   return {
     "maintenance.run": async ({ dryRun = false }, { signal }) => {
       const { store, config, clock, runs } = deps;
@@ -26,7 +27,16 @@ export function upkeepHandlers(
         ...present({ file: deps.loaded.file }),
         problems: [],
         effective: effectiveConfigText(deps.loaded),
+        ...(deps.loaded.waiting === undefined ? {} : { waiting: [...deps.loaded.waiting] }),
       };
+    },
+
+    "config.reload": async () => {
+      if (deps.reload !== undefined) return deps.reload();
+      throw new SkeinError("unavailable", {
+        problem: "No gateway runs on this folder",
+        advice: "Start one with `skein start`; it reads the whole configuration",
+      });
     },
 
     "users.remove": async ({ userId }) => {
