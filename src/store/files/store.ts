@@ -15,7 +15,6 @@ import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
-import { realDisk } from "./disk.ts";
 import { checkOwner } from "./home-owner.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
@@ -24,13 +23,13 @@ import type { Namespace } from "./layout.ts";
 import { homeOf, indexDbName, workDbName } from "./layout.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
-import { openOrSetAside } from "./recover.ts";
+import { openIndex, openWork } from "./recover.ts";
 import { FileSearch } from "./search.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import type { FilesUpkeep } from "./upkeep.ts";
 import { filesUpkeep } from "./upkeep.ts";
-import { WorkDb } from "./work-db.ts";
+import { diskInPlace, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /**
@@ -79,20 +78,15 @@ const chunkBytes = 256 * 1024;
 
 /** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
-  const {
-    root,
-    disk = realDisk,
-    clock = systemClock,
-    databases = root,
-    namespace = defaultNamespace,
-  } = options;
+  const { root, clock = systemClock, databases = root, namespace = defaultNamespace } = options;
   const newId = options.newId ?? createIdSource(clock);
   mkdirSync(databases, { recursive: true, mode: 0o700 });
   const report = options.report ?? (() => undefined);
-  const open = <T>(name: string, make: (path: string) => T) =>
-    openOrSetAside(join(databases, name), make, clock.now(), report);
-  const work = open(workDbName, (path) => new WorkDb(path));
-  const index = open(indexDbName, (path) => new IndexDb(path, options.verify));
+  const now = clock.now();
+  const work = openWork(join(databases, workDbName), (path) => new WorkDb(path), now, report);
+  const openedIndex = (path: string) => new IndexDb(path, options.verify);
+  const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
+  const disk = options.disk ?? diskInPlace(work);
   const lock: LockSettings = {
     disk,
     clock,
@@ -109,8 +103,9 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   }
   work.knowIndex(index.identity, index.isEmpty());
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
-  const isThreaded = disk === realDisk && options.index !== "in place";
-  const service = isThreaded ? new IndexThread({ root, databases }, inPlace) : inPlace;
+  const isThreaded = options.disk === undefined && options.index !== "in place";
+  const places = { root, databases, identity: work.identity };
+  const service = isThreaded ? new IndexThread(places, inPlace) : inPlace;
   const durability = options.durability ?? "full";
   const { tailBytes = defaultTailBytes } = options;
   const settings = { root, disk, clock, newId, durability, tailBytes, mostOpen, report, lock };

@@ -5,6 +5,8 @@ import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
+import type { HealthProblem } from "./health.ts";
+import { StoreHealth } from "./health.ts";
 import type { HomeFor } from "./layout.ts";
 import { attachmentsFolder } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
@@ -25,6 +27,10 @@ export interface FilesUpkeep {
   backup(folder: string, progress?: Progress): Promise<{ readonly files: number; readonly bytes: number }>;
   /** Looks at everything; changes nothing unless told to fix. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
+  /** Why the store should not be given work now; empty: it should. */
+  health(): Promise<readonly HealthProblem[]>;
+  /** Throws `unavailable` once the root folder was moved or deleted. */
+  checkInPlace(): void;
   /** Whose sessions are here; `null` is the unnamed user. */
   users(): readonly (string | null)[];
   /**
@@ -53,6 +59,8 @@ export function filesUpkeep(
   homeFor: HomeFor,
 ): FilesUpkeep {
   const { feed, index, settings, work } = catalogue;
+  const { root, disk } = settings;
+  const health = new StoreHealth({ root, disk, work, feed });
   const silent: Progress = () => undefined;
   const sweep = async () => {
     // A log that cannot be read may refer to anything.
@@ -63,6 +71,8 @@ export function filesUpkeep(
     bringUpIndex: (progress = silent) => feed.bringUpAll(progress),
     backup: (folder, progress = silent) => backupFiles(catalogue, databases, folder, progress),
     sweepBlobs: sweep,
+    health: () => health.problems(),
+    checkInPlace: () => work.checkInPlace(),
     users: () => work.users(),
     changeMark: listMarks(catalogue),
     workMark: () => work.changeMark(),
@@ -77,8 +87,11 @@ export function filesUpkeep(
       const places = work.placesOf(sessions.map(({ uid }) => uid));
       return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
     },
-    attachments: (userId, agentId, sessionId) =>
-      attachmentsFolder(settings.root, { home: homeFor(userId), agentId }, sessionId),
+    attachments: (userId, agentId, sessionId) => {
+      // Whoever asks is about to make it.
+      work.checkInPlace();
+      return attachmentsFolder(root, { home: homeFor(userId), agentId }, sessionId);
+    },
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);

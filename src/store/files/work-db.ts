@@ -6,6 +6,8 @@ import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { taken } from "../refusals.ts";
 import { Attendance, workOf } from "../work.ts";
 import { Database } from "./database.ts";
+import type { Disk } from "./disk.ts";
+import { realDisk } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
@@ -96,7 +98,12 @@ export class WorkDb {
 
   constructor(path: string) {
     const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;";
-    this.#db = new Database(path, pragmas, migrations);
+    this.#db = new Database(path, pragmas, migrations, { isPinned: true });
+  }
+
+  /** Which file it is, by device and inode. */
+  get identity(): string {
+    return this.#db.identity;
   }
 
   /** The database itself, for the work that hangs on sessions and changes with them. */
@@ -385,7 +392,21 @@ export class WorkDb {
   }
 
   problem(): string | null {
-    return this.#db.problem();
+    return this.#db.problem("integrity_check");
+  }
+
+  /** What a statement found damaged; `null`: nothing so far. */
+  get damage(): string | null {
+    return this.#db.damage;
+  }
+
+  /** Throws `unavailable` once the file is no longer at its path. */
+  checkInPlace(): void {
+    this.#db.checkInPlace();
+  }
+
+  isInPlace(): boolean {
+    return this.#db.isInPlace();
   }
 
   /** A copy into a file that is not there yet, by another connection: the changes of one under way are not in it. */
@@ -446,6 +467,15 @@ export class WorkDb {
       for (const uid of uids) this.markDirty(uid);
     });
   }
+}
+
+/** The real disk, on which no folder is made once the root folder was moved or deleted: it would come back empty. */
+export function diskInPlace(work: WorkDb): Disk {
+  const makeFolder = (folder: string) => {
+    work.checkInPlace();
+    return realDisk.makeFolder(folder);
+  };
+  return { ...realDisk, makeFolder };
 }
 
 /** Makes a change; where a name is another session's, `conflict` says which. */
