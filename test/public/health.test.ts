@@ -3,6 +3,7 @@ import {
   existsSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -39,23 +40,25 @@ async function start(config = rehearsal, options: { node?: string[]; env?: NodeJ
 }
 
 /** A model that never answers, so that input stays queued behind the run that asked it. */
-async function silentModel(): Promise<string> {
-  const server = createServer(() => undefined);
+async function silentModel(): Promise<{ config: string; asked: Promise<void> }> {
+  const asked = Promise.withResolvers<void>();
+  const server = createServer(() => asked.resolve());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   ends.push(() => {
     server.closeAllConnections();
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  return [
+  const config = [
     "defaults: { model: local/silent }",
     `models: { providers: { local: { baseUrl: "http://127.0.0.1:${port}/v1" } } }`,
     "queue: { mode: followup }\n",
   ].join("\n");
+  return { config, asked: asked.promise };
 }
 
-async function say(gateway: GatewayProcess, key: string): Promise<string> {
-  const params = { sessionKey: "main", message: `message ${key}`, idempotencyKey: key };
+async function say(gateway: GatewayProcess, key: string, message = key): Promise<string> {
+  const params = { sessionKey: "main", message, idempotencyKey: key };
   return (await gateway.ok("chat.send", params)).runId;
 }
 
@@ -95,7 +98,7 @@ function damage(root: string, table: string, pages = 1): number {
 const shown = ({ out, err }: { out: string; err: string }) => `${out}\n${err}`;
 
 describe("a damaged work.db", () => {
-  test("[HLT1] damage found while running makes the gateway not ready, and its errors name the remedy", async () => {
+  test("[HLT1] [HLT7] damage found while running makes the gateway not ready, and its errors name the remedy", async () => {
     const gateway = await start();
     await makeTokens(gateway, 120);
     expect((await gateway.ready()).status).toBe(200);
@@ -113,11 +116,11 @@ describe("a damaged work.db", () => {
     expect(shown(gateway.process)).not.toContain("bug");
   });
 
-  test("[HLT2] doctor --fix saves what is readable, keeps the damaged file and lists what is lost", async () => {
-    const gateway = await start(await silentModel());
+  test("[HLT2] [HLT8] doctor --fix saves what is readable, keeps the damaged file and lists what is lost", async () => {
+    const gateway = await start((await silentModel()).config);
     const tokens = await makeTokens(gateway, 120);
     const runs = [];
-    for (let at = 0; at < 12; at++) runs.push(await say(gateway, `${at} ${"y".repeat(1500)}`));
+    for (let at = 0; at < 12; at++) runs.push(await say(gateway, `${at}`, "y".repeat(1500)));
     await gateway.stop("SIGKILL");
     damage(gateway.root, "gateway_tokens", 2);
     damage(gateway.root, "run_inputs");
@@ -129,12 +132,12 @@ describe("a damaged work.db", () => {
     expect(shown(fixed)).not.toContain("bug");
     const report = JSON.parse(fixed.out);
     const found = report.findings.find(({ file }: { file: string }) => file.endsWith("work.db"));
-    const lostTokens = Number(/(\d+) rows? of gateway_tokens/.exec(found.what)?.[1]);
-    const lostRuns = Number(/(\d+) rows? of runs\b/.exec(found.what)?.[1]);
+    const lostTokens = Number(/(\d+) tokens?\b/.exec(found.what)?.[1]);
+    const lostRuns = Number(/(\d+) runs?\b/.exec(found.what)?.[1]);
     expect(found).toMatchObject({ severity: "error", fixed: true });
     expect(readdirSync(gateway.root).filter((name) => /^work\.db\.damaged-\d+$/.test(name))).toHaveLength(1);
 
-    const again = await start(await silentModel());
+    const again = await start((await silentModel()).config);
     const alive = await Promise.all(tokens.map(({ token }) => again.rpc("sessions.list", {}, token)));
     const valid = alive.filter(({ status }) => status === 200).length;
     expect(lostTokens).toBeGreaterThan(0);
@@ -149,21 +152,49 @@ describe("a damaged work.db", () => {
   });
 });
 
+test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () => {
+  const gateway = await start();
+  await gateway.ok("agent.wait", { runId: await say(gateway, "a pear"), timeoutMs: 100_000 });
+  const listed = async () => (await gateway.rpc("sessions.list")).body;
+  expect((await listed()).count).toBe(1);
+  const path = join(gateway.root, "index.db");
+  const db = new DatabaseSync(path);
+  db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  const size = Number(db.prepare("PRAGMA page_size").get()?.page_size);
+  const pages = Number(db.prepare("PRAGMA page_count").get()?.page_count);
+  const file = openSync(path, "r+");
+  writeSync(file, Buffer.alloc(size * (pages - 1), 0xa5), 0, size * (pages - 1), size);
+  closeSync(file);
+  // Only a change makes the gateway read pages again that it knows.
+  db.exec(`PRAGMA user_version = ${Number(db.prepare("PRAGMA user_version").get()?.user_version)}`);
+  db.close();
+  await expect.poll(async () => (await gateway.rpc("sessions.search", { query: "pear" })).body.count).toBe(2);
+  await expect.poll(async () => (await listed()).count).toBe(1);
+  const aside = readdirSync(gateway.root).filter((name) => /^index\.db\.unreadable-\d+$/.test(name));
+  expect(aside).not.toEqual([]);
+  expect((await gateway.ready()).status).toBe(200);
+});
+
 describe("a lost database", () => {
-  test("[HLT3] skein start and doctor say what a missing work.db took with it, by number", async () => {
-    const gateway = await start(await silentModel());
+  test("[HLT3] [HLT9] skein start and doctor say what a missing work.db took with it, by number", async () => {
+    const { config, asked } = await silentModel();
+    const gateway = await start(config);
     await makeTokens(gateway, 3);
-    for (const key of ["a", "b", "c"]) await say(gateway, key);
-    await gateway.stop();
+    await say(gateway, "a");
+    await asked;
+    for (const key of ["b", "c"]) await say(gateway, key);
+    const counted = () => readFileSync(join(gateway.root, "work-counts.json"), "utf8");
+    await expect.poll(counted).toBe('{"queuedInputs":2,"unfinishedRuns":1,"tokens":3}\n');
+    await gateway.stop("SIGKILL");
     for (const name of readdirSync(gateway.root).filter((each) => each.startsWith("work.db")))
       rmSync(join(gateway.root, name));
     const again = await start();
     await again.process.until(/rebuilt/);
     expect(again.process.err).toMatch(/work\.db was missing and was rebuilt from 1 session log/);
-    expect(again.process.err).toContain("3 queued inputs");
+    expect(again.process.err).toContain("2 queued inputs, 1 unfinished run");
     expect(again.process.err).toContain("3 tokens");
     const later = await runCommand(folder.path, "doctor");
-    expect(later.out).toContain("3 queued inputs");
+    expect(later.out).toContain("2 queued inputs, 1 unfinished run");
     expect(later.out).toContain("3 tokens");
     await again.stop();
     const third = await start();
@@ -173,7 +204,7 @@ describe("a lost database", () => {
 
 describe("/readyz", () => {
   test.each(["moved", "deleted"])(
-    "[HLT4] a root folder that was %s is never made anew, and nothing is accepted",
+    "[HLT4] [HLT10] a root folder that was %s is never made anew, and nothing is accepted",
     async (how) => {
       const gateway = await start();
       await say(gateway, "first");
@@ -210,7 +241,7 @@ describe("/readyz", () => {
     const numbers = Array.from({ length: 520 }, (_, at) => at);
     const make = async () => {
       for (let at = numbers.pop(); at !== undefined; at = numbers.pop())
-        await gateway.ok("sessions.create", { sessionKey: `agent:main:session:s${at}` });
+        await gateway.ok("sessions.create", { key: `agent:main:session:s${at}` });
     };
     await Promise.all(Array.from({ length: 20 }, make));
     await expect.poll(async () => (await gateway.ready()).status).toBe(503);
@@ -222,7 +253,7 @@ describe("/readyz", () => {
 });
 
 describe("a full disk", () => {
-  test("[HLT6] it is not ready, reads answer, and a token is revoked at once and for good", async () => {
+  test("[HLT6] [HLT11] [HLT12] [HLT13] it is not ready, reads answer, and a token is revoked at once and for good", async () => {
     const flag = join(folder.path, "full");
     const gateway = await start(rehearsal, { node: ["--import", preload], env: { FULL_DISK_FLAG: flag } });
     const runId = await say(gateway, "a pear");
@@ -230,7 +261,7 @@ describe("a full disk", () => {
     const [token] = await makeTokens(gateway, 1);
     if (token === undefined) throw new Error("no token");
     expect((await gateway.ready()).status).toBe(200);
-    await gateway.ok("sessions.rename", { key: "main", displayName: "Fruit" });
+    await gateway.ok("sessions.rename", { key: "main", name: "Fruit" });
 
     writeFileSync(flag, "");
     await expect.poll(async () => (await gateway.ready()).status).toBe(503);
@@ -238,20 +269,22 @@ describe("a full disk", () => {
     expect((await gateway.ok("sessions.list")).count).toBe(1);
     expect((await gateway.ok("chat.history", { sessionKey: "main" })).messages.length).toBeGreaterThan(1);
     expect((await gateway.ok("sessions.search", { query: "pear" })).hits.length).toBeGreaterThan(0);
-    expect((await gateway.ok("sessions.export", { key: "main", format: "markdown" })).text).toContain("pear");
+    expect(JSON.stringify(await gateway.ok("sessions.export", { key: "main", format: "md" }))).toContain(
+      "pear",
+    );
     const sent = await gateway.rpc("chat.send", { sessionKey: "main", message: "x", idempotencyKey: "x" });
     expect([sent.status, sent.body.error.details.reason]).toEqual([503, "write_failed"]);
 
     expect((await gateway.rpc("sessions.list", {}, token.token)).status).toBe(200);
-    expect(await gateway.ok("tokens.revoke", { tokenId: token.tokenId })).toMatchObject({ isWritten: false });
+    expect(await gateway.ok("tokens.revoke", { tokenId: token.tokenId })).toMatchObject({ isUnsaved: true });
     expect((await gateway.rpc("sessions.list", {}, token.token)).status).toBe(401);
     rmSync(flag);
     await expect.poll(async () => (await gateway.ready()).status).toBe(200);
-    const isWritten = async () =>
+    const isUnsaved = async () =>
       (await gateway.ok("tokens.list")).tokens.find(
         (row: { tokenId: string }) => row.tokenId === token.tokenId,
-      )?.isWritten;
-    await expect.poll(isWritten).not.toBe(false);
+      )?.isUnsaved;
+    await expect.poll(isUnsaved).toBe(undefined);
     await gateway.stop("SIGKILL");
     const again = await start();
     expect((await again.rpc("sessions.list", {}, token.token)).status).toBe(401);

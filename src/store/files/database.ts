@@ -266,7 +266,9 @@ export class Database {
     const { message } = error as Error;
     if (code === corrupt || code === notADatabase) {
       this.#shared.damage ??= message;
-      return damaged(this.#path, message, error);
+      if (this.#isPinned) return damaged(this.#path, message, error);
+      const problem = `${basename(this.#path)} is damaged and is made anew from the session logs`;
+      return new SkeinError("unavailable", { problem, advice: "Try again in a moment" }, { cause: error });
     }
     if (code !== diskFull && code !== ioError) return error;
     const [problem, advice] =

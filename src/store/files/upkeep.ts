@@ -31,6 +31,8 @@ export interface FilesUpkeep {
   health(): Promise<readonly HealthProblem[]>;
   /** Throws `unavailable` once the root folder was moved or deleted. */
   checkInPlace(): void;
+  /** Notes about databases that were lost or rebuilt, which nobody has taken yet. */
+  takeUntoldLosses(): readonly string[];
   /** Whose sessions are here; `null` is the unnamed user. */
   users(): readonly (string | null)[];
   /**
@@ -73,6 +75,7 @@ export function filesUpkeep(
     sweepBlobs: sweep,
     health: () => health.problems(),
     checkInPlace: () => work.checkInPlace(),
+    takeUntoldLosses: () => work.takeUntoldLosses(),
     users: () => work.users(),
     changeMark: listMarks(catalogue),
     workMark: () => work.changeMark(),
