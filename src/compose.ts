@@ -3,6 +3,8 @@ import { join, resolve } from "node:path";
 import { respectRuns } from "./compose/settings.ts";
 import type { Clock } from "./core/clock.ts";
 import type { IdSource } from "./core/ids.ts";
+import { settleSalvagedRuns } from "./runs/embedded/salvaged.ts";
+import { runSteps } from "./runs/embedded/schema.ts";
 import type { Store } from "./store/contract.ts";
 import type { BackupManifest } from "./store/files/backup.ts";
 import type { Progress } from "./store/files/check.ts";
@@ -11,6 +13,7 @@ import type { Namespace } from "./store/files/layout.ts";
 import { workDbName } from "./store/files/layout.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { restoreFiles } from "./store/files/restore.ts";
+import type { SalvageRules, SchemaVersion } from "./store/files/salvage.ts";
 import type { FilesStore } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
@@ -87,13 +90,22 @@ export interface FolderOptions {
   readonly lockTimeoutMs?: number;
   /** Told what had to be put right, or could not be. */
   report?(found: Recovery): void;
-  /** Looks whether the databases are sound before they are used. */
-  readonly verify?: boolean;
+  /**
+   * Looks whether the databases are sound before they are used, and saves what is readable of those that are not. It names the
+   * schemas in `work.db` beside those of sessions and runs.
+   */
+  readonly fix?: { readonly schemas: readonly SchemaVersion[] };
 }
 
 /** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */
-export async function openFolder(options: FolderOptions): Promise<FilesStore> {
-  return respectRuns(await openFilesStore({ ...options, index: "in place" }));
+export async function openFolder({ fix, ...options }: FolderOptions): Promise<FilesStore> {
+  const fixing = fix === undefined ? {} : { verify: true, salvage: salvageRules(fix.schemas) };
+  return respectRuns(await openFilesStore({ ...options, ...fixing, index: "in place" }));
+}
+
+function salvageRules(others: readonly SchemaVersion[]): SalvageRules {
+  const runs = { fact: "schema.runs", table: "runs", version: runSteps.length };
+  return { schemas: [runs, ...others], settle: settleSalvagedRuns };
 }
 
 /** Whether somebody has kept sessions in a folder; one that holds other things is not to be littered. */

@@ -37,6 +37,7 @@ export type {
   WatchStore,
 } from "./store/contract.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
+export type { HealthProblem } from "./store/files/health.ts";
 export type { Namespace } from "./store/files/layout.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";

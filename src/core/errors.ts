@@ -85,6 +85,12 @@ export const errorCatalogue = {
     text: "{file} could not be written: {problem}.",
     remedy: "{advice}.",
   },
+  store_damaged: {
+    status: 503,
+    text: "The database {file} is damaged: {problem}.",
+    remedy:
+      "Stop the gateway and every other process that uses the folder, then run `skein doctor --fix`: it saves what can be read, keeps the damaged file and lists what is lost.",
+  },
   read_only: {
     status: 409,
     text: "{name} cannot be written: {problem}.",

@@ -32,8 +32,8 @@ export interface ServerParts {
   /** What `sessions.subscribe` and `/events` were asked for, as the hub wants it. Throws as a handler does. */
   wanted(filter: EventFilter, principal: Principal, userId: string | null): Promise<Wanted>;
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
-  /** `null`: it can do its work; else why it cannot yet. */
-  notReady(): string | null;
+  /** Why it cannot do its work now, a sentence each; empty: it can. */
+  problems(): Promise<readonly string[]>;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 

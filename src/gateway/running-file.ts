@@ -93,9 +93,13 @@ export function claimRunning(root: string, { url, clock = systemClock, exclusive
   }
 
   function release(): void {
-    exclusively(() => {
-      if (isMine()) realDisk.unlink(path);
-    });
+    const remove = () => void (isMine() && realDisk.unlink(path));
+    try {
+      exclusively(remove);
+    } catch {
+      // Of a damaged or missing database too, the file must not name a process that is gone.
+      remove();
+    }
   }
 }
 

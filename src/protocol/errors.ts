@@ -79,6 +79,7 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   fenced: { code: "conflict" },
   locked: { code: "unavailable", isRetryable: true, isPrivate: true },
   write_failed: { code: "unavailable", isRetryable: true, isPrivate: true },
+  store_damaged: { code: "unavailable", isPrivate: true },
   read_only: { code: "conflict" },
   not_a_session: { code: "invalid_request", isPrivate: true },
   unreadable_file: { code: "lookup_failed", isRetryable: true, isPrivate: true },

@@ -19,6 +19,8 @@ const row = {
   expiresAt: Type.Optional(time),
   lastUsedAt: Type.Optional(time),
   revokedAt: Type.Optional(time),
+  /** Revoked in the gateway's memory only, because the disk could not be written. The gateway writes it as soon as it can. */
+  isUnsaved: Type.Optional(Type.Literal(true)),
 };
 
 /** One token. `tokens.revoke` gives it as it is then. */

@@ -142,6 +142,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "EntryRange",
       "FilesStore",
       "FilesUpkeep",
+      "HealthProblem",
       "Json",
       "ListedSession",
       "MetaPatch",

@@ -110,7 +110,7 @@ describe("an index that is not what it was", () => {
     const store = await openFilesStore({ root });
     await create(store, scope, "s");
     await append(store, scope, "s", "apple");
-    const thread = new IndexThread({ root, databases: join(root, "nowhere") }, null as never);
+    const thread = new IndexThread({ root, databases: join(root, "nowhere"), identity: "" }, null as never);
     await expect(thread.remove("x")).rejects.toMatchObject({ name: "SkeinError", code: "internal" });
     await expect(thread.remove("x")).rejects.toMatchObject({ code: "internal" });
     expect(await found(store, "apple")).toEqual(["s"]);

@@ -136,7 +136,7 @@ export class TestGateway {
           agentId: params.agentId ?? null,
         }),
         metrics: async () => ({ contentType: "text/plain; version=0.0.4", body: "up 1\n" }),
-        notReady: () => null,
+        problems: async () => [],
         log: (level, message, fields) => log.push({ level, message, fields }),
         ...parts,
       },

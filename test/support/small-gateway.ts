@@ -77,9 +77,10 @@ export async function listen(parts: ServerParts): Promise<Server> {
   const answer = async (request: Request): Promise<Response> => {
     const { pathname } = new URL(request.url);
     if (isDraining) return Response.json({ code: "unavailable" }, { status: 503 });
-    const notReady = parts.notReady();
-    if (pathname === "/readyz")
-      return new Response(notReady ?? "ready", { status: notReady === null ? 200 : 503 });
+    if (pathname === "/readyz") {
+      const [problem] = await parts.problems();
+      return new Response(problem ?? "ready", { status: problem === undefined ? 200 : 503 });
+    }
     if (pathname === "/metrics") return new Response((await parts.metrics())?.body ?? "");
     const principal = parts.tokens.verify(request.headers.get("authorization")?.slice("Bearer ".length));
     if (principal === null) return new Response("", { status: 401 });

@@ -7,6 +7,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { tokenSchema } from "../../gateway/auth/schema.ts";
 import type {
   AcpAgentsPayload,
   DoctorPayload,
@@ -125,23 +126,35 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   const findings: CheckFinding[] = [];
   let isOpening = true;
   const report = (found: Recovery) => void (isOpening && findings.push(findingOf(found)));
-  const store = await openFolder({ root, report, verify: fix }).catch((error: unknown) => {
-    if (!(error instanceof SkeinError)) throw error;
-    return error;
-  });
+  const store = await openFolder({ root, report, ...(fix ? { fix: { schemas: [tokenSchema] } } : {}) }).catch(
+    (error: unknown) => {
+      if (!(error instanceof SkeinError)) throw error;
+      return error;
+    },
+  );
   if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
   isOpening = false; // what a check does, its findings tell
   try {
     const found = await withProgress(terminal, "Checking", (update) => store.upkeep.check({ fix }, update));
     findings.push(...found);
+    if (found.some(({ area, severity }) => area === "databases" && severity === "error"))
+      return { findings, decisions: [] };
     const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
     const work = { store, users, rules, now: terminal.now(), runs: workIn(store) ?? null };
     const { decisions } = await runMaintenance(work, { dryRun: true });
     return { findings, decisions: decisions.map(decisionPayload) };
+  } catch (error) {
+    if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
+    return { findings: [...findings, notOpened(root, error)], decisions: [] };
   } finally {
-    await store.close();
+    await store.close().catch(ignoreDamage);
   }
+}
+
+/** It is told already. */
+function ignoreDamage(error: unknown): void {
+  if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
 }
 
 /** What opening a folder does by itself, whoever opens it, and what it cannot do. */
@@ -149,8 +162,9 @@ function findingOf({ kind, file, note }: Recovery): CheckFinding {
   const what = note.charAt(0).toUpperCase() + note.slice(1);
   const isDone = kind !== "not_taken_in" && kind !== "not_indexed";
   const remedy = isDone ? "Opening the folder did so" : "It was left as it is; look at the file";
-  const area = kind === "set_aside" || kind === "rebuilt" ? "databases" : "logs";
-  return { area, severity: "warning", file, what, remedy, fixable: isDone, fixed: isDone };
+  const area = ["set_aside", "rebuilt", "salvaged"].includes(kind) ? "databases" : "logs";
+  const severity = kind === "salvaged" ? "error" : "warning";
+  return { area, severity, file, what, remedy, fixable: isDone, fixed: isDone };
 }
 
 function notOpened(root: string, error: SkeinError): CheckFinding {

@@ -1,3 +1,4 @@
+import { escapeToLine } from "../../core/text.ts";
 import { tokenPath } from "../../gateway/auth/first-token.ts";
 import type { StartPayload } from "../../protocol/start.ts";
 import { loadOptions } from "../folder/load-settings.ts";
@@ -5,6 +6,7 @@ import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
+import { paint } from "../output/terminal.ts";
 import type { AlreadyRunning, OpenGateway } from "../start/open-gateway.ts";
 import { openGateway } from "../start/open-gateway.ts";
 import type { GatewayPieces } from "../start/pieces.ts";
@@ -38,6 +40,9 @@ export async function startCommand(
     const reloaded = (file: string | null) =>
       options.json !== true && terminal.out(`Taken in anew: ${file ?? "the configuration"}.\n`);
     const gateway = await openGateway({ where, asked, version, pieces, reloaded });
+    if (gateway.isMine)
+      for (const loss of gateway.losses)
+        terminal.err(`${paint(terminal, "yellow", "warning:", "err")} ${escapeToLine(loss)}\n`);
     tellWhere(terminal, options, gateway);
     if (gateway.isMine) await stay(terminal, options, gateway, stop.asked, outside);
   } finally {

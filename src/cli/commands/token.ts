@@ -66,7 +66,12 @@ export async function revokeToken(
   await withCalls(terminal, options, async ({ calls }) => {
     const done = await calls.call("tokens.revoke", { tokenId });
     const shown = done.label === undefined ? tokenId : `${tokenId} (${done.label})`;
-    answer(terminal, options, done, [`the token ${shown} is revoked, with every token that it made`]);
+    const lines = [`the token ${shown} is revoked, with every token that it made`];
+    if (done.isUnsaved === true)
+      lines.push(
+        "the disk cannot be written: until it can, only the running gateway knows of this; do not kill it",
+      );
+    answer(terminal, options, done, lines);
   });
 }
 

@@ -1,9 +1,15 @@
+import { renameSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { openFolder } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
 import { firstToken } from "../../gateway/auth/first-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
+import { countOpenRuns } from "../../runs/embedded/salvaged.ts";
+import { indexDbName } from "../../store/files/layout.ts";
+import type { WorkCounts } from "../../store/files/losses.ts";
+import { workCountsName } from "../../store/files/losses.ts";
 
 /** The tokens of a folder, which a gateway has for as long as its process lives, whatever is reloaded. */
 export interface FolderTokens {
@@ -11,6 +17,10 @@ export interface FolderTokens {
   readonly tokens: Tokens;
   /** The admin token was made by this start. */
   readonly isFirst: boolean;
+  /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
+  readonly losses: readonly string[];
+  /** Counts what waits in `work.db`, for whoever has to say what was lost with it. */
+  count(): void;
   /** A link for a page at this address, good once and for ten minutes. */
   link(url: string): string;
   /** Runs alone among all processes of the folder. */
@@ -18,21 +28,51 @@ export interface FolderTokens {
   close(): Promise<void>;
 }
 
+/**
+ * Counts what waits in `work.db`, into a file beside it, whenever that may have changed. Not synced: it is only for whoever has
+ * to say what went with a database that is gone.
+ */
+function counting(root: string, tokens: Tokens): () => void {
+  let [mark, written]: (string | null)[] = [null, null];
+  return () => {
+    const now = tokens.ledger.changeMark();
+    if (now === mark) return;
+    // Without the admin token, which is in a file of its own.
+    const counts: WorkCounts = { ...countOpenRuns(tokens.ledger), tokens: tokens.countLive() - 1 };
+    const text = `${JSON.stringify(counts)}\n`;
+    mark = now;
+    if (text === written) return;
+    const temporary = join(root, `.${workCountsName}.tmp`);
+    writeFileSync(temporary, text, { mode: 0o600 });
+    renameSync(temporary, join(root, workCountsName));
+    written = text;
+  };
+}
+
 export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): Promise<FolderTokens> {
   const root = config.store.path;
+  const rebuilt: string[] = [];
   const folder = await openFolder({
     root,
     durability: config.durability,
     lockTimeoutMs: config.lock.timeoutMs,
+    // Of `work.db` the folder itself remembers what was lost.
+    report: ({ kind, file, note }) => {
+      const name = basename(file);
+      if ((kind === "set_aside" || kind === "rebuilt") && name === indexDbName)
+        rebuilt.push(`${name}: ${note}`);
+    },
   });
   try {
     const { ledger } = folder.work;
-    const tokens = new Tokens({ ledger, clock });
+    const tokens = new Tokens({ ledger, clock, keepsRevocations: true });
     const { tokenId, isNew } = firstToken(root, tokens);
     return {
       root,
       tokens,
       isFirst: isNew,
+      losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
+      count: counting(root, tokens),
       link: (url) => `${url}/#code=${createLinkCode(tokens, { tokenId })}`,
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),

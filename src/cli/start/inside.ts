@@ -115,7 +115,7 @@ export class Inside {
         this.#during(({ deps }) => pieces.wanted(deps, params, principal, userId)),
       metrics: async () =>
         this.#figures.join(await this.#during(({ skein }) => skein.metrics()), this.#hub.stats()),
-      notReady: () => (this.#current === null ? "it is starting" : null),
+      problems: () => this.#problems(),
       log: this.log,
     };
   }
@@ -183,11 +183,19 @@ export class Inside {
   /** Does something on what serves now, which is not closed before that is over. */
   async #during<T>(act: (serving: Serving) => Promise<T>): Promise<T> {
     const serving = this.#serving();
+    serving.checkInPlace();
     return serving.calls.during(() => act(serving));
   }
 
+  async #problems(): Promise<readonly string[]> {
+    if (this.#current === null) return ["The gateway is starting."];
+    const found = await this.#current.get().health();
+    return found.map(({ message }) => `${message}.`);
+  }
+
   #webhook(channelId: string): ReturnType<ServerParts["webhook"]> {
-    const { skein, calls } = this.#serving();
+    const { skein, calls, checkInPlace } = this.#serving();
+    checkInPlace();
     const take = skein.webhook(channelId);
     return take === null ? null : (request) => calls.during(() => take(request));
   }
@@ -201,6 +209,8 @@ export class Inside {
 
   /** With the log that the new configuration wants. */
   async #reopen(loaded: LoadedConfig): Promise<Serving> {
+    // Opening makes the folder where there is none, and this one was there.
+    if (loaded.config.store.path === this.#options.folder.root) this.#serving().checkInPlace();
     const log = await openGatewayLog(loaded.config);
     try {
       const serving = await this.#open(loaded);

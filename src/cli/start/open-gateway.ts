@@ -49,6 +49,8 @@ export interface OpenGateway {
   readonly startedAt: number;
   /** The admin token was made by this start. */
   readonly isFirst: boolean;
+  /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
+  readonly losses: readonly string[];
   /** Applies a changed configuration, except for new commands: those wait for `skein reload` or a restart. */
   reload(): Promise<unknown>;
   /** Takes nothing new, lets runs come to a written state, closes everything. `false`: something is still under way. */
@@ -160,7 +162,7 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     throw error;
   }
   const { log, dispatch } = inside;
-  const upkeep = { tokens: folder.tokens, dispatch, beat: known.beat, log };
+  const upkeep = { tokens: folder.tokens, dispatch, beat: known.beat, count: folder.count, log };
   const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
   log("info", "gateway started", { url: server.url, root: folder.root });
   let closing: Promise<boolean> | null = null;
@@ -182,6 +184,7 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
     root: folder.root,
     startedAt: mine.startedAt,
     isFirst: folder.isFirst,
+    losses: folder.losses,
     reload: () => inside.reloadChanged(),
     close: (graceMs = usualGraceMs) => {
       closing ??= close(graceMs);

@@ -20,6 +20,10 @@ export interface Serving extends Configured {
   readonly handlers: Handlers;
   /** Everything that is asked of it goes through these: it is not closed under them. */
   readonly calls: CallsUnderWay;
+  /** Why it should not be given work now; empty: it should. */
+  health(): ReturnType<FilesStore["upkeep"]["health"]>;
+  /** Throws `unavailable` once the root folder was moved or deleted. */
+  checkInPlace(): void;
 }
 
 export interface ServingOptions {
@@ -50,8 +54,10 @@ export async function openServing(options: ServingOptions): Promise<Serving> {
   };
   try {
     // Opened on a folder, never in memory.
-    const deps = { ...skeinDeps(skein, loaded, { runs, store: store as FilesStore }), tokens, reload };
-    return { skein, deps, handlers: pieces.handlers(deps), calls, loaded, close };
+    const files = store as FilesStore;
+    const deps = { ...skeinDeps(skein, loaded, { runs, store: files }), tokens, reload };
+    const { health, checkInPlace } = files.upkeep;
+    return { skein, deps, handlers: pieces.handlers(deps), calls, loaded, health, checkInPlace, close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });
     throw error;

@@ -18,7 +18,7 @@ function parts(report: () => unknown) {
     report: () => undefined,
   });
   const log = (level: string, text: string) => void lines.push(`${level}: ${text}`);
-  return { books, lines, tokens: books.tokens, dispatch, log, beat: () => true };
+  return { books, lines, tokens: books.tokens, dispatch, log, beat: () => true, count: () => undefined };
 }
 
 describe("what a gateway does by itself", () => {

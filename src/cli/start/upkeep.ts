@@ -1,4 +1,5 @@
 import { setTimeout as after } from "node:timers/promises";
+import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Dispatch } from "../../gateway/calls/dispatch.ts";
@@ -6,18 +7,22 @@ import { localPrincipal } from "../../gateway/calls/local-calls.ts";
 import type { ServerParts } from "../../gateway/contract.ts";
 import type { RunningClaim } from "../../gateway/running-file.ts";
 import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
+import { codeOf, isWriteFailure } from "../../store/files/disk.ts";
 
 export interface UpkeepParts {
   readonly tokens: Tokens;
   readonly dispatch: Pick<Dispatch, "invoke">;
   /** Says anew that the gateway runs; `false`: another one does. */
   beat(): boolean;
+  /** Writes down how much there would be to lose. */
+  count(): void;
   readonly log: ServerParts["log"];
   /** Until the first round; by default a minute. */
   readonly firstMs?: number;
 }
 
 const beatMs = 20_000;
+const saveMs = 1000;
 const usualFirstMs = 60_000;
 const everyMs = 3_600_000;
 /** Tokens that are over are listed for so long. */
@@ -27,6 +32,11 @@ const expiredMs = 30 * 24 * 3_600_000;
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const over = new AbortController();
   const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
+  // Tried until it works: a restart before that would let a revoked token in again.
+  const saves = setInterval(() => {
+    tryWriting(() => parts.tokens.saveRevocations());
+    tryWriting(parts.count);
+  }, saveMs).unref();
   const rounds = (async () => {
     let said = "";
     for (let wait = parts.firstMs ?? usualFirstMs; ; wait = everyMs) {
@@ -38,9 +48,20 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   });
   return async () => {
     clearInterval(beats);
+    clearInterval(saves);
+    attempt(parts, "tokens", () => parts.tokens.saveRevocations());
     over.abort();
     await rounds;
   };
+}
+
+/** A disk that is full or gone stays so for a while: `/readyz` says it, and the log need not say it each second. */
+function tryWriting(act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    if (!(error instanceof SkeinError) && !isWriteFailure(error) && codeOf(error) !== "ENOENT") throw error;
+  }
 }
 
 /** One round. What goes wrong in it is logged, and tried again in the next. Gives what it said of maintenance. */

@@ -81,7 +81,6 @@ export function replacePrivate(path: string, text: string, nonce: string): void 
 
 function writeBeside(path: string, text: string, nonce: string): string {
   const temporary = join(dirname(path), `.${basename(path)}.${nonce}.tmp`);
-  realDisk.makeFolder(dirname(path));
   realDisk.unlink(temporary);
   writeNew(temporary, text);
   return temporary;

@@ -22,6 +22,11 @@ export interface TokensOptions {
   readonly ledger: Ledger;
   readonly clock?: Clock;
   readonly random?: RandomSource;
+  /**
+   * For a process that stays: a revocation that cannot be written counts here at once, and is written by `saveRevocations`.
+   * Left out: revoking throws then.
+   */
+  readonly keepsRevocations?: boolean;
 }
 
 export interface TokenRequest extends AskedRights {
@@ -47,12 +52,21 @@ export class Tokens {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly #random: RandomSource;
+  readonly #keepsRevocations: boolean;
+  /** Revoked here and not on the disk yet, with when. */
+  readonly #unsaved = new Map<string, number>();
   /** By the beginning of a hash, and by id. */
   readonly #alike: Unchanged<readonly KeptToken[]>;
   readonly #known: Unchanged<TokenRecord>;
 
-  constructor({ ledger, clock = systemClock, random = systemRandom }: TokensOptions) {
+  constructor({
+    ledger,
+    clock = systemClock,
+    random = systemRandom,
+    keepsRevocations = false,
+  }: TokensOptions) {
     this.ledger = ledger;
+    this.#keepsRevocations = keepsRevocations;
     this.clock = clock;
     this.#random = random;
     migrateTokens(ledger);
@@ -108,23 +122,37 @@ export class Tokens {
     if (!isSecret(tokenPrefix, secret)) return null;
     const kept = hashOf(secret);
     const alike = this.#alike.get(kept.beginning, () => this.#beginningWith(kept.beginning)) ?? [];
-    return matching(alike, kept)?.token ?? null;
+    const token = matching(alike, kept)?.token ?? null;
+    return token === null ? null : this.#asRevoked(token);
   }
 
   /** What a token that came in before may now; `null`: it is over. For sockets that stay open. */
   current(tokenId: string): Principal | null {
     const token = this.#known.get(tokenId, () => this.get(tokenId));
-    return token !== null && isLive(token, this.clock.now()) ? principalOf(token) : null;
+    if (token === null || this.#unsaved.has(tokenId)) return null;
+    return isLive(token, this.clock.now()) ? principalOf(token) : null;
   }
 
   get(tokenId: string): TokenRecord | null {
     const row = this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens WHERE token_id = ?`).get(tokenId);
-    return row === undefined ? null : recordOf(row);
+    return row === undefined ? null : this.#asRevoked(recordOf(row));
   }
 
   /** All of them in the order they were made, those that are over too. */
   list(): TokenRecord[] {
-    return this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens ORDER BY seq`).all().map(recordOf);
+    const rows = this.ledger.sql(`SELECT ${tokenColumns} FROM gateway_tokens ORDER BY seq`).all();
+    return rows.map((row) => this.#asRevoked(recordOf(row)));
+  }
+
+  countLive(): number {
+    const sql =
+      "SELECT count(*) AS count FROM gateway_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)";
+    return Number(this.ledger.sql(sql).get(this.clock.now())?.count);
+  }
+
+  /** Whether it was revoked here, and the disk does not know yet. */
+  isUnsaved(tokenId: string): boolean {
+    return this.#unsaved.has(tokenId);
   }
 
   /**
@@ -132,29 +160,36 @@ export class Tokens {
    * ended; none if it was revoked before.
    */
   revoke(tokenId: string): string[] {
-    return this.ledger.exclusively(() => {
+    return this.#end(() => {
       this.#there(tokenId);
-      const rows = this.ledger
+      return this.ledger
         .sql(
           `WITH RECURSIVE minted (id) AS (
              VALUES (?) UNION SELECT token_id FROM gateway_tokens JOIN minted ON parent = id)
            SELECT token_id FROM gateway_tokens JOIN minted ON token_id = id WHERE revoked_at IS NULL ORDER BY seq`,
         )
         .all(tokenId);
-      return this.#end(rows);
     });
   }
 
   /** Ends every token of a user, for when its sessions are removed. */
   revokeUser(userId: string): string[] {
     if (userId === everyUser) return []; // tokens for every user are nobody's own
-    return this.ledger.exclusively(() =>
-      this.#end(
-        this.ledger
-          .sql("SELECT token_id FROM gateway_tokens WHERE user = ? AND revoked_at IS NULL ORDER BY seq")
-          .all(userId),
-      ),
+    return this.#end(() =>
+      this.ledger
+        .sql("SELECT token_id FROM gateway_tokens WHERE user = ? AND revoked_at IS NULL ORDER BY seq")
+        .all(userId),
     );
+  }
+
+  /** Writes what was revoked while the disk could not be written. Throws where it still cannot be. */
+  saveRevocations(): void {
+    if (this.#unsaved.size === 0) return;
+    const unsaved = [...this.#unsaved];
+    this.ledger.exclusively(() => {
+      for (const [tokenId, at] of unsaved) this.#writeEnd(tokenId, at);
+    });
+    for (const [tokenId] of unsaved) this.#unsaved.delete(tokenId);
   }
 
   /** Drops tokens that expired before then. Revoked ones without an end stay, so that nobody takes one for unknown. */
@@ -175,12 +210,32 @@ export class Tokens {
     return rows.length === 0 ? null : rows.map((row) => ({ hash: String(row.hash), token: recordOf(row) }));
   }
 
-  #end(rows: readonly Row[]): string[] {
+  /** Ends those that `find` gives, in one transaction with finding them: nobody mints another one meanwhile. */
+  #end(find: () => readonly Row[]): string[] {
     const now = this.clock.now();
-    const ids = rows.map((row) => String(row.token_id));
-    for (const id of ids)
-      this.ledger.run("UPDATE gateway_tokens SET revoked_at = ? WHERE token_id = ?", now, id);
-    return ids;
+    const idsOf = (rows: readonly Row[]) => rows.map((row) => String(row.token_id));
+    try {
+      return this.ledger.exclusively(() => {
+        const ids = idsOf(find());
+        for (const id of ids) this.#writeEnd(id, now);
+        return ids;
+      });
+    } catch (error) {
+      if (!this.#keepsRevocations || !isNotWritten(error)) throw error;
+      const ids = idsOf(find()).filter((id) => !this.#unsaved.has(id));
+      for (const id of ids) this.#unsaved.set(id, now);
+      return ids;
+    }
+  }
+
+  #writeEnd(tokenId: string, at: number): void {
+    const sql = "UPDATE gateway_tokens SET revoked_at = ? WHERE token_id = ? AND revoked_at IS NULL";
+    this.ledger.run(sql, at, tokenId);
+  }
+
+  #asRevoked(token: TokenRecord): TokenRecord {
+    const revokedAt = this.#unsaved.get(token.tokenId);
+    return revokedAt === undefined ? token : { ...token, revokedAt };
   }
 
   #maker(tokenId: string): Principal {
@@ -212,6 +267,11 @@ export class Tokens {
       return false; // the next use says it again
     }
   }
+}
+
+/** Whether a change was refused because of the disk or the database, and not because of what was asked. */
+function isNotWritten(error: unknown): boolean {
+  return error instanceof SkeinError && (error.code === "write_failed" || error.code === "store_damaged");
 }
 
 function checkName(name: string): string {

@@ -12,6 +12,7 @@ const plainLabel = "token";
 
 /** Methods about who may come in. `deps` is not copied: its tokens may be opened when they are wanted. */
 export function tokenHandlers(deps: TokenDeps): HandlersOf<TokenMethod> {
+  const unsavedOf = (tokenId: string) => (deps.tokens.isUnsaved(tokenId) ? { isUnsaved: true as const } : {});
   return {
     "tokens.create": async (params, { principal }) => {
       const { label: name = plainLabel, scopes, expiresAt } = params;
@@ -22,14 +23,17 @@ export function tokenHandlers(deps: TokenDeps): HandlersOf<TokenMethod> {
     },
 
     "tokens.list": async () => {
-      const tokens = deps.tokens.list().toReversed().map(rowOf);
+      const tokens = deps.tokens
+        .list()
+        .toReversed()
+        .map((token) => ({ ...rowOf(token), ...unsavedOf(token.tokenId) }));
       return { count: tokens.length, tokens };
     },
 
     "tokens.revoke": async ({ tokenId }) => {
       deps.tokens.revoke(tokenId);
       const token = deps.tokens.get(tokenId);
-      if (token !== null) return rowOf(token);
+      if (token !== null) return { ...rowOf(token), ...unsavedOf(tokenId) };
       const advice = "It was removed meanwhile, which ended it too";
       throw new SkeinError("not_found", { what: "Token", name: tokenId, advice });
     },

@@ -40,15 +40,20 @@ describe("the places beside the methods", () => {
     expect((await without.get("/metrics")).status).toBe(404);
   });
 
-  test("[GSV14] readyz tells why it is not ready, to admins alone", async () => {
-    let reason: string | null = null;
-    const gateway = await start({ parts: { notReady: () => reason } });
-    expect((await gateway.get("/readyz")).status).toBe(200);
-    reason = "/srv/place is not there";
+  test("[GSV14] readyz answers without a token, and tells admins alone why it is not ready", async () => {
+    let problems: string[] = [];
+    const gateway = await start({ parts: { problems: async () => problems } });
+    for (const token of [null, undefined, gateway.token(reader)])
+      expect((await gateway.get("/readyz", token)).status).toBe(200);
+    problems = ["/srv/place is not there."];
     const told = await gateway.get("/readyz");
     expect([told.status, told.headers.get("retry-after")]).toEqual([503, "1"]);
-    expect(await told.text()).toContain(reason);
-    expect(await (await gateway.get("/readyz", gateway.token(reader))).text()).not.toContain(reason);
+    expect(await told.json()).toEqual({ status: "not_ready", problems });
+    for (const token of [null, gateway.token(reader)]) {
+      const bare = await gateway.get("/readyz", token);
+      expect([bare.status, await bare.json()]).toEqual([503, { status: "not_ready" }]);
+    }
+    expect((await gateway.get("/readyz", "skein_wrong")).status).toBe(401);
   });
 });
 

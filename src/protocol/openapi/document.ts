@@ -32,7 +32,7 @@ export function openApiDocument({ version }: { readonly version: string }): Json
       ...Object.fromEntries(methods.map((name) => [`/rpc/${name}`, { post: operation(name) }])),
       "/events": { get: events() },
       "/healthz": { get: plain("healthz", "Whether the process lives.", [200], []) },
-      "/readyz": { get: plain("readyz", "Whether it takes work.", [200, 503]) },
+      "/readyz": { get: plain("readyz", "Whether it takes work.", [200, 503], []) },
       "/metrics": {
         get: plain("metrics", "Figures for Prometheus; only with a token for all users.", [200]),
       },

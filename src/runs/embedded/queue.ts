@@ -5,8 +5,11 @@ import type { Books } from "./books.ts";
 
 /** Which run of which session could be claimed, kept with every change so that finding the next one costs two looks. */
 
+/** What it takes to work out which run of a session goes next. */
+export type QueueTables = Pick<Books, "get" | "run">;
+
 /** Brings a session's line in `ready` in accord with its runs. After every change of a run of it. */
-export function refreshQueue(books: Books, uid: string): void {
+export function refreshQueue(books: QueueTables, uid: string): void {
   const before = books.get("SELECT slot, user, seq FROM ready WHERE uid = ?", uid);
   const after = headOf(books, uid);
   const isSame =
@@ -36,7 +39,7 @@ export function refreshQueue(books: Books, uid: string): void {
   );
 }
 
-function headOf(books: Books, uid: string): { slot: Slot; user: string; seq: number } | null {
+function headOf(books: QueueTables, uid: string): { slot: Slot; user: string; seq: number } | null {
   const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
   if (books.get(busy, uid) !== undefined) return null;
   const head = books.get(

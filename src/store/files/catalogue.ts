@@ -5,6 +5,7 @@ import { inScope } from "../changes.ts";
 import type { Scope } from "../contract.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
+import { isWriteFailure } from "./disk.ts";
 import { noteOwner } from "./home-owner.ts";
 import type { IndexDb } from "./index-db.ts";
 import { IndexFeed } from "./index-feed.ts";
@@ -174,12 +175,16 @@ export class SessionCatalogue {
     return { before: (isFirst) => this.feed.mark(row.uid, isFirst) };
   }
 
-  /** Makes sure that the index has all of a session that is in use. */
+  /** Makes sure that the index has all of a session that is in use; on a full disk it stays behind. */
   async bringUp(row: SessionRow, file: SessionFile): Promise<void> {
     const known = this.index.knownBytes(row.uid);
     if (known !== null && known.logBytes === file.size && known.identity === file.identity) return;
-    this.feed.mark(row.uid, true);
-    await this.feed.service.bringUp(row.uid, file.size - (known?.logBytes ?? 0));
+    this.feed.markIfPossible(row.uid);
+    try {
+      await this.feed.service.bringUp(row.uid, file.size - (known?.logBytes ?? 0));
+    } catch (error) {
+      if (!isWriteFailure(error)) throw error;
+    }
   }
 
   async close(): Promise<void> {
@@ -197,8 +202,17 @@ export class SessionCatalogue {
     const file = await SessionFile.open(this.pathsOf(row), lock, first, owner, lookup, this.settings);
     const known = this.index.knownBytes(row.uid);
     if (known !== null && (known.logBytes !== file.size || known.identity !== file.identity)) lookup.grew();
-    if (row.state === "pending") this.work.made(row.uid);
+    if (row.state === "pending") this.#noteMade(row.uid);
     return file;
+  }
+
+  /** One that still counts as pending finds its files there, so that a full disk keeps nobody from reading them. */
+  #noteMade(uid: string): void {
+    try {
+      this.work.made(uid);
+    } catch (error) {
+      if (!isWriteFailure(error)) throw error;
+    }
   }
 
   #ownerOf({ uid, state }: SessionRow): FileOwner {
@@ -226,7 +240,7 @@ export class SessionCatalogue {
         return place !== null && place.position < amongFirst;
       },
       known: () => index.known(uid),
-      grew: () => this.feed.mark(uid, true),
+      grew: () => this.feed.markIfPossible(uid),
       placeOf: (entryId) => index.place(uid, entryId),
       stateBehind: (entryId) => {
         const placed = index.placed(uid, entryId);

@@ -61,8 +61,8 @@ const leastFreeBytes = 200 * 1024 * 1024;
 
 /** Looks at everything, and mends what can be mended where it is told to. */
 export async function checkFiles(parts: CheckParts): Promise<void> {
-  checkDatabases(parts);
   checkDisk(parts);
+  if (!checkDatabases(parts)) return; // what a damaged one says of the rest is worth nothing
   await checkFolders(parts);
   await checkLogs(parts);
   await checkIndex(parts);
@@ -76,22 +76,33 @@ function tell(
   found({ ...finding, fixable: mend !== null, fixed: mend !== null && fix && mend() });
 }
 
-function checkDatabases(parts: CheckParts): void {
+/** `false`: `work.db` is damaged. */
+function checkDatabases(parts: CheckParts): boolean {
   const { catalogue, databases, claims } = parts;
-  for (const [name, held] of [
-    [workDbName, catalogue.work.problem()],
-    [indexDbName, catalogue.index.db.problem()],
-  ] as const) {
-    if (held === null) continue;
+  const tellOf = (name: string, finding: Pick<CheckFinding, "severity" | "what" | "remedy">) =>
+    tell(parts, { area: "databases", file: join(databases, name), ...finding }, null);
+  const damage = catalogue.work.damage ?? catalogue.work.problem();
+  if (damage !== null) {
+    const remedy = "Stop every process that uses the folder, then run `skein doctor --fix`";
+    tellOf(workDbName, { severity: "error", what: `The database is damaged: ${damage}`, remedy });
+    return false;
+  }
+  const indexDamage = catalogue.index.db.problem();
+  if (indexDamage !== null) {
     const remedy = "Move it away while no process has the folder open; it is made anew from the logs";
-    const what = `The database is damaged: ${held}`;
-    tell(parts, { area: "databases", severity: "error", file: join(databases, name), what, remedy }, null);
+    tellOf(indexDbName, { severity: "error", what: `The database is damaged: ${indexDamage}`, remedy });
   }
-  for (const name of claims.disk.list(databases).filter((each) => /\.unreadable-\d+$/.test(each))) {
-    const what = "A database that could not be read was set aside";
-    const remedy = "What was waiting in it is lost; delete it when you need it no more";
-    tell(parts, { area: "databases", severity: "note", file: join(databases, name), what, remedy }, null);
+  for (const { at, note } of catalogue.work.losses()) {
+    const what = `On ${new Date(at).toISOString()}: ${note}`;
+    const remedy = "Send again what is missing, and make new tokens; a backup has what is older";
+    tellOf(workDbName, { severity: "note", what, remedy });
   }
+  for (const name of claims.disk.list(databases).filter((each) => /\.(unreadable|damaged)-\d+$/.test(each))) {
+    const what = "A database that was damaged was set aside";
+    const remedy = "Delete it when you need it no more";
+    tellOf(name, { severity: "note", what, remedy });
+  }
+  return true;
 }
 
 function checkDisk(parts: CheckParts): void {

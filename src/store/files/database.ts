@@ -1,4 +1,5 @@
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
+import { basename } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
@@ -7,19 +8,104 @@ import { migrate } from "./migrations.ts";
 /** A database that lives as long as it is open. */
 export const inMemory = ":memory:";
 
-/** SQLITE_FULL. */
-const diskFull = 13;
+/** Primary result codes of SQLite. */
+const [ioError, corrupt, diskFull, notADatabase] = [10, 11, 13, 26];
+
+export interface DatabaseOptions {
+  /** Refuses a database whose pages are damaged, like one that cannot be opened at all. */
+  readonly verify?: boolean;
+  /**
+   * Refuses to write to a file that is damaged or no longer at its path: damage spreads with every write, and a commit into a
+   * file that was moved or deleted is lost.
+   */
+  readonly isPinned?: boolean;
+}
+
+/** What all connections of this thread know about one file, for as long as one of them is open. */
+interface SharedFile {
+  connections: number;
+  damage: string | null;
+}
+
+/** By device and inode, which no other file gets while this one is open. */
+const sharedFiles = new Map<string, SharedFile>();
+
+/** Records damage that another thread found, if this thread has the file open. */
+export function noteDamage(path: string, damage: string): void {
+  const file = sharedFiles.get(fileIdentity(path) ?? "");
+  if (file !== undefined) file.damage ??= damage;
+}
+
+/** A prepared statement whose errors say what happened to the database. */
+export class Statement {
+  readonly #statement: StatementSync;
+  readonly #explain: (error: unknown) => unknown;
+
+  constructor(statement: StatementSync, explain: (error: unknown) => unknown) {
+    this.#statement = statement;
+    this.#explain = explain;
+  }
+
+  all(...values: SQLInputValue[]): Record<string, unknown>[] {
+    try {
+      return this.#statement.all(...values);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  get(...values: SQLInputValue[]): Record<string, unknown> | undefined {
+    try {
+      return this.#statement.get(...values);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  /** The last row id may be one inside a word index, which does not fit a number. */
+  run(...values: SQLInputValue[]): {
+    readonly changes: number | bigint;
+    readonly lastInsertRowid: number | bigint;
+  } {
+    try {
+      this.#statement.setReadBigInts(true);
+      return this.#statement.run(...values);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  /** The first column of the first row. A row as a list takes half the time of one with names. */
+  number(): number {
+    try {
+      const row = this.#statement.get() as unknown as readonly unknown[];
+      return Number(row[0]);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+}
 
 /** A SQLite database with its migrations done and its statements kept. */
 export class Database {
   readonly #path: string;
   readonly #db: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
-  readonly #byOthers: StatementSync;
-  readonly #byUs: StatementSync;
+  readonly #statements = new Map<string, Statement>();
+  readonly #byOthers: Statement;
+  readonly #byUs: Statement;
+  readonly #shared: SharedFile;
+  /** `null`: in memory. */
+  readonly #identity: string | null;
+  readonly #isPinned: boolean;
+  readonly #explain = (error: unknown) => this.#explained(error);
+  #isClosed = false;
 
-  /** `verify`: one whose pages are damaged is refused, as one that cannot be opened at all is. */
-  constructor(path: string, pragmas: string, migrations: readonly string[], verify = false) {
+  constructor(
+    path: string,
+    pragmas: string,
+    migrations: readonly string[],
+    { verify = false, isPinned = false }: DatabaseOptions = {},
+  ) {
     this.#path = path;
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
     if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
@@ -35,6 +121,11 @@ export class Database {
       this.#db.close();
       throw error;
     }
+    this.#isPinned = isPinned;
+    this.#identity = path === inMemory ? null : fileIdentity(path);
+    this.#shared = sharedFiles.get(this.#identity ?? "") ?? { connections: 0, damage: null };
+    this.#shared.connections += 1;
+    if (this.#identity !== null) sharedFiles.set(this.#identity, this.#shared);
   }
 
   /** What is read now may be taken back. */
@@ -42,44 +133,47 @@ export class Database {
     return this.#db.isTransaction;
   }
 
+  /** Device and inode of its file; empty: it is in memory. */
+  get identity(): string {
+    return this.#identity ?? "";
+  }
+
+  /** What a statement of any connection of this thread found damaged; `null`: nothing so far. */
+  get damage(): string | null {
+    return this.#shared.damage;
+  }
+
   /** A query. Prepared once for each text: preparing takes longer than running. */
-  sql(text: string): StatementSync {
+  sql(text: string): Statement {
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
-    const made = this.#db.prepare(text);
+    const made = this.#prepare(text);
     this.#statements.set(text, made);
     return made;
   }
 
-  /** A change. The last row id may be one inside a word index, which does not fit a number. */
-  run(
-    text: string,
-    ...values: SQLInputValue[]
-  ): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint } {
-    const statement = this.sql(text);
-    statement.setReadBigInts(true);
-    return statement.run(...values);
+  /** A change. */
+  run(text: string, ...values: SQLInputValue[]): ReturnType<Statement["run"]> {
+    if (!this.#db.isTransaction) this.#checkWritable();
+    return this.sql(text).run(...values);
   }
 
   /** All of it or nothing, alone among all processes that write to this database. Inside another one, a part of it. */
   exclusively<T>(act: () => T): T {
     const isPart = this.#db.isTransaction;
-    this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
+    if (!isPart) this.#checkWritable();
     try {
+      this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
       const result = act();
+      // Asked again: what is acknowledged must be in the file that the next start opens.
+      if (!isPart) this.#checkWritable();
       this.#db.exec(isPart ? "RELEASE part" : "COMMIT");
       return result;
     } catch (error) {
       // On a disk that is full or fails SQLite has given up all of it by itself.
-      if (this.#db.isTransaction) this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
-      throw this.#told(error);
+      if (this.#db.isTransaction) this.#rollBack(isPart);
+      throw this.#explained(error);
     }
-  }
-
-  #told(error: unknown): unknown {
-    if ((error as { readonly errcode?: unknown }).errcode !== diskFull) return error;
-    const [problem, advice] = ["the disk is full", "Make room, and try again"];
-    return new SkeinError("write_failed", { file: this.#path, problem, advice }, { cause: error });
   }
 
   /** A change that may be lost in a power cut, and spares the wait for the disk. */
@@ -102,34 +196,125 @@ export class Database {
    */
   changeMark(): string | null {
     if (this.isInTransaction) return null;
-    return `${this.changesByOthers()}.${numberOf(this.#byUs)}`;
+    return `${this.changesByOthers()}.${this.#byUs.number()}`;
   }
 
   /** A number that moves when another connection has changed something; our own changes do not move it. */
   changesByOthers(): number {
-    return numberOf(this.#byOthers);
+    return this.#byOthers.number();
   }
 
-  /** What is wrong with its pages; `null`: nothing. */
-  problem(): string | null {
-    const [row] = this.#db.prepare("PRAGMA quick_check(1)").all();
-    const found = Object.values(row ?? {})[0];
-    return found === "ok" ? null : String(found);
+  /** Throws `unavailable` once the file is no longer at its path. */
+  checkInPlace(): void {
+    if (this.isInPlace()) return;
+    throw new SkeinError("unavailable", {
+      problem: `${basename(this.#path)} was moved, deleted or replaced while it was in use`,
+      advice: "Nothing was changed; put the folder back where it was, or restart Skein",
+    });
+  }
+
+  /** Whether the file is still at its path. Always true for one that is not pinned. */
+  isInPlace(): boolean {
+    return !this.#isPinned || this.#identity === null || fileIdentity(this.#path) === this.#identity;
+  }
+
+  /** What is wrong with its pages, or with `integrity_check` also between tables and indexes; `null`: nothing. */
+  problem(check?: IntegrityCheck): string | null {
+    return integrityProblem(this.#db, check);
   }
 
   close(): void {
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      this.#shared.connections -= 1;
+      if (this.#shared.connections === 0) sharedFiles.delete(this.#identity ?? "");
+    }
     this.#db.close();
   }
 
-  /** Asked with every request: a row as a list takes half the time of one with names. */
-  #number(text: string): StatementSync {
+  #checkWritable(): void {
+    if (this.#isPinned && this.#shared.damage !== null) throw damaged(this.#path, this.#shared.damage);
+    this.checkInPlace();
+  }
+
+  #rollBack(isPart: boolean): void {
+    try {
+      this.#db.exec(isPart ? "ROLLBACK TO part; RELEASE part" : "ROLLBACK");
+    } catch (error) {
+      // Of a damaged database not even this may work; closing it does the same.
+      if (!isDamage(error)) throw error;
+    }
+  }
+
+  #prepare(text: string): Statement {
+    try {
+      return new Statement(this.#db.prepare(text), this.#explain);
+    } catch (error) {
+      throw this.#explained(error);
+    }
+  }
+
+  #number(text: string): Statement {
     const made = this.#db.prepare(text);
     made.setReturnArrays(true);
-    return made;
+    return new Statement(made, this.#explain);
+  }
+
+  /** An error of SQLite as one of ours, where an operator can do something about it. */
+  #explained(error: unknown): unknown {
+    const code = resultCode(error);
+    const { message } = error as Error;
+    if (code === corrupt || code === notADatabase) {
+      this.#shared.damage ??= message;
+      if (this.#isPinned) return damaged(this.#path, message, error);
+      const problem = `${basename(this.#path)} is damaged and is made anew from the session logs`;
+      return new SkeinError("unavailable", { problem, advice: "Try again in a moment" }, { cause: error });
+    }
+    if (code !== diskFull && code !== ioError) return error;
+    const [problem, advice] =
+      code === diskFull
+        ? ["the disk is full", "Make room, and try again"]
+        : [`the disk failed (${message})`, "Check the disk, and try again"];
+    return new SkeinError("write_failed", { file: this.#path, problem, advice }, { cause: error });
   }
 }
 
-function numberOf(statement: StatementSync): number {
-  const row = statement.get() as unknown as readonly unknown[];
-  return Number(row[0]);
+/** Whether SQLite says that a file is damaged, or no database at all. */
+export function isDamage(error: unknown): boolean {
+  return resultCode(error) === corrupt || isNoDatabase(error);
+}
+
+/** Whether SQLite says that nothing of a file can be read. */
+export function isNoDatabase(error: unknown): boolean {
+  return resultCode(error) === notADatabase;
+}
+
+export function damaged(file: string, problem: string, cause?: unknown): SkeinError {
+  return new SkeinError("store_damaged", { file, problem }, cause === undefined ? {} : { cause });
+}
+
+export type IntegrityCheck = "quick_check" | "integrity_check";
+
+/** What SQLite's own check finds first; `null`: nothing. */
+export function integrityProblem(db: DatabaseSync, check: IntegrityCheck = "quick_check"): string | null {
+  try {
+    const [row] = db.prepare(`PRAGMA ${check}(1)`).all();
+    const found = Object.values(row ?? {})[0];
+    return found === "ok" ? null : String(found).replaceAll("\n", " ");
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return (error as Error).message;
+  }
+}
+
+/** Which file is at a path, whatever it is named; `null`: none. */
+export function fileIdentity(path: string): string | null {
+  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
+}
+
+/** The primary part of SQLite's code; `null`: not an error of SQLite. */
+function resultCode(error: unknown): number | null {
+  const { errcode } = (error ?? {}) as { readonly errcode?: unknown };
+  return typeof errcode === "number" ? errcode & 0xff : null;
 }

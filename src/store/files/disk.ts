@@ -187,6 +187,11 @@ export function codeOf(error: unknown): string {
   return String((error as NodeJS.ErrnoException)?.code ?? "");
 }
 
+/** Whether a write failed because the disk is full, read-only or broken. Reading may still work. */
+export function isWriteFailure(error: unknown): boolean {
+  return ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"].includes(codeOf(error));
+}
+
 /** The result, or `null` where there is no such file, nor a folder to look in. */
 function absentAsNull<T>(act: () => T): T | null {
   try {

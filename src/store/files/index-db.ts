@@ -1,9 +1,9 @@
-import { statSync } from "node:fs";
 import type { SessionHeader } from "../../core/entries.ts";
 import type { ListedSession, SessionDigest, SessionMeta } from "../contract.ts";
 import { namesOf } from "../listing.ts";
-import { Database } from "./database.ts";
+import { Database, fileIdentity } from "./database.ts";
 import { scopeWord } from "./index-words.ts";
+import { setAside } from "./recover.ts";
 
 /**
  * `index.db`: what lists, pages and searches read. Derived from the logs and deletable at any time. Its commits are not
@@ -166,8 +166,8 @@ export class IndexDb {
 
   constructor(path: string, verify = false) {
     this.#path = path;
-    this.#db = new Database(path, pragmas, indexSteps, verify);
-    this.#file = fileAt(path);
+    this.#db = new Database(path, pragmas, indexSteps, { verify });
+    this.#file = fileIdentity(path);
   }
 
   /** How often another file has come under its name. */
@@ -184,14 +184,16 @@ export class IndexDb {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
 
-  /** Opens what is under its name now, made anew where there is nothing. `false`: it is the same file. */
+  /** Opens what is under its name now, made anew where there is nothing or it is damaged. `false`: it is the same file. */
   followName(): boolean {
-    if (fileAt(this.#path) === this.#file && this.#file !== null) return false;
+    const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
+    if (isSame && this.#db.damage === null) return false;
+    if (isSame) setAside(this.#path, Date.now(), String(this.#db.damage), () => undefined);
     const made = new Database(this.#path, pragmas, indexSteps);
     this.#db.close();
     this.#db = made;
     this.#opened += 1;
-    this.#file = fileAt(this.#path);
+    this.#file = fileIdentity(this.#path);
     return true;
   }
 
@@ -383,12 +385,6 @@ export class IndexDb {
   close(): void {
     this.db.close();
   }
-}
-
-/** Which file is under a name; `null`: none. */
-function fileAt(path: string): string | null {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? null : `${stat.dev}:${stat.ino}`;
 }
 
 function placeOf(row: Record<string, unknown>): IndexedPlace {

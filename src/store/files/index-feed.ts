@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { isWriteFailure } from "./disk.ts";
 import type { IndexService } from "./index-service.ts";
-import type { UnreadLog } from "./indexer.ts";
+import type { CaughtUp, UnreadLog } from "./indexer.ts";
 import { indexDbName } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { WorkDb } from "./work-db.ts";
@@ -24,6 +25,8 @@ export class IndexFeed {
   readonly #reported = new Set<string>();
   /** Marked in `work.db` as possibly behind in the index, since we last took their locks. */
   readonly #marked = new Set<string>();
+  /** Could not be marked, because the disk was full. */
+  readonly #unmarked = new Set<string>();
   #settled = performance.now();
   #following: NodeJS.Timeout | null = null;
   #underWay: Promise<unknown> = Promise.resolve();
@@ -47,14 +50,45 @@ export class IndexFeed {
     this.#followLater();
   }
 
+  /** As `mark`, for a reader that finds a log longer than it knew: a reader must not fail because the disk is full. */
+  markIfPossible(uid: string): void {
+    try {
+      this.mark(uid, true);
+    } catch (error) {
+      if (!isWriteFailure(error)) throw error;
+      this.#unmarked.add(uid);
+    }
+  }
+
   /** Brings the index up for a while; how many sessions it is then still behind for. */
   async catchUp(): Promise<number> {
+    return (await this.#bringUpForAWhile()).behind;
+  }
+
+  /** As `catchUp`, without the sessions whose logs cannot be read: waiting does not help those. */
+  async lag(): Promise<number> {
+    const { behind, unreadable } = await this.#bringUpForAWhile();
+    return behind - unreadable;
+  }
+
+  async #bringUpForAWhile(): Promise<CaughtUp> {
     this.service.follow();
-    if (!this.#work.isBehind()) return 0;
-    const { behind, problems } = await this.service.catchUp(catchUpMs);
-    for (const each of problems) this.#reportOnce(each);
-    this.#tidyLater();
-    return behind;
+    for (const uid of this.#unmarked) {
+      this.#unmarked.delete(uid);
+      this.markIfPossible(uid);
+      if (this.#unmarked.has(uid)) break; // the disk is still full
+    }
+    if (!this.#work.isBehind()) return { behind: this.#unmarked.size, unreadable: 0, problems: [] };
+    try {
+      const caught = await this.service.catchUp(catchUpMs);
+      for (const each of caught.problems) this.#reportOnce(each);
+      this.#tidyLater();
+      return caught;
+    } catch (error) {
+      // Lists and searches answer with what the index has, and say how far it is behind.
+      if (!isWriteFailure(error)) throw error;
+      return { behind: this.#work.countDirty(), unreadable: 0, problems: [] };
+    }
   }
 
   /** Everything that is marked, however long it takes. How many sessions could not be taken in. */

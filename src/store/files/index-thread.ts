@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
 import type { ErrorCode, ErrorDetails } from "../../core/errors.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { noteDamage } from "./database.ts";
 import type { IndexInPlace } from "./index-in-place.ts";
 import type { FoundEntry, WordSearch } from "./index-query.ts";
 import type { IndexService, ServiceCall } from "./index-service.ts";
@@ -38,12 +39,15 @@ export function problemOf(error: unknown): Problem {
 export function errorOf({ message, code, details }: Problem): Error {
   if (code === undefined) return new Error(message);
   if (details === undefined) return Object.assign(new Error(message), { code });
+  if (code === "store_damaged") noteDamage(String(details.file), String(details.problem));
   return new SkeinError(code as ErrorCode, details as ErrorDetails<ErrorCode>);
 }
 
 export interface ThreadPlaces {
   readonly root: string;
   readonly databases: string;
+  /** Of `work.db`: another file under its name is another folder. */
+  readonly identity: string;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { createIdSource } from "../../core/ids.ts";
-import { realDisk } from "./disk.ts";
+import { fileIdentity } from "./database.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import type { ServiceCall } from "./index-service.ts";
@@ -9,17 +9,19 @@ import { serviceCalls } from "./index-service.ts";
 import type { Answer, ThreadPlaces } from "./index-thread.ts";
 import { problemOf } from "./index-thread.ts";
 import { indexDbName, workDbName } from "./layout.ts";
-import { WorkDb } from "./work-db.ts";
+import { diskInPlace, WorkDb } from "./work-db.ts";
 
 /** The thread of the index: answers one call after the other. */
 
-const { root, databases } = workerData as ThreadPlaces;
-const work = new WorkDb(join(databases, workDbName));
+const { root, databases, identity } = workerData as ThreadPlaces;
+const workPath = join(databases, workDbName);
+if (fileIdentity(workPath) !== identity) throw new Error(`${workDbName} was moved or deleted`);
+const work = new WorkDb(workPath);
 const index = new IndexDb(join(databases, indexDbName));
 work.knowIndex(index.identity, index.isEmpty());
 const chunkBytes = 4 * 1024 * 1024;
 const newToken = createIdSource();
-const service = new IndexInPlace({ work, index, disk: realDisk, root, chunkBytes, newToken });
+const service = new IndexInPlace({ work, index, disk: diskInPlace(work), root, chunkBytes, newToken });
 
 let queue = Promise.resolve();
 parentPort?.on("message", (call: { id: number; name: ServiceCall; args: unknown[] }) => {

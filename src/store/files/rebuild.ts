@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { SessionHeader } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { formatKey, readKey } from "../../core/keys.ts";
@@ -15,7 +14,7 @@ import type { FoundAgent } from "./folders.ts";
 import { agentsIn, sessionsIn, trashIn } from "./folders.ts";
 import type { HomeOwner } from "./home-owner.ts";
 import type { Namespace } from "./layout.ts";
-import { homeOf, sessionPaths, workDbName } from "./layout.ts";
+import { homeOf, sessionPaths } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { SessionRow, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
@@ -35,10 +34,10 @@ const ownId = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{
 
 /**
  * Takes the claims anew from the logs, for a `work.db` that was lost. What was waiting there is lost; what was said is
- * not.
+ * not. Gives how many there were.
  */
-export function rebuildClaims(parts: RebuildParts): void {
-  const { root, disk, work, report } = parts;
+export function rebuildClaims(parts: RebuildParts): number {
+  const { root, disk, work } = parts;
   let count = 0;
   for (const agent of agentsIn(root, disk)) {
     for (const sessionId of sessionsIn(root, agent, disk).logs) {
@@ -51,9 +50,7 @@ export function rebuildClaims(parts: RebuildParts): void {
   for (const { uid, sessionId, path } of trashIn(root, disk)) {
     if (work.byUid(uid) === null && claimTrash(parts, path, uid, sessionId) !== null) count += 1;
   }
-  if (count === 0) return;
-  const note = `the claims of ${count} sessions were taken from their logs; what was waiting to be done is lost`;
-  report({ kind: "rebuilt", file: join(root, workDbName), note });
+  return count;
 }
 
 /** Claims for a log that `work.db` does not know. `null`: it cannot be told which session it is, or whose. */

@@ -15,22 +15,24 @@ import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
-import { realDisk } from "./disk.ts";
 import { checkOwner } from "./home-owner.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
 import { homeOf, indexDbName, workDbName } from "./layout.ts";
+import { describeRebuild, describeSalvage, readWorkCounts, workCountsName } from "./losses.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
-import { openOrSetAside } from "./recover.ts";
+import { openIndex, openWork } from "./recover.ts";
+import type { SalvageRules } from "./salvage.ts";
+import { finishSalvage, salvageDatabase } from "./salvage.ts";
 import { FileSearch } from "./search.ts";
 import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import type { FilesUpkeep } from "./upkeep.ts";
 import { filesUpkeep } from "./upkeep.ts";
-import { WorkDb } from "./work-db.ts";
+import { diskInPlace, WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /**
@@ -69,6 +71,8 @@ export interface FilesStoreOptions {
   readonly index?: "in a thread" | "in place";
   /** Looks whether the databases are sound before they are used. */
   readonly verify?: boolean;
+  /** Saves what is readable of a damaged `work.db`. Left out: opening one is refused. */
+  readonly salvage?: SalvageRules;
 }
 
 const defaultLockTimeout = 10_000;
@@ -77,22 +81,49 @@ const defaultTailBytes = 256 * 1024;
 /** What the index takes in at once where it works in place. */
 const chunkBytes = 256 * 1024;
 
+/** `how`: what became of the database that was there. */
+function openWorkDb(
+  { salvage }: FilesStoreOptions,
+  databases: string,
+  now: number,
+  report: (found: Recovery) => void,
+): { work: WorkDb; how: "as it was" | "salvaged" | "unreadable" } {
+  const path = join(databases, workDbName);
+  finishSalvage(path);
+  const salvaged = salvage === undefined ? null : salvageDatabase(path, now, salvage);
+  let how: "as it was" | "salvaged" | "unreadable" = salvaged === null ? "as it was" : "salvaged";
+  const reporting = (found: Recovery) => {
+    how = "unreadable";
+    report(found);
+  };
+  const work = openWork(path, (each) => new WorkDb(each), now, reporting);
+  if (salvaged !== null) noteLoss(work, describeSalvage(salvaged), now, report, "salvaged");
+  return { work, how };
+}
+
+/** Told now, and kept for the next start and for `doctor`. */
+function noteLoss(
+  work: WorkDb,
+  note: string,
+  at: number,
+  report: (found: Recovery) => void,
+  kind: "rebuilt" | "salvaged" = "rebuilt",
+): void {
+  work.recordLoss({ at, note, isTold: false });
+  report({ kind, file: work.path, note });
+}
+
 /** Sessions as files that a person can read, kept so that nothing acknowledged is lost. */
 export async function openFilesStore(options: FilesStoreOptions): Promise<FilesStore> {
-  const {
-    root,
-    disk = realDisk,
-    clock = systemClock,
-    databases = root,
-    namespace = defaultNamespace,
-  } = options;
+  const { root, clock = systemClock, databases = root, namespace = defaultNamespace } = options;
   const newId = options.newId ?? createIdSource(clock);
   mkdirSync(databases, { recursive: true, mode: 0o700 });
   const report = options.report ?? (() => undefined);
-  const open = <T>(name: string, make: (path: string) => T) =>
-    openOrSetAside(join(databases, name), make, clock.now(), report);
-  const work = open(workDbName, (path) => new WorkDb(path));
-  const index = open(indexDbName, (path) => new IndexDb(path, options.verify));
+  const now = clock.now();
+  const { work, how } = openWorkDb(options, databases, now, report);
+  const openedIndex = (path: string) => new IndexDb(path, options.verify);
+  const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
+  const disk = options.disk ?? diskInPlace(work);
   const lock: LockSettings = {
     disk,
     clock,
@@ -103,14 +134,21 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   };
   const claims = { root, disk, work, namespace, report, newId, lock };
   if (work.isNew()) {
-    rebuildClaims(claims);
+    const sessions = rebuildClaims(claims);
+    const counts = readWorkCounts(disk, join(databases, workCountsName));
     await adoptAll(claims);
+    if (sessions > 0 || counts !== null || how === "unreadable")
+      noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
     work.begin(clock.now());
+  } else if (how === "salvaged") rebuildClaims(claims);
+  if (work.knowIndex(index.identity, index.isEmpty()) && work.isBehind()) {
+    const note = "it is rebuilt from the session logs; nothing is lost";
+    report({ kind: "rebuilt", file: join(databases, indexDbName), note });
   }
-  work.knowIndex(index.identity, index.isEmpty());
   const inPlace = new IndexInPlace({ work, index, disk, root, chunkBytes, newToken: newId });
-  const isThreaded = disk === realDisk && options.index !== "in place";
-  const service = isThreaded ? new IndexThread({ root, databases }, inPlace) : inPlace;
+  const isThreaded = options.disk === undefined && options.index !== "in place";
+  const places = { root, databases, identity: work.identity };
+  const service = isThreaded ? new IndexThread(places, inPlace) : inPlace;
   const durability = options.durability ?? "full";
   const { tailBytes = defaultTailBytes } = options;
   const settings = { root, disk, clock, newId, durability, tailBytes, mostOpen, report, lock };

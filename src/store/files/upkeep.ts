@@ -6,6 +6,8 @@ import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
+import type { HealthProblem } from "./health.ts";
+import { StoreHealth } from "./health.ts";
 import type { HomeFor } from "./layout.ts";
 import { attachmentsFolder } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
@@ -26,6 +28,12 @@ export interface FilesUpkeep {
   backup(folder: string, progress?: Progress, options?: BackupOptions): Promise<BackupDone>;
   /** Looks at everything; changes nothing unless told to fix. */
   check(options: { readonly fix: boolean }, progress?: Progress): Promise<readonly CheckFinding[]>;
+  /** Why the store should not be given work now; empty: it should. */
+  health(): Promise<readonly HealthProblem[]>;
+  /** Throws `unavailable` once the root folder was moved or deleted. */
+  checkInPlace(): void;
+  /** Notes about databases that were lost or rebuilt, which nobody has taken yet. */
+  takeUntoldLosses(): readonly string[];
   /** Whose sessions are here; `null` is the unnamed user. */
   users(): readonly (string | null)[];
   /**
@@ -54,6 +62,8 @@ export function filesUpkeep(
   homeFor: HomeFor,
 ): FilesUpkeep {
   const { feed, index, settings, work } = catalogue;
+  const { root, disk } = settings;
+  const health = new StoreHealth({ root, disk, work, feed });
   const silent: Progress = () => undefined;
   const sweep = async () => {
     // A log that cannot be read may refer to anything.
@@ -65,6 +75,9 @@ export function filesUpkeep(
     backup: (folder, progress = silent, options = {}) =>
       backupFiles(catalogue, databases, folder, progress, options),
     sweepBlobs: sweep,
+    health: () => health.problems(),
+    checkInPlace: () => work.checkInPlace(),
+    takeUntoldLosses: () => work.takeUntoldLosses(),
     users: () => work.users(),
     changeMark: listMarks(catalogue),
     workMark: () => work.changeMark(),
@@ -79,8 +92,11 @@ export function filesUpkeep(
       const places = work.placesOf(sessions.map(({ uid }) => uid));
       return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
     },
-    attachments: (userId, agentId, sessionId) =>
-      attachmentsFolder(settings.root, { home: homeFor(userId), agentId }, sessionId),
+    attachments: (userId, agentId, sessionId) => {
+      // Whoever asks is about to make it.
+      work.checkInPlace();
+      return attachmentsFolder(root, { home: homeFor(userId), agentId }, sessionId);
+    },
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);

@@ -6,6 +6,8 @@ import type { MetaPatch, SessionMeta } from "../contract.ts";
 import { taken } from "../refusals.ts";
 import { Attendance, workOf } from "../work.ts";
 import { Database } from "./database.ts";
+import type { Disk } from "./disk.ts";
+import { realDisk } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
@@ -81,6 +83,15 @@ const migrations = [
    CREATE TABLE tombstones (id INTEGER PRIMARY KEY, what TEXT NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;`,
 ];
 
+/** Something that was lost with a database. */
+export interface Loss {
+  readonly at: number;
+  readonly note: string;
+  /** Whether a start has said so. */
+  readonly isTold: boolean;
+}
+
+const mostLosses = 10;
 const mostRows = 10_000;
 const columns = "uid, user, agent, key, session_id, label, created_at, state, home, first, removed_at, todo";
 /** The first half says nothing new: without it the indexes of names are not used, and a name is looked for in every session. */
@@ -94,9 +105,17 @@ export class WorkDb {
   readonly #rows = new Map<string, SessionRow | null>();
   #dataVersion = 0;
 
+  readonly path: string;
+
   constructor(path: string) {
+    this.path = path;
     const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;";
-    this.#db = new Database(path, pragmas, migrations);
+    this.#db = new Database(path, pragmas, migrations, { isPinned: true });
+  }
+
+  /** Which file it is, by device and inode. */
+  get identity(): string {
+    return this.#db.identity;
   }
 
   /** The database itself, for the work that hangs on sessions and changes with them. */
@@ -349,14 +368,41 @@ export class WorkDb {
     this.#db.run("INSERT OR IGNORE INTO facts (name, value) VALUES ('begun', ?)", String(time));
   }
 
-  /** Whose marks these are: for an index that has none of them, or is another one, everything is marked. */
-  knowIndex(identity: string, isEmpty: boolean): void {
+  /**
+   * Whose marks these are: for an index that has none of them, or is another one, everything is marked. `true`: it has taken
+   * the place of another one.
+   */
+  knowIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.#db.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
-    if (known === identity && !isEmpty) return;
+    if (known === identity && !isEmpty) return false;
     this.exclusively(() => {
       this.markAllDirty();
       this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('index', ?)", identity);
     });
+    return known !== undefined && known !== identity;
+  }
+
+  /** What was lost of this database or the one before it, the last few times. */
+  losses(): Loss[] {
+    const value = this.#db.sql("SELECT value FROM facts WHERE name = 'losses'").get()?.value;
+    return value === undefined ? [] : (JSON.parse(String(value)) as Loss[]);
+  }
+
+  recordLoss(loss: Loss): void {
+    this.exclusively(() => this.#putLosses([...this.losses(), loss].slice(-mostLosses)));
+  }
+
+  /** The notes that no start has told yet; from now on they count as told. */
+  takeUntoldLosses(): string[] {
+    const untold = this.losses().filter(({ isTold }) => !isTold);
+    if (untold.length > 0)
+      this.exclusively(() => this.#putLosses(this.losses().map((loss) => ({ ...loss, isTold: true }))));
+    return untold.map(({ note }) => note);
+  }
+
+  #putLosses(losses: readonly Loss[]): void {
+    const sql = "INSERT OR REPLACE INTO facts (name, value) VALUES ('losses', ?)";
+    this.#db.run(sql, JSON.stringify(losses));
   }
 
   /** For an index that has to be made anew. */
@@ -400,7 +446,21 @@ export class WorkDb {
   }
 
   problem(): string | null {
-    return this.#db.problem();
+    return this.#db.problem("integrity_check");
+  }
+
+  /** What a statement found damaged; `null`: nothing so far. */
+  get damage(): string | null {
+    return this.#db.damage;
+  }
+
+  /** Throws `unavailable` once the file is no longer at its path. */
+  checkInPlace(): void {
+    this.#db.checkInPlace();
+  }
+
+  isInPlace(): boolean {
+    return this.#db.isInPlace();
   }
 
   /** A copy into a file that is not there yet, by another connection: the changes of one under way are not in it. */
@@ -461,6 +521,15 @@ export class WorkDb {
       for (const uid of uids) this.markDirty(uid);
     });
   }
+}
+
+/** The real disk, on which no folder is made once the root folder was moved or deleted: it would come back empty. */
+export function diskInPlace(work: WorkDb): Disk {
+  const makeFolder = (folder: string) => {
+    work.checkInPlace();
+    return realDisk.makeFolder(folder);
+  };
+  return { ...realDisk, makeFolder };
 }
 
 /** Makes a change; where a name is another session's, `conflict` says which. */

@@ -1,5 +1,6 @@
+import { SkeinError } from "../../../core/errors.ts";
 import { openApiDocument } from "../../../protocol/openapi/document.ts";
-import { pageHeaders } from "../../auth/headers.ts";
+import { apiHeaders, pageHeaders } from "../../auth/headers.ts";
 import { isAdmin, mayCall } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import type { Ground } from "../door/ground.ts";
@@ -29,13 +30,26 @@ export async function healthz(exchange: Exchange): Promise<void> {
   exchange.send({ text: '{"status":"ok"}' });
 }
 
-/** Why it is not ready may name places of this machine. */
+/**
+ * Whether it can do its work: 200 or 503, for load balancers, which have no token. Why it cannot is told to an admin alone: it
+ * may name files of this machine.
+ */
 export async function readyz(exchange: Exchange): Promise<void> {
-  const principal = await exchange.enter();
-  const reason = exchange.ground.parts.notReady();
-  if (reason === null) return exchange.send({ text: '{"status":"ready"}' });
-  const why = isAdmin(principal) ? reason : "The gateway is not ready yet";
-  throw new Refused({ code: "unavailable", message: `${why}.`, retryable: true, retryAfterMs: 1000 });
+  const { parts } = exchange.ground;
+  const hasToken = exchange.request.headers.authorization !== undefined;
+  const principal = hasToken ? await exchange.enter().catch(noneIfUnreadable) : null;
+  const problems = await parts.problems();
+  const isReady = problems.length === 0;
+  const seesAll = principal !== null && isAdmin(principal);
+  const body = { status: isReady ? "ready" : "not_ready", ...(seesAll && !isReady ? { problems } : {}) };
+  const headers = isReady ? apiHeaders : { ...apiHeaders, "retry-after": "1" };
+  exchange.send({ status: isReady ? 200 : 503, headers, text: JSON.stringify(body) });
+}
+
+/** A token that cannot be looked up, because the database is damaged or gone, is answered like none. */
+function noneIfUnreadable(error: unknown): null {
+  if (error instanceof SkeinError) return null;
+  throw error;
 }
 
 /** Figures about everybody, for those who may know about everybody. */

@@ -1,0 +1,327 @@
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { dirname } from "node:path";
+import type { SQLInputValue } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
+import { SkeinError } from "../../core/errors.ts";
+import { integrityProblem, isDamage } from "./database.ts";
+import { databaseEndings } from "./recover.ts";
+
+/** What those who keep tables in `work.db` have to say about one that was salvaged. */
+export interface SalvageRules {
+  /** For a database whose facts are lost. */
+  readonly schemas: readonly SchemaVersion[];
+  /** Drops rows that make no sense without others that are lost, and says how many of which table. */
+  settle(tables: SalvagedTables): readonly LostRows[];
+}
+
+/** The newest version of a schema, under the name that the facts have it by, and one of its tables. */
+export interface SchemaVersion {
+  readonly fact: string;
+  readonly table: string;
+  readonly version: number;
+}
+
+/** The new database, before it is put in place. */
+export interface SalvagedTables {
+  has(table: string): boolean;
+  get(text: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
+  all(text: string, ...values: SQLInputValue[]): Record<string, unknown>[];
+  run(text: string, ...values: SQLInputValue[]): number;
+}
+
+export interface LostRows {
+  readonly table: string;
+  /** `null`: nothing is left that would tell. */
+  readonly rows: number | null;
+}
+
+export interface Salvage {
+  /** What was wrong. */
+  readonly problem: string;
+  /** Where the damaged file is kept. */
+  readonly aside: string;
+  readonly saved: number;
+  readonly lost: readonly LostRows[];
+}
+
+const busy = 5;
+/** So often a row is looked for between unreadable pages; more would take minutes. */
+const mostProbes = 200_000;
+/** How far row ids are looked for where the database does not say how far they go. */
+const fallbackRowId = 2 ** 20;
+
+/** Puts the outcome of a salvage in place that was cut off when it was all but done. */
+export function finishSalvage(path: string): void {
+  if (!existsSync(path) && existsSync(salvagedPath(path))) renameSync(salvagedPath(path), path);
+}
+
+/**
+ * Copies what is readable of a damaged database into a new one that takes its place; the damaged file is kept beside it.
+ * `null`: it is sound, or nothing of it can be read.
+ */
+export function salvageDatabase(path: string, now: number, rules: SalvageRules): Salvage | null {
+  if (!existsSync(path)) return null;
+  const problem = checkDatabase(path);
+  if (problem === null) return null;
+  const fresh = salvagedPath(path);
+  const unfinished = `${fresh}.tmp`;
+  for (const ending of databaseEndings) rmSync(unfinished + ending, { force: true });
+  const copied = copyReadable(path, unfinished, rules);
+  if (copied === null) return null;
+  syncPath(unfinished);
+  renameSync(unfinished, fresh);
+  // From here on a crash leaves either the damaged database or the new one, and `finishSalvage` goes on.
+  const aside = `${path}.damaged-${now}`;
+  for (const ending of [...databaseEndings].reverse())
+    if (existsSync(path + ending)) renameSync(path + ending, aside + ending);
+  renameSync(fresh, path);
+  syncPath(dirname(path));
+  return { problem, aside, ...copied };
+}
+
+function salvagedPath(path: string): string {
+  return `${path}.salvaged`;
+}
+
+function checkDatabase(path: string): string | null {
+  const db = new DatabaseSync(path, { timeout: 10_000 });
+  try {
+    return integrityProblem(db, "integrity_check");
+  } finally {
+    db.close();
+  }
+}
+
+function copyReadable(
+  path: string,
+  target: string,
+  rules: SalvageRules,
+): { saved: number; lost: LostRows[] } | null {
+  const old = new DatabaseSync(path, { timeout: 0 });
+  const fresh = new DatabaseSync(target);
+  try {
+    // Nobody else may have it open: what they wrote to the old file would be lost.
+    old.exec("PRAGMA locking_mode = EXCLUSIVE");
+    const schema = readSchema(old, path);
+    if (schema === null) return null;
+    fresh.exec("BEGIN");
+    for (const { sql } of schema) fresh.exec(sql);
+    fresh.exec(
+      `PRAGMA user_version = ${Number(old.prepare("PRAGMA user_version").get()?.user_version ?? 0)}`,
+    );
+    const tables = schema.filter(({ type }) => type === "table").map(({ name }) => name);
+    const counted = tables.map((table) => ({ table, ...copyTable(old, fresh, table) }));
+    keepVersions(fresh, tables, rules);
+    const settled = rules.settle(tablesOf(fresh, tables));
+    fresh.exec("COMMIT");
+    const saved = counted.reduce((sum, each) => sum + each.saved, 0);
+    const lost = counted.filter(({ rows }) => rows !== 0).map(({ table, rows }) => ({ table, rows }));
+    return { saved, lost: [...lost, ...settled.filter(({ rows }) => rows !== 0)] };
+  } catch (error) {
+    if ((error as { readonly errcode?: number }).errcode !== busy) throw error;
+    const holder = "another process, such as a running gateway";
+    throw new SkeinError("locked", { file: path, holder }, { cause: error });
+  } finally {
+    old.close();
+    fresh.close();
+  }
+}
+
+interface SchemaPart {
+  readonly type: "table" | "index";
+  readonly name: string;
+  readonly sql: string;
+}
+
+/** Tables first. `null`: not even these can be read. */
+function readSchema(old: DatabaseSync, path: string): SchemaPart[] | null {
+  try {
+    const rows = old
+      .prepare(
+        `SELECT type, name, sql FROM sqlite_schema
+         WHERE type IN ('table', 'index') AND sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+         ORDER BY type DESC`,
+      )
+      .all() as unknown as SchemaPart[];
+    return rows.length === 0 ? null : rows;
+  } catch (error) {
+    if (isDamage(error)) return null;
+    throw (error as { readonly errcode?: number }).errcode === undefined
+      ? new Error(`${path}: ${(error as Error).message}`, { cause: error })
+      : error;
+  }
+}
+
+/** `rows`: how many are lost; `null`: nothing is left that would tell. */
+function copyTable(
+  old: DatabaseSync,
+  fresh: DatabaseSync,
+  table: string,
+): { saved: number; rows: number | null } {
+  const columns = fresh
+    .prepare("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid")
+    .all(table)
+    .map(({ name, pk }) => ({ name: String(name), key: Number(pk) }));
+  const names = columns.map(({ name }) => `"${name}"`).join(", ");
+  // What breaks a rule of the table comes from a damaged page.
+  const insert = fresh.prepare(
+    `INSERT OR IGNORE INTO "${table}" (${names}) VALUES (${columns.map(() => "?").join(", ")})`,
+  );
+  let saved = 0;
+  const take = (values: readonly SQLInputValue[]) => {
+    saved += Number(insert.run(...values).changes);
+  };
+  const isWithoutRowId =
+    Number(fresh.prepare("SELECT wr FROM pragma_table_list WHERE name = ?").get(table)?.wr) === 1;
+  const keys = columns.filter(({ key }) => key > 0).toSorted((a, b) => a.key - b.key);
+  const isWhole = isWithoutRowId
+    ? readByKey(
+        old,
+        table,
+        names,
+        keys.map(({ name }) => `"${name}"`),
+        take,
+      )
+    : readByRowId(old, table, names, take);
+  if (isWhole) return { saved, rows: 0 };
+  const expected = countByIndexes(old, table);
+  return { saved, rows: expected === null ? null : Math.max(0, expected - saved) };
+}
+
+type Take = (values: readonly SQLInputValue[]) => void;
+
+/** Reads rows until one cannot be read. `true`: all of them could. */
+function readWhile(
+  db: DatabaseSync,
+  text: string,
+  values: readonly SQLInputValue[],
+  take: (row: SQLInputValue[]) => void,
+): boolean {
+  try {
+    const statement = db.prepare(text);
+    statement.setReadBigInts(true);
+    statement.setReturnArrays(true);
+    for (const row of statement.iterate(...values)) take(row as unknown as SQLInputValue[]);
+    return true;
+  } catch (error) {
+    if (isDamage(error)) return false;
+    throw error;
+  }
+}
+
+/**
+ * From both ends towards what cannot be read, and then the same in each half of what is left between: a page that is damaged
+ * hides its own rows and no others.
+ */
+function readByRowId(db: DatabaseSync, table: string, names: string, take: Take): boolean {
+  const text = (order: string) =>
+    `SELECT rowid, ${names} FROM "${table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid ${order}`;
+  let last: bigint | null = null;
+  const taking = ([rowId, ...row]: SQLInputValue[]) => {
+    take(row);
+    last = rowId as bigint;
+  };
+  const read = (order: "ASC" | "DESC", low: bigint, high: bigint): bigint | "all" | null => {
+    last = null;
+    return readWhile(db, text(order), [low, high], taking) ? "all" : last;
+  };
+  const ranges: [bigint, bigint][] = [[-(2n ** 63n), 2n ** 63n - 1n]];
+  let isWhole = true;
+  for (let probes = 0; ranges.length > 0 && probes < mostProbes; probes++) {
+    const [low, high] = ranges.shift() as [bigint, bigint];
+    const up = read("ASC", low, high);
+    if (up === "all") continue;
+    isWhole = false;
+    const from = up === null ? low : up + 1n;
+    const down = read("DESC", from, high);
+    if (down === "all") continue;
+    // Beyond the ends no row is to be found, only the damaged page again.
+    const lowest = from < 0n ? 0n : from;
+    const to = down === null ? high : down - 1n;
+    const highest = probes === 0 && down === null ? highestRowId(db, to) : to;
+    if (lowest >= highest) continue;
+    const middle = (lowest + highest) / 2n;
+    ranges.push([lowest, middle], [middle + 1n, highest]);
+  }
+  return isWhole;
+}
+
+function highestRowId(db: DatabaseSync, most: bigint): bigint {
+  let highest = BigInt(fallbackRowId);
+  readWhile(db, "SELECT seq FROM sqlite_sequence", [], ([seq]) => {
+    if ((seq as bigint) > highest) highest = seq as bigint;
+  });
+  return highest < most ? highest : most;
+}
+
+/** From both ends; what lies between two damaged places is found by the keys that indexes still have. */
+function readByKey(
+  db: DatabaseSync,
+  table: string,
+  names: string,
+  keys: readonly string[],
+  take: Take,
+): boolean {
+  const order = (direction: string) => keys.map((key) => `${key} ${direction}`).join(", ");
+  const all = (direction: string) => `SELECT ${names} FROM "${table}" ORDER BY ${order(direction)}`;
+  if (readWhile(db, all("ASC"), [], take)) return true;
+  readWhile(db, all("DESC"), [], take);
+  const one = `SELECT ${names} FROM "${table}" WHERE ${keys.map((key) => `${key} = ?`).join(" AND ")}`;
+  for (const index of fullIndexes(db, table)) {
+    const found: SQLInputValue[][] = [];
+    readWhile(db, `SELECT ${keys.join(", ")} FROM "${table}" INDEXED BY "${index}"`, [], (row) =>
+      found.push(row),
+    );
+    for (const key of found) readWhile(db, one, key, take);
+  }
+  return false;
+}
+
+/** How many rows a table has by the indexes that have one line for each; `null`: there is none that can be read. */
+function countByIndexes(db: DatabaseSync, table: string): number | null {
+  const counts = fullIndexes(db, table).map((index) => {
+    let count: number | null = null;
+    readWhile(db, `SELECT count(*) FROM "${table}" INDEXED BY "${index}"`, [], ([value]) => {
+      count = Number(value);
+    });
+    return count;
+  });
+  const known = counts.filter((count) => count !== null);
+  return known.length === 0 ? null : Math.max(...known);
+}
+
+function fullIndexes(db: DatabaseSync, table: string): string[] {
+  return db
+    .prepare("SELECT name FROM pragma_index_list(?) WHERE partial = 0 AND origin <> 'pk'")
+    .all(table)
+    .map(({ name }) => String(name));
+}
+
+/** Tables of which nobody knows the version any more would be made again, and the start would fail. */
+function keepVersions(fresh: DatabaseSync, tables: readonly string[], { schemas }: SalvageRules): void {
+  if (!tables.includes("facts")) return;
+  for (const { fact, table, version } of schemas) {
+    if (!tables.includes(table)) continue;
+    fresh.prepare("INSERT OR IGNORE INTO facts (name, value) VALUES (?, ?)").run(fact, String(version));
+  }
+  // Marks for the index may be among what is lost: without this every session is marked anew.
+  fresh.exec("DELETE FROM facts WHERE name = 'index'");
+}
+
+function tablesOf(fresh: DatabaseSync, tables: readonly string[]): SalvagedTables {
+  return {
+    has: (table) => tables.includes(table),
+    get: (text, ...values) => fresh.prepare(text).get(...values),
+    all: (text, ...values) => fresh.prepare(text).all(...values),
+    run: (text, ...values) => Number(fresh.prepare(text).run(...values).changes),
+  };
+}
+
+function syncPath(path: string): void {
+  const handle = openSync(path, "r");
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
+}

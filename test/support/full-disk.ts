@@ -1,0 +1,86 @@
+// Loaded before everything else in a process: while the file that FULL_DISK_FLAG names exists, nothing can be written, as on
+// a disk without a free block. What was written before can be read, removed and renamed.
+import type { PathLike } from "node:fs";
+import fs from "node:fs";
+import fsPromises from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { DatabaseSync, StatementSync } from "node:sqlite";
+
+const flag = process.env.FULL_DISK_FLAG ?? "";
+const { existsSync, writeSync, openSync, mkdirSync, linkSync } = fs;
+const isFull = () => existsSync(flag);
+const noSpace = (call: string) =>
+  Object.assign(new Error(`ENOSPC: no space left on device, ${call}`), {
+    code: "ENOSPC",
+    errno: -28,
+    syscall: call,
+  });
+
+type Any = (...args: never[]) => unknown;
+/** Fails while the disk is full, if the arguments say that it would take room. */
+function failing<F extends Any>(name: string, real: F, takesRoom: (...args: Parameters<F>) => boolean): F {
+  return ((...args: Parameters<F>) => {
+    if (isFull() && takesRoom(...args)) throw noSpace(name);
+    return real(...args);
+  }) as F;
+}
+
+const standardStreams = 2;
+Object.assign(fs, {
+  writeSync: failing("write", writeSync as Any, ((fd: number) => fd > standardStreams) as never),
+  openSync: failing("open", openSync, (path: PathLike, flags) =>
+    typeof flags === "string" ? /[aw]/.test(flags) && !existsSync(path) : !existsSync(path),
+  ),
+  mkdirSync: failing("mkdir", mkdirSync as Any, ((path: PathLike) => !existsSync(path)) as never),
+  linkSync: failing("link", linkSync, () => true),
+});
+const { mkdir, writeFile } = fsPromises;
+Object.assign(fsPromises, {
+  mkdir: async (...args: Parameters<typeof mkdir>) => {
+    if (isFull()) throw noSpace("mkdir");
+    return mkdir(...args);
+  },
+  writeFile: async (...args: Parameters<typeof writeFile>) => {
+    if (isFull()) throw noSpace("write");
+    return writeFile(...args);
+  },
+});
+syncBuiltinESMExports();
+
+/** SQLite finds out when it commits: pages go to its log then, and not before. */
+const databaseFull = () =>
+  Object.assign(new Error("database or disk is full"), { code: "ERR_SQLITE_ERROR", errcode: 13 });
+const changesRows = /^\s*(INSERT|UPDATE|DELETE|REPLACE|CREATE|ALTER|DROP|VACUUM|PRAGMA wal_checkpoint)/i;
+const owners = new WeakMap<StatementSync, DatabaseSync>();
+const changed = new WeakSet<DatabaseSync>();
+
+const { prepare, exec } = DatabaseSync.prototype;
+DatabaseSync.prototype.prepare = function (this: DatabaseSync, sql: string) {
+  const statement = prepare.call(this, sql);
+  owners.set(statement, this);
+  return statement;
+};
+DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
+  if (isFull() && sql === "COMMIT" && changed.has(this)) {
+    exec.call(this, "ROLLBACK");
+    changed.delete(this);
+    throw databaseFull();
+  }
+  if (isFull() && !this.isTransaction && changesRows.test(sql)) throw databaseFull();
+  exec.call(this, sql);
+  if (!this.isTransaction) changed.delete(this);
+};
+for (const name of ["run", "get", "all"] as const) {
+  const real = StatementSync.prototype[name] as (this: StatementSync, ...values: never[]) => unknown;
+  (StatementSync.prototype as unknown as Record<string, unknown>)[name] = function (
+    this: StatementSync,
+    ...values: never[]
+  ) {
+    const owner = owners.get(this);
+    if (owner !== undefined && changesRows.test(this.sourceSQL)) {
+      if (!owner.isTransaction && isFull()) throw databaseFull();
+      if (owner.isTransaction) changed.add(owner);
+    }
+    return real.apply(this, values);
+  };
+}
