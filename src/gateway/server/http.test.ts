@@ -159,7 +159,10 @@ describe("HTTP", () => {
   });
 
   test("[GSV7] what is no HTTP, and whoever never ends its headers or body, is let go", async () => {
-    const gateway = await start({ tuning: { headersMs: 1000, requestMs: 1500, checkMs: 50 }, handlers: agents });
+    const gateway = await start({
+      tuning: { headersMs: 1000, requestMs: 1500, checkMs: 50 },
+      handlers: agents,
+    });
     const garbage = await gateway.raw("\x16\x03\x01 hello\r\n\r\n");
     expect(await garbage.text).toMatch(/^HTTP\/1\.1 400 .*"invalid_request"/s);
     const loris = await gateway.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ");
