@@ -5,6 +5,7 @@ import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ToolResultMessage } from "../core/messages.ts";
 import { cutText, thrownText } from "../core/text.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../runtimes/contract.ts";
 import { unlessAborted } from "../runtimes/loop/waits.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -12,6 +13,7 @@ import { findFor, noSuchAgent } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein/skein.ts";
+import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
 import type { Agents } from "./agents.ts";
@@ -19,6 +21,7 @@ import type { RunTools } from "./run-tools.ts";
 
 export interface InvokeParts {
   readonly store: Store;
+  readonly files: FileBoundary;
   readonly agents: Agents;
   readonly defaults: ContextDefaults;
   readonly tools: Pick<RunTools, "of">;
@@ -58,7 +61,8 @@ export async function invokeTool(
 ): Promise<ToolInvoked> {
   const { store, agents, defaults, tools, newId } = parts;
   const resolved = resolveRuntimeContext(given, defaults);
-  const session = await findFor(store, resolved);
+  const found = await findFor(store, resolved);
+  const session = found === null ? null : await withWorkingDirectory(parts, found);
   const { agentId } = session ?? resolved;
   const agent = agents.find(agentId);
   const ours = await parts.sessionTools();

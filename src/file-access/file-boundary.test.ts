@@ -222,10 +222,9 @@ describe("working directories", () => {
     ["and nobody else does", "b", "session", {}, "outside"],
     ["inside the default", "project/src", "session", {}, "project/src"],
     ["a name that begins alike", "project-2", "session", {}, "outside"],
-    ["a file", "file", "operator", {}, "outside"],
-    ["a missing folder", "missing", "operator", {}, "outside"],
+    ["a folder that does not exist yet", "missing", "operator", {}, "missing"],
+    ["a missing folder inside the root folder", "to-root/missing", "operator", {}, "in_root_folder"],
   ] as const)("[FBD6] %s", (_, wanted, chooser, options, expected) => {
-    writeFileSync(at("file"), "");
     mkdirSync(at("project-2"));
     expect(resolveCwd(wanted, chooser, options)).toBe(expected);
   });
@@ -233,8 +232,11 @@ describe("working directories", () => {
   test.each([
     ["inside the parent's", "elsewhere/deep", {}, "elsewhere/deep"],
     ["outside the parent's", "b", {}, "outside"],
+    ["a file inside the parent's", "elsewhere/file", {}, "outside"],
+    ["a missing folder inside the parent's", "elsewhere/missing", {}, "outside"],
     ["in a root", "b", agent(null, "b"), "b"],
   ] as const)("[FBD7] a child's, %s", (_, wanted, options, expected) => {
+    writeFileSync(at("elsewhere/file"), "");
     expect(resolveCwd(wanted, child("elsewhere"), options)).toBe(expected);
   });
 

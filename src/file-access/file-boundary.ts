@@ -34,7 +34,7 @@ export type PathRefusal =
   | "in_root_folder"
   /** A file of this name is read as configuration. */
   | "configuration_file"
-  /** It is not an existing folder inside the folders that the agent may work in. */
+  /** It is not inside the folders that the agent may work in, or not a folder. */
   | "outside"
   /** The file system cannot say where it leads. */
   | "unresolvable";
@@ -88,11 +88,15 @@ export class FileBoundary {
     return { path: found.path };
   }
 
-  /** The real path of the folder that a new session works in. `wanted: null`: the agent's default. */
+  /**
+   * The real path of the folder that a new session works in; `wanted: null` stands for the agent's default. A folder that
+   * a parent chooses must exist.
+   */
   resolveCwd(owner: FileOwner, wanted: string | null, chooser: CwdChooser): CwdChoice {
     if (wanted === null) return { cwd: this.defaultCwd(owner) };
     const found = isAbsolute(wanted) ? resolveReal(wanted) : null;
-    if (found === null || found.missing.length > 0 || !isFolder(found.path)) return { refusal: "outside" };
+    if (found === null || (typeof chooser === "object" && !isFolder(found.path)))
+      return { refusal: "outside" };
     if (this.#isForbiddenFolder(owner, found)) return { refusal: "in_root_folder" };
     const bounds = this.#boundsFor(owner, chooser);
     if (bounds === null || isInsideAny(found, bounds)) return { cwd: found.path };
@@ -117,6 +121,11 @@ export class FileBoundary {
   workspace({ userId, agentId }: FileOwner): string | null {
     const folder = this.#options.agentFolder(userId, agentId);
     return folder === null ? null : join(folder, "workspace");
+  }
+
+  /** Where the attachments of a session are kept, whether there are any or not; `null`: nowhere. */
+  attachments({ userId, agentId, sessionId = null }: FileOwner): string | null {
+    return sessionId === null ? null : this.#options.attachments(userId, agentId, sessionId);
   }
 
   /**
@@ -178,9 +187,9 @@ export class FileBoundary {
   }
 
   #ownFolders(owner: FileOwner): readonly string[] {
-    const { userId, agentId, sessionId = null } = owner;
-    const own = sessionId === null ? null : this.#options.attachments(userId, agentId, sessionId);
-    return [this.workspace(owner), own].flatMap((folder) => (folder === null ? [] : realFolderPath(folder)));
+    return [this.workspace(owner), this.attachments(owner)].flatMap((folder) =>
+      folder === null ? [] : realFolderPath(folder),
+    );
   }
 
   /** New folders count too: a folder named `.env` stops the next start. */

@@ -49,7 +49,10 @@ export async function openServing(options: ServingOptions): Promise<Serving> {
   };
   try {
     // Opened on a folder, never in memory.
-    const deps = { ...skeinDeps(skein, loaded, { runs, store: store as FilesStore }), tokens };
+    const deps = {
+      ...skeinDeps(skein, loaded, { runs, store: store as FilesStore, processCwd: cwd }),
+      tokens,
+    };
     return { skein, deps, handlers: pieces.handlers(deps), calls, loaded, close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });

@@ -5,8 +5,6 @@ import { sweepBlobs } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
-import type { HomeFor } from "./layout.ts";
-import { attachmentsFolder } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
 
 /**
@@ -40,8 +38,6 @@ export interface FilesUpkeep {
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** The working sets of a page of sessions, by uid; one that was removed for good a moment ago has none. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
-  /** Where a session's attachments lie, whether it is there yet or not. */
-  attachments(userId: string | null, agentId: string, sessionId: string): string;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
@@ -50,7 +46,6 @@ export function filesUpkeep(
   catalogue: SessionCatalogue,
   claims: RebuildParts,
   databases: string,
-  homeFor: HomeFor,
 ): FilesUpkeep {
   const { feed, index, settings, work } = catalogue;
   const silent: Progress = () => undefined;
@@ -77,8 +72,6 @@ export function filesUpkeep(
       const places = work.placesOf(sessions.map(({ uid }) => uid));
       return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
     },
-    attachments: (userId, agentId, sessionId) =>
-      attachmentsFolder(settings.root, { home: homeFor(userId), agentId }, sessionId),
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];
       const found = (finding: CheckFinding) => void findings.push(finding);
