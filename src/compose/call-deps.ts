@@ -1,4 +1,3 @@
-import { agentSettings } from "../config/agent-settings.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { systemClock } from "../core/clock.ts";
 import { createIdSource } from "../core/ids.ts";
@@ -7,7 +6,7 @@ import type { RunStore } from "../runs/contract.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { contextForModel } from "./context-for-model.ts";
-import { createFileBoundary } from "./file-boundary.ts";
+import { configuredFileBoundary } from "./file-boundary.ts";
 import { toolsByConfig } from "./offered-tools.ts";
 import { redactorOf } from "./redaction.ts";
 import { readBlobs, readLog } from "./session-files.ts";
@@ -56,15 +55,9 @@ function ground(
   processCwd: string,
 ): Omit<FolderDeps, "runs" | "pending" | "offeredTools"> {
   const { config } = loaded;
-  const isConfigured = (agentId: string) => Object.hasOwn(config.agents, agentId);
   return {
     store,
-    files: createFileBoundary({
-      loaded,
-      agent: (agentId) => (isConfigured(agentId) ? agentSettings(config, agentId) : null),
-      processCwd,
-      report: () => undefined, // told when the session runs
-    }),
+    files: configuredFileBoundary(loaded, processCwd),
     config,
     loaded,
     defaultAgentId,

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { agentSettings } from "../config/agent-settings.ts";
 import { configNames } from "../config/find-file.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultNamespace } from "../core/namespace.ts";
@@ -32,5 +33,16 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
     agent,
     processCwd: resolve(processCwd),
     report,
+  });
+}
+
+/** The same with the agents of the configuration alone. Nothing is reported: a run reports it. */
+export function configuredFileBoundary(loaded: BoundaryParts["loaded"], processCwd: string): FileBoundary {
+  const { config } = loaded;
+  return createFileBoundary({
+    loaded,
+    agent: (agentId) => (Object.hasOwn(config.agents, agentId) ? agentSettings(config, agentId) : null),
+    processCwd,
+    report: () => undefined,
   });
 }

@@ -93,7 +93,7 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
     if (isOurs && (await tool.needsApproval(made))) return unasked(tool);
-    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
+    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(parts, call, session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
     call.options.signal?.throwIfAborted();
@@ -120,6 +120,7 @@ async function ofSession(parts: InvokeParts, call: Call, args: Arguments): Promi
 }
 
 async function ofAgent(
+  { files }: InvokeParts,
   { id, tool, options }: Call,
   session: SessionRecord,
   args: Arguments,
@@ -130,7 +131,8 @@ async function ofAgent(
   if (await tool.needsApproval(args)) return unasked(tool);
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
   // There is no run: what a tool would know of one is the call itself.
-  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
+  const attachments = files.attachments(session);
+  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd, attachments };
   const { signal = new AbortController().signal } = options;
   const around: ToolCallContext = {
     about,

@@ -43,7 +43,6 @@ beforeAll(async () => {
   await gateway.until(/Ctrl-C stops it/);
   url = (JSON.parse(readFileSync(root("gateway.json"), "utf8")) as { url: string }).url;
   admin = readFileSync(root("token"), "utf8").trim();
-  writeFileSync(root("secret.png"), pngOf(3, 3));
   ann = (await rpc("tokens.create", { scopes: ["read", "write", "tools"], userId: "ann" }, admin)).body
     .token as string;
 }, 120_000);
@@ -254,11 +253,17 @@ describe("a working directory that an operator names", () => {
 
 describe("images that a prompt names", () => {
   test("[FBD1] are not read from the root folder", async () => {
-    const sent = await cli("send", "agent:main:main", `describe ${rootName} on gw/${rootName}/secret.png`);
-    expect(sent.code).toBe(0);
-    const { body } = await rpc("chat.history", { sessionKey: "agent:main:main" }, admin);
-    expect(JSON.stringify(body)).toContain("secret.png");
-    expect(JSON.stringify(body)).not.toContain('"type":"image"');
+    const dir = at("alone/root");
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, "secret.png"), pngOf(3, 3));
+    writeFileSync(at("alone/seen.png"), pngOf(4, 4));
+    const text = "describe seen.png and root/secret.png";
+    const send = new Started([bin, "send", "main", text], { ...env(), SKEIN_DIR: dir }, { cwd: at("alone") });
+    send.endInput();
+    expect(await send.end()).toBe(0);
+    const log = readFileSync(globSync(join(dir, "agents/main/sessions/*.jsonl"))[0] ?? "", "utf8");
+    expect(log).toContain("root/secret.png was not taken");
+    expect(log.match(/"type":"image"/g)).toHaveLength(1);
   });
 });
 
