@@ -1,4 +1,4 @@
-import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -62,9 +62,24 @@ function configText(): string {
       far: { cwd: at("far") },
     },
     acp: { permissions: "allow", agents: { files } },
+    mcpServers: { disk: { command: process.execPath, args: ["-e", failingServer] } },
     logging: { level: "error", file: at("log") },
   });
 }
+
+/** An MCP server whose one tool fails with a path of this machine in its words. */
+const failingServer = `
+  const lines = require("node:readline").createInterface({ input: process.stdin });
+  const answers = {
+    initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "disk", version: "1" } }),
+    "tools/list": () => ({ tools: [{ name: "open", inputSchema: { type: "object" } }] }),
+    "tools/call": () => ({ isError: true, content: [{ type: "text", text: "ENOENT: no such file, open '" + process.cwd() + "/deep/a.txt' in " + process.cwd() }] }),
+  };
+  lines.on("line", (line) => {
+    const { id, method, params } = JSON.parse(line);
+    const result = answers[method]?.(params);
+    if (result !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });`;
 
 /** What an ACP agent asks of the client; each answer is said in its own brackets. */
 function acpSteps(): Step[] {
@@ -286,6 +301,34 @@ describe("attachments", () => {
     const child = await spawn({ attachments, attachAs: { mountPath: "sub/in" }, background: false });
     const { body } = await rpc("chat.history", { sessionKey: child.childSessionKey }, ann);
     expect(JSON.stringify(body)).toContain("- a.txt (5 bytes): sub/in/a.txt");
+    expect(JSON.stringify(body)).not.toContain(folder.path);
+  });
+});
+
+describe("errors of tools.invoke", () => {
+  const open = { name: "disk__open", sessionKey: "agent:main:main" };
+
+  test("[FBD10] have no absolute path for a token without admin, and are whole for an admin", async () => {
+    await spawn({ cwd: "sub", background: false });
+    const { body } = await rpc("tools.invoke", open, ann);
+    expect(body).toMatchObject({ isError: true });
+    expect(JSON.stringify(body)).toContain("open '…/a.txt'");
+    expect(JSON.stringify(body)).not.toContain(folder.path);
+    await rpc("sessions.create", { key: "agent:main:main" }, admin);
+    const whole = await rpc("tools.invoke", open, admin);
+    expect(JSON.stringify(whole.body)).toContain(`open '${at("work/gw/deep/a.txt")}'`);
+  });
+
+  test("[FBD10] a session file that cannot be read is told without its folder", async () => {
+    const made = await rpc("sessions.create", { key: "agent:main:session:broken" }, ann);
+    expect(made.status).toBe(200);
+    const log = root("users/ann/agents/main/sessions/broken.jsonl");
+    rmSync(log, { force: true });
+    mkdirSync(log, { recursive: true });
+    const args = { sessionKey: "agent:main:session:broken" };
+    const call = { name: "sessions_history", sessionKey: "agent:main:main", arguments: args };
+    const { body } = await rpc("tools.invoke", call, ann);
+    expect(body).toMatchObject({ isError: true });
     expect(JSON.stringify(body)).not.toContain(folder.path);
   });
 });
