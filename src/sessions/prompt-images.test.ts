@@ -260,3 +260,16 @@ describe("many", () => {
     );
   });
 });
+
+describe("the file boundary", () => {
+  test("[FBD2] attachments/<name> is an image of the session's own attachments", async () => {
+    const own = join(base, "root", "attachments", "s1");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "a.png"), pngOf(1, 1));
+    writeFileSync(join(base, "root", "b.png"), pngOf(1, 1));
+    const files = fileBoundary({ rootFolders: [join(base, "root")], attachments: () => own });
+    expect(await taken("Look at attachments/a.png", { files })).toEqual(["a.png"]);
+    expect(await taken("Look at attachments/../../b.png", { files })).toEqual([]);
+    expect(await taken("Look at root/b.png", { cwd: base, files })).toEqual([]);
+  });
+});

@@ -278,6 +278,31 @@ function everything(under: string): string[] {
     });
 }
 
+describe("the session's own attachments", () => {
+  test("[FBD2] are read as attachments/<name>, also where they lie in the root folder", async () => {
+    const own = join(folder, "root", "attachments", "s1");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "a.txt"), "attached\n");
+    writeFileSync(join(folder, "root", "token"), "SECRET");
+    const boundary = fileBoundary({ rootFolders: [join(folder, "root")], attachments: () => own });
+    const files = clientFiles({ cwd, owner, files: boundary });
+    expect(await files.readTextFile({ path: "attachments/a.txt" })).toEqual({ content: "attached\n" });
+    await expect(files.readTextFile({ path: "attachments/b.txt" })).rejects.toThrow(/there is no file/);
+    for (const path of ["attachments/../../token", "attachments/../s2/a.txt", "attachments//../../../token"])
+      await expect(files.readTextFile({ path })).rejects.toThrow(/outside|not the absolute path/);
+    await expect(files.readTextFile({ path: join(folder, "root", "token") })).rejects.toThrow(/outside/);
+    await expect(files.writeTextFile({ path: "attachments/.env", content: "" })).rejects.toThrow(
+      /configuration/,
+    );
+    const none = clientFiles({
+      cwd,
+      owner,
+      files: fileBoundary({ attachments: () => join(folder, "none") }),
+    });
+    await expect(none.readTextFile({ path: "attachments/a.txt" })).rejects.toThrow(/there is no file/);
+  });
+});
+
 describe("the folder of Skein", () => {
   test.each(["deep/b", "deep/er/c", "deep/new", "to-deep/b", "deep/er/../b", "deep/new/folder/file"])(
     "[APR13] %s is not for agents",
