@@ -3,6 +3,7 @@ import type { Config } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
 import { isAcpKey } from "../core/keys.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { AcpRuntime } from "../runtimes/acp/contract.ts";
 import type { Runtime } from "../runtimes/contract.ts";
 import type { AgentProfile } from "../sessions/running/contract.ts";
@@ -11,8 +12,7 @@ import type { SessionRecord } from "../store/contract.ts";
 export interface AcpParts {
   readonly config: Pick<Config, "acp">;
   readonly bus: EventBus;
-  /** Where everything is kept; `null`: nowhere. */
-  readonly home: string | null;
+  readonly files: FileBoundary;
   readonly clock: Clock;
   readonly env: Readonly<Record<string, string | undefined>>;
   report(error: unknown): void;
@@ -39,7 +39,7 @@ const actOn: Readonly<Record<string, (runtime: AcpRuntime, sessionId: string) =>
   "session.reset": (runtime, sessionId) => runtime.release(sessionId),
 };
 
-export function openAcp({ config, bus, home, clock, env, report }: AcpParts): Acp {
+export function openAcp({ config, bus, files, clock, env, report }: AcpParts): Acp {
   const { agents, defaultAgent, maxConcurrentSessions } = config.acp;
   const { idleMinutes, startTimeoutSeconds } = config.acp;
   const configured = Object.keys(agents).filter((name) => acpAgentOf(config, name) !== null);
@@ -52,7 +52,7 @@ export function openAcp({ config, bus, home, clock, env, report }: AcpParts): Ac
         agent: (name) => acpAgentOf(config, name),
         settings: { maxConcurrentSessions, idleMs: idleMinutes * 60_000, startTimeoutMs },
         env,
-        home,
+        files,
         clock,
         report,
       }),

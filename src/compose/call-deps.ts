@@ -6,6 +6,7 @@ import type { RunStore } from "../runs/contract.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
 import { contextForModel } from "./context-for-model.ts";
+import { configuredFileBoundary } from "./file-boundary.ts";
 import { toolsByConfig } from "./offered-tools.ts";
 import { redactorOf } from "./redaction.ts";
 import { readBlobs, readLog } from "./session-files.ts";
@@ -14,9 +15,13 @@ import { pendingIn, workIn } from "./settings.ts";
 const defaultAgentId = "main";
 
 /** What methods stand on, in a folder that was opened with regard to runs. */
-export function folderDeps(store: FilesStore, loaded: LoadedConfig): FolderDeps {
+export function folderDeps(
+  store: FilesStore,
+  loaded: LoadedConfig,
+  processCwd: string = process.cwd(),
+): FolderDeps {
   return {
-    ...ground(store, loaded),
+    ...ground(store, loaded, processCwd),
     offeredTools: (session) => toolsByConfig(loaded, session),
     runs: workIn(store) ?? null,
     pending: (sessionUid) => pendingIn(store, sessionUid),
@@ -27,10 +32,15 @@ export function folderDeps(store: FilesStore, loaded: LoadedConfig): FolderDeps 
 export function skeinDeps(
   skein: Skein,
   loaded: LoadedConfig,
-  { runs, store }: { readonly runs: Pick<RunStore, "work" | "pending">; readonly store: FilesStore },
+  parts: {
+    readonly runs: Pick<RunStore, "work" | "pending">;
+    readonly store: FilesStore;
+    readonly processCwd?: string;
+  },
 ): SkeinDeps {
+  const { runs, store, processCwd = process.cwd() } = parts;
   return {
-    ...ground(store, loaded),
+    ...ground(store, loaded, processCwd),
     offeredTools: (session) => skein.offeredTools(session),
     defaultAgentId: skein.defaultAgentId,
     skein,
@@ -42,10 +52,12 @@ export function skeinDeps(
 function ground(
   store: FilesStore,
   loaded: LoadedConfig,
+  processCwd: string,
 ): Omit<FolderDeps, "runs" | "pending" | "offeredTools"> {
   const { config } = loaded;
   return {
     store,
+    files: configuredFileBoundary(loaded, processCwd),
     config,
     loaded,
     defaultAgentId,

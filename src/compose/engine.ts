@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { OutboxPump } from "../runs/outbox.ts";
@@ -27,6 +28,7 @@ import { Tidying } from "./tidying.ts";
 
 export interface EngineParts {
   readonly store: Store;
+  readonly files: FileBoundary;
   readonly runs: EmbeddedRuns;
   readonly hooks: HookRegistry;
   readonly bus: EventBus;
@@ -111,6 +113,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
   const { clock, newId, report } = parts;
   return {
     store,
+    files: parts.files,
     runs,
     hooks,
     emit: bus.emit,

@@ -5,6 +5,7 @@ import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ToolResultMessage } from "../core/messages.ts";
 import { cutText, thrownText } from "../core/text.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Tool, ToolCallContext, ToolOutput } from "../runtimes/contract.ts";
 import { unlessAborted } from "../runtimes/loop/waits.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -12,6 +13,7 @@ import { findFor, noSuchAgent } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein/skein.ts";
+import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
 import type { Agents } from "./agents.ts";
@@ -19,6 +21,7 @@ import type { RunTools } from "./run-tools.ts";
 
 export interface InvokeParts {
   readonly store: Store;
+  readonly files: FileBoundary;
   readonly agents: Agents;
   readonly defaults: ContextDefaults;
   readonly tools: Pick<RunTools, "of">;
@@ -58,7 +61,8 @@ export async function invokeTool(
 ): Promise<ToolInvoked> {
   const { store, agents, defaults, tools, newId } = parts;
   const resolved = resolveRuntimeContext(given, defaults);
-  const session = await findFor(store, resolved);
+  const found = await findFor(store, resolved);
+  const session = found === null ? null : await withWorkingDirectory(parts, found);
   const { agentId } = session ?? resolved;
   const agent = agents.find(agentId);
   const ours = await parts.sessionTools();
@@ -89,7 +93,7 @@ async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<
     made = asked.arguments;
     if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
     if (isOurs && (await tool.needsApproval(made))) return unasked(tool);
-    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(call, session, made);
+    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(parts, call, session, made);
   };
   const invoked = await attempt().catch((error: unknown) => {
     call.options.signal?.throwIfAborted();
@@ -116,6 +120,7 @@ async function ofSession(parts: InvokeParts, call: Call, args: Arguments): Promi
 }
 
 async function ofAgent(
+  { files }: InvokeParts,
   { id, tool, options }: Call,
   session: SessionRecord,
   args: Arguments,
@@ -126,7 +131,8 @@ async function ofAgent(
   if (await tool.needsApproval(args)) return unasked(tool);
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
   // There is no run: what a tool would know of one is the call itself.
-  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
+  const attachments = files.attachments(session);
+  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd, attachments };
   const { signal = new AbortController().signal } = options;
   const around: ToolCallContext = {
     about,

@@ -14,6 +14,7 @@ import { createIdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
@@ -37,6 +38,7 @@ import { Agents } from "./agents.ts";
 import { isWebhook, openChannels } from "./channels.ts";
 import { tellOfChildEnds } from "./child-ends.ts";
 import { createEngine } from "./engine.ts";
+import { createFileBoundary } from "./file-boundary.ts";
 import type { InvokeParts } from "./invoke-tool.ts";
 import { invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
@@ -47,6 +49,7 @@ import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
 import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
+import { ScratchFolder } from "./scratch-folder.ts";
 import { SessionTools } from "./session-tools.ts";
 import { attachRuns, contextDefaults, idleIn, routingOf } from "./settings.ts";
 import type { Watching } from "./watching.ts";
@@ -112,16 +115,27 @@ export async function openSkein(
 ): Promise<Skein> {
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
-  const { config, variable, configured } = await configOf(options);
+  const { loaded, configured } = await configOf(options);
+  const { config, variable } = loaded;
   const redactor = redactorOf(config);
   const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
+  const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
+  const scratch = new ScratchFolder();
   let store: FilesStore | MemoryStore | null = null;
+  const files = createFileBoundary({
+    loaded,
+    agent: (agentId) => agents.find(agentId),
+    processCwd: options.cwd ?? ".",
+    report: (problem) => watching.log.write("warn", problem),
+    checkInPlace: () => store !== null && "root" in store && store.upkeep.checkInPlace(),
+    ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
+  });
   try {
     store = await storeOf(options, config, { clock, newId, report });
-    const ground = { config, variable, configured, redactor, watching, bus, store, stopWatching };
+    const ground = { config, variable, agents, files, scratch, redactor, watching, bus, store, stopWatching };
     return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
   } catch (error) {
     // What was opened by then is not left behind.
@@ -134,7 +148,9 @@ export async function openSkein(
 interface Ground {
   readonly config: Config;
   readonly variable: Environment;
-  readonly configured: readonly string[];
+  readonly agents: Agents;
+  readonly files: FileBoundary;
+  readonly scratch: ScratchFolder;
   readonly redactor: ReturnType<typeof redactorOf>;
   readonly watching: Watching;
   readonly bus: EventBus;
@@ -148,23 +164,21 @@ interface Ground {
 
 /** Everything that is made upon an open store; nothing of it is under way where this throws. */
 function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
-  const { config, variable, configured, redactor, watching, bus, store } = ground;
+  const { config, variable, agents, files, redactor, watching, bus, store } = ground;
   const { clock, newId, leaseMs, report, stopWatching } = ground;
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
-  const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
   const stopAsked = () => engine.wake();
   const env = options.env ?? process.env;
-  const home = "root" in store ? store.root : null;
-  const acp = openAcp({ config, bus, home, clock, env, report });
+  const acp = openAcp({ config, bus, files, clock, env, report });
   const serves = (agentId: string, key: string) =>
     isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
   const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
-  const defaults = contextDefaults(config, store, agents, resolve(options.cwd ?? "."));
+  const defaults = contextDefaults(config, store, agents, files);
   const owner = ownerHere(newId());
   const receiving = {
     store,
@@ -185,7 +199,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const gone = new AbortController();
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const models = createModels({ config, env: variable, ...present({ given: options.models }) });
-  const here = { store, runs, agents, acp, config, clock, newId, owner, report };
+  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report };
   const session = new SessionTools({
     ...here,
     channels,
@@ -227,7 +241,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     unsubscribe();
     stopTelling();
     await store.close();
-    await session.close();
+    await ground.scratch.close();
     await stopWatching();
   };
   return new Skein({
@@ -297,19 +311,22 @@ function wasClosed(): SkeinError {
 
 async function configOf(
   options: OpenOptions,
-): Promise<{ config: Config; variable: Environment; configured: readonly string[] }> {
+): Promise<{ loaded: Omit<LoadedConfig, "sources">; configured: readonly string[] }> {
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
   const root = options.dir === undefined ? {} : { root: resolve(cwd, options.dir) };
   const hasCode = (options.agents ?? []).length > 0;
   if (options.config === null && options.loaded === undefined) {
     const config = defaultConfig(root.root ?? resolve(cwd, ".skein"));
-    return { config, variable: (name) => env[name], configured: hasCode ? [] : Object.keys(config.agents) };
+    const loaded = { config, root: config.store.path, file: null, variable: (name: string) => env[name] };
+    return { loaded, configured: hasCode ? [] : Object.keys(config.agents) };
   }
-  const { config, sources, variable } =
+  const loaded =
     options.loaded ?? (await loadConfig({ cwd, ...root, env, ...present({ file: options.config }) }));
-  const isWritten = [...sources].some(([path, { from }]) => path.startsWith("agents.") && from !== "default");
-  return { config, variable, configured: hasCode && !isWritten ? [] : Object.keys(config.agents) };
+  const isWritten = [...loaded.sources].some(
+    ([path, { from }]) => path.startsWith("agents.") && from !== "default",
+  );
+  return { loaded, configured: hasCode && !isWritten ? [] : Object.keys(loaded.config.agents) };
 }
 
 async function storeOf(

@@ -30,7 +30,7 @@ async function ground(bound: Readonly<Record<string, string>>) {
       channels: { desk: { user: "ann", users: {} } },
       agentId: "main",
     },
-    defaults: { agentId: "main", scope: "per-sender", agentCwd: () => null, workspace: () => "/", store },
+    defaults: { agentId: "main", scope: "per-sender", resolveCwd: () => ({ cwd: "/" }), store },
     queueMode: "steer",
     serves: () => true,
   } as unknown as ReceiveDeps;

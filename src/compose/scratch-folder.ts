@@ -1,4 +1,4 @@
-import { mkdtempSync } from "node:fs";
+import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,8 @@ export class ScratchFolder {
 
   /** A user's folder cannot be taken for nobody's: no encoded name begins with a dot. */
   attachments(userId: string | null, agentId: string, sessionId: string): string {
-    this.#folder ??= mkdtempSync(join(tmpdir(), "skein-attachments-"));
+    // Made by the first attachment: most sessions have none.
+    this.#folder ??= join(tmpdir(), `skein-attachments-${randomUUID()}`);
     return join(this.#folder, userId === null ? ".nobody" : userSegment(userId), agentId, sessionId);
   }
 

@@ -10,6 +10,7 @@ import { SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { parseKey } from "../core/keys.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
@@ -33,7 +34,6 @@ import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Acp } from "./acp.ts";
 import type { Agents } from "./agents.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
-import { ScratchFolder } from "./scratch-folder.ts";
 
 export interface SessionToolParts {
   readonly store: FilesStore | MemoryStore;
@@ -41,6 +41,7 @@ export interface SessionToolParts {
   readonly agents: Agents;
   readonly acp: Acp;
   readonly channels: ReadonlyMap<string, Channel>;
+  readonly files: FileBoundary;
   readonly config: Config;
   readonly defaults: ContextDefaults;
   readonly redactor: Redactor;
@@ -61,17 +62,11 @@ export interface SessionToolParts {
 export class SessionTools {
   readonly deps: ToolDeps;
   readonly #parts: SessionToolParts;
-  readonly #scratch = new ScratchFolder();
   #offered: Promise<readonly Tool[]> | null = null;
 
   constructor(parts: SessionToolParts) {
     this.#parts = parts;
-    this.deps = toolDeps(parts, this.#scratch);
-  }
-
-  /** What only this process had goes with it. */
-  close(): Promise<void> {
-    return this.#scratch.close();
+    this.deps = toolDeps(parts);
   }
 
   /** What runs are offered; made at the first run, once for all. */
@@ -185,7 +180,7 @@ async function everyTool(): Promise<readonly SessionTool[]> {
   return sessionToolTable;
 }
 
-function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
+function toolDeps(parts: SessionToolParts): ToolDeps {
   const { store, runs, agents, config, redactor, owner, clock, newId, report } = parts;
   const { scope, agentToAgent } = config.session;
   return {
@@ -209,8 +204,7 @@ function toolDeps(parts: SessionToolParts, scratch: ScratchFolder): ToolDeps {
       const agent = agents.find(agentId);
       return agent === null ? [] : parts.tools().unfit(agent, entries);
     },
-    attachmentFolder: (...place) =>
-      "upkeep" in store ? store.upkeep.attachments(...place) : scratch.attachments(...place),
+    files: parts.files,
     redactor,
     describeModel: (name) => {
       try {

@@ -7,6 +7,7 @@ import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
@@ -123,12 +124,16 @@ export function idleIn({ attendant }: EmbeddedRuns): (session: SessionRecord) =>
 }
 
 /** Where somebody means who says little. */
-export function contextDefaults(config: Config, store: Store, agents: Agents, cwd: string): ContextDefaults {
+export function contextDefaults(
+  config: Config,
+  store: Store,
+  agents: Agents,
+  files: FileBoundary,
+): ContextDefaults {
   return {
     agentId: agents.first,
     store,
     scope: config.session.scope,
-    agentCwd: (agentId) => agents.find(agentId)?.cwd ?? null,
-    workspace: () => cwd,
+    resolveCwd: (place, wanted) => files.resolveCwd(place, wanted, "operator"),
   };
 }

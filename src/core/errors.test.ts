@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { errorCatalogue, SkeinError } from "./errors.ts";
+import { errorCatalogue, messageWithoutPaths, SkeinError } from "./errors.ts";
 
 describe("errors", () => {
   test("[ERR1] an error has code, status, and a message that ends in what to do", () => {
@@ -24,5 +24,27 @@ describe("errors", () => {
     expect(message).not.toMatch(/\p{Cc}|\u202e/u);
     expect(message.length).toBeLessThan(500);
     expect(message.isWellFormed()).toBe(true);
+  });
+});
+
+describe("errors for readers who must not learn where files are", () => {
+  test.each([
+    ["ENOENT: no such file, open '/srv/my data/a.txt'", "ENOENT: no such file, open '…/a.txt'"],
+    ["in /srv/skein/work.db, or C:\\Users\\ann\\a.txt", "in …/work.db, or …/a.txt"],
+    ["file:///srv/skein/x.js:3:1 broke", "…/x.js:3:1 broke"],
+    ["see https://example.com/a/b and/or openai/gpt-5", "see https://example.com/a/b and/or openai/gpt-5"],
+    ["the folder /", "the folder /"],
+  ])("[FBD10] %s", (text, expected) => {
+    expect(messageWithoutPaths(new Error(text))).toBe(expected);
+  });
+
+  test("[FBD10] a catalogued error that names a file names it without its folder", () => {
+    const error = new SkeinError("locked", {
+      file: "/srv/skein/agents/main/sessions/s.jsonl",
+      holder: "pid 5",
+    });
+    expect(messageWithoutPaths(error)).toMatch(/^…\/s\.jsonl is held by pid 5\./);
+    const other = new SkeinError("invalid_arguments", { problem: "POST /v1/chat failed", advice: "Wait" });
+    expect(messageWithoutPaths(other)).toBe(other.message);
   });
 });

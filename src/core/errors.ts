@@ -1,4 +1,4 @@
-import { cutText, escapeToLine } from "./text.ts";
+import { cutText, escapeToLine, thrownText, withoutAbsolutePaths } from "./text.ts";
 
 /**
  * Every error that Skein raises on purpose, in one place. `docs/errors.md` is held against this table by a test.
@@ -249,6 +249,12 @@ export class SkeinError<C extends ErrorCode = ErrorCode> extends Error {
     this.remedy = advice;
     this.details = details;
   }
+}
+
+/** The message of an error for readers who must not learn where files are on this machine: other users and models. */
+export function messageWithoutPaths(error: unknown): string {
+  const text = thrownText(error);
+  return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
 }
 
 /** What to do when somebody else came first. */

@@ -34,6 +34,15 @@ function escaped(char: string): string {
 }
 
 /** What a thrown value says; it may be anything at all, and asking it may throw again. */
+const quotedPath = /(["'`])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)[^"'`\n]*[/\\]([^"'`/\\\n]*)\1/g;
+const barePath =
+  /(?<![\w/:.~\\-])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)(?:[^\s/\\"'`<>|;,]+[/\\])+([^\s/\\"'`<>|;,]*)/g;
+
+/** A text with absolute paths cut to their last name: `…/trip.jsonl`. A path of one name alone is left as it is. */
+export function withoutAbsolutePaths(text: string): string {
+  return text.replace(quotedPath, "$1…/$2$1").replace(barePath, "…/$1");
+}
+
 export function thrownText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);

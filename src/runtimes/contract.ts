@@ -30,6 +30,8 @@ export interface TurnAbout {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly cwd: string;
+  /** Where the session's attachments are kept; left out or `null`: nowhere. */
+  readonly attachments?: string | null;
 }
 
 /** A model, ready to be asked. */

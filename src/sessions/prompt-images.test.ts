@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fileBoundary } from "../../test/support/file-boundary.ts";
 import { gifOf, jpegOf, pngOf, webpOf } from "../../test/support/images.ts";
 import type { PromptImagesOptions, PromptOrigin } from "./prompt-images.ts";
 import { promptImages } from "./prompt-images.ts";
@@ -40,7 +41,15 @@ beforeAll(() => {
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
 const ask = (text: string, options: Partial<PromptImagesOptions> = {}) =>
-  promptImages(text, { origin: "cli", seesImages: true, cwd, home: join(base, "home"), ...options });
+  promptImages(text, {
+    origin: "cli",
+    seesImages: true,
+    cwd,
+    owner: { userId: null, agentId: "main", sessionId: "s1" },
+    files: fileBoundary(),
+    home: join(base, "home"),
+    ...options,
+  });
 
 /** The names of the images that were taken, by their bytes. */
 async function taken(text: string, options: Partial<PromptImagesOptions> = {}): Promise<string[]> {
@@ -249,5 +258,18 @@ describe("many", () => {
           for (const path of meant) expect(path).toMatch(/^\/.*\.(png|jpe?g|gif|webp)$/is);
       }),
     );
+  });
+});
+
+describe("the file boundary", () => {
+  test("[FBD2] attachments/<name> is an image of the session's own attachments", async () => {
+    const own = join(base, "root", "attachments", "s1");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "a.png"), pngOf(1, 1));
+    writeFileSync(join(base, "root", "b.png"), pngOf(1, 1));
+    const files = fileBoundary({ rootFolders: [join(base, "root")], attachments: () => own });
+    expect(await taken("Look at attachments/a.png", { files })).toEqual(["a.png"]);
+    expect(await taken("Look at attachments/../../b.png", { files })).toEqual([]);
+    expect(await taken("Look at root/b.png", { cwd: base, files })).toEqual([]);
   });
 });

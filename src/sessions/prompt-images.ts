@@ -1,7 +1,9 @@
 import { realpath } from "node:fs/promises";
 import { homedir } from "node:os";
+import { join } from "node:path";
 import type { Content, ImageBlock } from "../core/messages.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
+import type { FileBoundary, FileOwner } from "../file-access/file-boundary.ts";
 import { typedPaths } from "./prompt-paths.ts";
 import type { ImageFile, ImageFileProblem } from "./read-image-file.ts";
 import { readImageFile } from "./read-image-file.ts";
@@ -15,6 +17,8 @@ export interface PromptImagesOptions {
   readonly seesImages: boolean;
   /** The session's folder, absolute. */
   readonly cwd: string;
+  readonly owner: FileOwner;
+  readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
   /** What `~/` stands for. */
   readonly home?: string;
   /** Of one file. */
@@ -47,13 +51,15 @@ const words: Readonly<Record<ImageFileProblem, string>> = {
 
 /** The content of a prompt, with the images whose paths are typed in it. */
 export async function promptImages(text: string, options: PromptImagesOptions): Promise<PromptImages> {
-  const { origin, seesImages, cwd, home = homedir(), maxBytes = usualMaxBytes } = options;
+  const { origin, seesImages, cwd, owner, files, home = homedir(), maxBytes = usualMaxBytes } = options;
   if (!seesImages || (origin !== "cli" && origin !== "console")) return { content: text, notes: [] };
   const images: ImageBlock[] = [];
   const notes: string[] = [];
   const taken = new Set<string>();
   const leave = (typed: string, why: string) => notes.push(`${named(typed)} was not taken: ${why}.`);
   const root = await realpath(cwd).catch(() => null);
+  const attachments = files.attachments(owner);
+  const isAllowed = (path: string) => "path" in files.checkPath(owner, path, "read");
   let [looked, total] = [0, 0];
   for (const { typed, meant } of typedPaths(text, root ?? cwd, home)) {
     if (looked++ === mostPaths) {
@@ -67,7 +73,7 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
         ? { problem: "outside" }
         : isFull
           ? { problem: "too many" }
-          : await firstOf(meant, root, maxBytes);
+          : await firstOf(await candidatesFor(meant, root, attachments), isAllowed, maxBytes);
     if ("problem" in found) leave(typed, words[found.problem]);
     else if (!taken.has(found.path)) {
       taken.add(found.path);
@@ -79,11 +85,36 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
   return { content: images.length === 0 ? text : [{ type: "text", text }, ...images], notes: few(notes) };
 }
 
-/** The first of several meanings that is there; else what is wrong with the likeliest. */
-async function firstOf(meant: readonly string[], root: string, maxBytes: number): Promise<ImageFile> {
+interface Candidate {
+  readonly path: string;
+  /** The folder that the file must be in. */
+  readonly folder: string;
+}
+
+/** `attachments/<name>` also names a file of the session's own attachments. */
+async function candidatesFor(
+  meant: readonly string[],
+  root: string,
+  attachments: string | null,
+): Promise<readonly Candidate[]> {
+  const candidates = meant.map((path): Candidate => ({ path, folder: root }));
+  const prefix = join(root, "attachments", "/");
+  const own = meant.filter((path) => path.startsWith(prefix));
+  const folder =
+    own.length === 0 || attachments === null ? null : await realpath(attachments).catch(() => null);
+  if (folder === null) return candidates;
+  return [...candidates, ...own.map((path) => ({ path: join(folder, path.slice(prefix.length)), folder }))];
+}
+
+/** The first candidate that is there; else what is wrong with the likeliest. */
+async function firstOf(
+  candidates: readonly Candidate[],
+  isAllowed: (path: string) => boolean,
+  maxBytes: number,
+): Promise<ImageFile> {
   let first: ImageFile = { problem: "absent" };
-  for (const [index, path] of meant.entries()) {
-    const found = await readImageFile(path, root, maxBytes);
+  for (const [index, { path, folder }] of candidates.entries()) {
+    const found = await readImageFile(path, folder, isAllowed, maxBytes);
     if ("image" in found) return found;
     if (index === 0 || ("problem" in first && first.problem === "absent")) first = found;
   }

@@ -21,11 +21,19 @@ export type ImageFileProblem =
 /** A link is not followed at the last moment, and a pipe without a writer does not keep us. */
 const readOnly = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** Reads an image that really lies inside a folder, wherever its path leads over. `root` is a real path. */
-export async function readImageFile(path: string, root: string, maxBytes: number): Promise<ImageFile> {
+/**
+ * Reads an image that really lies inside a folder, wherever its path leads over, if its real path is allowed. `root` is a
+ * real path.
+ */
+export async function readImageFile(
+  path: string,
+  root: string,
+  isAllowed: (path: string) => boolean,
+  maxBytes: number,
+): Promise<ImageFile> {
   const real = await realpath(path).catch(() => null);
   if (real === null) return { problem: isInside(path, root) ? "absent" : "outside" };
-  if (!isInside(real, root)) return { problem: "outside" };
+  if (!isInside(real, root) || !isAllowed(real)) return { problem: "outside" };
   const handle = await open(real, readOnly).catch(() => null);
   if (handle === null) return { problem: "unreadable" };
   try {

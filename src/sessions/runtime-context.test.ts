@@ -13,8 +13,13 @@ const defaults: ContextDefaults = {
   agentId: "main",
   store,
   scope: "per-sender",
-  agentCwd: (agentId) => (agentId === "research" ? "/srv/research" : null),
-  workspace: ({ userId, agentId }) => `/spaces/${userId ?? "-"}/${agentId}`,
+  resolveCwd: ({ userId, agentId }, wanted) => {
+    if (wanted === "/root-folder") return { refusal: "in_root_folder" };
+    if (wanted === "/outside") return { refusal: "outside" };
+    return {
+      cwd: wanted ?? (agentId === "research" ? "/srv/research" : `/spaces/${userId ?? "-"}/${agentId}`),
+    };
+  },
 };
 const shared: ContextDefaults = { ...defaults, scope: "global" };
 const resolved = (context: RuntimeContext, by = defaults) => resolveRuntimeContext(context, by);
@@ -83,6 +88,8 @@ describe("what a context leaves open", () => {
     ["a bad agent", { agentId: "a b" }, "invalid_agent_id", "must match"],
     ["an empty user", { userId: "" }, "invalid_user_id", "it is empty"],
     ["a relative folder", { cwd: "work" }, "invalid_arguments", "not absolute"],
+    ["a folder inside the root folder", { cwd: "/root-folder" }, "invalid_arguments", "inside Skein's root"],
+    ["a folder that is not the agent's", { cwd: "/outside" }, "invalid_arguments", "agents.<id>.roots"],
   ])("[RTC3] %s is refused", (_, context, code, text) => {
     expect(() => resolved(context)).toThrow(
       expect.objectContaining({ code, message: expect.stringContaining(text) }),

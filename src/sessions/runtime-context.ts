@@ -4,6 +4,7 @@ import type { ParsedKey } from "../core/keys.ts";
 import { formatKey, parseKey } from "../core/keys.ts";
 import { parseAgentId, parseSessionId } from "../core/names.ts";
 import { userSegment } from "../core/path-segment.ts";
+import type { CwdChoice } from "../file-access/file-boundary.ts";
 import type { SessionMeta, Store } from "../store/contract.ts";
 
 /**
@@ -51,16 +52,17 @@ export interface ContextDefaults {
   readonly store: Store;
   /** With `global`, main is the one session that all senders share. */
   readonly scope: "per-sender" | "global";
-  /** The folder that an agent is configured with, absolute; `null`: none. */
-  agentCwd(agentId: string): string | null;
-  /** Where work is done otherwise: the workspace of user and agent, or the process's own folder. */
-  workspace(place: { readonly userId: string | null; readonly agentId: string }): string;
+  /** The working directory of a session that is to be created; `wanted: null` stands for the agent's default. */
+  resolveCwd(
+    owner: { readonly userId: string | null; readonly agentId: string },
+    wanted: string | null,
+  ): CwdChoice;
 }
 
 /**
  * Fills in what a context leaves open. The agent: the given one, else the key's, else the default. The key: the given
  * one, else that of the session id (a session that exists under another key is looked up before), else the agent's
- * main. The folder: the given one, else the agent's, else the workspace.
+ * main. The folder: the given one if the agent may work there, else the agent's default.
  */
 export function resolveRuntimeContext(context: RuntimeContext, defaults: ContextDefaults): ResolvedContext {
   const userId = context.userId ?? null;
@@ -69,14 +71,7 @@ export function resolveRuntimeContext(context: RuntimeContext, defaults: Context
   const given = mapped(context.sessionKey, (text) => givenKey(text, defaults));
   const agentId = agentOf(mapped(context.agentId, parseAgentId), given, defaults);
   const key = given ?? impliedKey(agentId, sessionId, defaults);
-  const cwd = context.cwd ?? defaults.agentCwd(agentId) ?? defaults.workspace({ userId, agentId });
-  if (!isAbsolute(cwd)) {
-    const problem = `The working folder "${cwd}" is not absolute`;
-    throw new SkeinError("invalid_arguments", {
-      problem,
-      advice: "Resolve it where it is known what it is relative to",
-    });
-  }
+  const cwd = chosenCwd(context.cwd ?? null, (wanted) => defaults.resolveCwd({ userId, agentId }, wanted));
   const delivery = mapped(context.delivery, (each) => Object.freeze({ ...each }));
   return Object.freeze({
     userId,
@@ -89,6 +84,32 @@ export function resolveRuntimeContext(context: RuntimeContext, defaults: Context
     cwd,
   });
 }
+
+/** The working directory of a new session; throws `invalid_arguments` where the wanted one is not allowed. */
+export function chosenCwd(wanted: string | null, resolveCwd: (wanted: string | null) => CwdChoice): string {
+  if (wanted !== null && !isAbsolute(wanted)) {
+    const problem = `The working directory "${wanted}" is not absolute`;
+    throw new SkeinError("invalid_arguments", { problem, advice: "Resolve it before you pass it" });
+  }
+  const choice = resolveCwd(wanted);
+  if ("cwd" in choice) return choice.cwd;
+  const refused = refusedCwd[choice.refusal === "in_root_folder" ? "inRoot" : "outside"];
+  throw new SkeinError("invalid_arguments", {
+    problem: `The working directory "${wanted}" ${refused.problem}`,
+    advice: refused.advice,
+  });
+}
+
+const refusedCwd = {
+  inRoot: {
+    problem: "is inside Skein's root folder",
+    advice: "Choose a folder outside of it, or leave it out for the agent's default",
+  },
+  outside: {
+    problem: "is not a folder that this agent may work in",
+    advice: "Choose a folder inside agents.<id>.roots or agents.<id>.cwd, or leave it out",
+  },
+} as const;
 
 function givenKey(text: string, { scope }: ContextDefaults): ParsedKey {
   const key = parseKey(text);

@@ -1,4 +1,4 @@
-import { SkeinError } from "../core/errors.ts";
+import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import type { ToolResult } from "./contract.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
@@ -6,7 +6,7 @@ import { ToolInputError } from "./tool-input-error.ts";
 export function refusalOf(toolName: string, error: unknown, report: (error: unknown) => void): ToolResult {
   const isTold =
     error instanceof ToolInputError || (error instanceof SkeinError && error.code !== "internal");
-  if (isTold) return { status: "error", code: error.code, error: error.message };
+  if (isTold) return { status: "error", code: error.code, error: messageWithoutPaths(error) };
   report(error);
   const { code, message } = new SkeinError("internal", { problem: `${toolName} failed` });
   return { status: "error", code, error: message };

@@ -13,6 +13,7 @@ const floors: Readonly<Record<string, number>> = {
   protocol: 2,
   config: 2,
   interchange: 2,
+  "file-access": 2,
   testing: 2,
   runtimes: 3,
   channels: 3,

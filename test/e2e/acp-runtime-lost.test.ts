@@ -9,6 +9,7 @@ import type { Turn, TurnModel } from "../../src/runtimes/contract.ts";
 import { acpLink } from "../../src/sessions/running/acp-link.ts";
 import type { AgentScript } from "../support/acp/script.ts";
 import { scriptedAgent } from "../support/acp/script.ts";
+import { fileBoundary } from "../support/file-boundary.ts";
 import { openCall, openTurn, scope } from "../support/turn.ts";
 
 /** A run that somebody else had before: the runtime itself on a real store, with the agent as a real child process. */
@@ -24,7 +25,7 @@ async function opened(script: AgentScript) {
   const agent = scriptedAgent({ ...script, sessionsFile: join(cwd, "sessions.json") });
   const runtime = createAcpRuntime({
     agent: (name) => ({ name, ...agent, env: {}, permissions: "allow" }),
-    home: null,
+    files: fileBoundary(),
     settings: { maxConcurrentSessions: 8, idleMs: 60_000, startTimeoutMs: 120_000 },
     env: process.env,
     clock: systemClock,

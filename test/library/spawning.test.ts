@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { globSync, mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Family } from "../support/family.ts";
@@ -142,7 +142,9 @@ describe("a child", () => {
     const told = lastUser(family.asked("Cook")[0]);
     const path = told.match(/recipe\.txt \(\d+ bytes\): (.*)$/m)?.[1] ?? "";
     expect(told).toContain("untrusted");
-    expect(readFileSync(path, "utf8")).toBe(content);
+    expect(path).toBe("attachments/recipe.txt");
+    const [file] = globSync(join(dir, "agents/main/attachments/*/recipe.txt"));
+    expect(readFileSync(file ?? "", "utf8")).toBe(content);
     const logs = readdirSync(dir, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile() && entry.name.endsWith(".jsonl"))
       .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));

@@ -7,6 +7,7 @@ import { HookRegistry } from "../../src/sessions/hooks.ts";
 import type { SessionMeta, SessionRecord, Store } from "../../src/store/contract.ts";
 import { createMemoryStore } from "../../src/store/memory/store.ts";
 import { workOf } from "../../src/store/work.ts";
+import { fileBoundary } from "./file-boundary.ts";
 
 /** Books of runs that keep what spawning asks of them, in memory; everything else is not there. */
 export class SpawnBooks {
@@ -154,8 +155,10 @@ export function spawnGround(
     clock: { now: () => 1000 },
     owner: "here",
     untilEnded: async (runId: string) => books.end(runId, "done"),
-    attachmentFolder: (_: string | null, agentId: string, sessionId: string) =>
-      `${folder}/store/${agentId}/attachments/${sessionId}`,
+    files: fileBoundary({
+      attachments: (_, agentId, sessionId) => `${folder}/store/${agentId}/attachments/${sessionId}`,
+      agent: (id) => agents.find((each) => each.id === id) ?? null,
+    }),
     hooks: new HookRegistry(),
     unfitTools: async () => [],
     report: (error: unknown) => reported.push(error),

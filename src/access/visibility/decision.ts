@@ -1,4 +1,5 @@
-import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
+import { messageWithoutPaths } from "../../core/errors.ts";
+import { cutText, escapeToLine } from "../../core/text.ts";
 import type { AccessAction } from "./policy.ts";
 
 export type AccessCode =
@@ -64,7 +65,7 @@ export function ambiguous(reference: string, candidates: readonly string[]): Ref
 
 /** Nobody knows whether it is allowed, so this is no denial. */
 export function lookupFailed(cause: unknown): Refusal {
-  const error = `Session lookup failed: ${shown(thrownText(cause))} (nothing was decided; try again)`;
+  const error = `Session lookup failed: ${shown(messageWithoutPaths(cause))} (nothing was decided; try again)`;
   return { allowed: false, status: "error", code: "lookup_failed", error, retryable: true };
 }
 

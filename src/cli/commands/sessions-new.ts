@@ -1,3 +1,4 @@
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
 import { readKey } from "../../core/keys.ts";
 import { parseSessionId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
@@ -44,11 +45,12 @@ export async function newCommand(
   );
 }
 
-/** Where the new session's agent works, else here. */
-function placeFor({ asker, config }: OpenCalls, name: string | undefined, terminal: Terminal): string {
+/** Where the new session's agent works by default if its process stands here. */
+function placeFor({ asker, reader, config }: OpenCalls, name: string | undefined, terminal: Terminal): string {
   const parsed = readKey(nameNew(name, asker, { newId: () => "new" }).key);
   const agentId = "problem" in parsed || parsed.form === "special" ? asker.agentId : parsed.agentId;
-  return config.agents[agentId]?.cwd ?? terminal.cwd;
+  const files = configuredFileBoundary({ config, root: config.store.path, file: null }, terminal.cwd);
+  return files.defaultCwd({ userId: reader.userId ?? null, agentId });
 }
 
 async function linesFor({ calls, reader }: OpenCalls, sessionId: string): Promise<AnswerLine[]> {

@@ -68,7 +68,7 @@ function callsHere(
   let opened: Tokens | null = null;
   const clock = { now: () => terminal.now() };
   const deps = {
-    ...folderDeps(store, loaded),
+    ...folderDeps(store, loaded, terminal.cwd),
     clock,
     get tokens() {
       opened ??= new Tokens({ ledger: store.work.ledger, clock });

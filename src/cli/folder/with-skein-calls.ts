@@ -51,7 +51,7 @@ export async function withSkeinCalls<T>(
   return withSkein(terminal, options, loaded, how, async ({ skein, runs, store }) => {
     const clock = { now: () => terminal.now() };
     const tokens = new Tokens({ ledger: store.work.ledger, clock });
-    const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens, clock };
+    const deps = { ...skeinDeps(skein, loaded, { runs, store, processCwd: terminal.cwd }), tokens, clock };
     const calls = localWatchedCalls(allHandlers(deps), deps, {
       ...localPrincipal,
       name: byWhom(terminal),

@@ -55,7 +55,7 @@ export async function openServing(options: ServingOptions): Promise<Serving> {
   try {
     // Opened on a folder, never in memory.
     const files = store as FilesStore;
-    const deps = { ...skeinDeps(skein, loaded, { runs, store: files }), tokens, reload };
+    const deps = { ...skeinDeps(skein, loaded, { runs, store: files, processCwd: cwd }), tokens, reload };
     const { health, checkInPlace } = files.upkeep;
     return { skein, deps, handlers: pieces.handlers(deps), calls, loaded, health, checkInPlace, close };
   } catch (error) {

@@ -36,7 +36,7 @@ const ask: List<string> = {
 
 const roots: List<string> = {
   node: "list",
-  about: `Folders that children of its sessions may work in, beside those inside the parent's own; none: ${asDefaults}.`,
+  about: `Folders that its sessions and their children may work in; none: ${asDefaults}.`,
   of: folderPath,
 };
 
@@ -114,7 +114,7 @@ export const defaults = {
     visibility: generalVisibility,
     roots: {
       ...roots,
-      about: "Folders that children of sessions may work in, beside those inside the parent's own.",
+      about: "Folders that sessions and their children may work in; none: inside cwd, or a parent's folder.",
     },
     subagents: generalSubagents,
   },

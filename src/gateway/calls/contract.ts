@@ -6,6 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { SessionContext } from "../../core/context.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { SessionTree } from "../../core/tree.ts";
+import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
 import type { Run, RunStore } from "../../runs/contract.ts";
@@ -38,6 +39,7 @@ export type Handlers = HandlersOf<HandledMethod>;
 /** What lies beside the store of a folder. */
 export interface FolderDeps {
   readonly store: Store;
+  readonly files: FileBoundary;
   readonly config: Config;
   /** With where each value comes from. */
   readonly loaded: LoadedConfig;

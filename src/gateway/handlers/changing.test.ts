@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { familyTree } from "../../../test/support/cli-folder.ts";
 import type { FolderCalls } from "../../../test/support/folder-calls.ts";
@@ -18,7 +18,7 @@ afterEach(closeFolderCalls);
 describe("sessions that come to be", () => {
   test("[GCH1] create makes what is named, with what is said of it", async () => {
     const here = folder.as();
-    const cwd = join(folder.root, "work");
+    const cwd = join(dirname(folder.root), "work");
     const made = await here.call("sessions.create", {
       key: "porto",
       label: "sea",

@@ -53,7 +53,7 @@ export async function resultOf(
       ...call,
       ...(follower === null ? {} : { onWait: (runIds) => follower.follow(runIds) }),
     });
-    return scopes.includes("admin") ? result : withoutPaths(result);
+    return scopes.includes("admin") ? result : withoutPaths(result, isRefusal(result));
   } catch (error) {
     signal.throwIfAborted();
     return refusalOf(name, error, parts.report);

@@ -1,5 +1,6 @@
 import type { AcpAgent } from "../../config/acp-agents.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { Runtime } from "../contract.ts";
 
 /** Somebody else's agent as a child process, spoken to over the Agent Client Protocol. */
@@ -18,8 +19,7 @@ export interface AcpDeps {
   readonly settings: AcpSettings;
   /** Where PATH, HOME and LANG of child processes come from. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where Skein keeps everything: not for agents, also where their working directory contains it. `null`: nowhere. */
-  readonly home: string | null;
+  readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
   readonly clock: Clock;
   report(error: unknown): void;
 }

@@ -20,7 +20,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { linesOf } from "./files/lines.ts";
+import { fileBoundary } from "../../../test/support/file-boundary.ts";
+import { linesOf } from "./file-lines.ts";
 import { clientFiles } from "./files.ts";
 
 let folder = "";
@@ -42,11 +43,15 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+const owner = { userId: null, agentId: "main", sessionId: "s1" };
+const filesIn = (folder: string, root: string | null = null) =>
+  clientFiles({ cwd: folder, owner, files: fileBoundary({ rootFolders: root === null ? [] : [root] }) });
+
 /** `@` stands for the working directory. */
 const at = (path: string) => path.replace("@", cwd);
 const read = async (path: string, line?: number | null, limit?: number | null) =>
-  (await clientFiles(cwd).readTextFile({ path: at(path), line, limit })).content;
-const write = (path: string, content: string) => clientFiles(cwd).writeTextFile({ path: at(path), content });
+  (await filesIn(cwd).readTextFile({ path: at(path), line, limit })).content;
+const write = (path: string, content: string) => filesIn(cwd).writeTextFile({ path: at(path), content });
 
 describe("reading", () => {
   test.each([
@@ -95,7 +100,7 @@ describe("reading", () => {
     execFileSync("mkfifo", [join(cwd, "pipe")]);
     await expect(read("@/pipe")).rejects.toThrow("no regular file");
     await expect(write("@/pipe", "x")).rejects.toThrow("no regular file");
-    await expect(clientFiles("/dev").readTextFile({ path: "/dev/zero" })).rejects.toThrow("no regular file");
+    await expect(filesIn("/dev").readTextFile({ path: "/dev/zero" })).rejects.toThrow("no regular file");
   });
 
   test("[APR7] text in UTF-8 is read to the letter, anything else and anything large is refused", async () => {
@@ -188,7 +193,7 @@ describe("writing", () => {
 });
 
 test("[APR9] the working directory is the folder that it was, whatever is put in its place", async () => {
-  const files = clientFiles(cwd);
+  const files = filesIn(cwd);
   renameSync(cwd, join(folder, "moved"));
   symlinkSync("outside", cwd);
   await expect(files.readTextFile({ path: join(cwd, "a") })).rejects.toThrow("lies outside");
@@ -273,11 +278,36 @@ function everything(under: string): string[] {
     });
 }
 
+describe("the session's own attachments", () => {
+  test("[FBD2] are read as attachments/<name>, also where they lie in the root folder", async () => {
+    const own = join(folder, "root", "attachments", "s1");
+    mkdirSync(own, { recursive: true });
+    writeFileSync(join(own, "a.txt"), "attached\n");
+    writeFileSync(join(folder, "root", "token"), "SECRET");
+    const boundary = fileBoundary({ rootFolders: [join(folder, "root")], attachments: () => own });
+    const files = clientFiles({ cwd, owner, files: boundary });
+    expect(await files.readTextFile({ path: "attachments/a.txt" })).toEqual({ content: "attached\n" });
+    await expect(files.readTextFile({ path: "attachments/b.txt" })).rejects.toThrow(/there is no file/);
+    for (const path of ["attachments/../../token", "attachments/../s2/a.txt", "attachments//../../../token"])
+      await expect(files.readTextFile({ path })).rejects.toThrow(/outside|not the absolute path/);
+    await expect(files.readTextFile({ path: join(folder, "root", "token") })).rejects.toThrow(/outside/);
+    await expect(files.writeTextFile({ path: "attachments/.env", content: "" })).rejects.toThrow(
+      /configuration/,
+    );
+    const none = clientFiles({
+      cwd,
+      owner,
+      files: fileBoundary({ attachments: () => join(folder, "none") }),
+    });
+    await expect(none.readTextFile({ path: "attachments/a.txt" })).rejects.toThrow(/there is no file/);
+  });
+});
+
 describe("the folder of Skein", () => {
   test.each(["deep/b", "deep/er/c", "deep/new", "to-deep/b", "deep/er/../b", "deep/new/folder/file"])(
     "[APR13] %s is not for agents",
     async (name) => {
-      const files = clientFiles(cwd, join(cwd, "to-deep"));
+      const files = filesIn(cwd, join(cwd, "to-deep"));
       const path = join(cwd, "/").concat(name);
       const why = /lies in the folder of Skein itself/;
       await expect(files.readTextFile({ path })).rejects.toThrow(why);
@@ -289,7 +319,7 @@ describe("the folder of Skein", () => {
   );
 
   test("[APR13] one that is not there yet is kept too", async () => {
-    const files = clientFiles(cwd, join(cwd, ".skein"));
+    const files = filesIn(cwd, join(cwd, ".skein"));
     const path = join(cwd, ".skein", "token");
     await expect(files.writeTextFile({ path, content: "mine" })).rejects.toThrow(/folder of Skein/);
     expect((await files.writeTextFile({ path: join(cwd, ".skeins"), content: "x" })) && true).toBe(true);

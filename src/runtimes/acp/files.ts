@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { constants, existsSync, realpathSync } from "node:fs";
+import { constants, realpathSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
-import { access, lstat, open, rename, rm } from "node:fs/promises";
-import { isAbsolute, join, sep } from "node:path";
+import { access, lstat, open, realpath, rename, rm } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
 import { cutText } from "../../core/text.ts";
-import type { Folder } from "./files/folders.ts";
-import { codeOf, enter, placeOf } from "./files/folders.ts";
-import { linesOf } from "./files/lines.ts";
+import type { FileBoundary, FileOwner, PathRefusal } from "../../file-access/file-boundary.ts";
+import type { Folder } from "../../file-access/folders.ts";
+import { codeOf, openFolder, placeOf } from "../../file-access/folders.ts";
+import { linesOf } from "./file-lines.ts";
 
 export interface ClientFiles {
   readTextFile(request: {
@@ -26,29 +27,59 @@ const tooLarge = `more than ${mostBytes} bytes`;
 /** A link is not followed, and a pipe without a writer does not keep us. */
 const carefully = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
+/** The session whose files an agent asks for. */
+export interface ClientFilesOptions {
+  readonly cwd: string;
+  readonly owner: FileOwner;
+  readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
+}
+
+/** The form in which a session is told of its attachments. */
+const attachmentPath = /^attachments\/(?=[^/])/;
+
 /**
- * The files of a session's working directory, for its agent, and none beside them. What is refused is thrown as a sentence.
- * To be made before the agent is started: from then on it is this folder, whatever is put in its place. A file with a
- * second name outside (a hard link) is read as one of inside; a write gives it a new file, and leaves the other alone.
- * Nothing of `home` is read or written, where that lies inside: sessions and tokens are there.
+ * The files of a session's working directory, and as `attachments/<name>` its own attachments, for its agent. A refusal is
+ * thrown as a sentence. Create it before the agent is started: from then on it is this folder, whatever is put in its
+ * place. A file with a second name outside (a hard link) is read like any other; a write gives it a new file, and leaves
+ * the other alone.
  */
-export function clientFiles(cwd: string, home: string | null = null): ClientFiles {
+export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFiles {
   const root = realpathSync(cwd);
-  const ours = home !== null && existsSync(home) ? realpathSync(home) : home;
+  const check = (path: string, action: "read" | "write", asked: string) => {
+    const checked = files.checkPath(owner, path, action);
+    if ("path" in checked) return;
+    const words = refusedWords[checked.refusal];
+    // A path that cannot be resolved cannot be opened either, and the file system says why.
+    if (words !== undefined) throw new Refusal(`${asked} ${words}`);
+  };
+  /** The folder that a path is looked up in, and the path in full. */
+  const lookUp = async (path: string): Promise<{ readonly base: string; readonly whole: string }> => {
+    const own = attachmentPath.test(path) ? files.attachments(owner) : null;
+    if (own === null) return { base: root, whole: path };
+    const base = await realpath(own);
+    return { base, whole: join(base, "/").concat(path.replace(attachmentPath, "")) };
+  };
   const within = async <T>(
     path: string,
     makes: boolean,
     use: (folder: Folder, name: string) => Promise<T>,
   ) => {
-    const doing = makes ? "written" : "read";
+    const action = makes ? "write" : "read";
     try {
-      const place = await placeOf(path, root);
+      const { base, whole } = await lookUp(path);
+      const place = await placeOf(whole, base);
       if (place === null) throw new Refusal(refusedPath(path, cwd));
-      if (ours !== null && isIn(join(root, ...place.way, ...place.missing), ours))
-        throw new Refusal(`${path} lies in the folder of Skein itself, which is not for agents`);
-      const folder = await enter(root, place, makes);
-      return await use(folder, place.name).finally(() => folder.close());
+      check(join(base, ...place.way, ...place.missing, place.name), action, path);
+      const folder = await openFolder(base, place, makes ? {} : null);
+      try {
+        // A folder on the way may have been moved since.
+        check(join(await folder.realPath(), place.name), action, path);
+        return await use(folder, place.name);
+      } finally {
+        await folder.close();
+      }
     } catch (error) {
+      const doing = makes ? "written" : "read";
       throw error instanceof Refusal ? error : new Refusal(problemText(error, path, doing), codeOf(error));
     }
   };
@@ -72,6 +103,11 @@ export function clientFiles(cwd: string, home: string | null = null): ClientFile
     },
   };
 }
+
+const refusedWords: Partial<Readonly<Record<PathRefusal, string>>> = {
+  in_root_folder: "lies in the folder of Skein itself, which is not for agents",
+  configuration_file: "has the name of a configuration file, and agents write none",
+};
 
 class Refusal extends Error {
   /** Why the file system said no; blank: we did. */
@@ -147,10 +183,6 @@ async function modeOf(file: string, path: string): Promise<number | null> {
   if (!found.isFile()) throw new Refusal(`${path} is no regular file`);
   await access(file, constants.W_OK);
   return found.mode & 0o777;
-}
-
-function isIn(folder: string, ours: string): boolean {
-  return folder === ours || folder.startsWith(ours.endsWith(sep) ? ours : `${ours}${sep}`);
 }
 
 function refusedPath(whole: string, cwd: string): string {

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fileBoundary } from "../../../test/support/file-boundary.ts";
 import { isAlive, marked } from "../../../test/support/marked.ts";
 import { soon } from "../../../test/support/soon.ts";
 import type { TerminalRequest } from "./terminals.ts";
@@ -17,7 +18,10 @@ beforeEach(() => {
   mkdirSync(join(cwd, "deep"), { recursive: true });
   symlinkSync("deep", join(cwd, "to-deep"));
   symlinkSync("..", join(cwd, "up"));
-  terminals = new Terminals(cwd, own, { OWN: "1", BOTH: "agent" });
+  terminals = new Terminals({ cwd, owner: { userId: null, agentId: "main" }, files: fileBoundary() }, own, {
+    OWN: "1",
+    BOTH: "agent",
+  });
 });
 afterEach(async () => {
   await terminals.close();

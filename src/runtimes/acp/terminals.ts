@@ -1,9 +1,11 @@
 import { realpathSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { isAbsolute, relative, sep } from "node:path";
+import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import { childEnv } from "../process/child-env.ts";
 import type { ChildEnd, ChildProcess, Environment } from "../process/contract.ts";
 import { startProcess } from "../process/start-process.ts";
+import type { ClientFilesOptions } from "./files.ts";
 import { OutputEnd } from "./terminals/output-end.ts";
 import { terminalCommand } from "./terminals/terminal-command.ts";
 
@@ -44,6 +46,7 @@ const mostOutput = 1024 * 1024;
  */
 export class Terminals {
   readonly #cwd: string;
+  readonly #isAllowed: (folder: string) => boolean;
   readonly #root: string;
   readonly #own: Environment;
   readonly #given: Readonly<Record<string, string>>;
@@ -52,8 +55,17 @@ export class Terminals {
   #count = 0;
   #isClosed = false;
 
-  constructor(cwd: string, own: Environment, given: Readonly<Record<string, string>> = {}) {
+  constructor(
+    {
+      cwd,
+      owner,
+      files,
+    }: Omit<ClientFilesOptions, "files"> & { readonly files: Pick<FileBoundary, "checkPath"> },
+    own: Environment,
+    given: Readonly<Record<string, string>> = {},
+  ) {
     this.#cwd = cwd;
+    this.#isAllowed = (path) => "path" in files.checkPath(owner, path, "read");
     this.#root = realpathSync(cwd);
     this.#own = own;
     this.#given = given;
@@ -137,6 +149,8 @@ export class Terminals {
     const way = relative(this.#root, real);
     if (isAbsolute(way) || way === ".." || way.startsWith(`..${sep}`))
       throw new Error(`${cwd} lies outside the working directory ${this.#cwd} of this session`);
+    if (!this.#isAllowed(real))
+      throw new Error(`${cwd} lies in the folder of Skein itself, which is not for agents`);
     return real;
   }
 }

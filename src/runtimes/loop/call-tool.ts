@@ -1,4 +1,4 @@
-import { SkeinError } from "../../core/errors.ts";
+import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
@@ -39,7 +39,8 @@ export async function callTool(
   const { output, call: made } = await attempt(turn, call, origin).catch((error: unknown) => {
     turn.signal.throwIfAborted();
     if (error instanceof SkeinError && error.code === "fenced") throw error;
-    return { output: failed(cutText(thrownText(error), longestError)), call };
+    const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
+    return { output: failed(cutText(text, longestError)), call };
   });
   const result = resultOf(call, output);
   const durationMs = deps.clock.now() - began;

@@ -19,6 +19,8 @@ export interface ToolContext {
   readonly userId: string | null;
   readonly agentId: string;
   readonly cwd: string;
+  /** The folder that `attachments/` stands for in the session's messages, whether it exists or not; `null`: none. */
+  readonly attachments: string | null;
 }
 
 /**

@@ -33,6 +33,6 @@ async function needsApproval(definition: ToolDefinition, args: unknown): Promise
 }
 
 function contextOf({ about, signal, toolCallId }: ToolCallContext): ToolContext {
-  const { runId, sessionKey, sessionId, userId, agentId, cwd } = about;
-  return { signal, toolCallId, runId, sessionKey, sessionId, userId, agentId, cwd };
+  const { runId, sessionKey, sessionId, userId, agentId, cwd, attachments = null } = about;
+  return { signal, toolCallId, runId, sessionKey, sessionId, userId, agentId, cwd, attachments };
 }

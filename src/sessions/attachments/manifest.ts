@@ -3,10 +3,10 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { isRecord } from "../../core/shape.ts";
+import { codeOf } from "../../file-access/folders.ts";
 import type { AttachmentFacts } from "./contract.ts";
 import { manifestName } from "./contract.ts";
 import { nameProblem } from "./names.ts";
-import { codeOf } from "./place.ts";
 
 /** The list of a session's files. It is written first: whatever of them is there, it says what belongs to it. */
 export interface Manifest {
@@ -50,7 +50,7 @@ async function readReal(path: string): Promise<Buffer | null> {
       await file.close();
     }
   } catch (error) {
-    if (codeOf(error) === null) throw error;
+    if (codeOf(error) === "") throw error;
     return null;
   }
 }

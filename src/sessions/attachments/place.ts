@@ -1,18 +1,26 @@
 import { lstat, mkdir, realpath, rmdir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join } from "node:path";
-import { isRecord } from "../../core/shape.ts";
+import type { FileBoundary, FileOwner } from "../../file-access/file-boundary.ts";
+import type { Folder } from "../../file-access/folders.ts";
+import { codeOf, openFolder } from "../../file-access/folders.ts";
 import type { AttachmentProblem } from "./contract.ts";
 import { nameProblem } from "./names.ts";
 
-/** A folder for attachments: there, real, and with no link on the way from its base. */
+/** A folder for attachments, open, that was reached without following a link. Close it. */
 export interface OpenPlace {
+  /** Its real path. */
   readonly folder: string;
+  readonly opened: Folder;
   /** The folders that were made for it, the innermost first. */
   readonly made: readonly string[];
 }
 
-/** Where files go: into a folder of the session's own, or under one that a path from its working directory names. */
-export type PlaceWish = { readonly own: string } | { readonly cwd: string; readonly mountPath: string };
+/** Where files go: into the session's own folder, or to a path below its working directory. */
+export interface PlaceWish {
+  readonly owner: FileOwner;
+  readonly files: Pick<FileBoundary, "checkPath">;
+  readonly at: { readonly own: string } | { readonly cwd: string; readonly mountPath: string };
+}
 
 /** What is wrong with a `mountPath` as it is written; `null`: nothing. */
 export function mountPathProblem(mountPath: string): AttachmentProblem | null {
@@ -28,34 +36,48 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
   return null;
 }
 
-/** Makes what is missing of a place, 0700. Whatever is in the way (a link, a file) refuses it, and what was made is gone. */
-export async function openPlace(wish: PlaceWish): Promise<OpenPlace | AttachmentProblem> {
-  if ("own" in wish) {
-    await mkdir(dirname(wish.own), { recursive: true, mode: 0o700 });
-    return stepInto(await realpath(dirname(wish.own)), [basename(wish.own)]);
+/**
+ * Opens a place for files of these names, and makes what is missing of it, 0700. A link, a file in the way, or a name that
+ * may not be written there refuses it; then the folders that were made are removed.
+ */
+export async function openPlace(
+  { at, owner, files }: PlaceWish,
+  names: readonly string[],
+): Promise<OpenPlace | AttachmentProblem> {
+  if ("own" in at) await mkdir(dirname(at.own), { recursive: true, mode: 0o700 });
+  else {
+    const problem = mountPathProblem(at.mountPath);
+    if (problem !== null) return problem;
   }
-  return mountPathProblem(wish.mountPath) ?? stepInto(await realpath(wish.cwd), segmentsOf(wish.mountPath));
-}
-
-async function stepInto(base: string, segments: readonly string[]): Promise<OpenPlace | AttachmentProblem> {
+  const base = await realpath("own" in at ? dirname(at.own) : at.cwd);
+  const missing = "own" in at ? [basename(at.own)] : segmentsOf(at.mountPath);
+  const wanted = join(base, ...missing);
+  const isRefused = (folder: string) =>
+    names.find((name) => "refusal" in files.checkPath(owner, join(folder, name), "write"));
+  if (isRefused(wanted) !== undefined) return notAllowed(`${isRefused(wanted)} cannot be written there`);
   const made: string[] = [];
-  let folder = base;
-  for (const segment of segments) {
-    folder = join(folder, segment);
-    if (await madeFolder(folder)) made.unshift(folder);
-    else if (!(await isRealFolder(folder))) {
-      await closeEmpty(made);
-      const error = `attachments_path_not_allowed: ${segment} is a link, or no folder`;
-      return { code: "attachments_path_not_allowed", error };
-    }
+  const onMade = (path: string) => void made.unshift(path);
+  try {
+    const opened = await openFolder(base, { way: [], missing }, { mode: 0o700, onMade });
+    // A folder on the way may have been moved since.
+    const folder = await opened.realPath();
+    if (folder === wanted && isRefused(folder) === undefined) return { folder, opened, made };
+    await opened.close();
+    await closeEmpty(made);
+    return notAllowed("the folder leads elsewhere");
+  } catch (error) {
+    await closeEmpty(made);
+    if (!["ENOTDIR", "ELOOP", "EMLINK"].includes(codeOf(error))) throw error;
+    return notAllowed("one of its folders is a link, or no folder");
   }
-  if ((await realpath(folder)) === folder) return { folder, made };
-  await closeEmpty(made);
-  const error = "attachments_path_not_allowed: the folder leads elsewhere";
-  return { code: "attachments_path_not_allowed", error };
 }
 
-/** Takes folders away that nobody has put anything into. */
+function notAllowed(why: string): AttachmentProblem {
+  const code = "attachments_path_not_allowed";
+  return { code, error: `${code}: ${why}` };
+}
+
+/** Removes folders that are empty. */
 export async function closeEmpty(folders: readonly string[]): Promise<void> {
   for (const folder of folders) {
     const isGone = await rmdir(folder).then(
@@ -72,20 +94,6 @@ export async function isRealFolder(path: string): Promise<boolean> {
     (found) => found.isDirectory(),
     () => false,
   );
-}
-
-async function madeFolder(path: string): Promise<boolean> {
-  try {
-    await mkdir(path, { mode: 0o700 });
-    return true;
-  } catch (error) {
-    if (codeOf(error) === "EEXIST") return false;
-    throw error;
-  }
-}
-
-export function codeOf(error: unknown): string | null {
-  return isRecord(error) && typeof error.code === "string" ? error.code : null;
 }
 
 function segmentsOf(mountPath: string): readonly string[] {

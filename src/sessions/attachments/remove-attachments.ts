@@ -1,8 +1,9 @@
 import { realpath, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { codeOf } from "../../file-access/folders.ts";
 import { manifestName } from "./contract.ts";
 import { isUnchanged, readManifest } from "./manifest.ts";
-import { closeEmpty, codeOf, isRealFolder } from "./place.ts";
+import { closeEmpty, isRealFolder } from "./place.ts";
 
 /** Takes the files of a session away. A folder of its own goes as it is; in anybody else's, what was written goes and no more. */
 export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {

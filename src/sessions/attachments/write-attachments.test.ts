@@ -13,7 +13,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fileBoundary } from "../../../test/support/file-boundary.ts";
 import type { Attachment, AttachmentProblem } from "./contract.ts";
+import type { PlaceWish } from "./place.ts";
 import { readAttachments, receiptOf } from "./read-attachments.ts";
 import { removeAttachments } from "./remove-attachments.ts";
 import type { WrittenAttachments } from "./write-attachments.ts";
@@ -28,6 +30,9 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const limits = { maxFileBytes: 1000, maxTotalBytes: 1000 };
+
+const owner = { userId: null, agentId: "main", sessionId: "s1" };
+const into = (at: PlaceWish["at"]): PlaceWish => ({ owner, files: fileBoundary(), at });
 
 function files(named: Readonly<Record<string, string>>): readonly Attachment[] {
   const read = readAttachments(
@@ -44,12 +49,12 @@ function ok(result: WrittenAttachments | AttachmentProblem): WrittenAttachments 
 }
 
 describe("a folder of the session's own", () => {
-  const wish = () => ({ own: join(root, "attachments", "s1") });
+  const wish = () => into({ own: join(root, "attachments", "s1") });
 
   test("[SPN14] files are 0600, folders 0700, and a manifest has their sums", async () => {
     const attachments = files({ "a.txt": "one", "b.txt": "two" });
     const { folder } = ok(await writeAttachments(wish(), "s1", attachments));
-    expect(folder).toBe(wish().own);
+    expect(folder).toBe(join(root, "attachments", "s1"));
     expect(readdirSync(folder).toSorted()).toEqual(["a.txt", "b.txt", "manifest.json"]);
     for (const name of readdirSync(folder)) expect(lstatSync(join(folder, name)).mode & 0o777).toBe(0o600);
     expect(lstatSync(folder).mode & 0o777).toBe(0o700);
@@ -63,10 +68,10 @@ describe("a folder of the session's own", () => {
   test("[SPN14] a link in the place of the folder is not followed", async () => {
     mkdirSync(join(root, "attachments"));
     mkdirSync(join(root, "elsewhere"));
-    symlinkSync(join(root, "elsewhere"), wish().own);
+    symlinkSync(join(root, "elsewhere"), join(root, "attachments", "s1"));
     ok(await writeAttachments(wish(), "s1", files({ a: "x" })));
     expect(readdirSync(join(root, "elsewhere"))).toEqual([]);
-    expect(lstatSync(wish().own).isDirectory()).toBe(true);
+    expect(lstatSync(join(root, "attachments", "s1")).isDirectory()).toBe(true);
   });
 
   test("[SPN14] undoing takes away what was written", async () => {
@@ -85,13 +90,13 @@ describe("a folder of the session's own", () => {
     expect(await findWritten(wish(), "s1", facts)).toBeNull();
     ok(await writeAttachments(wish(), "s1", attachments));
     expect(await findWritten(wish(), "s1", facts)).not.toBeNull();
-    expect(await findWritten({ own: join(root, "attachments", "s9") }, "s9", facts)).toBeNull();
+    expect(await findWritten(into({ own: join(root, "attachments", "s9") }), "s9", facts)).toBeNull();
     expect(readdirSync(join(root, "attachments"))).toEqual(["s1"]);
   });
 });
 
 describe("a folder inside the working directory", () => {
-  const wish = (mountPath: string) => ({ cwd: join(root, "cwd"), mountPath });
+  const wish = (mountPath: string) => into({ cwd: join(root, "cwd"), mountPath });
 
   beforeEach(() => mkdirSync(join(root, "cwd")));
 

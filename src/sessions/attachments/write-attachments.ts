@@ -1,14 +1,15 @@
 import { constants } from "node:fs";
-import { open, realpath, rm } from "node:fs/promises";
+import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { thrownText } from "../../core/text.ts";
+import { codeOf } from "../../file-access/folders.ts";
 import type { Attachment, AttachmentFacts, AttachmentProblem } from "./contract.ts";
 import { manifestName } from "./contract.ts";
 import type { Manifest } from "./manifest.ts";
 import { isComplete, readManifest } from "./manifest.ts";
 import type { OpenPlace, PlaceWish } from "./place.ts";
-import { closeEmpty, codeOf, openPlace } from "./place.ts";
+import { closeEmpty, openPlace } from "./place.ts";
 import { removeListed, unlinkIfThere } from "./remove-attachments.ts";
 
 /** Files that lie where a new session finds them. */
@@ -27,19 +28,28 @@ export async function writeAttachments(
   sessionId: string,
   attachments: readonly Attachment[],
 ): Promise<WrittenAttachments | AttachmentProblem> {
+  const names = [manifestName, ...attachments.map(({ name }) => name)];
   try {
     // Nobody else's things are in a folder of its own: half of them would be of a try that was cut off.
-    if ("own" in wish) await rm(wish.own, { recursive: true, force: true });
-    const place = await openPlace(wish);
+    if ("own" in wish.at) await rm(wish.at.own, { recursive: true, force: true });
+    else if (!(await removeLeft(wish, names, sessionId))) return taken();
+    const place = await openPlace(wish, names);
     if ("code" in place) return place;
-    const { folder } = place;
-    const left = await readManifest(folder);
-    if (left?.sessionId === sessionId) await removeListed(folder);
-    else if (left !== null) return taken();
-    return await writeInto(left === null ? place : await reopened(wish), sessionId, attachments);
+    return await writeInto(place, sessionId, attachments).finally(() => place.opened.close());
   } catch (error) {
     return failed(error);
   }
+}
+
+/** Removes what an earlier try for the same session left behind; `false`: the files there are another session's. */
+async function removeLeft(wish: PlaceWish, names: readonly string[], sessionId: string): Promise<boolean> {
+  const place = await openPlace(wish, names);
+  if ("code" in place) return true;
+  const left = await readManifest(place.opened.path);
+  await place.opened.close();
+  if (left === null) await closeEmpty(place.made);
+  else if (left.sessionId === sessionId) await removeListed(place.folder);
+  return left === null || left.sessionId === sessionId;
 }
 
 /** The files of a session that an earlier try has written, if they are all there as `files` says; `null`: they are not. */
@@ -48,30 +58,29 @@ export async function findWritten(
   sessionId: string,
   files: readonly AttachmentFacts[],
 ): Promise<WrittenAttachments | null> {
-  const place = await openPlace(wish).catch((error: unknown) => {
-    if (codeOf(error) === null) throw error;
+  const names = [manifestName, ...files.map(({ name }) => name)];
+  const place = await openPlace(wish, names).catch((error: unknown) => {
+    if (codeOf(error) === "") throw error;
     return null;
   });
   if (place === null || "code" in place) return null;
-  const { folder } = place;
-  const left = await readManifest(folder);
-  const facts = left?.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
-  const isOurs = left?.sessionId === sessionId && isDeepStrictEqual(facts, files);
-  if (left !== null && isOurs && (await isComplete(folder, left))) {
-    return { folder, undo: () => removeListed(folder) };
+  const { folder, opened, made } = place;
+  try {
+    const left = await readManifest(opened.path);
+    const facts = left?.files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
+    const isOurs = left?.sessionId === sessionId && isDeepStrictEqual(facts, files);
+    if (left !== null && isOurs && (await isComplete(opened.path, left))) {
+      return { folder, undo: () => removeListed(folder) };
+    }
+    await closeEmpty(made);
+    return null;
+  } finally {
+    await opened.close();
   }
-  await closeEmpty(place.made);
-  return null;
-}
-
-async function reopened(wish: PlaceWish): Promise<OpenPlace> {
-  const place = await openPlace(wish);
-  if ("code" in place) throw new Error(place.error);
-  return place;
 }
 
 async function writeInto(
-  { folder, made }: OpenPlace,
+  { folder, opened, made }: OpenPlace,
   sessionId: string,
   attachments: readonly Attachment[],
 ): Promise<WrittenAttachments | AttachmentProblem> {
@@ -81,14 +90,13 @@ async function writeInto(
     await closeEmpty(made);
   };
   const write = async (name: string, bytes: Uint8Array) => {
-    await writeNew(join(folder, name), bytes, () => written.push(join(folder, name)));
+    await writeNew(join(opened.path, name), bytes, () => written.push(join(folder, name)));
   };
   try {
     await write(manifestName, manifestOf(sessionId, made.length, attachments));
     for (const { name, bytes } of attachments) await write(name, bytes);
-    await syncFolder(folder);
-    // Whoever has put a link in the place of the folder meanwhile gets no session for it.
-    if ((await realpath(folder)) !== folder) throw new Error("the folder was moved away");
+    await syncFolder(opened.path);
+    if ((await opened.realPath()) !== folder) throw new Error("the folder was moved away");
     return { folder, undo };
   } catch (error) {
     await undo();
@@ -136,5 +144,5 @@ function taken(): AttachmentProblem {
 
 function failed(error: unknown): AttachmentProblem {
   const code = "attachments_materialization_failed";
-  return { code, error: `${code} (${codeOf(error) ?? thrownText(error)})` };
+  return { code, error: `${code} (${codeOf(error) || thrownText(error)})` };
 }

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fileBoundary } from "../../../test/support/file-boundary.ts";
 import { spawnGround, wish } from "../../../test/support/spawning.ts";
 import type { Child } from "../../runs/contract.ts";
 import { ChildKeeper } from "./child-keeper.ts";
@@ -56,9 +57,10 @@ describe("children whose time is over", () => {
     const [{ attachments = "" }] = children as [Child];
     writeFileSync(join(attachments, "made-by-the-child"), "x");
     books.due = children.map((child) => ({ child, act: "remove" as const }));
-    const attachmentFolder = (_: string | null, agentId: string, sessionId: string) =>
-      join(folder, "link", agentId, "attachments", sessionId);
-    await new ChildKeeper({ ...deps, attachmentFolder }).tidy();
+    const files = fileBoundary({
+      attachments: (_, agentId, sessionId) => join(folder, "link", agentId, "attachments", sessionId),
+    });
+    await new ChildKeeper({ ...deps, files }).tidy();
     expect(existsSync(attachments)).toBe(false);
   });
 

@@ -6,7 +6,7 @@ import type { Scope } from "../../store/contract.ts";
 import { removeAttachments } from "../attachments/remove-attachments.ts";
 import type { BetweenDeps } from "./contract.ts";
 
-type Deps = Pick<BetweenDeps, "store" | "runs" | "attachmentFolder" | "report">;
+type Deps = Pick<BetweenDeps, "store" | "runs" | "files" | "report">;
 
 /** Takes children away whose time is over: into the trash, or out of the lists, and their attachments with them. */
 export class ChildKeeper {
@@ -35,7 +35,7 @@ export class ChildKeeper {
     if (act === "remove") await sessions.remove(scope, sessionId);
     else await this.#archive(scope, sessionId);
     if (attachments !== undefined) {
-      const own = this.#deps.attachmentFolder(userId, agentId, sessionId);
+      const own = this.#deps.files.attachments({ userId, agentId, sessionId });
       await removeAttachments(attachments, own !== null && (await isSameFolder(attachments, own)));
     }
     await this.#deps.runs.tidied(run.runId);

@@ -73,9 +73,9 @@ describe("what they are told", () => {
   test("[SPN9] the first message has the depth, the files with their paths, and the task last", () => {
     const receipt = { count: 1, totalBytes: 3, files: [{ name: "a.txt", bytes: 3, sha256: "0" }] };
     const words = { task: "Sum up", depth: 1, maxDepth: 2, mode: "run" as const };
-    const text = firstMessage({ ...words, attachments: { folder: "/f", receipt } });
+    const text = firstMessage({ ...words, attachments: { path: "in/put", receipt } });
     expect(text).toMatch(/^\[Subagent Context\] .*\(depth 1\/2\)/);
-    expect(text).toContain("- a.txt (3 bytes): /f/a.txt");
+    expect(text).toContain("- a.txt (3 bytes): in/put/a.txt");
     expect(text).toContain("untrusted");
     expect(text.endsWith("\n\n[Subagent Task]: Sum up")).toBe(true);
     expect(firstMessage({ ...words, attachments: null })).not.toContain("Attachments");

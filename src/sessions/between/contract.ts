@@ -1,5 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
+import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { DeliveryTarget, Run, RunStore } from "../../runs/contract.ts";
 import type { ToolCallContext } from "../../runtimes/contract.ts";
 import type { Store } from "../../store/contract.ts";
@@ -39,8 +40,7 @@ export interface BetweenDeps {
   readonly owner: string;
   /** The run, once it has ended, whoever runs it; rejects with the signal's reason. */
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
-  /** Where the attachments of a session lie; `null`: there is no place for any. */
-  attachmentFolder(userId: string | null, agentId: string, sessionId: string): string | null;
+  readonly files: FileBoundary;
   /** Entries of a rule about tools that fit none of an agent's. */
   unfitTools(agentId: string, entries: readonly string[]): Promise<readonly string[]>;
   /** Asked before a child is made, and told of it. */

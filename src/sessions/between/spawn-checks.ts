@@ -1,7 +1,9 @@
+import { resolve } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { readAgentId } from "../../core/names.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { DeliveryTarget, RootRef } from "../../runs/contract.ts";
+import { inLine } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import type { Attachment } from "../attachments/contract.ts";
 import { hasNotes } from "../attachments/notes.ts";
@@ -9,7 +11,6 @@ import { mountPathProblem } from "../attachments/place.ts";
 import { readAttachments } from "../attachments/read-attachments.ts";
 import { spawnerOf } from "./child-tools.ts";
 import type { AgentPolicy, BetweenDeps, Caller } from "./contract.ts";
-import { childCwd } from "./spawn-cwd.ts";
 import {
   acpAllowedProblem,
   allowedProblem,
@@ -96,7 +97,7 @@ export async function checkSpawn(
     (await budgetProblem(deps, root)) ??
     sandboxProblem(request, caller.sandboxed, sandboxed);
   if (refused !== null) return refused;
-  const place = await checkCwd(caller, request, own);
+  const place = checkCwd(deps, caller, request, target);
   if ("status" in place) return place;
   const thread = checkThread(deps, caller, request);
   if ("status" in thread) return thread;
@@ -180,12 +181,23 @@ export function limitRefusal(error: unknown, max?: number): SpawnRefusal | null 
   return null;
 }
 
-async function checkCwd(
-  { session }: Spawner,
-  { cwd }: SpawnRequest,
-  { roots }: AgentPolicy,
-): Promise<{ readonly cwd: string } | SpawnRefusal> {
-  return cwd === undefined ? { cwd: session.cwd } : childCwd(cwd, session.cwd, roots);
+/** A folder that does not exist is refused in the same words as one that is not allowed. */
+function checkCwd(
+  { files }: Pick<BetweenDeps, "files">,
+  { userId, session }: Spawner,
+  { cwd: given }: SpawnRequest,
+  target: SpawnTarget,
+): { readonly cwd: string } | SpawnRefusal {
+  const owner = { userId, agentId: target.id };
+  if (given === undefined) {
+    // The parent's is not the child's where it is the workspace of another agent.
+    const isAllowed = "path" in files.checkPath(owner, session.cwd, "read");
+    return { cwd: isAllowed ? session.cwd : files.defaultCwd(owner) };
+  }
+  const choice = files.resolveCwd(owner, resolve(session.cwd, given), { parent: session });
+  if ("cwd" in choice) return choice;
+  const error = `cwd "${inLine(given, 300)}" is no folder inside the working directory of this session, or in a root of its agent (agents.<id>.roots).`;
+  return forbidden("cwd_not_allowed", error);
 }
 
 function checkThread(

@@ -1,7 +1,8 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { fileBoundary } from "../../../test/support/file-boundary.ts";
 import { agentPolicy, spawnGround, subagents, wish } from "../../../test/support/spawning.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { Run } from "../../runs/contract.ts";
@@ -329,7 +330,7 @@ describe("attachments", () => {
     const place = join(own(), request?.session.sessionId ?? "");
     expect(readFileSync(join(place, "a.txt"), "utf8")).toBe("hello");
     expect(request?.child?.attachments).toBe(place);
-    expect(JSON.stringify(request?.message)).toContain(`- a.txt (5 bytes): ${place}/a.txt`);
+    expect(JSON.stringify(request?.message)).toContain(`- a.txt (5 bytes): ${relative(folder, place)}/a.txt`);
     expect(JSON.stringify(request?.message)).not.toContain("hello");
     expect(result.attachments).toEqual({
       count: 1,
@@ -363,7 +364,7 @@ describe("attachments", () => {
   });
 
   test("[SPN14] are refused where there is no place for them", async () => {
-    const { deps, caller } = spawnGround(folder, undefined, { attachmentFolder: () => null });
+    const { deps, caller } = spawnGround(folder, undefined, { files: fileBoundary() });
     expect(await spawnChild(deps, await caller(), wish({ attachments }))).toMatchObject({
       status: "error",
       code: "attachments_unavailable",

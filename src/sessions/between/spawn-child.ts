@@ -6,6 +6,7 @@ import type { Run } from "../../runs/contract.ts";
 import type { Scope, SessionInit, SessionRecord } from "../../store/contract.ts";
 import { workOf } from "../../store/work.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
+import { withWorkingDirectory } from "../working-directory.ts";
 import { firstMessage } from "./child-prompt.ts";
 import type { BetweenDeps, Caller } from "./contract.ts";
 import type { FirstRun } from "./spawn-accept.ts";
@@ -41,7 +42,7 @@ export async function spawnChild(
   if (isAcp && deps.acp.names.length === 0) return { ...noAcp(caller, request) };
   const targetId = targetAgentId(deps, caller, request);
   if (typeof targetId !== "string") return { ...targetId };
-  const spawner: Spawner = { ...caller, session: caller.session };
+  const spawner: Spawner = { ...caller, session: await withWorkingDirectory(deps, caller.session) };
   const names = spawnNames(spawner.session, caller.callId, targetId, request.runtime);
   const run = await turnsOf(deps).run(
     names.runId,
@@ -125,7 +126,7 @@ class Spawning {
     const names = this.#names;
     const root = rootOf(this.#caller, names);
     const { task, mode, runtime } = request;
-    const attachments = files === null ? null : { folder: files.folder, receipt: files.receipt };
+    const attachments = files === null ? null : { path: files.path, receipt: files.receipt };
     // What somebody else's agent is given is the task, and nothing of how sessions are spawned here.
     const content = runtime === "acp" ? task : firstMessage({ ...terms, task, mode, attachments });
     const provenance = provenanceOf(this.#caller.session.key, root);

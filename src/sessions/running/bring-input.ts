@@ -13,7 +13,7 @@ import { tailOf } from "./run-writer.ts";
 
 /** How what was accepted becomes conversation. Written under ids that were fixed before, so that a second time changes nothing. */
 
-type Deps = Pick<RunningDeps, "runs" | "store">;
+type Deps = Pick<RunningDeps, "runs" | "store" | "files">;
 
 /** Characters of a message that a note quotes. */
 const mostQuoted = 300;
@@ -27,7 +27,7 @@ export interface BringOptions {
 
 /** The input of a new or recovered run. `null`: a hook or the guard refused it. */
 export async function bringInput(
-  { store }: Pick<Deps, "store">,
+  { store, files }: Pick<Deps, "store" | "files">,
   place: RunPlace,
   writer: RunWriter,
   run: Run,
@@ -39,7 +39,7 @@ export async function bringInput(
     context !== null &&
     (await store.sessions.entry(place.scope, place.session.sessionId, run.entryId)) === null;
   if (isFirst) await writer.note(context, `${run.entryId}-context`);
-  const { refused, wasThere } = await saidBy(place, writer, run, options.seesImages);
+  const { refused, wasThere } = await saidBy(files, place, writer, run, options.seesImages);
   return { refused, wasThere: wasThere === true };
 }
 
@@ -53,7 +53,7 @@ export async function pointBack(writer: RunWriter, run: Run): Promise<void> {
 
 /** What was said while a turn goes on; only between an answered group of calls and the next request. */
 export async function takeSteered(
-  { runs }: Deps,
+  { runs, files }: Pick<Deps, "runs" | "files">,
   place: RunPlace,
   writer: RunWriter,
   { runId, fence }: Run,
@@ -62,7 +62,7 @@ export async function takeSteered(
   const held = { runId, fence };
   const waiting = await runs.steerable(held);
   for (const each of waiting) {
-    await saidBy(place, writer, each, seesImages);
+    await saidBy(files, place, writer, each, seesImages);
     await runs.steered(held, each.runId);
   }
   return waiting.length > 0;
@@ -73,7 +73,7 @@ export async function takeSteered(
  * silently, is named in a note behind them.
  */
 export async function bringArrivals(
-  { runs, store }: Deps,
+  { runs, store }: Pick<Deps, "runs" | "store">,
   place: RunPlace,
   writer: RunWriter,
   { run, arrivals, stillOpen, endedSilent }: Claim,
@@ -121,6 +121,7 @@ function withProvenance({ message, provenance }: Run): MessageDraft {
 
 /** Only what somebody types before us may name files; which of them were not taken stands beside it, for people. */
 async function saidBy(
+  files: Deps["files"],
   { session }: RunPlace,
   writer: RunWriter,
   { message, options, provenance, entryId }: Run,
@@ -130,7 +131,13 @@ async function saidBy(
   const said = { ...message, ...present({ provenance: message.provenance ?? provenance }) };
   if (typeof said.content !== "string") return writer.say(said, entryId);
   const origin = options.origin ?? "api";
-  const { content, notes } = await promptImages(said.content, { origin, seesImages, cwd: session.cwd });
+  const { content, notes } = await promptImages(said.content, {
+    origin,
+    seesImages,
+    cwd: session.cwd,
+    owner: session,
+    files,
+  });
   const done = await writer.say({ ...said, content }, entryId);
   if (notes.length > 0 && done.wasThere !== true)
     await writer.note({ type: "custom", customType: "skein.notes", data: { notes } });

@@ -4,6 +4,7 @@ import type { Emit } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { Usage } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
 import type { Runtime, Tool, TurnModel } from "../../runtimes/contract.ts";
@@ -17,6 +18,7 @@ import type { StateModule } from "../with-state.ts";
 /** What running needs of the rest of the program. Concrete runtimes and models are composed in. */
 export interface RunningDeps {
   readonly store: Store;
+  readonly files: FileBoundary;
   readonly runs: RunStore;
   readonly hooks: HookRegistry;
   readonly emit: Emit;

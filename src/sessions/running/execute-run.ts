@@ -4,6 +4,7 @@ import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { withState } from "../with-state.ts";
+import { withWorkingDirectory } from "../working-directory.ts";
 import { beginTurn } from "./begin-turn.ts";
 import { bringInput } from "./bring-input.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
@@ -30,7 +31,8 @@ export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortS
   try {
     const fence = () => deps.runs.isHeld(held);
     const fresh = await resetIfDue(deps, placeOf(deps, session, run), claim, fence);
-    const place = placeOf(deps, fresh ?? session, run);
+    const current = fresh === null ? session : await withWorkingDirectory(deps, fresh);
+    const place = placeOf(deps, current, run);
     const begun = fresh === null ? claim : { ...claim, leafId: fresh.leafId };
     ending = new Ending(deps, place, begun);
     const writer = await RunWriter.begin(deps, place, begun);
@@ -200,9 +202,10 @@ function isLost(error: unknown): boolean {
   return isFenced(error) || (error instanceof RunStopped && error.why === "lost");
 }
 
-async function sessionOf({ store }: RunningDeps, { session }: Run): Promise<SessionRecord | null> {
+async function sessionOf(deps: RunningDeps, { session }: Run): Promise<SessionRecord | null> {
   const scope = { agentId: session.agentId, ...(session.userId === null ? {} : { userId: session.userId }) };
-  return store.sessions.get(scope, session.sessionId);
+  const found = await deps.store.sessions.get(scope, session.sessionId);
+  return found === null ? null : withWorkingDirectory(deps, found);
 }
 
 function placeOf({ store }: RunningDeps, session: SessionRecord, run: Run): RunPlace {

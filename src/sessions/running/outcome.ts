@@ -1,5 +1,4 @@
-import { SkeinError } from "../../core/errors.ts";
-import { thrownText } from "../../core/text.ts";
+import { messageWithoutPaths, SkeinError } from "../../core/errors.ts";
 import type { Outcome } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import { HookStop } from "../hooks.ts";
@@ -9,10 +8,10 @@ export function outcomeOf(error: unknown): Outcome | null {
   if (error instanceof RunStopped) return stopped(error);
   if (error instanceof SkeinError) {
     if (error.code === "fenced") return null;
-    return { state: "error", code: error.code, error: error.message };
+    return { state: "error", code: error.code, error: messageWithoutPaths(error) };
   }
   if (error instanceof HookStop) return { state: "error", code: "hook_stopped", error: error.message };
-  return { state: "error", code: "internal", error: thrownText(error) };
+  return { state: "error", code: "internal", error: messageWithoutPaths(error) };
 }
 
 function stopped({ why }: RunStopped): Outcome | null {

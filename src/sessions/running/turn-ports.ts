@@ -32,7 +32,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
   const { place, agent, claim, writer, signal, model, system, tools } = parts;
   const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
-  const about = aboutOf(place, run);
+  const about = aboutOf(deps, place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
   const partial = new PartialKeeper(deps, held);
   const waiting = new Waiting(deps, held, signal);
@@ -139,9 +139,10 @@ function bodyOf(event: TurnEvent, { provider, model }: TurnModel): Record<string
   }
 }
 
-function aboutOf({ session }: RunPlace, { runId }: Run): TurnAbout {
+function aboutOf({ files }: RunningDeps, { session }: RunPlace, { runId }: Run): TurnAbout {
   const { userId, agentId, key, sessionId, cwd } = session;
-  return { runId, userId, agentId, sessionKey: key, sessionId, cwd };
+  const attachments = files.attachments(session);
+  return { runId, userId, agentId, sessionKey: key, sessionId, cwd, attachments };
 }
 
 async function openCallsOf(deps: RunningDeps, place: RunPlace): Promise<Turn["open"]> {

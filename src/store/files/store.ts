@@ -185,5 +185,5 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     },
     watch: (listener) => watch.subscribe("everybody", listener),
   };
-  return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases, homeFor), work: handle };
+  return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };
 }

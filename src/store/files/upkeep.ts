@@ -8,8 +8,6 @@ import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
 import type { HealthProblem } from "./health.ts";
 import { StoreHealth } from "./health.ts";
-import type { HomeFor } from "./layout.ts";
-import { attachmentsFolder } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
 
 /**
@@ -49,8 +47,6 @@ export interface FilesUpkeep {
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** The working sets of a page of sessions, by uid; one that was removed for good a moment ago has none. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
-  /** Where a session's attachments lie, whether it is there yet or not. */
-  attachments(userId: string | null, agentId: string, sessionId: string): string;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
@@ -59,7 +55,6 @@ export function filesUpkeep(
   catalogue: SessionCatalogue,
   claims: RebuildParts,
   databases: string,
-  homeFor: HomeFor,
 ): FilesUpkeep {
   const { feed, index, settings, work } = catalogue;
   const { root, disk } = settings;
@@ -91,11 +86,6 @@ export function filesUpkeep(
     workingSets: (sessions) => {
       const places = work.placesOf(sessions.map(({ uid }) => uid));
       return new Map(places.map((place) => [place.uid, catalogue.pathsOf(place).working]));
-    },
-    attachments: (userId, agentId, sessionId) => {
-      // Whoever asks is about to make it.
-      work.checkInPlace();
-      return attachmentsFolder(root, { home: homeFor(userId), agentId }, sessionId);
     },
     async check({ fix }, progress = silent) {
       const findings: CheckFinding[] = [];

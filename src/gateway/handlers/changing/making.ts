@@ -2,8 +2,10 @@ import { readKey } from "../../../core/keys.ts";
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import { nameNew } from "../../../sessions/name-new.ts";
+import { chosenCwd } from "../../../sessions/runtime-context.ts";
+import { withWorkingDirectory } from "../../../sessions/working-directory.ts";
 import { parseModel } from "../../../transcript/parse-model.ts";
-import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
+import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { checkOwn } from "../shared/own-session.ts";
 import { askerOf, findSession, scopeOf } from "../shared/session-of.ts";
 import { shownState } from "./shown-state.ts";
@@ -25,7 +27,7 @@ export function makingHandlers(
         { ...scopeOf(call), ...scope },
         {
           ...names,
-          cwd: params.cwd ?? placeOf(deps, names.key),
+          cwd: cwdFor(deps, call, names.key, params.cwd),
           meta: present({ label, displayName, model, thinkingLevel }),
         },
       );
@@ -39,7 +41,7 @@ export function makingHandlers(
       const names = nameNew(undefined, { agentId: from.agentId }, { sessionId, newId: deps.newId });
       const record = await sessions.fork(scopeOf(call), from.sessionId, entryId, {
         ...names,
-        cwd: from.cwd,
+        cwd: (await withWorkingDirectory(deps, from)).cwd,
         meta: present({ label }),
       });
       return {
@@ -58,9 +60,17 @@ export function makingHandlers(
   };
 }
 
-/** Where a session works that says nothing of it: where its agent does, else where this process is. */
-function placeOf({ config, defaultAgentId }: FolderDeps, key: string): string {
+/** Only an admin may name a folder, so whoever does acts as an operator. */
+function cwdFor(
+  { files, defaultAgentId }: FolderDeps,
+  call: Call,
+  key: string,
+  wanted: string | undefined,
+): string {
   const parsed = readKey(key);
   const agentId = "problem" in parsed || parsed.form === "special" ? defaultAgentId : parsed.agentId;
-  return config.agents[agentId]?.cwd ?? process.cwd();
+  const owner = { userId: call.userId, agentId };
+  return chosenCwd(wanted ?? null, (path) =>
+    files.resolveCwd(owner, path, call.isAdmin ? "operator" : "session"),
+  );
 }

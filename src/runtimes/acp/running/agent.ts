@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import type { ContentBlock } from "@agentclientprotocol/sdk/unstable";
 import type { AcpAgent } from "../../../config/acp-agents.ts";
 import type { SkeinError } from "../../../core/errors.ts";
+import type { FileOwner } from "../../../file-access/file-boundary.ts";
 import type { AcpLink } from "../../contract.ts";
 import { unlessAborted } from "../../loop/waits.ts";
 import type { ChildProcess } from "../../process/contract.ts";
@@ -20,6 +21,7 @@ import { settingChanges } from "./session-settings.ts";
 export interface AgentWish {
   readonly spec: AcpAgent;
   readonly cwd: string;
+  readonly owner: FileOwner;
   readonly link: Pick<AcpLink, "agentSessionId" | "resumeSessionId" | "model" | "thinking" | "processMark">;
   readonly system: string | null;
 }
@@ -105,7 +107,7 @@ export class Agent {
   }
 }
 
-type StartDeps = Pick<AcpDeps, "env" | "home"> & { readonly startTimeoutMs: number };
+type StartDeps = Pick<AcpDeps, "env" | "files"> & { readonly startTimeoutMs: number };
 
 /** Starts an agent and opens its session. Of one that does not come to that no process is left. */
 export async function startAgent(deps: StartDeps, wish: AgentWish, signal: AbortSignal): Promise<Agent> {
@@ -151,9 +153,12 @@ export async function startAgent(deps: StartDeps, wish: AgentWish, signal: Abort
  * Made before the agent runs: whatever it puts in the place of its folder, this is the one. `null`: there is no folder, as
  * whoever starts the process says.
  */
-function requestsIn({ spec, cwd }: AgentWish, { env, home }: StartDeps): ClientRequests | null {
+function requestsIn({ spec, cwd, owner }: AgentWish, { env, files }: StartDeps): ClientRequests | null {
   if (!existsSync(cwd)) return null;
-  return new ClientRequests(clientFiles(cwd, home), new Terminals(cwd, env, spec.env));
+  if ("refusal" in files.checkPath(owner, cwd, "read"))
+    throw failed(spec.name, "its working directory leads into Skein's root folder", "Choose another cwd");
+  const place = { cwd, owner, files };
+  return new ClientRequests(clientFiles(place), new Terminals(place, env, spec.env));
 }
 
 /** A process that is there only after nobody wants it any more is ended. */

@@ -10,7 +10,7 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { methods, RequestError } from "@agentclientprotocol/sdk/unstable";
 import { endOfText, thrownText } from "../../../core/text.ts";
-import { codeOf } from "../files/folders.ts";
+import { codeOf } from "../../../file-access/folders.ts";
 import type { ClientFiles } from "../files.ts";
 import type { Terminals } from "../terminals.ts";
 import type { PermissionDesk } from "./permissions.ts";

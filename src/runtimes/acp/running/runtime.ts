@@ -39,7 +39,7 @@ async function runTurn(deps: AcpDeps, pool: AgentPool<Agent>, turn: Turn): Promi
     );
   await closeOpenCalls(turn);
   const { startTimeoutMs } = deps.settings;
-  const wish = { spec, cwd: about.cwd, link, system: turn.system };
+  const wish = { spec, cwd: about.cwd, owner: about, link, system: turn.system };
   // Another process has gone on with the session since: what the one that idles here knows of it is old.
   const idle = pool.idling(about.sessionId);
   if (idle !== null && idle.mark !== link.processMark)

@@ -1,0 +1,289 @@
+import { mkdirSync, realpathSync, statSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
+
+/** The session that a file is read or written for. */
+export interface FileOwner {
+  readonly userId: string | null;
+  readonly agentId: string;
+  /** `null`: the session has no files of its own yet. */
+  readonly sessionId?: string | null;
+}
+
+/** A session with the working directory that its log records. */
+export interface WorkingSession extends FileOwner {
+  readonly sessionId: string;
+  readonly cwd: string;
+  /** The session that spawned this one, with its own effective working directory; `null`: none, or it no longer exists. */
+  readonly parent: ParentPlace | null;
+}
+
+export interface ParentPlace {
+  readonly agentId: string;
+  readonly cwd: string;
+}
+
+/**
+ * Who chose a working directory. An operator is library code, a command on the folder, or a client with the scope
+ * `admin`. A parent is a session that spawns another. Everything else, such as a log of unknown origin, is `session`.
+ */
+export type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
+
+/** Why a path is refused. */
+export type PathRefusal =
+  /** It is inside the root folder and not one of the session's own folders there. */
+  | "in_root_folder"
+  /** A file of this name is read as configuration. */
+  | "configuration_file"
+  /** It is not inside the folders that the agent may work in, or not a folder. */
+  | "outside"
+  /** The file system cannot say where it leads. */
+  | "unresolvable";
+
+export interface FileBoundaryOptions {
+  /** The folders that hold Skein's own data. Empty: everything is in memory. */
+  readonly rootFolders: readonly string[];
+  /** The folder of a user's agent inside the root folder; `null`: there is no root folder. */
+  agentFolder(userId: string | null, agentId: string): string | null;
+  /** Where a session's attachments are kept; `null`: nowhere. */
+  attachments(userId: string | null, agentId: string, sessionId: string): string | null;
+  /** Names of files that are read as configuration in whatever folder a process is started. */
+  readonly configurationNames: readonly string[];
+  /** Configuration files under other names. */
+  readonly configurationFiles: readonly string[];
+  /** `null`: the agent is not configured. */
+  agent(agentId: string): { readonly cwd: string | null; readonly roots: readonly string[] } | null;
+  /** Where sessions work when neither they nor their agent name a folder. */
+  readonly processCwd: string;
+  /** Called once for each session whose recorded working directory is no longer allowed. */
+  report(problem: string): void;
+}
+
+type Resolved = { readonly path: string } | { readonly refusal: PathRefusal };
+
+/**
+ * Decides which folders and files Skein uses on a session's behalf. It compares real paths at the moment of the call, so
+ * call it again for each use.
+ *
+ * Nothing inside the root folder is read or written for a session, except its own attachments and the workspace of its
+ * user and agent. A folder counts as the root folder under every name: links, other case, other Unicode forms, and mounts
+ * of it elsewhere. Files that are read as configuration are never written.
+ */
+export class FileBoundary {
+  readonly #options: FileBoundaryOptions;
+  readonly #configurationNames: ReadonlySet<string>;
+  readonly #reported = new Set<string>();
+
+  constructor(options: FileBoundaryOptions) {
+    this.#options = options;
+    this.#configurationNames = new Set(options.configurationNames.map(foldName));
+  }
+
+  /** The real path of a file that may be read or written for a session. The file need not exist. */
+  checkPath(owner: FileOwner, path: string, action: "read" | "write"): Resolved {
+    const found = resolveReal(path);
+    if (found === null) return { refusal: "unresolvable" };
+    if (this.#isInRoot(found) && !this.#ownFolders(owner).some((own) => isInside(found.path, own)))
+      return { refusal: "in_root_folder" };
+    if (action === "write" && this.#isConfiguration(found)) return { refusal: "configuration_file" };
+    return { path: found.path };
+  }
+
+  /**
+   * The real path of the folder that a new session works in; `wanted: null` stands for the agent's default. A folder that
+   * a parent chooses must exist.
+   */
+  resolveCwd(owner: FileOwner, wanted: string | null, chooser: CwdChooser): CwdChoice {
+    if (wanted === null) return { cwd: this.defaultCwd(owner) };
+    const found = isAbsolute(wanted) ? resolveReal(wanted) : null;
+    if (found === null || (typeof chooser === "object" && !isFolder(found.path)))
+      return { refusal: "outside" };
+    if (this.#isForbiddenFolder(owner, found)) return { refusal: "in_root_folder" };
+    const bounds = this.#boundsFor(owner, chooser);
+    if (bounds === null || isInsideAny(found, bounds)) return { cwd: found.path };
+    return { refusal: "outside" };
+  }
+
+  /**
+   * Where sessions of an agent work by default: the agent's `cwd`, else its first root if the process works outside of
+   * them, else the folder of the process. One that lies in the root folder is replaced by the workspace of user and agent.
+   */
+  defaultCwd(owner: FileOwner): string {
+    const { agent, processCwd } = this.#options;
+    const { cwd = null, roots = [] } = agent(owner.agentId) ?? {};
+    const wanted =
+      cwd ?? (isInsideAny(resolveReal(processCwd), roots) ? processCwd : (roots[0] ?? processCwd));
+    const found = resolveReal(wanted);
+    if (found === null || !this.#isForbiddenFolder(owner, found)) return wanted;
+    return this.workspace(owner) ?? wanted;
+  }
+
+  /** The workspace of a user's agent inside the root folder; `null`: there is no root folder. */
+  workspace({ userId, agentId }: FileOwner): string | null {
+    const folder = this.#options.agentFolder(userId, agentId);
+    return folder === null ? null : join(folder, "workspace");
+  }
+
+  /** Where the attachments of a session are kept, whether there are any or not; `null`: nowhere. */
+  attachments({ userId, agentId, sessionId = null }: FileOwner): string | null {
+    return sessionId === null ? null : this.#options.attachments(userId, agentId, sessionId);
+  }
+
+  /**
+   * The folder that an existing session works in now: the recorded one, or the agent's default where that is not allowed,
+   * because the configuration has changed or the log comes from elsewhere. Makes the workspace when that is used.
+   */
+  cwdOf(session: WorkingSession): string {
+    const { cwd, parent } = session;
+    const chooser = parent === null ? "operator" : { parent };
+    const allowed = this.#isAllowedNow(session, chooser) ? cwd : this.#replaceCwd(session);
+    const workspace = this.workspace(session);
+    if (workspace !== null && resolveReal(allowed)?.path === realFolderPath(workspace))
+      mkdirSync(workspace, { recursive: true, mode: 0o700 });
+    return allowed;
+  }
+
+  /** A recorded folder that has been removed since is still the session's: whoever uses it says that it is missing. */
+  #isAllowedNow(session: WorkingSession, chooser: CwdChooser): boolean {
+    const found = isAbsolute(session.cwd) ? resolveReal(session.cwd) : null;
+    if (found === null || this.#isForbiddenFolder(session, found)) return false;
+    const bounds = this.#boundsFor(session, chooser);
+    if (bounds === null || isInsideAny(found, bounds)) return true;
+    return found.path === resolveReal(this.defaultCwd(session))?.path;
+  }
+
+  #replaceCwd(session: WorkingSession): string {
+    const { sessionId, agentId, cwd } = session;
+    const instead = this.defaultCwd(session);
+    if (!this.#reported.has(sessionId)) {
+      this.#reported.add(sessionId);
+      this.#options.report(
+        `session ${sessionId} works in ${instead}: its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
+      );
+    }
+    return instead;
+  }
+
+  /** The folders that a working directory must be inside; `null`: any. */
+  #boundsFor(owner: FileOwner, chooser: CwdChooser): readonly string[] | null {
+    const { cwd = null, roots = [] } = this.#options.agent(owner.agentId) ?? {};
+    if (typeof chooser === "object") {
+      const { parent } = chooser;
+      return [parent.cwd, ...(this.#options.agent(parent.agentId)?.roots ?? []), ...roots];
+    }
+    const own = cwd === null ? roots : [...roots, cwd];
+    if (own.length > 0) return own;
+    return chooser === "operator" ? null : [this.defaultCwd(owner)];
+  }
+
+  /** Of the folders inside the root folder, a session works in the workspace of its user and agent alone. */
+  #isForbiddenFolder(owner: FileOwner, found: RealPath): boolean {
+    if (!this.#isInRoot(found)) return false;
+    const workspace = this.workspace(owner);
+    return workspace === null || !isInside(found.path, realFolderPath(workspace));
+  }
+
+  #isInRoot(found: RealPath): boolean {
+    return this.#options.rootFolders.some((root) => isUnder(found, root));
+  }
+
+  #ownFolders(owner: FileOwner): readonly string[] {
+    return [this.workspace(owner), this.attachments(owner)].flatMap((folder) =>
+      folder === null ? [] : realFolderPath(folder),
+    );
+  }
+
+  /** New folders count too: a folder named `.env` stops the next start. */
+  #isConfiguration({ path, missing }: RealPath): boolean {
+    const names = [...missing, basename(path)].map(foldName);
+    if (names.some((name) => this.#configurationNames.has(name))) return true;
+    return this.#options.configurationFiles.some((file) => {
+      const known = resolveReal(file);
+      return known !== null && (foldPath(known.path) === foldPath(path) || isSameFile(known.path, path));
+    });
+  }
+}
+
+export type CwdChoice = { readonly cwd: string } | { readonly refusal: PathRefusal };
+
+/** A path without links, as far as it exists. */
+interface RealPath {
+  /** The existing part, and the missing part behind it. */
+  readonly path: string;
+  readonly existing: string;
+  /** Names at the end that do not exist. */
+  readonly missing: readonly string[];
+}
+
+/** `null`: nothing says where the path leads. Unlike `path.resolve`, `..` after a link means the parent of its target. */
+function resolveReal(path: string): RealPath | null {
+  if (!isAbsolute(path) || path.includes("\0")) return null;
+  const missing: string[] = [];
+  for (let at = path; ; at = dirname(at)) {
+    try {
+      const existing = realpathSync.native(at);
+      // What `..` means after a folder that does not exist is undefined.
+      return missing.includes("..") ? null : { path: join(existing, ...missing), existing, missing };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT" || dirname(at) === at) return null;
+      if (basename(at) !== ".") missing.unshift(basename(at));
+    }
+  }
+}
+
+/** Whether a path lies in a folder under whatever name. Errs on the side of yes, so it only ever refuses. */
+function isUnder(found: RealPath, folder: string): boolean {
+  const known = resolveReal(folder) ?? { path: resolve(folder) };
+  if (isInside(foldPath(found.path), foldPath(known.path))) return true;
+  const wanted = identityOf(known.path);
+  if (wanted === null) return false;
+  for (let at = found.existing; ; at = dirname(at)) {
+    if (identityOf(at) === wanted) return true;
+    if (dirname(at) === at) return false;
+  }
+}
+
+function isInsideAny(found: RealPath | null, folders: readonly string[]): boolean {
+  return found !== null && folders.some((folder) => isInside(found.path, resolveReal(folder)?.path ?? ""));
+}
+
+/** Whether a path is a folder or lies in it, by exact names. Both are real. */
+function isInside(path: string, folder: string): boolean {
+  if (folder === "") return false;
+  return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+}
+
+/** The real path of a folder of ours. Only its parents may be links: one that is a link itself leads to another folder. */
+function realFolderPath(folder: string): string {
+  return join(resolveReal(dirname(folder))?.path ?? dirname(folder), basename(folder));
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function isSameFile(one: string, other: string): boolean {
+  const identity = identityOf(one);
+  return identity !== null && identity === identityOf(other);
+}
+
+/** The same text for every name of one file or folder; `null`: there is none. */
+function identityOf(path: string): string | null {
+  try {
+    const { dev, ino } = statSync(path, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return null; // it is gone, or may not be looked at
+  }
+}
+
+/** Names that some file system takes for one have one fold: case, Unicode forms, invisible characters, endings on Windows. */
+function foldName(name: string): string {
+  return foldPath(name)
+    .replace(/:.*$/su, "")
+    .replace(/[. ]+$/u, "");
+}
+
+function foldPath(path: string): string {
+  const visible = path.normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}/gu, "");
+  return visible.toUpperCase().toLowerCase().normalize("NFKC");
+}

@@ -1,0 +1,121 @@
+import { constants, existsSync } from "node:fs";
+import { lstat, mkdir, open, realpath } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+
+/**
+ * An open folder that was reached without following a link. On Linux it is held by its descriptor and named through
+ * /proc/self/fd, so a folder that is swapped for another one afterwards changes nothing. On other systems it is named by
+ * its path, and a swap between the check and the use goes unnoticed.
+ */
+export interface Folder {
+  /** The prefix for names of files in it. */
+  readonly path: string;
+  /** Where it is now, without links. */
+  realPath(): Promise<string>;
+  close(): Promise<void>;
+}
+
+const isHeld = process.platform === "linux" && existsSync("/proc/self/fd");
+const asFolder = constants.O_RDONLY | (constants.O_DIRECTORY ?? 0) | (constants.O_NOFOLLOW ?? 0);
+
+/** A file by the folder that contains it. */
+export interface Place {
+  /** Names of the folders from the root to the file's folder, none of them a link. */
+  readonly way: readonly string[];
+  /** Names of the folders behind these that do not exist. */
+  readonly missing: readonly string[];
+  readonly name: string;
+}
+
+/** No system accepts longer paths, and the folders of a missing one are looked up one by one. */
+const longestPath = 4096;
+
+/** `null`: it is not the path of a file inside `root`, which is a real path. */
+export async function placeOf(path: string, root: string): Promise<Place | null> {
+  if (path.length > longestPath) return null;
+  const name = basename(path);
+  const isFile = !path.endsWith("/") && !path.endsWith(sep) && !["", ".", ".."].includes(name);
+  if (!isAbsolute(path) || path.includes("\0") || !isFile) return null;
+  const missing: string[] = [];
+  let folder = dirname(path);
+  let real = await realOf(folder);
+  for (; real === null && folder !== dirname(folder); real = await realOf(folder)) {
+    if (basename(folder) !== ".") missing.unshift(basename(folder));
+    folder = dirname(folder);
+  }
+  // What `..` means after a folder that does not exist is undefined.
+  if (real === null || missing.includes("..")) return null;
+  const way = relative(root, real);
+  if (isAbsolute(way) || way === ".." || way.startsWith(`..${sep}`)) return null;
+  return { way: way === "" ? [] : way.split(sep), missing, name };
+}
+
+/** `null`: it does not exist. A dangling link exists, and is refused when it is entered. */
+async function realOf(folder: string): Promise<string | null> {
+  try {
+    return await realpath(folder);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+export interface FolderCreation {
+  readonly mode?: number;
+  /** Called for each folder that is made, the outermost first. */
+  onMade?(path: string): void;
+}
+
+/**
+ * Opens a folder below `root`, which is a real path, through folders alone. `creation` makes the missing ones. Throws as
+ * the file system does: ENOTDIR or ELOOP where a link or a file is in the way.
+ */
+export async function openFolder(
+  root: string,
+  { way, missing }: Omit<Place, "name">,
+  creation: FolderCreation | null,
+): Promise<Folder> {
+  let folder = await openOne(root);
+  let path = root;
+  for (const [depth, name] of [...way, ...missing].entries()) {
+    const next = join(folder.path, name);
+    path = join(path, name);
+    try {
+      if (creation !== null && depth >= way.length && (await makeFolder(next, creation)))
+        creation.onMade?.(path);
+      const inner = await openOne(next);
+      await folder.close();
+      folder = inner;
+    } catch (error) {
+      await folder.close();
+      throw error;
+    }
+  }
+  return folder;
+}
+
+async function openOne(path: string): Promise<Folder> {
+  if (isHeld) {
+    const handle = await open(path, asFolder);
+    const held = `/proc/self/fd/${handle.fd}`;
+    return { path: held, realPath: () => realpath(held), close: () => handle.close() };
+  }
+  if (!(await lstat(path)).isDirectory()) throw Object.assign(new Error(path), { code: "ENOTDIR" });
+  return { path, realPath: () => realpath(path), close: () => Promise.resolve() };
+}
+
+async function makeFolder(path: string, { mode = 0o777 }: FolderCreation): Promise<boolean> {
+  try {
+    await mkdir(path, { mode });
+    return true;
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error;
+    return false;
+  }
+}
+
+/** The code of a file system error; "": it is another error. */
+export function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "";
+}

@@ -1,0 +1,334 @@
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { Step } from "../support/acp/script.ts";
+import { scriptedAgent } from "../support/acp/script.ts";
+import { acpProcess } from "../support/acp-client.ts";
+import { Started } from "../support/cli-process.ts";
+import { pngOf } from "../support/images.ts";
+
+/**
+ * Every place that takes a path, attacked through a real gateway process. The gateway works in `work/gw`, which contains
+ * its root folder; the agent `main` works in `work`, which contains the gateway's folder.
+ */
+
+const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+/** In NFC; the other form of the same name is `da\u0308t`. */
+const rootName = "d\u00e4t";
+
+let folder: TemporaryFolder;
+let gateway: Started;
+let url = "";
+let admin = "";
+let ann = "";
+const at = (...path: readonly string[]) => join(folder.path, ...path);
+const root = (...path: readonly string[]) => at("work", "gw", rootName, ...path);
+const env = () => ({ SKEIN_DIR: root(), HOME: folder.path });
+
+beforeAll(async () => {
+  folder = temporaryFolder("skein-file-access-");
+  for (const each of ["work/gw", "work/sub", "far", "config"]) mkdirSync(at(each), { recursive: true });
+  symlinkSync(`gw/${rootName}`, at("work/to-root"));
+  symlinkSync(`../gw/${rootName}/users`, at("work/sub/to-users"));
+  writeFileSync(at("work/sub/ok.txt"), "fine\n");
+  writeFileSync(at("work/gw/notes.txt"), "the operator's\n");
+  writeFileSync(at("config/own.yaml"), configText());
+  gateway = new Started([bin, "start", "--port", "0", "--config", at("config/own.yaml")], env(), {
+    cwd: at("work/gw"),
+  });
+  await gateway.until(/Ctrl-C stops it/);
+  url = (JSON.parse(readFileSync(root("gateway.json"), "utf8")) as { url: string }).url;
+  admin = readFileSync(root("token"), "utf8").trim();
+  ann = (await rpc("tokens.create", { scopes: ["read", "write", "tools"], userId: "ann" }, admin)).body
+    .token as string;
+}, 120_000);
+afterAll(async () => {
+  gateway?.child.kill("SIGTERM");
+  await gateway?.end();
+  folder.remove();
+});
+
+function configText(): string {
+  const files = scriptedAgent({ turns: [acpSteps()] });
+  return JSON.stringify({
+    defaults: { model: "rehearsal/basic" },
+    agents: {
+      main: { cwd: at("work"), subagents: { maxChildren: 20 } },
+      other: {},
+      far: { cwd: at("far") },
+    },
+    acp: { permissions: "allow", agents: { files } },
+    mcpServers: { disk: { command: process.execPath, args: ["-e", failingServer] } },
+    logging: { level: "error", file: at("log") },
+  });
+}
+
+/** An MCP server whose one tool fails with a path of this machine in its words. */
+const failingServer = `
+  const lines = require("node:readline").createInterface({ input: process.stdin });
+  const answers = {
+    initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "disk", version: "1" } }),
+    "tools/list": () => ({ tools: [{ name: "open", inputSchema: { type: "object" } }] }),
+    "tools/call": () => ({ isError: true, content: [{ type: "text", text: "ENOENT: no such file, open '" + process.cwd() + "/deep/a.txt' in " + process.cwd() }] }),
+  };
+  lines.on("line", (line) => {
+    const { id, method, params } = JSON.parse(line);
+    const result = answers[method]?.(params);
+    if (result !== undefined) console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });`;
+
+/** What an ACP agent asks of the client; each answer is said in its own brackets. */
+function acpSteps(): Step[] {
+  const asked: Step[] = [
+    { read: root("token") },
+    { read: at("work/to-root/token") },
+    { read: `${at("work/sub/to-users")}/../token` },
+    { read: at("work/gw/da\u0308t/token") },
+    { write: root("users/ann/agents/main/sessions/evil.jsonl"), content: "{}" },
+    { write: at("work/to-root/agents/evil.jsonl"), content: "{}" },
+    { write: at(`work/gw/${rootName.toUpperCase()}/evil.jsonl`), content: "{}" },
+    { write: at("work/gw/skein.yaml"), content: "mcpServers: {}" },
+    { write: at("work/gw/.env"), content: "SKEIN_DIR=/" },
+    { write: at("work/sub/.ENV"), content: "SKEIN_DIR=/" },
+    { write: at("work/gw/.env/x"), content: "" },
+    { terminal: "pwd", cwd: root() },
+    { terminal: "pwd", cwd: at("work/sub/to-users") },
+    { read: at("work/sub/ok.txt") },
+    { write: at("work/sub/new.txt"), content: "new" },
+  ];
+  return asked.flatMap((step) => [{ say: "<" }, step, { say: ">" }]);
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
+
+async function rpc(method: string, params: unknown, token: string): Promise<Answer> {
+  const answer = await fetch(`${url}/rpc/${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+    body: JSON.stringify(params),
+  });
+  return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+}
+
+/** `sessions_spawn` as the user ann, through `tools.invoke`. */
+async function spawn(args: object, sessionKey = "agent:main:main"): Promise<Record<string, unknown>> {
+  const params = { name: "sessions_spawn", sessionKey, arguments: { task: "Say hello", ...args } };
+  const { status, body } = await rpc("tools.invoke", params, ann);
+  expect({ status, body }).toMatchObject({ status: 200 });
+  return body.result as Record<string, unknown>;
+}
+
+async function cli(...args: readonly string[]): Promise<{ readonly code: unknown; readonly text: string }> {
+  const command = new Started([bin, ...args, "--config", at("config/own.yaml")], env(), { cwd: at("work") });
+  command.endInput();
+  const code = await command.end();
+  return { code, text: command.out + command.err };
+}
+
+/** Files that only an attack can have written. */
+function planted(): string[] {
+  const names = ["evil.jsonl", "skein.yaml", "SKEIN.YML", "skein.json", ".env", ".ENV"];
+  return globSync(
+    names.map((name) => `**/${name}`),
+    { cwd: folder.path },
+  );
+}
+
+describe("sessions_spawn, with a token of write and tools", () => {
+  test.each([
+    ["the root folder", `gw/${rootName}`],
+    ["its absolute path", "@root"],
+    ["its name in NFD", "gw/da\u0308t"],
+    ["its name in capitals", `gw/${rootName.toUpperCase()}`],
+    ["a link to it", "to-root"],
+    ["a link into it", "sub/to-users"],
+    ["over ..", `sub/../gw/${rootName}/users`],
+    ["a sessions folder", `gw/${rootName}/users/ann/agents/main/sessions`],
+    ["the attachments of all sessions", `gw/${rootName}/users/ann/agents/main`],
+  ])("[FBD4] cwd: %s is refused", async (_, given) => {
+    const cwd = given === "@root" ? root() : given;
+    expect(await spawn({ cwd })).toMatchObject({ status: "forbidden", code: "cwd_not_allowed" });
+  });
+
+  test.each([
+    ["a sessions folder", `gw/${rootName}/users/ann/agents/main/sessions`],
+    ["another user's sessions", `gw/${rootName}/users/bob/agents/main/sessions`],
+    ["the root folder in NFD", "gw/da\u0308t/agents/main/sessions"],
+    ["the root folder in capitals", `gw/${rootName.toUpperCase()}/agents/main/sessions`],
+    ["a link to the root folder", "to-root/agents/main/sessions"],
+    ["a link into it", "sub/to-users/ann/agents/main/sessions"],
+  ])("[FBD1] mountPath: %s is refused", async (_, mountPath) => {
+    const attachments = [{ name: "evil.jsonl", content: '{"type":"session","cwd":"/"}' }];
+    expect(await spawn({ attachments, attachAs: { mountPath } })).toMatchObject({
+      status: "error",
+      code: "attachments_path_not_allowed",
+    });
+    expect(planted()).toEqual([]);
+  });
+
+  test.each([
+    ["gw", "skein.yaml", "attachments_path_not_allowed"],
+    ["gw", "SKEIN.YML", "attachments_path_not_allowed"],
+    ["sub", "skein.json", "attachments_path_not_allowed"],
+    ["gw", ".env", "attachments_invalid_name"],
+    ["gw", "notes.txt", "attachments_path_taken"],
+  ])("[FBD3] %s/%s is not written by a mount", async (mountPath, name, code) => {
+    const attachments = [{ name, content: "mcpServers: { x: { command: touch } }" }];
+    expect(await spawn({ attachments, attachAs: { mountPath } })).toMatchObject({ status: "error", code });
+    expect(planted()).toEqual([]);
+    expect(readFileSync(at("work/gw/notes.txt"), "utf8")).toBe("the operator's\n");
+    expect(existsSync(at("work/gw/manifest.json"))).toBe(false);
+  });
+
+  test("[FBD5] a child works in a folder that contains the root folder", async () => {
+    expect(await spawn({ cwd: "gw", background: false })).toMatchObject({ status: "ok", outcome: "ok" });
+  });
+});
+
+describe("an ACP agent's requests", () => {
+  test("[FBD1] [FBD3] stay out of the root folder and of configuration files", async () => {
+    const spawned = await spawn({ runtime: "acp", agentId: "files", background: false });
+    expect(spawned).toMatchObject({ status: "ok", outcome: "ok" });
+    const answers = [...String(spawned.result).matchAll(/<([^<>]*)>/g)].map((match) => match[1]?.trim());
+    const inRoot = expect.stringMatching(/^\(.*lies in the folder of Skein itself.*\)$/);
+    const isConfiguration = expect.stringMatching(/^\(.*has the name of a configuration file.*\)$/);
+    expect(answers).toEqual([
+      ...[inRoot, inRoot, inRoot, inRoot],
+      ...[inRoot, inRoot, inRoot],
+      ...[isConfiguration, isConfiguration, isConfiguration, isConfiguration],
+      ...[inRoot, inRoot],
+      ...["fine", "(written)"],
+    ]);
+    expect(planted()).toEqual([]);
+  });
+});
+
+describe("a working directory that an operator names", () => {
+  test("[FBD4] sessions.create", async () => {
+    for (const cwd of [root(), at("work/to-root"), root("users"), at("work/sub/to-users")]) {
+      const { status, body } = await rpc("sessions.create", { key: "agent:other:session:a", cwd }, admin);
+      expect({ status, message: body.message ?? body.error }).toMatchObject({ status: 400 });
+      expect(JSON.stringify(body)).toContain("inside Skein's root folder");
+    }
+  });
+
+  test("[FBD6] sessions.create, outside of the agent's folder, and from a token that is no admin's", async () => {
+    const cwd = at("far");
+    const session = { key: "agent:main:session:b", cwd };
+    expect(await rpc("sessions.create", session, admin)).toMatchObject({ status: 400 });
+    expect(await rpc("sessions.create", session, ann)).toMatchObject({ status: 403 });
+    expect(await rpc("sessions.create", { ...session, cwd: at("work/sub") }, admin)).toMatchObject({
+      status: 200,
+    });
+  });
+
+  test("[FBD4] sessions new --cwd", async () => {
+    const refused = await cli("sessions", "new", "agent:other:session:c", "--cwd", root("users"));
+    expect(refused.code).toBe(2);
+    expect(refused.text).toContain("inside Skein's root folder");
+    expect((await cli("sessions", "new", "agent:other:session:c", "--cwd", at("far"))).code).toBe(0);
+  });
+
+  test("[FBD4] session/new of an editor", async () => {
+    const { editor, leave } = await acpProcess(at("work"), ["--agent", "other"], env());
+    await expect(editor.create(root("users"))).rejects.toThrow(/inside Skein's root folder/);
+    expect(await editor.create(at("far"))).toContain("agent:other:");
+    await leave();
+  });
+
+  test("[FBD4] [FBD8] a RuntimeContext, and the default of a process that works in the root folder", async () => {
+    const dir = at("library");
+    const tool = defineTool({
+      name: "where",
+      description: "Says where it works.",
+      parameters: { type: "object", properties: {} },
+      execute: (_, { cwd }) => cwd,
+    });
+    const agent = defineAgent({ id: "main", model: "rehearsal/basic", tools: [tool] });
+    const skein = await createSkein({ dir, cwd: dir, config: null, quiet: true, env: {}, agents: [agent] });
+    try {
+      const refused = skein.session({ agentId: "main", cwd: join(dir, "agents") }).send("Hello");
+      await expect(refused.result).rejects.toThrow(/inside Skein's root folder/);
+      await skein.session({ agentId: "main" }).send("Hello").result;
+      const { result } = await skein.invokeTool("where", {}, { agentId: "main" });
+      expect(result).toEqual({ content: [{ type: "text", text: join(dir, "agents/main/workspace") }] });
+      expect(existsSync(join(dir, "agents/main/workspace"))).toBe(true);
+    } finally {
+      await skein.close();
+    }
+  });
+});
+
+describe("images that a prompt names", () => {
+  test("[FBD1] are not read from the root folder", async () => {
+    const dir = at("alone/root");
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(join(dir, "secret.png"), pngOf(3, 3));
+    writeFileSync(at("alone/seen.png"), pngOf(4, 4));
+    const text = "describe seen.png and root/secret.png";
+    const send = new Started([bin, "send", "main", text], { ...env(), SKEIN_DIR: dir }, { cwd: at("alone") });
+    send.endInput();
+    expect(await send.end()).toBe(0);
+    const log = readFileSync(globSync(join(dir, "agents/main/sessions/*.jsonl"))[0] ?? "", "utf8");
+    expect(log).toContain("root/secret.png was not taken");
+    expect(log.match(/"type":"image"/g)).toHaveLength(1);
+  });
+});
+
+describe("attachments", () => {
+  const attachments = [{ name: "a.txt", content: "hello" }];
+
+  test.each([
+    ["below the working directory", "agent:other:main", `${rootName}/users/ann/agents/other/attachments/`],
+    ["elsewhere", "agent:far:main", "attachments/a.txt"],
+  ])("[FBD9] kept %s are named without an absolute path", async (_, sessionKey, path) => {
+    const child = await spawn({ attachments, background: false }, sessionKey);
+    expect(child).toMatchObject({ status: "ok", attachments: { count: 1 } });
+    const { body } = await rpc("chat.history", { sessionKey: child.childSessionKey }, ann);
+    const text = JSON.stringify(body);
+    expect(text).toContain(`- a.txt (5 bytes): ${path}`);
+    expect(text).not.toContain(folder.path);
+  });
+
+  test("[FBD9] under a mountPath are named relative to the working directory", async () => {
+    const child = await spawn({ attachments, attachAs: { mountPath: "sub/in" }, background: false });
+    const { body } = await rpc("chat.history", { sessionKey: child.childSessionKey }, ann);
+    expect(JSON.stringify(body)).toContain("- a.txt (5 bytes): sub/in/a.txt");
+    expect(JSON.stringify(body)).not.toContain(folder.path);
+  });
+});
+
+describe("errors of tools.invoke", () => {
+  const open = { name: "disk__open", sessionKey: "agent:main:main" };
+
+  test("[FBD10] have no absolute path for a token without admin, and are whole for an admin", async () => {
+    await spawn({ cwd: "sub", background: false });
+    const { body } = await rpc("tools.invoke", open, ann);
+    expect(body).toMatchObject({ isError: true });
+    expect(JSON.stringify(body)).toContain("open '…/a.txt'");
+    expect(JSON.stringify(body)).not.toContain(folder.path);
+    await rpc("sessions.create", { key: "agent:main:main" }, admin);
+    const whole = await rpc("tools.invoke", open, admin);
+    expect(JSON.stringify(whole.body)).toContain(`open '${at("work/gw/deep/a.txt")}'`);
+  });
+
+  test("[FBD10] a session file that cannot be read is told without its folder", async () => {
+    const made = await rpc("sessions.create", { key: "agent:main:session:broken" }, ann);
+    expect(made.status).toBe(200);
+    const log = root("users/ann/agents/main/sessions/broken.jsonl");
+    rmSync(log, { force: true });
+    mkdirSync(log, { recursive: true });
+    const args = { sessionKey: "agent:main:session:broken" };
+    const call = { name: "sessions_history", sessionKey: "agent:main:main", arguments: args };
+    const { body } = await rpc("tools.invoke", call, ann);
+    expect(body).toMatchObject({ isError: true });
+    expect(JSON.stringify(body)).not.toContain(folder.path);
+  });
+});

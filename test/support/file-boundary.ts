@@ -1,0 +1,17 @@
+import type { FileBoundaryOptions } from "../../src/file-access/file-boundary.ts";
+import { FileBoundary } from "../../src/file-access/file-boundary.ts";
+
+/** A file boundary without a root folder, unless `options` name one. */
+export function fileBoundary(options: Partial<FileBoundaryOptions> = {}): FileBoundary {
+  return new FileBoundary({
+    rootFolders: [],
+    agentFolder: () => null,
+    attachments: () => null,
+    configurationNames: ["skein.yaml", "skein.yml", "skein.json", ".env"],
+    configurationFiles: [],
+    agent: () => null,
+    processCwd: "/",
+    report: () => undefined,
+    ...options,
+  });
+}
