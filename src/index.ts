@@ -26,13 +26,13 @@ export { openSession } from "./open-session.ts";
 export type {
   Approval,
   BudgetFigures,
-  DeliveryTarget,
   OutboxRow,
   Run,
   RunQuery,
   RunState,
   RunUsage,
 } from "./runs/contract.ts";
+export type { DeliveryTarget } from "./runs/sequel.ts";
 export {
   type AgentDefinition,
   type AgentSpec,

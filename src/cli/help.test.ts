@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { scriptedAgent } from "../../test/support/acp/script.ts";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
-import { seedRuns } from "../../test/support/cli-runs.ts";
+import { seedLostRun, seedRuns } from "../../test/support/cli-runs.ts";
 import { seedToken } from "../../test/support/cli-tokens.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
@@ -17,6 +17,7 @@ beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "skein-cli-help-"));
   await seedFolder(join(home, "seeded"));
   await seedRuns(join(home, "seeded"));
+  await seedLostRun(join(home, "seeded"));
   await seedToken(join(home, "seeded"));
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));

@@ -53,6 +53,17 @@ export async function seedRuns(root: string): Promise<void> {
   });
 }
 
+/** A run that was lost four times, as the examples of the help name it. */
+export async function seedLostRun(root: string): Promise<void> {
+  await withRuns(root, async (runs, store) => {
+    const init = { key: "agent:main:session:lost", sessionId: "lost", cwd: "/home/ann" };
+    const { runId } = await acceptIn(runs, await store.sessions.create({}, init), "order tea", "order-18");
+    for (let claim = await runs.claim("gone"); claim !== null; claim = await runs.claim("gone")) {
+      if (claim.run.runId === runId) await runs.lose({ runId, fence: claim.run.fence });
+    }
+  });
+}
+
 export async function acceptIn(
   runs: EmbeddedRuns,
   session: SessionRecord,

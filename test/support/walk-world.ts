@@ -158,8 +158,7 @@ async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
   const { runId, session } = await handle.accept("be slow for 500 seconds", {
     idempotencyKey: "ann-secret-41-once",
   });
-  const isRunning = async () => expect((await runs.get(runId))?.state).toBe("running");
-  await vi.waitFor(isRunning, { timeout: 150_000 });
+  await untilAsked(deps, runs, runId);
   const fence = (await runs.get(runId))?.fence ?? -1;
   const { approvalId } = await runs.requestApproval(
     { runId, fence },
@@ -185,12 +184,21 @@ async function plantWork(deps: ServingDeps, runs: EmbeddedRuns, busy: string) {
   return { runId, approvalId, deadId: dead.outboxId, queuedId: queued.outboxId };
 }
 
+/** Until a run has written what it writes before its model is asked. */
+async function untilAsked({ store }: ServingDeps, runs: EmbeddedRuns, runId: string): Promise<void> {
+  const isAsked = async () => {
+    const run = await runs.get(runId);
+    const session = await store.sessions.get(annScope, run?.session.sessionId ?? "");
+    expect([run?.state, session?.meta.systemSent]).toEqual(["running", true]);
+  };
+  await vi.waitFor(isAsked, { timeout: 150_000 });
+}
+
 /** A run whose owner was lost four times. */
-async function plantLostRun({ skein }: ServingDeps, runs: EmbeddedRuns, sessionKey: string): Promise<string> {
-  const { runId } = await skein.session({ userId: "ann", sessionKey }).accept("be slow for 500 seconds");
+async function plantLostRun(deps: ServingDeps, runs: EmbeddedRuns, sessionKey: string): Promise<string> {
+  const { runId } = await deps.skein.session({ userId: "ann", sessionKey }).accept("be slow for 500 seconds");
   for (let loss = 1; loss <= 4; loss++) {
-    const isRunning = async () => expect((await runs.get(runId))?.state).toBe("running");
-    await vi.waitFor(isRunning, { timeout: 150_000 });
+    await untilAsked(deps, runs, runId);
     await runs.lose({ runId, fence: (await runs.get(runId))?.fence ?? -1 });
   }
   return runId;

@@ -2,8 +2,9 @@ import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
 import { examples, sessionHelp, wholeNumber } from "./options.ts";
 
-/** What ids look like, for examples; the first is that of `send … --key order-17`. */
+/** What ids look like, for examples; the first two are those of `send … --key order-17` and `order-18`. */
 const run = "71784a37-767d-8ff4-8474-7668da850727";
+const lostRun = "8f34080f-b77e-8310-ac37-5d44a2ca836d";
 const approval = "7385348a-ec6b-8b5f-a1b3-c3116b9a7c78";
 const letter = "5c224981-9b64-8106-b76d-d75fd672f22c";
 
@@ -61,7 +62,7 @@ function registerRetry(runs: Command, terminal: Terminal): void {
     .command("retry")
     .description("Queue the input of a lost run again. The same run again gives the same retry.")
     .argument("<runId>", "the lost run, as `runs ls --state lost` prints it")
-    .addHelpText("after", examples(`skein runs retry ${run}`))
+    .addHelpText("after", examples(`skein runs retry ${lostRun}`))
     .action(async (runId: string, _, command: Command) => {
       const { retryRun } = await import("../commands/runs.ts");
       await retryRun(terminal, runId, command.optsWithGlobals());
