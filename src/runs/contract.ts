@@ -1,4 +1,5 @@
 import type { Provenance, Usage } from "../core/messages.ts";
+import type { RemovedTexts } from "../core/removed-texts.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
 
@@ -610,6 +611,24 @@ export interface WorkAttendant {
   remove(session: RunSession, parent: RunSession | null): TellLater;
   /** `conflict` while a run is running or waiting. */
   branch(session: RunSession): void;
-  /** Nothing of these sessions is left. */
-  purge(uids: readonly string[]): void;
+  /** Work that repeats redacted entries says nothing of them any more. */
+  redact(removed: RemovedEntries): void;
+  /**
+   * Nothing of these sessions is left. With a user, nothing of that user either: all of the user's sessions are among these.
+   */
+  purge(uids: readonly string[], userId?: string): void;
+  /** Removes the files that these sessions were handed outside of the store, where nobody has changed them. Not in a transaction. */
+  discardFiles(uids: readonly string[]): Promise<void>;
+  /** Whether input that is yet to be read refers to a blob. */
+  isBlobInUse(sha256: string): boolean;
+}
+
+/** Entries that are redacted, in the session and in the copies of it. */
+export interface RemovedEntries {
+  /** The sessions, by their internal ids. */
+  readonly uids: readonly string[];
+  readonly entryIds: ReadonlySet<string>;
+  /** The calls that stood in them. */
+  readonly toolCallIds: ReadonlySet<string>;
+  readonly texts: RemovedTexts;
 }

@@ -27,6 +27,8 @@ import { WriteLock } from "./write-lock.ts";
 
 export interface CatalogueSettings extends SessionFileSettings {
   readonly root: string;
+  /** The folder of the databases. */
+  readonly databases: string;
   readonly lock: LockSettings;
   /** How many sessions are kept open. */
   readonly mostOpen: number;

@@ -7,8 +7,12 @@ import { migrate } from "./migrations.ts";
 /** A database that lives as long as it is open. */
 export const inMemory = ":memory:";
 
-/** SQLITE_FULL. */
+/** SQLITE_BUSY and SQLITE_FULL. */
+const busy = 5;
 const diskFull = 13;
+/** How long others are waited for. */
+const waitMs = 10_000;
+const scrubWaitMs = 1000;
 
 /** A SQLite database with its migrations done and its statements kept. */
 export class Database {
@@ -23,7 +27,7 @@ export class Database {
     this.#path = path;
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
     if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
-    this.#db = new DatabaseSync(path, { timeout: 10_000 });
+    this.#db = new DatabaseSync(path, { timeout: waitMs });
     try {
       this.#db.exec(pragmas);
       migrate(this.#db, path, migrations);
@@ -108,6 +112,28 @@ export class Database {
   /** A number that moves when another connection has changed something; our own changes do not move it. */
   changesByOthers(): number {
     return numberOf(this.#byOthers);
+  }
+
+  /**
+   * Writes the file anew, so that nothing of removed rows is left in it or in its write-ahead log. `false`: another connection
+   * is reading or writing; what it holds on to stays until it lets go.
+   */
+  scrub(): boolean {
+    this.#db.exec(`PRAGMA busy_timeout = ${scrubWaitMs}`);
+    try {
+      this.#db.exec("VACUUM");
+      return this.checkpoint();
+    } catch (error) {
+      if ((error as { readonly errcode?: unknown }).errcode === busy) return false;
+      throw this.#told(error);
+    } finally {
+      this.#db.exec(`PRAGMA busy_timeout = ${waitMs}`);
+    }
+  }
+
+  /** Brings the write-ahead log into the file and empties it; `false`: a reader stood in the way. */
+  checkpoint(): boolean {
+    return this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
   }
 
   /** What is wrong with its pages; `null`: nothing. */

@@ -368,16 +368,15 @@ export class IndexDb {
     });
   }
 
-  /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. */
-  scrub(): void {
+  /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. `false`: a reader stood in the way. */
+  scrub(): boolean {
     this.db.run("INSERT INTO words (words) VALUES ('optimize')");
-    this.db.sql("VACUUM").run();
-    this.checkpoint();
+    return this.db.scrub();
   }
 
   /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
   checkpoint(): boolean {
-    return this.db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
+    return this.db.checkpoint();
   }
 
   close(): void {
