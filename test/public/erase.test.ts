@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,6 +9,7 @@ import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
+import { createStore } from "../../src/entry-store.ts";
 import { findRunning } from "../../src/gateway/running-file.ts";
 import type { MethodName, Params, Result } from "../../src/protocol/methods/method-table.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
@@ -196,18 +196,30 @@ async function eventsAfter(seq: number, userId: string): Promise<string> {
   return text;
 }
 
-/** Has every entry of a user that holds the marker redacted by the command line, session by session. */
-async function redactAll(userId: string): Promise<void> {
+/** The entries of a user that hold the marker, by session. */
+async function markedEntries(userId: string): Promise<ReadonlyMap<string, readonly string[]>> {
   const { sessions } = await call("sessions.list", { userId, limit: 200 });
+  const found = new Map<string, readonly string[]>();
   for (const { sessionId } of sessions) {
     const { entries } = await call("sessions.entries", { key: sessionId, along: "all", limit: 200, userId });
     const ids = entries.filter((entry) => JSON.stringify(entry).includes(marker)).map(({ id }) => id);
-    if (ids.length > 0) cli("sessions", "redact", sessionId, ...ids, "--user", userId, "--yes");
+    if (ids.length > 0) found.set(sessionId, ids);
   }
+  return found;
 }
 
-/** A conversation that has left the marker wherever one can. */
-async function fillFolder(userId: string): Promise<{ readonly key: string; readonly child: Spawned }> {
+/** Until nothing of a user is queued or running: a child's announcement is a turn of its own. */
+async function settled(userId: string): Promise<void> {
+  const openRuns = async () =>
+    (await call("runs.list", { userId, states: ["queued", "running", "waiting"] })).runs.length;
+  await expect.poll(openRuns, { timeout: 150_000 }).toBe(0);
+}
+
+/** A conversation that has left the marker wherever one can. What comes over the webhook is the desk's user's. */
+async function fillFolder(
+  deskUser: string,
+  userId = deskUser,
+): Promise<{ readonly key: string; readonly child: Spawned }> {
   const key = "agent:main:session:vault";
   await call("sessions.create", { key, sessionId: "vault", userId });
   const runId = await say(key, `repeat ${marker} "and" more`, userId, { attachments: [largeImage()] });
@@ -224,10 +236,7 @@ async function fillFolder(userId: string): Promise<{ readonly key: string; reado
     userId,
   );
   expect(existsSync(join(work, "handed", "over", "note.txt"))).toBe(true);
-  // The child's announcement is a turn of its own in the session that spawned it.
-  const openRuns = async () =>
-    (await call("runs.list", { userId, states: ["queued", "running", "waiting"] })).runs.length;
-  await expect.poll(openRuns, { timeout: 150_000 }).toBe(0);
+  await settled(userId);
   await call("sessions.fork", { key, sessionId: "copy", userId });
   await call("sessions.fork", { key, sessionId: "trashed-copy", userId });
   await call("sessions.delete", { key: "trashed-copy", userId });
@@ -237,7 +246,7 @@ async function fillFolder(userId: string): Promise<{ readonly key: string; reado
 }
 
 describe("redaction", () => {
-  test("[ERZ1] [ERZ2] [ERZ3] leaves no byte of the text in the folder, in answers or in events", async () => {
+  test("[ERZ1] [ERZ2] [ERZ3] [ERZ9] leaves no byte of the text in the folder, in answers or in events", async () => {
     const gateway = await startGateway();
     const first = await eventsAfter(0, "ann");
     const seq = Number(/^id: (\d+)$/m.exec(first)?.[1]);
@@ -247,7 +256,8 @@ describe("redaction", () => {
     for (const name of ["work.db", "index.db", ".log.jsonl", "trash", "blobs", "sessions.json"])
       expect(before.join("\n")).toContain(name);
 
-    await redactAll("ann");
+    for (const [sessionId, ids] of await markedEntries("ann"))
+      cli("sessions", "redact", sessionId, ...ids, "--user", "ann", "--yes");
 
     expect(filesWith(marker, root)).toEqual([]);
     const answers = await Promise.all([
@@ -270,6 +280,156 @@ describe("redaction", () => {
     expect((await call("runs.list", { userId: "ann", limit: 500 })).runs.map(({ runId }) => runId)).toContain(
       again.runId,
     );
+    await stopGateway(gateway);
+    expect(filesWith(marker, root)).toEqual([]);
+  });
+
+  test("[ERZ1] works on a folder without a gateway, and on what a crash and a repair left behind", async () => {
+    const gateway = await startGateway();
+    await fillFolder("ann");
+    const ids = await markedEntries("ann");
+    await stopGateway(gateway);
+    const sessions = join(root, "users", "ann", "agents", "main", "sessions");
+    const log = join(sessions, "vault.log.jsonl");
+    cpSync(log, `${log}.bak-1-1700000000000`);
+    cpSync(join(root, "work.db"), join(root, "work.db.unreadable-1700000000000"));
+    // A process died while it put a working set in place, and one before its index was told.
+    cpSync(log, join(sessions, ".vault.jsonl.019a.tmp"));
+    utimesSync(join(sessions, ".vault.jsonl.019a.tmp"), 1_700_000_000, 1_700_000_000);
+
+    for (const [sessionId, entryIds] of ids)
+      cli("sessions", "redact", sessionId, ...entryIds, "--user", "ann", "--yes");
+
+    expect(filesWith(marker, root)).toEqual([]);
+    expect(existsSync(`${log}.bak-1-1700000000000`)).toBe(true);
+  });
+
+  test.each(["the same gateway", "the next one"])(
+    "[ERZ4] [ERZ8] says so where another process reads a database, and %s finishes it",
+    async (who) => {
+      const gateway = await startGateway();
+      const key = "agent:main:session:vault";
+      await call("sessions.create", { key, sessionId: "vault", userId: "ann" });
+      await say(key, `repeat ${marker}`, "ann");
+      const reader = new DatabaseSync(join(root, "work.db"));
+      reader.exec("BEGIN");
+      reader.prepare("SELECT count(*) FROM runs").get();
+
+      const [ids] = [...(await markedEntries("ann")).values()];
+      const { out } = cli("sessions", "redact", "vault", ...(ids ?? []), "--user", "ann", "--yes");
+      expect(out).toContain("another process is reading the databases");
+      expect(filesWith(marker, root).join("\n")).toContain("work.db");
+
+      const isNext = who === "the next one";
+      if (isNext) {
+        gateway.child.kill("SIGKILL");
+        await gateway.end();
+      }
+      reader.exec("COMMIT");
+      reader.close();
+      const last = isNext ? await startGateway() : gateway;
+      await soon(() => filesWith(marker, root)).toEqual([]);
+      await stopGateway(last);
+    },
+  );
+});
+
+describe("what repeats a redacted entry", () => {
+  test("[ERZ10] input that is still queued is answered as it was sent", async () => {
+    const gateway = await startGateway();
+    const key = "agent:main:session:vault";
+    await call("sessions.create", { key, sessionId: "vault", userId: "ann" });
+    await say(key, `repeat ${marker}`, "ann");
+    const [ids] = [...(await markedEntries("ann")).values()];
+    const send = (message: string, more: object = {}) =>
+      call("chat.send", {
+        sessionKey: key,
+        message,
+        idempotencyKey: `again ${message}`,
+        userId: "ann",
+        ...more,
+      });
+    const slow = await send("be slow for 600 seconds");
+    const again = await send(`repeat ${marker}`, { queueMode: "followup" });
+    cli("sessions", "redact", "vault", ...(ids ?? []), "--user", "ann", "--yes");
+    await call("runs.abort", { runId: slow.runId, userId: "ann" });
+    await ended(again.runId, "ann");
+    const { run } = await call("runs.get", { runId: again.runId, userId: "ann" });
+    expect(JSON.stringify(run)).toContain(marker);
+    await stopGateway(gateway);
+  });
+
+  test("[ERZ1] text that was streamed before a crash goes with the answer, and names made from it", async () => {
+    const store = await createStore({ dir: root });
+    const ann = { userId: "ann", agentId: "main" };
+    const key = "agent:main:session:vault";
+    const text = `The recipe is ${marker}`;
+    await store.sessions.create(ann, { key, sessionId: "vault", cwd: "/", meta: { displayName: text } });
+    const partial = { runId: "r1", text: text.slice(0, -1) };
+    await store.sessions.append(ann, "vault", [
+      { id: "asked", draft: { type: "message", message: { role: "user", content: "What is it?" } } },
+      { id: "begun", draft: { type: "custom", customType: "skein.partial", data: partial } },
+      { id: "named", draft: { type: "session_info", name: text } },
+      { id: "answer", draft: { type: "message", message: { role: "user", content: text } } },
+    ]);
+    const { sessions } = await store.sessions.redact(ann, "vault", ["answer"]);
+    expect(sessions).toEqual([{ sessionId: "vault", entryIds: ["begun", "answer"] }]);
+    expect(await store.sessions.get(ann, "vault")).toMatchObject({ name: null, meta: {} });
+    expect(filesWith(marker, root)).toEqual([]);
+    await store.close();
+    expect(filesWith(marker.slice(0, -1), root)).toEqual([]);
+  });
+});
+
+describe("purge", () => {
+  test("[ERZ5] [ERZ6] leaves no byte of the sessions in the folder, nor of the files they were handed", async () => {
+    const gateway = await startGateway();
+    const { key } = await fillFolder("ann");
+    const handed = { name: "mine.txt", content: `about ${marker}` };
+    const kept = { task: `repeat ${marker}`, attachments: [handed], attachAs: { mountPath: "kept" } };
+    await spawnChild(key, kept, "ann");
+    await settled("ann");
+    writeFileSync(join(work, "kept", "mine.txt"), "changed by its owner");
+    const { token } = await call("tokens.create", { scopes: ["read"], userId: "ann", label: "still valid" });
+    await call("sessions.create", { key: "agent:main:session:other", sessionId: "other", userId: "ann" });
+    await say("agent:main:session:other", "count the words in one two three", "ann");
+
+    const { sessions } = await call("sessions.list", { userId: "ann", limit: 200 });
+    for (const { sessionId } of sessions) {
+      if (sessionId === "other") continue;
+      await call("sessions.delete", { key: sessionId, userId: "ann" });
+      cli("sessions", "rm", sessionId, "--purge", "--user", "ann", "--yes");
+    }
+    cli("sessions", "rm", "trashed-copy", "--purge", "--user", "ann", "--yes");
+
+    expect(filesWith(marker, root)).toEqual([]);
+    expect(filesWith(marker, work)).toEqual([]);
+    expect(readdirSync(work)).toEqual(["kept"]);
+    expect(readFileSync(join(work, "kept", "mine.txt"), "utf8")).toBe("changed by its owner");
+    const left = await call("chat.history", { sessionKey: "agent:main:session:other" }, token);
+    expect(JSON.stringify(left)).toContain("one two three");
+    await stopGateway(gateway);
+    expect(filesWith(marker, root)).toEqual([]);
+  });
+
+  test("[ERZ7] removing a user leaves neither what was said nor the user's name", async () => {
+    const gateway = await startGateway();
+    const userId = `mona-${marker}@example.org`;
+    await fillFolder("ann", userId);
+    const params = { scopes: ["read", "write"], userId, label: "of Mona" } as const;
+    const { token } = await call("tokens.create", { ...params, scopes: [...params.scopes] });
+    await call("sessions.list", {}, token);
+    await say("main", "count the words in one two three", "bob");
+    cpSync(join(root, "work.db"), join(root, "work.db.unreadable-1700000000000"));
+
+    cli("users", "rm", userId, "--yes");
+    cli("users", "rm", "ann", "--yes");
+
+    expect(filesWith(marker, root)).toEqual([]);
+    expect(filesWith(marker, work)).toEqual([]);
+    await expect(call("sessions.list", {}, token)).rejects.toThrow(/401/);
+    const { sessions } = await call("sessions.list", { userId: "bob" });
+    expect(sessions.map(({ kind }) => kind)).toEqual(["main"]);
     await stopGateway(gateway);
     expect(filesWith(marker, root)).toEqual([]);
   });

@@ -116,11 +116,14 @@ export class Database {
 
   /**
    * Writes the file anew, so that nothing of removed rows is left in it or in its write-ahead log. `false`: another connection
-   * is reading or writing; what it holds on to stays until it lets go.
+   * is reading or writing; what it holds on to stays until it lets go. `before` runs first.
    */
-  scrub(): boolean {
+  scrub(before: () => void = () => undefined): boolean {
     this.#db.exec(`PRAGMA busy_timeout = ${scrubWaitMs}`);
     try {
+      // Under a reader the log would only grow, by the whole file with every try.
+      if (!this.checkpoint()) return false;
+      before();
       this.#db.exec("VACUUM");
       return this.checkpoint();
     } catch (error) {

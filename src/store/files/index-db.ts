@@ -370,8 +370,7 @@ export class IndexDb {
 
   /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. `false`: a reader stood in the way. */
   scrub(): boolean {
-    this.db.run("INSERT INTO words (words) VALUES ('optimize')");
-    return this.db.scrub();
+    return this.db.scrub(() => void this.db.run("INSERT INTO words (words) VALUES ('optimize')"));
   }
 
   /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */

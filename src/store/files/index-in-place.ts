@@ -74,8 +74,7 @@ export class IndexInPlace implements IndexService {
     const { work, index } = this.#parts;
     for (const place of places) this.#listings.touch(place);
     await this.#listings.write(true);
-    const isIndexClean = index.scrub();
-    return work.scrub() && isIndexClean;
+    return work.scrub() && index.scrub();
   }
 
   /**

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole } from "./disk-files.ts";
-import { removeSetAside } from "./recover.ts";
 import { dropBlobs } from "./redact-copies.ts";
 import type { SessionRow } from "./work-db.ts";
 
@@ -17,7 +16,7 @@ export async function purgeSessions(
   tombstone: { readonly what: string; readonly name: string },
   user?: { readonly userId: string; removeHome(): Promise<void> },
 ): Promise<void> {
-  const { work, moves, settings } = catalogue;
+  const { work, moves } = catalogue;
   const uids = rows.map(({ uid }) => uid);
   const blobs = rows.map((row) => ({ row, hashes: blobsIn(catalogue, row) }));
   await work.discardFiles(uids);
@@ -25,9 +24,7 @@ export async function purgeSessions(
   await user?.removeHome();
   work.forget(uids, { ...tombstone, at: catalogue.now() }, user?.userId);
   for (const { row, hashes } of blobs) await dropBlobs(catalogue, [row], hashes);
-  const names = user === undefined ? uids : [...uids, user.userId];
-  removeSetAside(settings.databases, names, settings.report);
-  await catalogue.feed.erase(rows);
+  await catalogue.erase(rows, user === undefined ? uids : [...uids, user.userId]);
 }
 
 /**

@@ -12,7 +12,6 @@ import { readWhole, replaceWhole } from "./disk-files.ts";
 import { copiesBeside } from "./folders.ts";
 import { blobsFolder, sessionPaths } from "./layout.ts";
 import { isUnderWay } from "./moves.ts";
-import { removeSetAside } from "./recover.ts";
 import type { SessionRow } from "./work-db.ts";
 import { isThere } from "./work-db.ts";
 
@@ -58,9 +57,9 @@ export async function redactEntries(
   const rows = [row, ...pass.done.map((each) => each.row)];
   const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
   await dropBlobs(catalogue, rows, hashes);
-  removeSetAside(catalogue.settings.databases, uids, catalogue.settings.report);
-  await catalogue.feed.erase(rows);
-  const changed = pass.done.map((each) => each.row).filter(isThere);
+  await catalogue.erase(rows, uids);
+  // Also where there was nothing left to do: a try before this one may have failed before anybody was told.
+  const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isThere);
   const told = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = told.filter((each) => each.row.uid === row.uid);
   return { redaction: redactionOf([...itself, ...told.filter((each) => !itself.includes(each))]), changed };

@@ -43,6 +43,8 @@ export interface FilesUpkeep {
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
   /** Where a session's attachments lie, whether it is there yet or not. */
   attachments(userId: string | null, agentId: string, sessionId: string): string;
+  /** Whether bytes of what was redacted or purged are still in a database, because another process is reading it. */
+  isErasePending(): boolean;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
@@ -65,6 +67,7 @@ export function filesUpkeep(
     backup: (folder, progress = silent, options = {}) =>
       backupFiles(catalogue, databases, folder, progress, options),
     sweepBlobs: sweep,
+    isErasePending: () => work.pendingErase() !== null,
     users: () => work.users(),
     changeMark: listMarks(catalogue),
     workMark: () => work.changeMark(),
