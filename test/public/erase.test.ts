@@ -116,9 +116,19 @@ function filesWith(text: string, under: string): string[] {
     const path = join(entry.parentPath, entry.name);
     if (entry.name.toLowerCase().includes(text.toLowerCase())) return [path];
     if (!entry.isFile()) return [];
-    const bytes = readFileSync(path);
+    const bytes = readIfThere(path);
     return forms.some((form) => bytes.includes(form)) ? [path] : [];
   });
+}
+
+/** A gateway that runs may have put another file in its place meanwhile. */
+function readIfThere(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    return Buffer.alloc(0);
+  }
 }
 
 async function ended(runId: string, userId: string): Promise<void> {
