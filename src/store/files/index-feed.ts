@@ -95,6 +95,11 @@ export class IndexFeed {
     return this.#nextErase;
   }
 
+  /** Until nothing that was begun in the background is under way. */
+  async untilIdle(): Promise<void> {
+    await this.#underWay;
+  }
+
   /** What an earlier process could not erase. */
   finishErase(): void {
     if (this.#work.pendingErase() !== null) this.#inBackground(() => this.erase());

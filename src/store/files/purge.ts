@@ -25,6 +25,9 @@ export async function purgeSessions(
   work.forget(uids, { ...tombstone, at: catalogue.now() }, user?.userId);
   for (const { row, hashes } of blobs) await dropBlobs(catalogue, [row], hashes);
   await catalogue.erase(rows, user === undefined ? uids : [...uids, user.userId]);
+  // A listing that was being written when the folder went away has made it again.
+  await catalogue.feed.untilIdle();
+  await user?.removeHome();
 }
 
 /**
