@@ -68,6 +68,7 @@ function ground(
     changeMark: () => store.upkeep.changeMark(),
     workMark: () => store.upkeep.workMark(),
     logMark: (session) => store.upkeep.logMark(session),
+    isErasePending: () => store.upkeep.isErasePending(),
     sessionAt: (userId, key) => store.work.find(userId, { key }),
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
     readTree: (session, signal) => readLog(store, session, signal),

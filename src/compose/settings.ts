@@ -11,6 +11,7 @@ import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
+import { removeHandedFiles } from "../sessions/attachments/remove-attachments.ts";
 import { runSession } from "../sessions/input/accept-input.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
@@ -88,8 +89,9 @@ export function workIn(store: object): Pick<RunStore, "work"> | undefined {
 /** What a run store asks of the store beside it. */
 function rim(
   store: WorkingStore,
-): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock" | "sessionAt"> {
+): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock" | "sessionAt" | "removeHanded"> {
   return {
+    removeHanded: removeHandedFiles,
     ledger: store.work.ledger,
     isGone: isOwnerGone,
     sessionAt: (userId, by) => store.work.find(userId, by),

@@ -62,7 +62,7 @@ export function isTombstone(line: Line): boolean {
 function contentsOf(type: string, line: Line): Line {
   switch (type) {
     case "message":
-      return { message: isRecord(line.message) ? emptied(line.message) : {} };
+      return { message: isRecord(line.message) ? redactMessage(line.message) : {} };
     case "compaction":
     case "branch_summary":
       return { summary: redactedText };
@@ -77,7 +77,8 @@ function contentsOf(type: string, line: Line): Line {
   }
 }
 
-function emptied(message: Line): Line {
+/** A message without its contents: its role, and the calls that results answer, stay. */
+export function redactMessage(message: Line): Line {
   const kept = pick(message, messageFields);
   if (message.role === "bashExecution") return { ...kept, command: redactedText, output: redactedText };
   const text = { type: "text", text: redactedText };

@@ -61,8 +61,17 @@ export const ForkedSchema = Type.Object(
 /** `sessions.reset`: the new session under the old key, and where the old one is. */
 export const ResetSchema = Type.Object({ ...named, previous: Type.Object(named, strict) }, strict);
 
+/**
+ * There where another process was reading a database: bytes of what is gone stay in its file until that has ended. They are
+ * erased then, or at the next start.
+ */
+const erasePending = Type.Optional(Type.Literal(true));
+
 /** `sessions.delete`: in the trash, or with `purge` gone for good. */
-export const DeletedSchema = Type.Object({ ...named, state: Type.Enum(["trashed", "purged"]) }, strict);
+export const DeletedSchema = Type.Object(
+  { ...named, state: Type.Enum(["trashed", "purged"]), erasePending },
+  strict,
+);
 export type DeletedPayload = Static<typeof DeletedSchema>;
 
 /** `sessions.compact`: the entry that was written. */
@@ -87,10 +96,14 @@ export const RedactedSchema = Type.Object(
       Type.Object({ sessionId: Type.String(), entryIds: Type.Array(Type.String()) }, strict),
     ),
     mayRepeat: Type.Array(Type.Object({ sessionId: Type.String(), entryId: Type.String() }, strict)),
+    erasePending,
   },
   strict,
 );
 export type RedactedPayload = Static<typeof RedactedSchema>;
 
 /** `users.remove`, `users rm`. */
-export const UserRemovedSchema = Type.Object({ userId: Type.String(), sessions: Type.Integer() }, strict);
+export const UserRemovedSchema = Type.Object(
+  { userId: Type.String(), sessions: Type.Integer(), erasePending },
+  strict,
+);

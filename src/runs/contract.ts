@@ -2,6 +2,7 @@ import type { Provenance, Usage } from "../core/messages.ts";
 import type { MessageDraft } from "../core/seal.ts";
 import type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
 import type { DeliveryTarget, Sequel } from "./sequel.ts";
+import type { RunSession, TellLater } from "./work-attendant.ts";
 
 export type { Awaiting, ChildRequest, ReplyWait } from "./awaiting.ts";
 export type { Ledger, LedgerValue } from "./ledger.ts";
@@ -14,6 +15,7 @@ export type {
   ReplySequel,
   Sequel,
 } from "./sequel.ts";
+export type { RemovedEntries, RunSession, TellLater, WorkAttendant } from "./work-attendant.ts";
 
 /**
  * What is work and not yet conversation (W): accepted input, runs, waits, approvals, budgets, the outbox. Every method
@@ -49,15 +51,6 @@ export type InputKind = "user" | "channel" | "cron" | "send" | "ping_pong" | "an
 export type Lane = "main" | "subagent" | "cron" | "nested";
 
 export type QueueMode = "steer" | "followup" | "interrupt";
-
-/** The session that a run belongs to, as it was when the input was accepted. */
-export interface RunSession {
-  readonly uid: string;
-  readonly userId: string | null;
-  readonly agentId: string;
-  readonly key: string;
-  readonly sessionId: string;
-}
 
 /** What a run may be told beside its message. JSON. */
 export interface RunOptions {
@@ -531,25 +524,4 @@ export interface OutboxStore {
   drop(outboxId: string): Promise<OutboxRow | null>;
   /** When the next row is due; `null`: none waits. */
   nextAt(): Promise<number | null>;
-}
-
-/** What became of the work of a session, to be told once the transaction is committed. */
-export type TellLater = () => void;
-
-/**
- * Work that hangs on sessions. A store calls it inside its own transaction, so that a session and its work change
- * together; what it throws keeps the change from happening.
- */
-export interface WorkAttendant {
-  /**
-   * `conflict` while a run is running or waiting. Sleeping runs end, input that waits goes along to the new one.
-   * `isOwner`: the owner of the run that goes on asks for it, and takes that run along.
-   */
-  reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater;
-  /** Runs end; what other sessions sent and nobody has read goes to the parent, or is a dead letter. */
-  remove(session: RunSession, parent: RunSession | null): TellLater;
-  /** `conflict` while a run is running or waiting. */
-  branch(session: RunSession): void;
-  /** Nothing of these sessions is left. */
-  purge(uids: readonly string[]): void;
 }

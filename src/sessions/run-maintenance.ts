@@ -30,6 +30,7 @@ export interface MaintenanceReport {
 }
 
 const pageSize = 1000;
+const maxPurgesAtOnce = 100;
 
 /** Decides what is to become of old sessions and, where the rules say `enforce`, does it. `dryRun`: it is not done, whatever the mode. */
 export async function runMaintenance(
@@ -42,11 +43,26 @@ export async function runMaintenance(
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
   if (mode === "warn" || dryRun) return { mode, decisions, done };
-  for (const decision of decisions) {
+  for (const batch of batchesOf(decisions)) {
     signal?.throwIfAborted();
-    if (await carryOut(work, decision, input).catch(unlessChanged)) done.push(decision);
+    const results = await Promise.all(
+      batch.map((decision) => carryOut(work, decision, input).catch(unlessChanged)),
+    );
+    done.push(...batch.filter((_, index) => results[index]));
   }
   return { mode, decisions, done };
+}
+
+/** Purges at the same time share the erasing of their bytes, which costs the more the larger the databases are. */
+function batchesOf(decisions: readonly MaintenanceDecision[]): MaintenanceDecision[][] {
+  const batches: MaintenanceDecision[][] = [];
+  for (const decision of decisions) {
+    const last = batches.at(-1);
+    const isShared = decision.action === "purge" && last?.[0]?.action === "purge";
+    if (last !== undefined && isShared && last.length < maxPurgesAtOnce) last.push(decision);
+    else batches.push([decision]);
+  }
+  return batches;
 }
 
 /** All that the rules look at, of every user. */

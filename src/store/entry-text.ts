@@ -6,6 +6,33 @@ export interface EntryText {
   readonly text: string;
 }
 
+/** The texts of an entry one by one, and together as a reply has them. Other strings count only where they are sentences. */
+export function entryTexts(entry: Entry): string[] {
+  const said = entryText(entry);
+  if (said === null) return isPartial(entry) ? [partialText(entry)] : [];
+  const content: unknown = entry.type === "message" ? Reflect.get(entry.message, "content") : null;
+  const blocks = Array.isArray(content) ? content.map(blockText).filter((text) => text !== "") : [];
+  const rest = entry.type === "message" ? textsIn(withoutPlumbing(entry.message)) : [];
+  const sentences = rest.filter((text) => /\s/.test(text.trim()));
+  return [said.text, ...blocks, blocks.join(""), blocks.join("\n"), ...sentences];
+}
+
+/** What a run had streamed before its process died. */
+export function isPartial(entry: Entry): boolean {
+  return entry.type === "custom" && entry.customType === "skein.partial";
+}
+
+export function partialText(entry: Entry): string {
+  const data = entry.type === "custom" ? entry.data : null;
+  const text: unknown = typeof data === "object" && data !== null ? Reflect.get(data, "text") : null;
+  return typeof text === "string" ? text : "";
+}
+
+function blockText(block: unknown): string {
+  const text: unknown = typeof block === "object" && block !== null ? Reflect.get(block, "text") : null;
+  return typeof text === "string" ? text : "";
+}
+
 export function entryText(entry: Entry): EntryText | null {
   switch (entry.type) {
     case "message":

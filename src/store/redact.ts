@@ -6,12 +6,14 @@ import type { RawLine } from "../core/lines.ts";
 import { splitLines } from "../core/lines.ts";
 import { sameJson } from "../core/link.ts";
 import { parseSession } from "../core/parse-session.ts";
+import { RemovedTexts } from "../core/removed-texts.ts";
 import { isRecord } from "../core/shape.ts";
 import type { Steps } from "../core/slices.ts";
 import { isTombstone, redactedDamage, tombstoneOf } from "../core/tombstone.ts";
 import type { SessionTree } from "../core/tree.ts";
+import type { RemovedEntries } from "../runs/contract.ts";
 import type { Redaction } from "./contract.ts";
-import { entryText } from "./entry-text.ts";
+import { entryText, entryTexts, isPartial, partialText } from "./entry-text.ts";
 
 /** Redaction of a session's lines: pure, the same in every store. */
 
@@ -21,6 +23,7 @@ type Line = Readonly<Record<string, unknown>>;
 export interface Sought {
   readonly ids: ReadonlySet<string>;
   readonly lines: readonly Line[];
+  readonly texts: RemovedTexts;
 }
 
 /** The lines of a session with tombstones among them, and whose those are. */
@@ -33,6 +36,23 @@ export interface Tombstones {
 const tellingLength = 24;
 const leastTelling = 8;
 
+/** Entries of our own that quote the conversation. All others keep the session's books. */
+const quotingTypes = ["skein.partial", "skein.notes"];
+
+/** What work has to forget of them, in these sessions. */
+export function removedFrom({ ids, lines, texts }: Sought, uids: readonly string[]): RemovedEntries {
+  const calls = lines.flatMap(({ message }) =>
+    isRecord(message) && Array.isArray(message.content) ? message.content : [],
+  );
+  const toolCallIds = calls.filter((block) => isRecord(block) && block.type === "toolCall");
+  return {
+    uids: [...new Set(uids)],
+    entryIds: ids,
+    toolCallIds: new Set(toolCallIds.map(({ id }) => String(id))),
+    texts,
+  };
+}
+
 /** Refuses ids that are not of the session, and entries that hold nothing that was said. */
 export function checkRedactable(tree: SessionTree, entryIds: readonly string[]): void {
   for (const id of entryIds) {
@@ -40,6 +60,7 @@ export function checkRedactable(tree: SessionTree, entryIds: readonly string[]):
     tree.parentOf(id);
     const entry = tree.entry(id);
     if (entry?.type !== "custom" || !entry.customType.startsWith("skein.")) continue;
+    if (quotingTypes.includes(entry.customType)) continue;
     throw new SkeinError("invalid_arguments", {
       problem: `Entry ${id} is ${entry.customType}, which keeps the session's books`,
       advice: "Change the session's metadata instead; redact what was said",
@@ -68,7 +89,31 @@ export function* soughtIn(bytes: Uint8Array, entryIds: ReadonlySet<string>): Ste
       problem: `the line of entry ${id}, which is to be redacted, was not found`,
     });
   }
-  return { ids, lines };
+  return yield* withPartials(bytes, { ids, lines, texts: removedTexts(lines) });
+}
+
+/** What a run had streamed before its process died repeats what it said in the end. */
+function* withPartials(bytes: Uint8Array, { ids, lines, texts }: Sought): Steps<Sought> {
+  const partials: Line[] = [];
+  for (const { text, length } of splitLines(bytes)) {
+    yield length;
+    const line = text?.includes('"skein.partial"') === true ? lineIn(text) : null;
+    const entry = line === null || isTombstone(line) ? null : entryIn(line);
+    if (line === null || entry === null || !isPartial(entry) || ids.has(entry.id)) continue;
+    if (texts.isRepeatedBy(partialText(entry))) partials.push(line);
+  }
+  if (partials.length === 0) return { ids, lines, texts };
+  const all = [...lines, ...partials];
+  return {
+    ids: new Set([...ids, ...partials.map(({ id }) => String(id))]),
+    lines: all,
+    texts: removedTexts(all),
+  };
+}
+
+function removedTexts(lines: readonly Line[]): RemovedTexts {
+  const entries = lines.map(entryIn).filter((entry) => entry !== null);
+  return new RemovedTexts(entries.flatMap(entryTexts));
 }
 
 /**
@@ -90,14 +135,36 @@ export function* withTombstones(
     yield raw.length;
     const line = lineIn(raw.text);
     const isRepeated = typeof line?.id === "string" && repeated.has(line.id) && !isTombstone(line);
-    if (!isRepeated && !isSought(raw, line, bytes)) continue;
-    if (typeof line?.id === "string") entryIds.add(line.id);
-    const left = line === null ? redactedDamage : stringifyJson(tombstoneOf(line, time));
+    const isGone = isRepeated || isSought(raw, line, bytes);
+    const renamed = isGone || line === null ? null : withoutNames(line, sought.texts);
+    if (!isGone && renamed === null) continue;
+    if (isGone && typeof line?.id === "string") entryIds.add(line.id);
+    const left = line === null ? redactedDamage : stringifyJson(renamed ?? tombstoneOf(line, time));
     pieces.push(bytes.subarray(copied, raw.offset), Buffer.from(left));
     copied = raw.offset + raw.length;
   }
   if (copied === 0) return null;
   return { bytes: Buffer.concat([...pieces, bytes.subarray(copied)]), entryIds: [...entryIds] };
+}
+
+/** A line without a name that was made from what is gone; `null`: it has none. */
+function withoutNames(line: Line, texts: RemovedTexts): Line | null {
+  const isNamedBy = (name: unknown) => typeof name === "string" && texts.isNamedBy(name);
+  if (line.type === "session_info" && isNamedBy(line.name)) return { ...line, name: "" };
+  if (line.type === "custom" && line.customType === "skein.meta" && isRecord(line.data))
+    return isNamedBy(line.data.displayName) ? { ...line, data: { ...line.data, displayName: null } } : null;
+  const { skein } = line;
+  if (line.type !== "session" || !isRecord(skein) || !isRecord(skein.meta)) return null;
+  const meta = withoutDisplayName(skein.meta, texts);
+  return meta === null ? null : { ...line, skein: { ...skein, meta } };
+}
+
+/** Metadata without a display name that was made from what is gone; `null`: it has none. */
+export function withoutDisplayName<T extends { readonly displayName?: unknown }>(
+  { displayName, ...meta }: T,
+  texts: RemovedTexts,
+): Omit<T, "displayName"> | null {
+  return typeof displayName === "string" && texts.isNamedBy(displayName) ? meta : null;
 }
 
 /** These entries, with those of the same session that they repeat or are repeated by. */
@@ -129,7 +196,7 @@ function* repeatedElsewhere(bytes: Uint8Array, isSought: Seeker): Steps<Readonly
 
 type Seeker = (raw: RawLine, line: Line | null, bytes: Uint8Array) => boolean;
 
-function* seeker({ ids, lines }: Sought, isItself: boolean): Steps<Seeker> {
+function* seeker({ ids, lines }: Pick<Sought, "ids" | "lines">, isItself: boolean): Steps<Seeker> {
   const tokens = [...ids].map((id) => `"id":${JSON.stringify(id)}`);
   /** By the length of its text, which is the same for the same JSON: of a thousand, few are compared with a line. */
   const said = new Map<number, Line[]>();

@@ -28,7 +28,10 @@ const nobody: WorkAttendant = {
   reset: () => nothing,
   remove: () => nothing,
   branch: () => undefined,
+  redact: () => undefined,
   purge: () => undefined,
+  discardFiles: async () => undefined,
+  isBlobInUse: () => false,
 };
 
 /** Who is asked; there is one at the most. */

@@ -46,7 +46,11 @@ export async function newCommand(
 }
 
 /** Where the new session's agent works by default if its process stands here. */
-function placeFor({ asker, reader, config }: OpenCalls, name: string | undefined, terminal: Terminal): string {
+function placeFor(
+  { asker, reader, config }: OpenCalls,
+  name: string | undefined,
+  terminal: Terminal,
+): string {
   const parsed = readKey(nameNew(name, asker, { newId: () => "new" }).key);
   const agentId = "problem" in parsed || parsed.form === "special" ? asker.agentId : parsed.agentId;
   const files = configuredFileBoundary({ config, root: config.store.path, file: null }, terminal.cwd);

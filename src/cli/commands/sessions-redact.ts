@@ -7,6 +7,7 @@ import { counted } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
+import { pendingLines } from "../output/erase-pending.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 
@@ -29,12 +30,13 @@ export async function redactCommand(
   });
 }
 
-function linesFor({ sessions, mayRepeat }: RedactedPayload): AnswerLine[] {
-  if (sessions.length === 0) return ["nothing was left to take out"];
+function linesFor({ sessions, mayRepeat, erasePending }: RedactedPayload): AnswerLine[] {
+  const pending = pendingLines({ erasePending });
+  if (sessions.length === 0) return ["nothing was left to take out", ...pending];
   const gone = sessions.map(
     ({ sessionId, entryIds }): AnswerLine => [sessionId, counted(entryIds.length, "entry", "entries")],
   );
   const repeats = mayRepeat.map(({ sessionId, entryId }): AnswerLine => [sessionId, entryId]);
   const advice = repeats.length === 0 ? [] : ["summaries that may repeat it, to be looked at:", ...repeats];
-  return ["taken out for good in:", ...gone, ...advice];
+  return ["taken out for good in:", ...gone, ...advice, ...pending];
 }

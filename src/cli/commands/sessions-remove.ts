@@ -5,6 +5,7 @@ import type { OpenCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import { answer } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
+import { pendingLines } from "../output/erase-pending.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 
@@ -44,7 +45,7 @@ async function purge(
   await confirm(terminal, `Delete ${shown} (${sessionId}) for good?`, options);
   const params = { key: sessionId, purge: true, ...open.reader };
   const done = await open.calls.call("sessions.delete", params);
-  answer(terminal, options, done, [`${shown} is gone for good`]);
+  answer(terminal, options, done, [`${shown} is gone for good`, ...pendingLines(done)]);
 }
 
 export async function restoreCommand(

@@ -4,6 +4,7 @@ import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
 import { answer } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
+import { pendingLines } from "../output/erase-pending.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 
@@ -25,6 +26,7 @@ export async function removeUserCommand(
     const done = await calls.call("users.remove", { userId });
     answer(terminal, options, done, [
       `user ${userId} is gone for good, with ${counted(done.sessions, "session")}`,
+      ...pendingLines(done),
     ]);
   });
 }

@@ -184,8 +184,8 @@ describe("minting and revoking", () => {
     const tokens = ["ann", "bob", null, everyUser].map((user) =>
       books.tokens.create({ ...admin, user, name: String(user) }, null),
     );
-    expect(books.tokens.revokeUser("ann")).toEqual([tokens[0]?.token.tokenId]);
-    expect(books.tokens.revokeUser(everyUser)).toEqual([]);
+    expect(books.tokens.removeUser("ann")).toEqual([tokens[0]?.token.tokenId]);
+    expect(books.tokens.removeUser(everyUser)).toEqual([]);
     const live = books.tokens.list().filter(({ revokedAt }) => revokedAt === null);
     expect(live.map(({ name }) => name)).toEqual(["bob", "null", everyUser]);
   });

@@ -172,14 +172,20 @@ export class Tokens {
     });
   }
 
-  /** Ends every token of a user, for when its sessions are removed. */
-  revokeUser(userId: string): string[] {
+  /** Removes every token of a user, for when all of the user is removed: a row that stayed would name the user. */
+  removeUser(userId: string): string[] {
     if (userId === everyUser) return []; // tokens for every user are nobody's own
-    return this.#end(() =>
-      this.ledger
-        .sql("SELECT token_id FROM gateway_tokens WHERE user = ? AND revoked_at IS NULL ORDER BY seq")
-        .all(userId),
-    );
+    return this.ledger.exclusively(() => {
+      const rows = this.ledger
+        .sql("SELECT token_id FROM gateway_tokens WHERE user = ? ORDER BY seq")
+        .all(userId);
+      const ids = rows.map((row) => String(row.token_id));
+      for (const id of ids) {
+        this.ledger.run("DELETE FROM gateway_codes WHERE parent = ?", id);
+        this.drop(id);
+      }
+      return ids;
+    });
   }
 
   /** Writes what was revoked while the disk could not be written. Throws where it still cannot be. */

@@ -63,6 +63,8 @@ export interface FolderDeps {
   workMark(): string | null;
   /** The same text for as long as nobody has written to a session; `null`: it is not known. */
   logMark(session: Pick<SessionRecord, "uid">): string | null;
+  /** Whether bytes of what was redacted or purged are still in a database, because another process is reading it. */
+  isErasePending(): boolean;
   /** The session of a user that has a key now; `null`: none. Nothing of its log is read. */
   sessionAt(userId: string | null, key: string): Pick<SessionRecord, "uid" | "key" | "sessionId"> | null;
   /** What goes on in sessions. */

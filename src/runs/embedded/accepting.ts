@@ -49,9 +49,11 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
 function knownRun(books: Books, { session, runId, idempotencyKey }: AcceptRequest): RunRow | null {
   const user = session.userId ?? "";
   const byKey = idempotencyKey === undefined ? [] : books.rows("user = ? AND idem = ?", user, idempotencyKey);
-  const known = byKey[0] ?? (runId === undefined ? null : books.row(runId));
+  // A run whose input was redacted has lost the key that its client gave, and is known by the id that follows from the key.
+  const id = runId ?? (idempotencyKey === undefined ? null : runIdOf(session.userId, idempotencyKey));
+  const known = byKey[0] ?? (id === null ? null : books.row(id));
   if (known === null || known.user === user) return known;
-  const problem = `The run id ${runId} is taken`;
+  const problem = `The run id ${id} is taken`;
   throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
 }
 

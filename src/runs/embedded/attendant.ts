@@ -1,12 +1,13 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { RunSession, TellLater, WorkAttendant } from "../contract.ts";
+import type { RemovedEntries, RunSession, TellLater, WorkAttendant } from "../contract.ts";
 import { openStates } from "../states.ts";
 import type { Books } from "./books.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { endRun } from "./ending.ts";
 import { refreshQueue } from "./queue.ts";
+import { redactWork } from "./redacting.ts";
 import type { RunRow } from "./rows.ts";
-import { forgetRun } from "./sweeping.ts";
+import { forgetRoot, forgetRun } from "./sweeping.ts";
 import { unbind } from "./threads.ts";
 
 /** The runs of a session go with it, in the store's own transaction. */
@@ -61,8 +62,30 @@ export class RunAttendant implements WorkAttendant {
     this.#checkIdle(session, "moved to another branch");
   }
 
-  purge(uids: readonly string[]): void {
+  redact(removed: RemovedEntries): void {
+    redactWork(this.#books, removed);
+  }
+
+  async discardFiles(uids: readonly string[]): Promise<void> {
+    const sql = `SELECT attachments, session_id FROM children JOIN runs USING (run_id)
+      WHERE uid = ? AND attachments IS NOT NULL AND tidied_at IS NULL`;
     for (const uid of uids) {
+      for (const { attachments, session_id } of this.#books.all(sql, uid))
+        await this.#books.options.removeHanded(String(attachments), String(session_id));
+    }
+  }
+
+  isBlobInUse(sha256: string): boolean {
+    const sql = `SELECT 1 FROM runs JOIN run_inputs USING (seq)
+      WHERE ended_at IS NULL AND instr(message, ?) > 0 LIMIT 1`;
+    return this.#books.get(sql, sha256) !== undefined;
+  }
+
+  purge(uids: readonly string[], userId?: string): void {
+    const roots = new Set<string>();
+    for (const uid of uids) {
+      for (const { root } of this.#books.all("SELECT DISTINCT root FROM runs WHERE uid = ?", uid))
+        roots.add(String(root));
       const keys = this.#books.all("SELECT DISTINCT user, key FROM runs WHERE uid = ?", uid);
       for (const { user, key } of keys) unbind(this.#books, user === "" ? null : String(user), String(key));
       for (const { seq } of this.#books.all("SELECT seq FROM runs WHERE uid = ?", uid)) {
@@ -72,8 +95,18 @@ export class RunAttendant implements WorkAttendant {
       this.#books.run("DELETE FROM turns WHERE uid = ?", uid);
       refreshQueue(this.#books, uid);
     }
+    if (userId !== undefined) this.#purgeUser(userId);
+    for (const root of roots) forgetRoot(this.#books, root);
     // Whose turn it was is a user's name too.
     this.#books.run("DELETE FROM ready_users WHERE count = 0");
+  }
+
+  /** What is left under the user's name, of sessions that were purged before and of runs that lost theirs. */
+  #purgeUser(userId: string): void {
+    for (const { seq } of this.#books.all("SELECT seq FROM runs WHERE user = ?", userId))
+      forgetRun(this.#books, Number(seq));
+    for (const table of ["outbox", "threads", "children", "approvals", "ready", "ready_users"])
+      this.#books.run(`DELETE FROM ${table} WHERE user = ?`, userId);
   }
 
   #together(act: () => void): TellLater {

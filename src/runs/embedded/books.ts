@@ -61,6 +61,8 @@ export interface EmbeddedOptions {
   ): RunSession | null;
   /** Somebody wants a run ended that an owner may be at work on. */
   stopAsked(): void;
+  /** Removes the files of a folder that this session was handed, where nobody has changed them. */
+  removeHanded(folder: string, sessionId: string): Promise<void>;
 }
 
 /**

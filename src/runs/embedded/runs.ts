@@ -83,6 +83,7 @@ const defaults = {
   sequelOf,
   sessionAt: () => null,
   stopAsked: () => undefined,
+  removeHanded: async () => undefined,
 };
 
 const defaultListed = 100;

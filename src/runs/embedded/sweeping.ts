@@ -28,11 +28,11 @@ export async function sweepAll(books: Books): Promise<{ readonly nextAt: number 
 }
 
 function forget(books: Books, before: number): void {
-  // A child that is still to be archived is known until it is, and lost input until it is retried.
+  // A child that is still to be archived, or that was handed files, is known until these are gone, and lost input until it is retried.
   const old = `SELECT seq FROM runs WHERE ended_at IS NOT NULL AND ended_at < ?
     AND (lost <= ${mostLost} OR retried_as IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id
-      AND tidied_at IS NULL AND cleanup = 'keep' AND archive_after IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM children WHERE children.run_id = runs.run_id AND tidied_at IS NULL
+      AND (attachments IS NOT NULL OR (cleanup = 'keep' AND archive_after IS NOT NULL)))
     ORDER BY ended_at LIMIT ?`;
   const oldOut =
     "SELECT seq FROM outbox WHERE ended_at IS NOT NULL AND ended_at < ? ORDER BY ended_at LIMIT ?";
@@ -44,7 +44,8 @@ function forget(books: Books, before: number): void {
     for (const { seq } of books.all(oldOut, before, mostForgotten))
       books.run("DELETE FROM outbox WHERE seq = ?", Number(seq));
     for (const { root } of books.all(oldRoots, before, mostForgotten))
-      forgetRoot(books, String(root), before);
+      if (!forgetRoot(books, String(root)))
+        books.run("UPDATE budgets SET touched_at = ? WHERE root = ?", before + keepMs, String(root));
   });
 }
 
@@ -53,21 +54,19 @@ export function forgetRun(books: Books, seq: number): void {
   const runId = String(books.get("SELECT run_id FROM runs WHERE seq = ?", seq)?.run_id);
   books.run("DELETE FROM approvals WHERE run_id = ?", runId);
   books.run("DELETE FROM run_partials WHERE run_id = ?", runId);
-  books.run("DELETE FROM run_waits WHERE from_run = ?", runId);
+  books.run("DELETE FROM run_waits WHERE from_run = ? OR to_run = ?", runId, runId);
   books.run("DELETE FROM run_replies WHERE run_id = ?", runId);
   books.run("DELETE FROM children WHERE run_id = ?", runId);
   books.run("DELETE FROM run_inputs WHERE seq = ?", seq);
   books.run("DELETE FROM runs WHERE seq = ?", seq);
 }
 
-/** A root that something still goes on under is looked at again later. */
-function forgetRoot(books: Books, root: string, before: number): void {
-  if (books.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) {
-    books.run("UPDATE budgets SET touched_at = ? WHERE root = ?", before + keepMs, root);
-    return;
-  }
+/** The budget of a request. `false`: runs of it are left, and it is kept. */
+export function forgetRoot(books: Books, root: string): boolean {
+  if (books.get("SELECT 1 FROM runs WHERE root = ? LIMIT 1", root) !== undefined) return false;
   books.run("DELETE FROM budget_pairs WHERE root = ?", root);
   books.run("DELETE FROM budgets WHERE root = ?", root);
+  return true;
 }
 
 function nextTime(books: Books): number | null {

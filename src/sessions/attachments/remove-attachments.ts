@@ -1,5 +1,7 @@
 import { realpath, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { SkeinError } from "../../core/errors.ts";
+import { thrownText } from "../../core/text.ts";
 import { codeOf } from "../../file-access/folders.ts";
 import { manifestName } from "./contract.ts";
 import { isUnchanged, readManifest } from "./manifest.ts";
@@ -9,6 +11,20 @@ import { closeEmpty, isRealFolder } from "./place.ts";
 export async function removeAttachments(folder: string, isOwn: boolean): Promise<void> {
   if (isOwn) await rm(folder, { recursive: true, force: true });
   else await removeListed(folder);
+}
+
+/** The files that a session was handed, wherever they lie; those of another session, and files that were changed, stay. */
+export async function removeHandedFiles(folder: string, sessionId: string): Promise<void> {
+  try {
+    if ((await readManifest(folder))?.sessionId === sessionId) await removeListed(folder);
+  } catch (error) {
+    const advice = "Nothing was purged; make the folder writable or delete the files, and purge again";
+    throw new SkeinError(
+      "write_failed",
+      { file: folder, problem: thrownText(error), advice },
+      { cause: error },
+    );
+  }
 }
 
 /** What the manifest of a folder names and nobody has changed since, the manifest, and the folders that were made for it. */

@@ -6,16 +6,18 @@ import type { Scope } from "../contract.ts";
 import type { VersionedMeta } from "../session-meta.ts";
 import { metaDraft } from "../session-meta.ts";
 import { isWriteFailure } from "./disk.ts";
+import { removeLeftovers } from "./folders.ts";
 import { noteOwner } from "./home-owner.ts";
 import type { IndexDb } from "./index-db.ts";
 import { IndexFeed } from "./index-feed.ts";
 import type { IndexService } from "./index-service.ts";
 import type { SessionPaths } from "./layout.ts";
-import { sessionPaths, trashedPaths } from "./layout.ts";
+import { blobsFolder, sessionPaths, sessionsFolder, trashedPaths } from "./layout.ts";
 import { FileClosed } from "./log-file.ts";
 import { Moves } from "./moves.ts";
 import { OpenFiles } from "./open-files.ts";
 import type { Recovery } from "./recover.ts";
+import { removeSetAside } from "./recover.ts";
 import type { SessionFileSettings } from "./session-file.ts";
 import { SessionFile } from "./session-file.ts";
 import type { FileOwner } from "./session-files.ts";
@@ -28,6 +30,8 @@ import { WriteLock } from "./write-lock.ts";
 
 export interface CatalogueSettings extends SessionFileSettings {
   readonly root: string;
+  /** The folder of the databases. */
+  readonly databases: string;
   readonly lock: LockSettings;
   /** How many sessions are kept open. */
   readonly mostOpen: number;
@@ -138,6 +142,18 @@ export class SessionCatalogue {
     );
     this.#open.drop(row.uid);
     await this.feed.service.remove(row.uid);
+  }
+
+  /**
+   * The last step of what is done for good: nothing of these sessions is left in copies that a crash or a damaged database left
+   * behind, nor in the bytes of the databases. `names`: what a database that was set aside would know them by.
+   */
+  async erase(rows: readonly SessionRow[], names: readonly string[]): Promise<void> {
+    const { disk, root, databases, report } = this.settings;
+    const folders = rows.flatMap((row) => [sessionsFolder(root, row), blobsFolder(root, row)]);
+    for (const folder of new Set(folders)) removeLeftovers(disk, folder, this.now());
+    removeSetAside(databases, names, report);
+    await this.feed.erase(rows);
   }
 
   /** Lets go of a session's files, which somebody is about to replace. */

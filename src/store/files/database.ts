@@ -9,7 +9,10 @@ import { migrate } from "./migrations.ts";
 export const inMemory = ":memory:";
 
 /** Primary result codes of SQLite. */
-const [ioError, corrupt, diskFull, notADatabase] = [10, 11, 13, 26];
+const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
+/** How long a statement waits for other connections. */
+const waitMs = 10_000;
+const scrubWaitMs = 1000;
 
 export interface DatabaseOptions {
   /** Refuses a database whose pages are damaged, like one that cannot be opened at all. */
@@ -109,7 +112,7 @@ export class Database {
     this.#path = path;
     // SQLite makes its files by the umask, and those beside this one with the mode of this one.
     if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
-    this.#db = new DatabaseSync(path, { timeout: 10_000 });
+    this.#db = new DatabaseSync(path, { timeout: waitMs });
     try {
       this.#db.exec(pragmas);
       migrate(this.#db, path, migrations);
@@ -216,6 +219,31 @@ export class Database {
   /** Whether the file is still at its path. Always true for one that is not pinned. */
   isInPlace(): boolean {
     return !this.#isPinned || this.#identity === null || fileIdentity(this.#path) === this.#identity;
+  }
+
+  /**
+   * Writes the file anew, so that nothing of removed rows is left in it or in its write-ahead log. `false`: another connection
+   * is reading or writing; what it holds on to stays until it lets go. `before` runs first.
+   */
+  scrub(before: () => void = () => undefined): boolean {
+    this.#db.exec(`PRAGMA busy_timeout = ${scrubWaitMs}`);
+    try {
+      // Under a reader the log would only grow, by the whole file with every try.
+      if (!this.checkpoint()) return false;
+      before();
+      this.#db.exec("VACUUM");
+      return this.checkpoint();
+    } catch (error) {
+      if ((error as { readonly errcode?: unknown }).errcode === busy) return false;
+      throw this.#explain(error);
+    } finally {
+      this.#db.exec(`PRAGMA busy_timeout = ${waitMs}`);
+    }
+  }
+
+  /** Brings the write-ahead log into the file and empties it; `false`: a reader stood in the way. */
+  checkpoint(): boolean {
+    return this.#db.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
   }
 
   /** What is wrong with its pages, or with `integrity_check` also between tables and indexes; `null`: nothing. */

@@ -97,7 +97,7 @@ export const realDisk: Disk = {
       const stat = lstatSync(path);
       return stat.isFile() ? "file" : stat.isDirectory() ? "folder" : "other";
     }),
-  removeTree: (path) => rmSync(path, { recursive: true, force: true }),
+  removeTree: (path) => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),
   list: (folder) => absentAsNull(() => readdirSync(folder)) ?? [],
   makeFolder: (folder) => {
     const first = mkdirSync(folder, { recursive: true, mode: folderMode });

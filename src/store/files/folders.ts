@@ -13,6 +13,8 @@ import { logEnding, sessionsFolder, trashName, workingEnding } from "./layout.ts
 
 /** Homes are no deeper than this. */
 const deepestHome = 8;
+/** As `replaceWhole` names them. */
+const temporaryName = /^\..+\.tmp$/;
 const copyEnding = /^(\.orig|\.bak-\d+-\d+)$/;
 
 /** The folder of an agent that has sessions, and whose it is. */
@@ -81,6 +83,19 @@ export function copiesBeside({ folder, log, working }: SessionPaths, disk: Disk)
     .filter((path) =>
       [log, working].some((own) => path.startsWith(own) && copyEnding.test(path.slice(own.length))),
     );
+}
+
+/** A file that is being put in place is written to all the time. */
+const staleMs = 60_000;
+
+/** Removes what processes that died had begun to put in place in a folder. */
+export function removeLeftovers(disk: Disk, folder: string, now: number): void {
+  for (const name of namesIn(disk, folder)) {
+    const path = join(folder, name);
+    if (!temporaryName.test(name) || disk.kind(path) !== "file") continue;
+    const stat = disk.stat(path);
+    if (stat !== null && now - stat.modifiedAt > staleMs) disk.unlink(path);
+  }
 }
 
 /** What is in the trash: a folder for each uid, a log in it. */

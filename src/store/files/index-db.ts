@@ -370,16 +370,14 @@ export class IndexDb {
     });
   }
 
-  /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. */
-  scrub(): void {
-    this.db.run("INSERT INTO words (words) VALUES ('optimize')");
-    this.db.sql("VACUUM").run();
-    this.checkpoint();
+  /** Words and rows that were removed are gone from the file too: from the word index, free pages and the write-ahead log. `false`: a reader stood in the way. */
+  scrub(): boolean {
+    return this.db.scrub(() => void this.db.run("INSERT INTO words (words) VALUES ('optimize')"));
   }
 
   /** Everything so far is on the disk afterwards; `false` when a reader stood in the way. */
   checkpoint(): boolean {
-    return this.db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get()?.busy === 0;
+    return this.db.checkpoint();
   }
 
   close(): void {

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { isWriteFailure } from "./disk.ts";
 import type { IndexService } from "./index-service.ts";
 import type { CaughtUp, UnreadLog } from "./indexer.ts";
+import type { AgentPlace } from "./layout.ts";
 import { indexDbName } from "./layout.ts";
 import type { Recovery } from "./recover.ts";
 import type { WorkDb } from "./work-db.ts";
@@ -30,6 +31,11 @@ export class IndexFeed {
   #settled = performance.now();
   #following: NodeJS.Timeout | null = null;
   #underWay: Promise<unknown> = Promise.resolve();
+  #erasing: Promise<void> = Promise.resolve();
+  #nextErase: Promise<void> | null = null;
+  #retrying: NodeJS.Timeout | null = null;
+  /** Places whose listings may still name what was removed. */
+  readonly #unlisted: AgentPlace[] = [];
   #isTidyDue = false;
   #isClosed = false;
 
@@ -109,10 +115,53 @@ export class IndexFeed {
     }
   }
 
+  /**
+   * Leaves no byte of what was removed in the databases, and writes these listings anew. Who asks while another one waits for its
+   * turn shares it. Where another process is reading, it is tried again until that has ended, by this process or the next.
+   */
+  erase(places: readonly AgentPlace[] = []): Promise<void> {
+    this.#unlisted.push(...places);
+    this.#nextErase ??= this.#erasing.then(async () => {
+      this.#nextErase = null;
+      await this.#eraseNow();
+    });
+    this.#erasing = this.#nextErase.catch(() => undefined);
+    return this.#nextErase;
+  }
+
+  /** Until nothing that was begun in the background is under way. */
+  async untilIdle(): Promise<void> {
+    await this.#underWay;
+  }
+
+  /** What an earlier process could not erase. */
+  finishErase(): void {
+    if (this.#work.pendingErase() !== null) this.#inBackground(() => this.erase());
+  }
+
+  async #eraseNow(): Promise<void> {
+    const request = this.#work.pendingErase();
+    if (request === null) return;
+    if (await this.service.scrub(this.#unlisted.splice(0))) {
+      this.#work.erased(request);
+      return;
+    }
+    const note = "another process is reading a database; what was removed is erased once it has ended";
+    if (!this.#reported.has("erase")) this.#report({ kind: "not_erased", file: indexDbName, note });
+    this.#reported.add("erase");
+    if (this.#isClosed || this.#retrying !== null) return;
+    this.#retrying = setTimeout(() => {
+      this.#retrying = null;
+      this.#inBackground(() => this.erase());
+    }, followMs).unref();
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#following !== null) clearTimeout(this.#following);
+    if (this.#retrying !== null) clearTimeout(this.#retrying);
     await this.#underWay;
+    await this.#erasing;
     if (this.#work.isBehind()) await this.service.finish(catchUpMs);
     await this.service.close();
   }

@@ -69,11 +69,12 @@ export class IndexInPlace implements IndexService {
     this.#parts.index.remove(uid);
   }
 
-  async scrub(places: readonly AgentPlace[]): Promise<void> {
+  async scrub(places: readonly AgentPlace[]): Promise<boolean> {
     this.follow();
-    this.#parts.index.scrub();
+    const { work, index } = this.#parts;
     for (const place of places) this.#listings.touch(place);
     await this.#listings.write(true);
+    return work.scrub() && index.scrub();
   }
 
   /**

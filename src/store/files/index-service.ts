@@ -17,8 +17,11 @@ export interface IndexService {
   /** The sessions that have an entry of one of these ids. Every entry there is is looked at. */
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
-  /** Leaves nothing of what was removed in the index's own pages, and writes these listings anew. */
-  scrub(places: readonly AgentPlace[]): Promise<void>;
+  /**
+   * Writes these listings anew, and both databases, so that no byte of what was removed is left in them. `false`: another process
+   * was reading one of them.
+   */
+  scrub(places: readonly AgentPlace[]): Promise<boolean>;
   /** Once the index is on the disk, takes away the marks of sessions that it is up with. */
   settle(): Promise<void>;
   /** These folders' listings have to be written anew. */

@@ -99,8 +99,8 @@ export class IndexThread implements IndexService {
     await this.#call("remove", uid);
   }
 
-  async scrub(places: readonly AgentPlace[]): Promise<void> {
-    await this.#call("scrub", places);
+  scrub(places: readonly AgentPlace[]): Promise<boolean> {
+    return this.#call("scrub", places) as Promise<boolean>;
   }
 
   async settle(): Promise<void> {

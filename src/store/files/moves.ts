@@ -43,12 +43,6 @@ export class Moves {
     });
   }
 
-  /** Files first, durably, the claim on the id last: until then it is done again. */
-  async purge(row: SessionRow, tombstone: { what: string; name: string; at: number }): Promise<void> {
-    await this.removeFiles(row);
-    this.#work.forget([row.uid], tombstone);
-  }
-
   /** All files of a session that is in the trash, or was to go there. */
   async removeFiles(row: SessionRow): Promise<void> {
     const { disk, root } = this.#settings;

@@ -1,4 +1,14 @@
-import { existsSync, renameSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { damaged, isDamage, isNoDatabase } from "./database.ts";
 
@@ -19,9 +29,47 @@ export interface Recovery {
     | "claim_changed"
     | "not_taken_in"
     | "not_indexed"
-    | "adopted";
+    | "adopted"
+    | "not_erased";
   readonly file: string;
   readonly note: string;
+}
+
+/**
+ * Removes databases that were set aside and that name one of these sessions or users: what they hold of them cannot be taken out
+ * of a damaged file.
+ */
+export function removeSetAside(
+  databases: string,
+  names: readonly string[],
+  report: (found: Recovery) => void,
+): void {
+  const wanted = names.map((name) => Buffer.from(name));
+  for (const name of readdirSync(databases)) {
+    if (!/^(work|index)\.db\./.test(name)) continue;
+    const file = join(databases, name);
+    if (!lstatSync(file).isFile() || !holdsAny(file, wanted)) continue;
+    rmSync(file, { force: true });
+    const note = "it held something that was redacted or purged, and was removed";
+    report({ kind: "set_aside", file, note });
+  }
+}
+
+const pieceBytes = 1024 * 1024;
+
+function holdsAny(file: string, wanted: readonly Buffer[]): boolean {
+  const overlap = Math.max(0, ...wanted.map(({ length }) => length - 1));
+  const piece = Buffer.alloc(pieceBytes + overlap);
+  const opened = openSync(file, "r");
+  try {
+    for (let at = 0; ; at += pieceBytes) {
+      const read = readSync(opened, piece, 0, piece.length, at);
+      if (wanted.some((each) => piece.subarray(0, read).includes(each))) return true;
+      if (read < piece.length) return false;
+    }
+  } finally {
+    closeSync(opened);
+  }
 }
 
 /** Opens an index; one that cannot be read is set aside, never overwritten, and begun anew: it holds nothing of its own. */

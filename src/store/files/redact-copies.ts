@@ -5,7 +5,7 @@ import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Redaction } from "../contract.ts";
 import type { Sought, Tombstones } from "../redact.ts";
-import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
+import { checkRedactable, redactionOf, removedFrom, soughtIn, withTombstones } from "../redact.ts";
 import { blobsInTrash, hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole, replaceWhole } from "./disk-files.ts";
@@ -44,12 +44,22 @@ export async function redactEntries(
     return new Slices().run(soughtIn(file.readLog(0), new Set(entryIds)));
   });
   const pass = new Pass(catalogue, row, sought);
+  const redactWork = () => {
+    const uids = [row, ...pass.done.map((each) => each.row)].map(({ uid }) => uid);
+    catalogue.work.redact(row.userId, removedFrom(sought, uids));
+    return uids;
+  };
   await pass.overCopies();
+  redactWork();
   await pass.redact(row);
   await pass.overCopies();
-  await dropBlobs(catalogue, [row, ...pass.done.map((each) => each.row)], sought);
-  const changed = pass.done.map((each) => each.row).filter(isThere);
-  if (pass.done.length > 0) await catalogue.feed.service.scrub(changed);
+  const uids = redactWork();
+  const rows = [row, ...pass.done.map((each) => each.row)];
+  const hashes = sought.lines.flatMap((line) => hashesIn(JSON.stringify(line)));
+  await dropBlobs(catalogue, rows, hashes);
+  await catalogue.erase(rows, uids);
+  // Also where there was nothing left to do: a try before this one may have failed before anybody was told.
+  const changed = [...new Map(rows.map((each) => [each.uid, each])).values()].filter(isThere);
   const told = pass.done.filter((each) => each.entryIds.length > 0);
   const itself = told.filter((each) => each.row.uid === row.uid);
   return { redaction: redactionOf([...itself, ...told.filter((each) => !itself.includes(each))]), changed };
@@ -198,12 +208,12 @@ function placeName({ uid, state }: SessionRow): string {
 }
 
 /** Blobs of what is gone that nothing else refers to, in the folders of all agents that had it. */
-async function dropBlobs(
+export async function dropBlobs(
   catalogue: SessionCatalogue,
   rows: readonly SessionRow[],
-  { lines }: Sought,
+  hashes: readonly string[],
 ): Promise<void> {
-  const named = new Set(lines.flatMap((line) => hashesIn(JSON.stringify(line))));
+  const named = new Set(hashes.filter((sha256) => !catalogue.work.isBlobInUse(sha256)));
   if (named.size === 0) return;
   const { disk, root } = catalogue.settings;
   await catalogue.feed.bringUpAll();

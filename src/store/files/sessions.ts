@@ -42,7 +42,7 @@ import { entryAt, pageByIndex } from "./index-pages.ts";
 import { countSessions, listSessions } from "./index-query.ts";
 import type { HomeFor } from "./layout.ts";
 import { thisProcess } from "./process-identity.ts";
-import { purgeUser } from "./purge-user.ts";
+import { purgeSessions, purgeUser } from "./purge.ts";
 import { redactEntries } from "./redact-copies.ts";
 import type { SessionFile } from "./session-file.ts";
 import { refuseAnothers } from "./session-files.ts";
@@ -342,7 +342,7 @@ export class FileSessions implements SessionStore {
     if (row === null) return false;
     checkStillRemoved(row.removedAt ?? 0, options.ifRemovedAt);
     const session = this.#trashedOf(row);
-    await this.#catalogue.moves.purge(row, { what: "session", name: row.uid, at: this.#catalogue.now() });
+    await purgeSessions(this.#catalogue, [row], { what: "session", name: row.uid });
     this.#feed.publish({ type: "purged", session });
     return true;
   }

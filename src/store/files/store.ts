@@ -151,10 +151,11 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const service = isThreaded ? new IndexThread(places, inPlace) : inPlace;
   const durability = options.durability ?? "full";
   const { tailBytes = defaultTailBytes } = options;
-  const settings = { root, disk, clock, newId, durability, tailBytes, mostOpen, report, lock };
+  const settings = { root, databases, disk, clock, newId, durability, tailBytes, mostOpen, report, lock };
   const catalogue = new SessionCatalogue(work, index, service, settings);
   await catalogue.moves.finish(clock.now());
   await catalogue.finishTodos();
+  catalogue.feed.finishErase();
   const watch = new ChangeFeed();
   const homeFor = (userId: string | null) => {
     const home = homeOf(namespace, userId);

@@ -47,6 +47,8 @@ export interface FilesUpkeep {
   files(scope: Scope, sessionId: string): { readonly log: string; readonly working: string } | null;
   /** The working sets of a page of sessions, by uid; one that was removed for good a moment ago has none. */
   workingSets(sessions: readonly Pick<SessionRecord, "uid">[]): ReadonlyMap<string, string>;
+  /** Whether bytes of what was redacted or purged are still in a database, because another process is reading it. */
+  isErasePending(): boolean;
   /** Takes away blobs that nothing refers to any more, once they are a day old. */
   sweepBlobs(): Promise<{ readonly files: number; readonly bytes: number }>;
 }
@@ -73,6 +75,7 @@ export function filesUpkeep(
     health: () => health.problems(),
     checkInPlace: () => work.checkInPlace(),
     takeUntoldLosses: () => work.takeUntoldLosses(),
+    isErasePending: () => work.pendingErase() !== null,
     users: () => work.users(),
     changeMark: listMarks(catalogue),
     workMark: () => work.changeMark(),

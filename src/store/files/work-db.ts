@@ -1,8 +1,9 @@
 import { chmodSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { decideAnew, SkeinError } from "../../core/errors.ts";
-import type { TellLater, WorkAttendant } from "../../runs/contract.ts";
+import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
+import { withoutDisplayName } from "../redact.ts";
 import { taken } from "../refusals.ts";
 import { Attendance, workOf } from "../work.ts";
 import { Database } from "./database.ts";
@@ -255,19 +256,65 @@ export class WorkDb {
     return this.#many("state IN ('pending', 'live')");
   }
 
-  /** Forgets sessions for good, and leaves word of it that says nothing of what they were. */
+  /**
+   * Forgets sessions for good, and leaves word of it that says nothing of what they were. With a user, whatever else is kept
+   * under that name goes too, unless the user has sessions that are not among these.
+   */
   forget(
     uids: readonly string[],
     tombstone: { readonly what: string; readonly name: string; readonly at: number },
+    userId?: string,
   ): void {
     this.#claiming(uids, () => {
-      this.#attendant.purge(uids);
       for (const uid of uids) this.#db.run("DELETE FROM sessions WHERE uid = ?", uid);
+      const isUserGone = userId !== undefined && this.ofUser(userId).length === 0;
+      this.#attendant.purge(uids, isUserGone ? userId : undefined);
       const { what, name, at } = tombstone;
       this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
+      this.#requestErase();
     });
-    // The write-ahead log still has the pages as they were.
-    this.#db.sql("PRAGMA wal_checkpoint(TRUNCATE)").get();
+  }
+
+  /** Takes what redacted entries said out of the work of these sessions, and out of names that were made from it. */
+  redact(userId: string | null, removed: RemovedEntries): void {
+    this.#claiming([], () => {
+      this.#attendant.redact(removed);
+      for (const { uid, first } of this.ofUser(userId)) {
+        const meta = withoutDisplayName(first.meta, removed.texts);
+        if (meta === null) continue;
+        this.#db.run("UPDATE sessions SET first = ? WHERE uid = ?", JSON.stringify({ ...first, meta }), uid);
+      }
+      this.#requestErase();
+    });
+  }
+
+  /** Files that sessions were handed outside of the store, for those who are about to forget them. */
+  discardFiles(uids: readonly string[]): Promise<void> {
+    return this.#attendant.discardFiles(uids);
+  }
+
+  isBlobInUse(sha256: string): boolean {
+    return this.#attendant.isBlobInUse(sha256);
+  }
+
+  /** Names the last removal whose bytes may still be in the databases' files; `null`: there is none. */
+  pendingErase(): string | null {
+    const row = this.#db.sql("SELECT value FROM facts WHERE name = 'erase'").get();
+    return row === undefined ? null : String(row.value);
+  }
+
+  /** The bytes are gone, unless something else was removed meanwhile. */
+  erased(request: string): void {
+    this.#db.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
+  }
+
+  /** Writes the file anew, without its free pages and what is left over inside of others. `false`: a reader stood in the way. */
+  scrub(): boolean {
+    return this.#db.scrub();
+  }
+
+  #requestErase(): void {
+    this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('erase', hex(randomblob(16)))");
   }
 
   inState(state: SessionState): SessionRow[] {

@@ -41,7 +41,14 @@ import { compareInList, decodeCursor, listPage, matchesQuery } from "../listing.
 import { applyPatch, firstMeta } from "../meta.ts";
 import { planReset } from "../plan-reset.ts";
 import { kinOf, reaching } from "../reach.ts";
-import { checkRedactable, redactionOf, soughtIn, withTombstones } from "../redact.ts";
+import {
+  checkRedactable,
+  redactionOf,
+  removedFrom,
+  soughtIn,
+  withoutDisplayName,
+  withTombstones,
+} from "../redact.ts";
 import { checkStillRemoved, checkUnused, checkVersion, noSuchSession } from "../refusals.ts";
 import { metaChanges, metaDraft } from "../session-meta.ts";
 import { workOf } from "../work.ts";
@@ -58,6 +65,7 @@ export type ShareBlob = (
 /** Changes a session and the work that hangs on it together. */
 export interface Together {
   together<T>(act: (attendant: WorkAttendant) => T): T;
+  readonly attendant: WorkAttendant;
   /** For work that is yet to be: all of it or nothing. */
   inLedger<T>(act: () => T): T;
 }
@@ -271,15 +279,18 @@ export class MemorySessions implements SessionStore {
     const session = this.#table.trashed(scope, sessionId);
     if (session === null) return false;
     checkStillRemoved(session.removedAt ?? 0, options.ifRemovedAt);
+    await this.#work.attendant.discardFiles([session.uid]);
     this.#work.together((attendant) => attendant.purge([session.uid]));
     this.#forget(session);
     return true;
   }
 
   /** All sessions of a user, for good. How many they were. */
-  forgetUser(userId: string): number {
+  async forgetUser(userId: string): Promise<number> {
+    await this.#work.attendant.discardFiles(this.#table.ofUser(userId).map(({ uid }) => uid));
     const sessions = this.#table.ofUser(userId);
-    this.#work.together((attendant) => attendant.purge(sessions.map(({ uid }) => uid)));
+    const uids = sessions.map(({ uid }) => uid);
+    this.#work.together((attendant) => attendant.purge(uids, userId));
     for (const session of sessions) this.#forget(session);
     return sessions.length;
   }
@@ -327,15 +338,20 @@ export class MemorySessions implements SessionStore {
     checkRedactable(source.tree, entryIds);
     const sought = atOnce(soughtIn(Buffer.from(source.tree.encode()), new Set(entryIds)));
     const done: { session: HeldSession; entryIds: readonly string[] }[] = [];
-    for (const session of new Set([source, ...this.#table.ofUser(source.userId)])) {
+    const sessions = new Set([source, ...this.#table.ofUser(source.userId)]);
+    for (const session of sessions) {
       const bytes = Buffer.from(session.tree.encode());
       const found = atOnce(withTombstones(bytes, sought, this.#clock.now(), session === source));
       if (found === null) continue;
+      const meta = withoutDisplayName(session.meta, sought.texts);
+      if (meta !== null) session.meta = meta;
       session.tree = SessionTree.from(parseSession(found.bytes), this.#options);
       session.digest = digestOfTree(session.tree, session.createdAt);
       done.push({ session, entryIds: found.entryIds });
       if (session.removedAt === null) this.#feed.publish({ type: "redacted", session: recordOf(session) });
     }
+    const uids = [source, ...done.map(({ session }) => session)].map(({ uid }) => uid);
+    this.#work.together((attendant) => attendant.redact(removedFrom(sought, uids)));
     return redactionOf(done.map(({ session, entryIds: ids }) => ({ tree: session.tree, entryIds: ids })));
   }
 

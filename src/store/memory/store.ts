@@ -46,7 +46,7 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
     watch,
     purgeUser: async (userId) => {
       blobs.delete(userId);
-      return { sessions: sessions.forgetUser(userId) };
+      return { sessions: await sessions.forgetUser(userId) };
     },
     close: async () => work.close(),
   });

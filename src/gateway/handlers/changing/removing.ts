@@ -21,7 +21,10 @@ export function removingHandlers(
 
     "sessions.delete": async (params, call) => {
       const scope = scopeOf(call);
-      if (params.purge === true) return purgeSession(sessions, scope, await findRemoved(deps, call, params));
+      if (params.purge === true) {
+        const purged = await purgeSession(sessions, scope, await findRemoved(deps, call, params));
+        return { ...purged, ...pendingErase(deps) };
+      }
       const record = await findSession(deps, call, params);
       return removeSession(sessions, scope, record, askerOf(deps, params));
     },
@@ -45,7 +48,13 @@ export function removingHandlers(
           sessionId: each.sessionId,
           entryId: each.entryId,
         })),
+        ...pendingErase(deps),
       };
     },
   };
+}
+
+/** What the answer to a removal says of bytes that another process keeps. */
+export function pendingErase(deps: Pick<FolderDeps, "isErasePending">): { readonly erasePending?: true } {
+  return deps.isErasePending() ? { erasePending: true } : {};
 }

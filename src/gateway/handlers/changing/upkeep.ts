@@ -3,6 +3,7 @@ import { present } from "../../../core/present.ts";
 import { decisionPayload } from "../../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../../sessions/run-maintenance.ts";
 import type { FolderDeps, HandlersOf, TokenDeps } from "../../calls/contract.ts";
+import { pendingErase } from "./removing.ts";
 
 /** A user that is gone takes its tokens along. */
 export type UpkeepDeps = FolderDeps & Pick<TokenDeps, "tokens">;
@@ -41,9 +42,9 @@ export function upkeepHandlers(
 
     "users.remove": async ({ userId }) => {
       // First of all nobody comes in for that user any more, who could begin a session behind our back.
-      deps.tokens.revokeUser(userId);
+      deps.tokens.removeUser(userId);
       const { sessions } = await deps.store.purgeUser(userId);
-      return { userId, sessions };
+      return { userId, sessions, ...pendingErase(deps) };
     },
   };
 }
