@@ -18,9 +18,9 @@ export interface Ground {
   readonly sockets: OpenCount;
   /** Requests of each token that are under way over HTTP. */
   readonly requests: OpenCount;
-  /** Bodies of each token that are under way over HTTP. */
+  /** Memory for the unfinished requests of each token: bodies over HTTP, and messages of sockets that have not all arrived. */
   readonly bodies: HeldBytes;
-  /** Bodies of whoever shows no token, all together. */
+  /** Memory for bodies of requests without a token, all together. */
   readonly unsignedBodies: HeldBytes;
 }
 
@@ -35,7 +35,7 @@ export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
     visitors: new Visitors((principal) => door.isOver(principal)),
     sockets: new OpenCount(tuning.socketsPerToken),
     requests: new OpenCount(tuning.requestsPerToken),
-    bodies: new HeldBytes(tuning.bodyBytesPerToken),
+    bodies: new HeldBytes(tuning.bodyBytesPerToken, tuning.bodyBytes),
     unsignedBodies: new HeldBytes(tuning.unsignedBytes),
   };
 }

@@ -3,6 +3,8 @@ import { wireLimits } from "../../../protocol/frames.ts";
 /** How patient a server is, and how much it holds for anybody. Tests decide about all of it. */
 export interface Tuning {
   readonly frameBytes: number;
+  /** Chunks of one body; 25 MiB in as many is 400 bytes each. */
+  readonly bodyChunks: number;
   readonly connectBytes: number;
   readonly connectMs: number;
   /** Sockets that have not said `connect`; of more, the oldest makes room. */
@@ -13,8 +15,9 @@ export interface Tuning {
   readonly requestsPerSocket: number;
   /** Over HTTP, at the same time. */
   readonly requestsPerToken: number;
-  /** Bodies over HTTP that are under way come to no more: of one token, and of all who show none. */
+  /** Memory for bodies of pending requests: of one token, of all tokens together, and of all requests without a token. */
   readonly bodyBytesPerToken: number;
+  readonly bodyBytes: number;
   readonly unsignedBytes: number;
   readonly subscriptionsPerSocket: number;
   /** Requests of a socket that are under way come to no more, and answers that it does not read. */
@@ -58,6 +61,7 @@ export const systemTimers: Timers = {
 
 export const usualTuning: Tuning = {
   frameBytes: wireLimits.frameBytes,
+  bodyChunks: 64 * 1024,
   connectBytes: wireLimits.connectBytes,
   connectMs: wireLimits.connectMs,
   waitingSockets: 512,
@@ -66,6 +70,7 @@ export const usualTuning: Tuning = {
   requestsPerSocket: 100,
   requestsPerToken: 256,
   bodyBytesPerToken: 256 * 1024 * 1024,
+  bodyBytes: 512 * 1024 * 1024,
   unsignedBytes: 64 * 1024 * 1024,
   subscriptionsPerSocket: 64,
   heldBytes: 64 * 1024 * 1024,
