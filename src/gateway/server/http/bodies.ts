@@ -34,7 +34,7 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 
 /**
  * Reads a body into one buffer. Chunks are taken as the parser emits them: what waits in a stream is an object for each chunk,
- * hundreds of bytes for one. Of a body that is refused, Node reads the rest and drops it, so that the client gets the answer.
+ * hundreds of bytes for one. Of a body that is refused, Node reads the rest and drops it, so that the client gets the answer; not of one in too many chunks.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
   const { maxBytes, maxChunks, reserve } = limits;
@@ -56,7 +56,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
     const take = (chunk: Buffer) => {
       try {
         chunkCount += 1;
-        if (chunkCount > maxChunks) throw new Refused(tooManyChunks(maxChunks));
+        if (chunkCount > maxChunks) throw new Refused(tooManyChunks(maxChunks), { endsConnection: true });
         // As it comes: a body of megabytes, measured at its end, would keep everybody waiting.
         if (meter.take(chunk)) throw new Refused(tooDeep);
         if (!gathered.append(chunk)) throw new Refused(tooLarge("The body", maxBytes));
