@@ -1,9 +1,10 @@
+import { openFileLimit } from "../../../store/files/disk.ts";
 import type { ServerParts } from "../../contract.ts";
 import { HeldBytes } from "../../limits/held-bytes.ts";
 import { OpenCount } from "../../limits/rates.ts";
 import { Door } from "./door.ts";
 import type { Tuning } from "./tuning.ts";
-import { usualTuning } from "./tuning.ts";
+import { connectionLimits, usualTuning } from "./tuning.ts";
 import { Underway } from "./underway.ts";
 import { Visitors } from "./visitors.ts";
 
@@ -25,7 +26,7 @@ export interface Ground {
 }
 
 export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
-  const tuning = { ...usualTuning, ...given };
+  const tuning = { ...usualTuning, ...connectionLimits(openFileLimit()), ...given };
   const door = new Door(parts, tuning);
   return {
     parts,

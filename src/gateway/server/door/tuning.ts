@@ -7,6 +7,10 @@ export interface Tuning {
   readonly bodyChunks: number;
   readonly connectBytes: number;
   readonly connectMs: number;
+  /** HTTP connections that are kept open after an answer; of more, the one that was idle longest is closed. */
+  readonly idleConnections: number;
+  /** Connections of all kinds. */
+  readonly maxConnections: number;
   /** Sockets that have not said `connect`; of more, the oldest makes room. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
@@ -59,7 +63,16 @@ export const systemTimers: Timers = {
   },
 };
 
-export const usualTuning: Tuning = {
+/** Descriptors that the process needs for other things than connections and session files. */
+const ownDescriptors = 48;
+
+/** Two thirds of the file descriptors are for connections, so that there are always some for sessions. */
+export function connectionLimits(openFiles: number): Pick<Tuning, "idleConnections" | "maxConnections"> {
+  const maxConnections = Math.max(8, Math.floor(((openFiles - ownDescriptors) * 2) / 3));
+  return { maxConnections, idleConnections: Math.floor(maxConnections / 2) };
+}
+
+export const usualTuning: Omit<Tuning, "idleConnections" | "maxConnections"> = {
   frameBytes: wireLimits.frameBytes,
   bodyChunks: 64 * 1024,
   connectBytes: wireLimits.connectBytes,
