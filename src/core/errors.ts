@@ -257,6 +257,17 @@ export function messageWithoutPaths(error: unknown): string {
   return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
 }
 
+const maxCauses = 8;
+
+/** Whether something failed because this process, or the machine, has no file descriptor left. It may work a moment later. */
+export function isOutOfDescriptors(error: unknown, depth = 0): boolean {
+  if (typeof error !== "object" || error === null || depth > maxCauses) return false;
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };
+  if (code === "EMFILE" || code === "ENFILE") return true;
+  const inner = error instanceof AggregateError ? [cause, ...error.errors] : [cause];
+  return inner.some((each) => isOutOfDescriptors(each, depth + 1));
+}
+
 /** What to do when somebody else came first. */
 export const decideAnew = "Read it again and decide anew; nothing was changed";
 

@@ -1,7 +1,7 @@
 import type { Static } from "typebox";
 import Type from "typebox";
 import type { ErrorCode } from "../core/errors.ts";
-import { SkeinError } from "../core/errors.ts";
+import { isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import { closed } from "./fields.ts";
 
@@ -113,6 +113,7 @@ export function wireErrorOf(
   error: unknown,
   reader: { readonly isAdmin: boolean; newErrorId(): string },
 ): WireError {
+  if (isOutOfDescriptors(error)) return outOfDescriptors;
   const known = error instanceof SkeinError ? (error as SkeinError) : null;
   const wired = known === null ? null : wiredErrors[known.code];
   if (known === null || wired === null || wired.code === "internal") {
@@ -128,6 +129,13 @@ export function wireErrorOf(
     retryable: isRetryable,
   });
 }
+
+const outOfDescriptors: WireError = {
+  code: "unavailable",
+  message: "The gateway has no file descriptor left for this. Ask again in a while.",
+  retryable: true,
+  retryAfterMs: 1000,
+};
 
 /** Params that do not fit. */
 export function invalidRequest(problems: readonly FieldProblem[]): WireError {

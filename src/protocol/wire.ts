@@ -20,6 +20,7 @@ export const closeCodes = {
   // No client sends these on purpose: they were garbled on their way.
   notFrames: { code: 1002, reason: "the bytes are no frames of WebSocket", reconnects: true },
   notUtf8: { code: 1007, reason: "a text is not UTF-8", reconnects: true },
+  tooManyFragments: { code: 1008, reason: "a message came in too many fragments", reconnects: false },
   tooLarge: { code: 1009, reason: "a frame was too large", reconnects: false },
   internal: { code: 1011, reason: "something went wrong inside the gateway", reconnects: true },
   badFrame: { code: 4400, reason: "a frame could not be read", reconnects: false },
@@ -27,7 +28,9 @@ export const closeCodes = {
   revoked: { code: 4403, reason: "the token has ended", reconnects: false },
   noCommonProtocol: { code: 4406, reason: "no version of the protocol in common", reconnects: false },
   connectTooLate: { code: 4408, reason: "connect did not come in time", reconnects: true },
+  messageTooLate: { code: 4409, reason: "a message did not arrive in time", reconnects: true },
   tooManySockets: { code: 4429, reason: "too many sockets for this token", reconnects: true },
+  tooMuchUnfinished: { code: 4431, reason: "too many unfinished messages for this token", reconnects: true },
   slowReader: { code: 4430, reason: "events were not read in time", reconnects: true },
 } as const satisfies Record<
   string,

@@ -47,6 +47,31 @@ test("[KIL10] what is claimed while it closes goes back, and is not begun", asyn
   expect(reports).toEqual([]);
 });
 
+test("[BDY11] a run that finds no file descriptor goes back into the queue, and is done when there is one", async () => {
+  const done: string[] = [];
+  const finished = Promise.withResolvers<void>();
+  let queued = 1;
+  const runs: Partial<RunStore> = {
+    claim: async () => (queued-- > 0 ? claim : null),
+    release: async ({ runId }) => {
+      done.push(`released ${runId}`);
+      queued = 1;
+    },
+    lose: async () => void done.push("lost"),
+  };
+  const cause = Object.assign(new Error("too many open files"), { code: "EMFILE" });
+  const { worker, reports } = workerOver(runs, async () => {
+    if (done.length < 2) throw new Error("a file could not be opened", { cause });
+    done.push("done");
+    finished.resolve();
+  });
+  worker.start();
+  await finished.promise;
+  await worker.close();
+  expect(done).toEqual(["released r1", "released r1", "done"]);
+  expect(reports).toHaveLength(2);
+});
+
 test("[KIL10] a sweep under way is over when it is closed", async () => {
   const sweeping = Promise.withResolvers<{ nextAt: null }>();
   let isClosed = false;

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import { SkeinError } from "../core/errors.ts";
+import { isOutOfDescriptors, SkeinError } from "../core/errors.ts";
 import { TimeLeft, within } from "../core/within.ts";
 import type { Claim, Held, Run, RunStore } from "./contract.ts";
 
@@ -46,6 +46,7 @@ interface Resuming {
 /** The longest delay that a timer takes. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
+const descriptorWaitMs = 250;
 const usualUnwindMs = 10_000;
 
 /**
@@ -66,6 +67,8 @@ export class Worker {
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
+  /** Set while there is no file descriptor to begin another run with. */
+  #claimTimer: NodeJS.Timeout | undefined;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -127,7 +130,7 @@ export class Worker {
 
   async #close(left: TimeLeft, isPatient: boolean): Promise<void> {
     this.#state = "closing";
-    for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
+    for (const timer of [this.#sweepTimer, this.#pollTimer, this.#claimTimer]) clearTimeout(timer);
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
     this.#resumeAll(); // who was just being asked about
@@ -167,7 +170,7 @@ export class Worker {
 
   async #claimAll(): Promise<void> {
     const { runs, owner } = this.#options;
-    while (this.#state === "working") {
+    while (this.#state === "working" && this.#claimTimer === undefined) {
       const claim = await runs.claim(owner);
       if (claim === null) return;
       // The process began to close meanwhile: nobody may begin what would be cut off.
@@ -198,8 +201,18 @@ export class Worker {
     } catch (error) {
       report(error);
       const { runId, fence } = claim.run;
-      await runs.lose({ runId, fence }).catch(report);
+      if (!isOutOfDescriptors(error)) return void (await runs.lose({ runId, fence }).catch(report));
+      this.#pauseClaims();
+      await runs.release({ runId, fence }).catch(report);
     }
+  }
+
+  /** A run that waits for a file descriptor is queued again, and would be claimed again at once. */
+  #pauseClaims(): void {
+    this.#claimTimer ??= setTimeout(() => {
+      this.#claimTimer = undefined;
+      this.wake();
+    }, descriptorWaitMs).unref();
   }
 
   /** Stops a run whose time is over; what it gives takes that back. */

@@ -32,6 +32,27 @@ describe("the beginning of a turn", () => {
   });
 });
 
+describe("a run that finds no file descriptor", () => {
+  test("[BDY11] waits, and is answered once there is one, with its input written once", async () => {
+    let loads = 0;
+    const opened = await withScript([{ text: "Yes." }], {
+      state: () => [
+        {
+          key: "k",
+          save: (): Json => null,
+          load: () => {
+            loads += 1;
+            if (loads < 3) throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+          },
+        },
+      ],
+    });
+    await opened.skein.session({ sessionId: "a" }).send("Hello").result;
+    expect(loads).toBe(3);
+    expect(await opened.lines("a")).toEqual(["user: Hello", "assistant: Yes."]);
+  });
+});
+
 describe("a turn that wanted to sleep", () => {
   const yielding = (waitingFor: readonly string[]) => {
     const details = { status: "yielded", waitingFor };

@@ -16,11 +16,13 @@ export class Started {
   constructor(
     args: readonly string[],
     env: NodeJS.ProcessEnv = {},
-    where: Pick<SpawnOptions, "cwd" | "detached"> = {},
+    { openFiles, ...where }: Pick<SpawnOptions, "cwd" | "detached"> & { readonly openFiles?: number } = {},
   ) {
     const all: NodeJS.ProcessEnv = { ...process.env, NO_COLOR: "1", ...env };
     for (const name of ["FORCE_COLOR", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"]) delete all[name];
-    this.child = spawn(process.execPath, args, { ...where, env: all, stdio: "pipe" });
+    const limited = ["-c", `ulimit -n ${openFiles}; exec "$0" "$@"`, process.execPath, ...args];
+    const [command, given] = openFiles === undefined ? [process.execPath, args] : ["/bin/sh", limited];
+    this.child = spawn(command, given, { ...where, env: all, stdio: "pipe" });
     this.child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.out += text;
       this.#tell();

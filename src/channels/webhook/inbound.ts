@@ -1,10 +1,11 @@
 import type { Clock } from "../../core/clock.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { gatherStream } from "../../core/gather-bytes.ts";
 import type { InboundMessage } from "../contract.ts";
-import { readBody } from "./read-body.ts";
 import { readInbound } from "./read-inbound.ts";
 import { errorResponse, jsonResponse, refusal } from "./respond.ts";
 import {
+  isSignature,
   isSignedBy,
   isTimely,
   messageIdHeader,
@@ -33,6 +34,8 @@ export interface InboundOptions {
   /** What went wrong and was not told to the sender. */
   readonly report: (error: unknown) => void;
 }
+
+const signAdvice = "Sign timestamp.messageId.rawBody with the secret of the channel, as sha256=<hex>";
 
 export const mostBodyBytes = 25 * 1024 * 1024;
 
@@ -63,15 +66,12 @@ export async function handleInbound(request: Request, options: InboundOptions): 
   }
 }
 
-/** Nothing of the body is looked at before its signature is. */
+/** Everything that the headers can tell is checked before the body is read, and its signature before it is parsed. */
 async function takeIn(request: Request, { id, secret, accept, clock }: InboundOptions): Promise<Response> {
   const { timestamp, messageId, signature } = signatureHeaders(request.headers, clock.now());
   const body = await bodyOf(request);
   if (!isSignedBy(secret, { timestamp, messageId: messageId ?? "", body }, signature)) {
-    throw unauthorized(
-      `${signatureHeader} is not the signature of this message`,
-      "Sign timestamp.messageId.rawBody with the secret of the channel, as sha256=<hex>",
-    );
+    throw unauthorized(`${signatureHeader} is not the signature of this message`, signAdvice);
   }
   const read = readInbound(id, body, messageId);
   if ("problems" in read) {
@@ -93,6 +93,7 @@ function signatureHeaders(headers: Headers, now: number) {
     const problem = `${timestamp === null ? timestampHeader : signatureHeader} is missing`;
     throw unauthorized(problem, "Sign the message; docs/channels.md shows how");
   }
+  if (!isSignature(signature)) throw unauthorized(`${signatureHeader} is not a signature`, signAdvice);
   if (!isTimely(timestamp, now)) {
     const problem = `${timestampHeader} is not within ${mostSkewMs / 60_000} minutes of the time here`;
     throw unauthorized(problem, "Give the time of sending, in seconds since 1970, and set the clock");
@@ -106,7 +107,7 @@ function signatureHeaders(headers: Headers, now: number) {
 
 async function bodyOf(request: Request): Promise<Uint8Array> {
   const isDeclaredTooLarge = Number(request.headers.get("content-length") ?? 0) > mostBodyBytes;
-  const body = isDeclaredTooLarge ? null : await readBody(request.body, mostBodyBytes);
+  const body = isDeclaredTooLarge ? null : await gatherStream(request.body, mostBodyBytes);
   if (body === null) throw new SkeinError("body_too_large", { bytes: mostBodyBytes });
   return body;
 }

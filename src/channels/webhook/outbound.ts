@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
+import { gatherStream } from "../../core/gather-bytes.ts";
 import type { DeliveryTarget } from "../../runs/contract.ts";
 import type { OutboundMessage, Receipt } from "../contract.ts";
 import { deliveryError } from "../delivery-error.ts";
-import { readBody } from "./read-body.ts";
 import {
   messageIdHeader,
   messageIdPattern,
@@ -85,7 +85,7 @@ function headerId(idempotencyKey: string): string {
 /** `null`: too long, or cut off. The status has been said by then, and counts. */
 async function answerText(response: Response): Promise<string | null> {
   try {
-    const bytes = await readBody(response.body, mostAnswerBytes);
+    const bytes = await gatherStream(response.body, mostAnswerBytes);
     return bytes === null ? null : new TextDecoder().decode(bytes);
   } catch {
     return null;

@@ -28,9 +28,16 @@ export function signatureOf(secret: string, signed: Signed): string {
   return `sha256=${macOf(secret, signed).toString("hex")}`;
 }
 
+const signaturePattern = /^sha256=([0-9a-fA-F]{64})$/;
+
+/** Whether a header can be a signature at all, which is known before there is a body. */
+export function isSignature(header: string): boolean {
+  return signaturePattern.test(header);
+}
+
 /** Compares in constant time. */
 export function isSignedBy(secret: string, signed: Signed, signature: string): boolean {
-  const [, hex] = /^sha256=([0-9a-fA-F]{64})$/.exec(signature) ?? [];
+  const [, hex] = signaturePattern.exec(signature) ?? [];
   return hex !== undefined && timingSafeEqual(macOf(secret, signed), Buffer.from(hex, "hex"));
 }
 

@@ -1,3 +1,5 @@
+import { gatherStream } from "../../core/gather-bytes.ts";
+
 /** An Ollama that answered. */
 export interface FoundOllama {
   /** Where it speaks as OpenAI does. */
@@ -47,14 +49,8 @@ export function modelNames(text: string): readonly string[] | null {
 async function fetchText(url: string): Promise<string | null> {
   try {
     const response = await fetch(url, { redirect: "error", signal: AbortSignal.timeout(timeoutMs) });
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
-    for await (const chunk of response.body ?? []) {
-      bytes += chunk.length;
-      if (bytes > mostBytes) return null;
-      chunks.push(chunk);
-    }
-    return response.ok ? Buffer.concat(chunks).toString("utf8") : null;
+    const bytes = await gatherStream(response.body, mostBytes);
+    return response.ok && bytes !== null ? bytes.toString("utf8") : null;
   } catch {
     // Whatever went wrong, no Ollama can be used there, and that is all that was asked.
     return null;

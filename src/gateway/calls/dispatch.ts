@@ -35,10 +35,13 @@ export interface Checked {
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly wire: WireError;
+  /** Nothing more is read from the connection: what is left of the request would cost too much, even to drop it. */
+  readonly endsConnection: boolean;
 
-  constructor(wire: WireError) {
+  constructor(wire: WireError, { endsConnection = false } = {}) {
     super(wire.message);
     this.wire = wire;
+    this.endsConnection = endsConnection;
   }
 }
 

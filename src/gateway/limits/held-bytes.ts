@@ -1,10 +1,13 @@
-/** Bytes that are held at once under a name, never more than so many. */
+/** Memory that is held under names, bounded for each name and for all of them together. */
 export class HeldBytes {
-  readonly #most: number;
+  readonly #maxPerName: number;
+  readonly #maxTotal: number;
   readonly #held = new Map<string, number>();
+  #total = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(maxPerName: number, maxTotal = Number.POSITIVE_INFINITY) {
+    this.#maxPerName = maxPerName;
+    this.#maxTotal = maxTotal;
   }
 
   /** How many names hold any. */
@@ -15,8 +18,9 @@ export class HeldBytes {
   /** `false`: they would be too many, and none of them is held. */
   take(name: string, bytes: number): boolean {
     const held = (this.#held.get(name) ?? 0) + bytes;
-    if (held > this.#most) return false;
+    if (held > this.#maxPerName || this.#total + bytes > this.#maxTotal) return false;
     if (held > 0) this.#held.set(name, held);
+    this.#total += bytes;
     return true;
   }
 
@@ -25,5 +29,6 @@ export class HeldBytes {
     const left = (this.#held.get(name) ?? 0) - bytes;
     if (left > 0) this.#held.set(name, left);
     else this.#held.delete(name);
+    this.#total -= bytes;
   }
 }

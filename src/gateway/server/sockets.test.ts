@@ -12,6 +12,71 @@ const req = (id: string, method: string, params?: unknown) =>
   JSON.stringify({ type: "req", id, method, params });
 const wrong = `skein_${"A".repeat(43)}`;
 
+/** The start of a masked text message of 20 MiB, in one frame. */
+const longFrame = Buffer.from([0x81, 0xff, 0, 0, 0, 0, 1, 0x40, 0, 0, 0, 0, 0, 0]);
+
+/** Writes bytes that are no whole frame. */
+function writeRaw(ws: unknown, ...parts: readonly Buffer[]): void {
+  (ws as { _socket: NodeJS.WritableStream })._socket.write(Buffer.concat(parts));
+}
+
+describe("a message that has not all arrived", () => {
+  test("[BDY3] counts against its token, on all of its sockets", async () => {
+    const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
+    const token = gateway.token({ name: "a", scopes: ["read"], user: null });
+    const sockets = await Promise.all([1, 2].map(() => gateway.connected(token)));
+    const other = await gateway.connected(gateway.admin);
+    for (const { ws } of sockets) writeRaw(ws, longFrame, Buffer.alloc(600_000));
+    const { code } = await Promise.race(sockets.map(({ closed }) => closed));
+    expect(code).toBe(closeCodes.tooMuchUnfinished.code);
+    expect(await other.request("agents.list", {})).toMatchObject({ ok: true });
+  });
+
+  test("[BDY3] gives its room back when it is complete, and when its socket closes", async () => {
+    const gateway = await start({ handlers, tuning: { bodyBytesPerToken: 1_000_000 } });
+    const padded = { padding: "x".repeat(600_000) };
+    const askThrice = async () => {
+      const socket = await gateway.connected(gateway.admin);
+      const answers = async () => {
+        for (let each = 0; each < 3; each += 1) await socket.request("agents.list", padded);
+        return "answered";
+      };
+      const outcome = await Promise.race([answers(), socket.closed.then(() => "closed")]);
+      writeRaw(socket.ws, longFrame, Buffer.alloc(600_000));
+      socket.ws.terminate();
+      return outcome;
+    };
+    expect(await askThrice()).toBe("answered");
+    await eventually(askThrice).toBe("answered");
+  });
+
+  test("[BDY4] has to be complete in time, whatever control frames come in between", async () => {
+    const gateway = await start({ handlers, tuning: { headersMs: 70, requestMs: 77 } });
+    const socket = await gateway.connected(gateway.admin);
+    const idle = await gateway.connected(gateway.admin);
+    idle.ws.ping("still here");
+    await once(idle.ws, "pong");
+    expect(gateway.timers.count(77)).toBe(0);
+    writeRaw(socket.ws, longFrame, Buffer.alloc(10));
+    await eventually(() => gateway.timers.count(77)).toBe(1);
+    gateway.timers.fire(77);
+    expect((await socket.closed).code).toBe(closeCodes.messageTooLate.code);
+    expect(await idle.request("agents.list", {})).toMatchObject({ ok: true });
+    expect(gateway.timers.count(77)).toBe(0);
+  });
+
+  test("[BDY3] before connect counts for what its fragments cost, beside all others without a token", async () => {
+    const gateway = await start({ tuning: { unsignedBytes: 400_000 } });
+    const fragments = Buffer.concat(
+      Array.from({ length: 3000 }, (_, index) => Buffer.from([index === 0 ? 1 : 0, 0x81, 0, 0, 0, 0, 32])),
+    );
+    const sockets = await Promise.all([1, 2].map(() => gateway.socket()));
+    for (const { ws } of sockets) writeRaw(ws, fragments);
+    const { code } = await Promise.race(sockets.map(({ closed }) => closed));
+    expect(code).toBe(closeCodes.tooMuchUnfinished.code);
+  });
+});
+
 describe("the first frame of a socket", () => {
   test("[GSV18] connect is answered with hello", async () => {
     const gateway = await start();

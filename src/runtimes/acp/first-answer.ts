@@ -1,3 +1,4 @@
+import { LineGatherer } from "../../core/gather-bytes.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
 /** More than an agent says before it has said what it is. */
@@ -13,7 +14,10 @@ export interface Answer {
 export class FirstAnswer {
   readonly #id: number;
   readonly #answered = Promise.withResolvers<Answer>();
-  #line: Buffer[] = [];
+  readonly #lines = new LineGatherer({
+    maxBytes: mostBytes,
+    tooLong: () => new Error("a line of too many bytes"),
+  });
   #bytes = 0;
   #garbage: string | null = null;
 
@@ -28,19 +32,13 @@ export class FirstAnswer {
 
   /** The first line that was no message, as one line; `null`: there was none. */
   get garbage(): string | null {
-    return this.#garbage ?? this.#noMessage(Buffer.concat(this.#line).toString("utf8"));
+    return this.#garbage ?? this.#noMessage(this.#lines.unfinished.toString("utf8"));
   }
 
   take(chunk: Buffer): void {
     this.#bytes += chunk.length;
     if (this.#bytes > mostBytes) return; // it goes on reading, so that the process is not held up, and keeps nothing
-    let from = 0;
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-      this.#read(Buffer.concat([...this.#line, chunk.subarray(from, end)]).toString("utf8"));
-      this.#line = [];
-      from = end + 1;
-    }
-    if (from < chunk.length) this.#line.push(chunk.subarray(from));
+    for (const line of this.#lines.split(chunk)) this.#read(line.toString("utf8"));
   }
 
   #read(line: string): void {

@@ -1,11 +1,12 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { LineGatherer } from "../../core/gather-bytes.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
 import type { ChildProcess, ProcessOptions } from "../process/contract.ts";
 import { startCommand } from "../process/start-command.ts";
 import type { McpCommand } from "./config.ts";
-import { LineSplitter } from "./line-splitter.ts";
 
 const shownChars = 300;
+const maxBytes = 32 * 1024 * 1024;
 
 export interface ChildOptions extends ProcessOptions {
   readonly parse: (value: unknown) => JSONRPCMessage;
@@ -22,7 +23,10 @@ export class ChildTransport implements Transport {
 
   readonly #config: McpCommand;
   readonly #options: ChildOptions;
-  readonly #lines = new LineSplitter();
+  readonly #lines = new LineGatherer({
+    maxBytes,
+    tooLong: () => new Error(`a line of more than ${maxBytes} bytes`),
+  });
   #starting: Promise<ChildProcess> | null = null;
   #child: ChildProcess | null = null;
   #garbage: string | null = null;
@@ -68,7 +72,7 @@ export class ChildTransport implements Transport {
 
   #take(chunk: Buffer): void {
     try {
-      for (const line of this.#lines.take(chunk)) this.#read(line);
+      for (const line of this.#lines.split(chunk)) this.#read(line.toString("utf8"));
     } catch (error) {
       this.#garbage ??= thrownText(error);
       void this.close();
@@ -76,6 +80,7 @@ export class ChildTransport implements Transport {
   }
 
   #read(line: string): void {
+    if (line.trim() === "") return;
     let message: JSONRPCMessage;
     try {
       message = this.#options.parse(JSON.parse(line));

@@ -1,4 +1,4 @@
-import { SkeinError } from "../../core/errors.ts";
+import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
 import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
@@ -123,6 +123,8 @@ class Ending {
   }
 
   async closeFailed(error: unknown): Promise<void> {
+    // It waits for a file descriptor: the worker puts it back into the queue.
+    if (isOutOfDescriptors(error)) throw error;
     const { runs, report } = this.#deps;
     const outcome = outcomeOf(error);
     if (outcome === null) {

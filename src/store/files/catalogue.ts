@@ -156,6 +156,11 @@ export class SessionCatalogue {
     await this.feed.erase(rows);
   }
 
+  /** Closes the files of sessions that are not in use, and returns how many. */
+  closeIdle(): number {
+    return this.#open.closeIdle();
+  }
+
   /** Lets go of a session's files, which somebody is about to replace. */
   drop(row: SessionRow): void {
     this.#open.drop(row.uid);

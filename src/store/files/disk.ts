@@ -11,6 +11,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  readFileSync,
   readSync,
   renameSync,
   rmSync,
@@ -20,6 +21,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { isOutOfDescriptors } from "../../core/errors.ts";
 
 /**
  * The disk, as far as the store needs it; tests put another one in its place that fails, or forgets what was not
@@ -129,6 +131,60 @@ export const realDisk: Disk = {
       });
     }),
 };
+
+/** The same disk, which closes what is idle and tries once more when there is no file descriptor left. */
+export function reclaimingDisk(disk: Disk, closeIdle: () => number): Disk {
+  const again = <T>(act: () => T): T => {
+    try {
+      return act();
+    } catch (error) {
+      if (!isOutOfDescriptors(error) || closeIdle() === 0) throw error;
+      return act();
+    }
+  };
+  return {
+    stat: (path) => disk.stat(path),
+    isFolder: (path) => disk.isFolder(path),
+    kind: (path) => disk.kind(path),
+    makeFolder: (folder) => disk.makeFolder(folder),
+    rename: (from, to) => disk.rename(from, to),
+    link: (from, to) => disk.link(from, to),
+    unlink: (path) => disk.unlink(path),
+    touch: (path, time) => disk.touch(path, time),
+    open: (path) => again(() => disk.open(path)),
+    create: (path) => again(() => disk.create(path)),
+    openExisting: (path) => again(() => disk.openExisting(path)),
+    openToRead: (path) => again(() => disk.openToRead(path)),
+    list: (folder) => again(() => disk.list(folder)),
+    removeTree: (path) => again(() => disk.removeTree(path)),
+    syncFolder: async (folder) => {
+      try {
+        await disk.syncFolder(folder);
+      } catch (error) {
+        if (!isOutOfDescriptors(error) || closeIdle() === 0) throw error;
+        await disk.syncFolder(folder);
+      }
+    },
+  };
+}
+
+const usualOpenFiles = 1024;
+let openFiles: number | undefined;
+
+/** How many file descriptors this process may have. Node has raised the soft limit to the hard one. */
+export function openFileLimit(): number {
+  openFiles ??= readOpenFileLimit();
+  return openFiles;
+}
+
+function readOpenFileLimit(): number {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return soft === undefined ? usualOpenFiles : Number(soft);
+  } catch {
+    return usualOpenFiles; // There is no /proc here.
+  }
+}
 
 class RealFile implements DiskFile {
   #open: number | null;

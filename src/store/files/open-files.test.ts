@@ -19,6 +19,19 @@ function world(sizes: readonly number[]) {
   return { open, use, closed };
 }
 
+describe("file descriptors", () => {
+  test("[BDY10] sessions that are not in use are closed at once", async () => {
+    const { open, use, closed } = world([0, 0, 0]);
+    await use(0);
+    await use(1);
+    await use(2, async () => {
+      expect(open.closeIdle()).toBe(2);
+      expect(closed()).toEqual([0, 1]);
+    });
+    expect(open.closeIdle()).toBe(1);
+  });
+});
+
 describe("long logs in memory", () => {
   test("[GSA21] those used last stay, as far as there is room, and short ones do not count", async () => {
     const { open, use, closed } = world([100 * mib, mib, 100 * mib, mib, 100 * mib]);

@@ -66,6 +66,18 @@ export class OpenFiles {
     if (held !== undefined) this.#close(uid, held);
   }
 
+  /** Closes every session that is not in use, at once, and returns how many. */
+  closeIdle(): number {
+    let count = 0;
+    for (const [uid, held] of [...this.#held]) {
+      // To give back a lock takes a descriptor, which there may not be.
+      if (held.users > 0 || held.file === null || held.file.isLocked) continue;
+      this.#close(uid, held, held.file.close());
+      count += 1;
+    }
+    return count;
+  }
+
   async closeAll(): Promise<void> {
     for (const [uid, held] of [...this.#held]) this.#close(uid, held);
     await Promise.allSettled(this.#closing.values());
@@ -91,10 +103,9 @@ export class OpenFiles {
     }
   }
 
-  #close(uid: string, held: Held): void {
+  #close(uid: string, held: Held, closed = held.opening.then((file) => file.close())): void {
     this.#forget(uid, held);
-    const closing = held.opening
-      .then((file) => file.close())
+    const closing = closed
       // It never opened, or the disk did not let go of its lock: there is nobody to tell, and nothing is lost.
       .catch(() => undefined)
       .finally(() => {

@@ -336,9 +336,12 @@ export class SessionFile {
   async close(): Promise<void> {
     this.#isClosed = true;
     while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay);
-    this.#lock.close();
-    this.#log.close();
-    this.#working.close();
+    try {
+      this.#lock.close();
+    } finally {
+      this.#log.close();
+      this.#working.close();
+    }
   }
 
   /** Moves the files into another folder, whole, under the lock; afterwards this object is of no use. */

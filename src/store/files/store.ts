@@ -15,6 +15,7 @@ import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
+import { openFileLimit, reclaimingDisk } from "./disk.ts";
 import { checkOwner } from "./home-owner.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
@@ -77,6 +78,10 @@ export interface FilesStoreOptions {
 
 const defaultLockTimeout = 10_000;
 const mostOpen = 256;
+/** Descriptors that a process needs beside sessions and connections: databases, threads, the port. */
+const ownDescriptors = 48;
+/** A session has one or two files open; a third of the descriptors is for them, the rest for connections. */
+const descriptorsPerSession = 6;
 const defaultTailBytes = 256 * 1024;
 /** What the index takes in at once where it works in place. */
 const chunkBytes = 256 * 1024;
@@ -123,7 +128,8 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const { work, how } = openWorkDb(options, databases, now, report);
   const openedIndex = (path: string) => new IndexDb(path, options.verify);
   const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
-  const disk = options.disk ?? diskInPlace(work);
+  let closeIdle = () => 0;
+  const disk = reclaimingDisk(options.disk ?? diskInPlace(work), () => closeIdle());
   const lock: LockSettings = {
     disk,
     clock,
@@ -151,8 +157,20 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const service = isThreaded ? new IndexThread(places, inPlace) : inPlace;
   const durability = options.durability ?? "full";
   const { tailBytes = defaultTailBytes } = options;
-  const settings = { root, databases, disk, clock, newId, durability, tailBytes, mostOpen, report, lock };
+  const settings = {
+    root,
+    databases,
+    disk,
+    clock,
+    newId,
+    durability,
+    tailBytes,
+    mostOpen: maxOpenSessions(),
+    report,
+    lock,
+  };
   const catalogue = new SessionCatalogue(work, index, service, settings);
+  closeIdle = () => catalogue.closeIdle();
   await catalogue.moves.finish(clock.now());
   await catalogue.finishTodos();
   catalogue.feed.finishErase();
@@ -187,4 +205,9 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     watch: (listener) => watch.subscribe("everybody", listener),
   };
   return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };
+}
+
+function maxOpenSessions(): number {
+  const spare = Math.floor((openFileLimit() - ownDescriptors) / descriptorsPerSession);
+  return Math.min(mostOpen, Math.max(4, spare));
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { ByteGatherer } from "../../core/gather-bytes.ts";
 
 /** Above every limit that a twin has a refusal for. */
 const mostBytes = 64 * 1024 * 1024;
@@ -16,22 +17,22 @@ export class BodyReader {
 
   /** Throws where the client leaves, and where the bytes are no UTF-8. */
   async read(incoming: IncomingMessage): Promise<Body | null> {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
+    const gathered = new ByteGatherer({ maxBytes: mostBytes });
+    let heldBefore = 0;
     try {
       for await (const chunk of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-        bytes += chunk.length;
-        this.#held += chunk.length;
-        if (bytes > mostBytes || this.#held > mostAtOnce) {
-          // A client reads no answer before it has sent everything; the rest is let go by.
-          incoming.resume();
-          return null;
-        }
-        chunks.push(chunk);
+        const isTaken = gathered.append(chunk);
+        this.#held += gathered.capacity - heldBefore;
+        heldBefore = gathered.capacity;
+        if (isTaken && this.#held <= mostAtOnce) continue;
+        // A client reads no answer before it has sent everything; the rest is let go by.
+        incoming.resume();
+        return null;
       }
-      return { text: new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks)), bytes };
+      const { length: bytes } = gathered;
+      return { text: new TextDecoder("utf-8", { fatal: true }).decode(gathered.take()), bytes };
     } finally {
-      this.#held -= bytes;
+      this.#held -= heldBefore;
     }
   }
 }

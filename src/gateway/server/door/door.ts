@@ -32,8 +32,10 @@ export class Door {
     const secret = bearerOf(request);
     if (secret === null) throw new Refused(noToken);
     const principal = this.known(secret);
-    if (principal === null) throw new Refused(await this.wrong(this.addressOf(request), wrongToken));
-    return principal;
+    if (principal !== null) return principal;
+    // The answer may be delayed for seconds; chunks of the body would wait in memory meanwhile.
+    request.resume();
+    throw new Refused(await this.wrong(this.addressOf(request), wrongToken));
   }
 
   /** Whose secret this is, as one request more; `null`: nobody's. */

@@ -1,9 +1,10 @@
+import { openFileLimit } from "../../../store/files/disk.ts";
 import type { ServerParts } from "../../contract.ts";
 import { HeldBytes } from "../../limits/held-bytes.ts";
 import { OpenCount } from "../../limits/rates.ts";
 import { Door } from "./door.ts";
 import type { Tuning } from "./tuning.ts";
-import { usualTuning } from "./tuning.ts";
+import { connectionLimits, usualTuning } from "./tuning.ts";
 import { Underway } from "./underway.ts";
 import { Visitors } from "./visitors.ts";
 
@@ -18,14 +19,14 @@ export interface Ground {
   readonly sockets: OpenCount;
   /** Requests of each token that are under way over HTTP. */
   readonly requests: OpenCount;
-  /** Bodies of each token that are under way over HTTP. */
+  /** Memory for the unfinished requests of each token: bodies over HTTP, and messages of sockets that have not all arrived. */
   readonly bodies: HeldBytes;
-  /** Bodies of whoever shows no token, all together. */
+  /** Memory for bodies of requests without a token, all together. */
   readonly unsignedBodies: HeldBytes;
 }
 
 export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
-  const tuning = { ...usualTuning, ...given };
+  const tuning = { ...usualTuning, ...connectionLimits(openFileLimit()), ...given };
   const door = new Door(parts, tuning);
   return {
     parts,
@@ -35,7 +36,7 @@ export function groundOf(parts: ServerParts, given: Partial<Tuning>): Ground {
     visitors: new Visitors((principal) => door.isOver(principal)),
     sockets: new OpenCount(tuning.socketsPerToken),
     requests: new OpenCount(tuning.requestsPerToken),
-    bodies: new HeldBytes(tuning.bodyBytesPerToken),
+    bodies: new HeldBytes(tuning.bodyBytesPerToken, tuning.bodyBytes),
     unsignedBodies: new HeldBytes(tuning.unsignedBytes),
   };
 }

@@ -74,6 +74,13 @@ export function tooLarge(what: string, bytes: number): WireError {
   };
 }
 
+export function tooManyChunks(maxChunks: number): WireError {
+  return {
+    code: "too_large",
+    message: `The body came in more than ${maxChunks} chunks. Send it in larger chunks, or with a Content-Length.`,
+  };
+}
+
 export function noSuch(what: string): WireError {
   return { code: "not_found", message: `There is no ${what}. /openapi.json lists all that there is.` };
 }

@@ -3,8 +3,14 @@ import { wireLimits } from "../../../protocol/frames.ts";
 /** How patient a server is, and how much it holds for anybody. Tests decide about all of it. */
 export interface Tuning {
   readonly frameBytes: number;
+  /** Chunks of one body; 25 MiB in as many is 400 bytes each. */
+  readonly bodyChunks: number;
   readonly connectBytes: number;
   readonly connectMs: number;
+  /** HTTP connections that are kept open after an answer; of more, the one that was idle longest is closed. */
+  readonly idleConnections: number;
+  /** Connections of all kinds. */
+  readonly maxConnections: number;
   /** Sockets that have not said `connect`; of more, the oldest makes room. */
   readonly waitingSockets: number;
   readonly requestsPerSecond: number;
@@ -13,8 +19,9 @@ export interface Tuning {
   readonly requestsPerSocket: number;
   /** Over HTTP, at the same time. */
   readonly requestsPerToken: number;
-  /** Bodies over HTTP that are under way come to no more: of one token, and of all who show none. */
+  /** Memory for bodies of pending requests: of one token, of all tokens together, and of all requests without a token. */
   readonly bodyBytesPerToken: number;
+  readonly bodyBytes: number;
   readonly unsignedBytes: number;
   readonly subscriptionsPerSocket: number;
   /** Requests of a socket that are under way come to no more, and answers that it does not read. */
@@ -56,8 +63,18 @@ export const systemTimers: Timers = {
   },
 };
 
-export const usualTuning: Tuning = {
+/** Descriptors that the process needs for other things than connections and session files. */
+const ownDescriptors = 48;
+
+/** Two thirds of the file descriptors are for connections, so that there are always some for sessions. */
+export function connectionLimits(openFiles: number): Pick<Tuning, "idleConnections" | "maxConnections"> {
+  const maxConnections = Math.max(8, Math.floor(((openFiles - ownDescriptors) * 2) / 3));
+  return { maxConnections, idleConnections: Math.floor(maxConnections / 2) };
+}
+
+export const usualTuning: Omit<Tuning, "idleConnections" | "maxConnections"> = {
   frameBytes: wireLimits.frameBytes,
+  bodyChunks: 64 * 1024,
   connectBytes: wireLimits.connectBytes,
   connectMs: wireLimits.connectMs,
   waitingSockets: 512,
@@ -66,6 +83,7 @@ export const usualTuning: Tuning = {
   requestsPerSocket: 100,
   requestsPerToken: 256,
   bodyBytesPerToken: 256 * 1024 * 1024,
+  bodyBytes: 512 * 1024 * 1024,
   unsignedBytes: 64 * 1024 * 1024,
   subscriptionsPerSocket: 64,
   heldBytes: 64 * 1024 * 1024,

@@ -1,28 +1,29 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import { ByteGatherer } from "../../../core/gather-bytes.ts";
+import { present } from "../../../core/present.ts";
 import { NestingMeter } from "../../../protocol/nesting.ts";
 import { Refused } from "../../calls/dispatch.ts";
-import { malformed, notJsonType, tooDeep, tooLarge } from "../door/refusals.ts";
-
-/** Bodies of requests, never more of them than is allowed. What is left of one that is too large Node reads and drops. */
+import { malformed, notJsonType, tooDeep, tooLarge, tooManyChunks } from "../door/refusals.ts";
 
 const jsonPattern = /^application\/json(?:\s*;\s*charset=(?:"utf-8"|utf-8))?\s*$/i;
 
-/** Told of each piece before it is held; throws where that is too much. */
-export type Hold = (bytes: number) => void;
+export interface BodyLimits {
+  readonly maxBytes: number;
+  /** Reading a chunk takes time however small it is. */
+  readonly maxChunks: number;
+  /** Called before that much more memory is held; throws a refusal when it is too much. */
+  readonly reserve?: (bytes: number) => void;
+}
 
 /** The JSON of a body; `undefined`: there is none. */
-export async function jsonBody(
-  request: IncomingMessage,
-  most: number,
-  hold: Hold = () => undefined,
-): Promise<unknown> {
+export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   if (!hasBody(request)) return undefined;
   if (!jsonPattern.test(request.headers["content-type"] ?? "")) {
     throw new Refused(notJsonType);
   }
   refuseEncoded(request);
-  const bytes = await readBody(request, most, hold);
+  const bytes = await readBody(request, limits);
   return bytes.length === 0 ? undefined : parsed(bytes);
 }
 
@@ -31,38 +32,22 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
 
-/** Piece by piece, for whoever looks at headers first. What is nested too deep ends there, before anybody parses it. */
-export async function* bodyChunks(
-  request: IncomingMessage,
-  most: number,
-  hold: Hold,
-): AsyncGenerator<Uint8Array> {
-  refuseDeclared(request, most);
-  const meter = new NestingMeter();
-  let length = 0;
-  try {
-    // The connection stays, so that whoever sent too much is told so.
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > most) throw new Refused(tooLarge("The body", most));
-      if (meter.take(chunk)) throw new Refused(tooDeep);
-      hold(chunk.length);
-      yield new Uint8Array(chunk);
-    }
-  } finally {
-    request.resume();
-  }
-}
-
-function readBody(request: IncomingMessage, most: number, hold: Hold): Promise<Buffer> {
-  refuseDeclared(request, most);
+/**
+ * Reads a body into one buffer. Chunks are taken as the parser emits them: what waits in a stream is an object for each chunk,
+ * hundreds of bytes for one. Of a body that is refused, Node reads the rest and drops it, so that the client gets the answer; not of one in too many chunks.
+ */
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
+  const { maxBytes, maxChunks, reserve } = limits;
+  const { "content-length": declared } = request.headers;
+  const declaredBytes = declared === undefined ? undefined : Number(declared);
+  if ((declaredBytes ?? 0) > maxBytes) throw new Refused(tooLarge("The body", maxBytes));
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
+    const gathered = new ByteGatherer({ maxBytes, ...present({ declaredBytes, reserve }) });
     const meter = new NestingMeter();
-    let length = 0;
+    let chunkCount = 0;
     const end = () => {
       leave();
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length));
+      resolve(gathered.take());
     };
     const fail = () => {
       leave();
@@ -70,12 +55,11 @@ function readBody(request: IncomingMessage, most: number, hold: Hold): Promise<B
     };
     const take = (chunk: Buffer) => {
       try {
-        length += chunk.length;
-        if (length > most) throw new Refused(tooLarge("The body", most));
+        chunkCount += 1;
+        if (chunkCount > maxChunks) throw new Refused(tooManyChunks(maxChunks), { endsConnection: true });
         // As it comes: a body of megabytes, measured at its end, would keep everybody waiting.
         if (meter.take(chunk)) throw new Refused(tooDeep);
-        hold(chunk.length);
-        chunks.push(chunk);
+        if (!gathered.append(chunk)) throw new Refused(tooLarge("The body", maxBytes));
       } catch (error) {
         leave();
         request.resume();
@@ -90,10 +74,6 @@ function readBody(request: IncomingMessage, most: number, hold: Hold): Promise<B
       .once("close", fail)
       .on("error", () => undefined);
   });
-}
-
-function refuseDeclared({ headers }: IncomingMessage, most: number): void {
-  if (Number(headers["content-length"] ?? 0) > most) throw new Refused(tooLarge("The body", most));
 }
 
 function refuseEncoded({ headers }: IncomingMessage): void {

@@ -2,27 +2,21 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { SkeinError } from "../../../core/errors.ts";
 import { apiHeaders } from "../../auth/headers.ts";
 import { Refused } from "../../calls/dispatch.ts";
-import type { Hold } from "./bodies.ts";
-import { bodyChunks, hasBody } from "./bodies.ts";
+import type { BodyLimits } from "./bodies.ts";
+import { hasBody, readBody } from "./bodies.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** Requests and answers as the web has them, for parts that are no part of any server. */
-
-export interface WebBody {
-  /** So many bytes of it at most. */
-  readonly most: number;
-  readonly hold: Hold;
-}
 
 /** Hands a request on with its raw body, and sends the answer. A body that is refused is told as that, whatever comes of it. */
 export async function handOn(
   exchange: Exchange,
   url: string,
-  body: WebBody,
+  limits: BodyLimits,
   ask: (request: Request) => Promise<Response>,
 ): Promise<void> {
   const refusals: Refused[] = [];
-  const given = webRequest(exchange, url, body, (refusal) => void refusals.push(refusal));
+  const given = webRequest(exchange, url, limits, (refusal) => void refusals.push(refusal));
   try {
     const answer = await ask(given);
     if (refusals.length === 0) return await sendWeb(exchange, answer);
@@ -36,34 +30,48 @@ export async function handOn(
 function webRequest(
   { request, signal }: Exchange,
   url: string,
-  body: WebBody,
+  limits: BodyLimits,
   refused: (refusal: Refused) => void,
 ): Request {
   const { method = "GET" } = request;
   const isBodied = method !== "GET" && method !== "HEAD" && hasBody(request);
-  const chunks = () =>
-    ReadableStream.from(noted(bodyChunks(request, body.most, body.hold), body.most, refused));
   return new Request(new URL(request.url ?? "/", url), {
     method,
     headers: headersOf(request),
     signal,
-    ...(isBodied ? { body: chunks(), duplex: "half" as const } : {}),
+    ...(isBodied ? { body: lazyBody(request, limits, refused), duplex: "half" as const } : {}),
   });
 }
 
-/** Whoever reads the body is told in words that it knows, so that it takes this for no fault of its own. */
-async function* noted(
-  chunks: AsyncGenerator<Uint8Array>,
-  bytes: number,
+/**
+ * A stream of one chunk, the whole body. Nothing is read before the handler asks for it, so that it can refuse a request by its
+ * headers. The handler sees a refused body as an error that it knows, and so does not report it as its own fault.
+ */
+function lazyBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
   refused: (refusal: Refused) => void,
-): AsyncGenerator<Uint8Array> {
-  try {
-    yield* chunks;
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    refused(error);
-    throw new SkeinError("body_too_large", { bytes }, { cause: error });
-  }
+): ReadableStream<Uint8Array> {
+  const read = async () => {
+    try {
+      return await readBody(request, limits);
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+      refused(error);
+      throw new SkeinError("body_too_large", { bytes: limits.maxBytes }, { cause: error });
+    }
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      pull: async (controller) => {
+        const bytes = await read();
+        if (bytes.length > 0) controller.enqueue(bytes);
+        controller.close();
+      },
+      cancel: () => void request.resume(),
+    },
+    { highWaterMark: 0 },
+  );
 }
 
 /** An answer of the web, its body as it comes. Resolves when it has gone out, or nobody wants it. */

@@ -95,7 +95,10 @@ export class Exchange {
     if (this.response.writableEnded) return;
     const wire = this.ground.parts.dispatch.refusal(this.principal, this.name, error, this.signal);
     if (this.response.headersSent) this.response.destroy();
-    else sendError(this.response, wire, this.rules);
+    else {
+      const endsConnection = error instanceof Refused && error.endsConnection;
+      sendError(this.response, wire, { ...this.rules, isLast: this.rules.isLast || endsConnection });
+    }
   }
 
   /** Its token has ended meanwhile: nothing more is told, and nobody waits for the rest. */

@@ -20,18 +20,20 @@ export function inbound(url: () => string): Act {
     const take = parts.webhook(exchange.name);
     if (take === null) throw new Refused(noSuch("such channel"));
     exchange.hold(`channel ${exchange.name}`);
-    const hold = exchange.holdBytes(unsignedBodies, "all", onePiece);
-    await handOn(exchange, url(), { most: tuning.frameBytes, hold }, take);
+    const reserve = exchange.holdBytes(unsignedBodies, "all", onePiece);
+    const { frameBytes: maxBytes, bodyChunks: maxChunks } = tuning;
+    await handOn(exchange, url(), { maxBytes, maxChunks, reserve }, take);
   };
 }
 
-/** `/mcp`, for whoever shows a token. It bounds bodies itself, and is let see the piece that is too much, so that it can say so. */
+/** `/mcp`, for requests with a token. It is given a little more than its own limit, so that it answers a longer body in its own words. */
 export function mcp(url: () => string): Act {
   return async (exchange) => {
     const principal = await exchange.enter();
     const { parts, tuning, bodies } = exchange.ground;
-    const hold = exchange.holdBytes(bodies, principal.tokenId);
-    const body = { most: tuning.frameBytes + onePiece, hold };
-    await handOn(exchange, url(), body, (request) => parts.mcp(request, principal));
+    const reserve = exchange.holdBytes(bodies, principal.tokenId);
+    const { frameBytes, bodyChunks: maxChunks } = tuning;
+    const limits = { maxBytes: frameBytes + onePiece, maxChunks, reserve };
+    await handOn(exchange, url(), limits, (request) => parts.mcp(request, principal));
   };
 }

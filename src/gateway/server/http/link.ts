@@ -10,12 +10,12 @@ import { wrongCode } from "../door/refusals.ts";
 import { jsonBody } from "./bodies.ts";
 import type { Exchange } from "./exchange.ts";
 
-const mostBytes = 4096;
+const limits = { maxBytes: 4096, maxChunks: 64 };
 
 /** `POST /link`: a token for the code of a link. Wrong ones are slowed as wrong tokens are. */
 export async function link(exchange: Exchange): Promise<void> {
   const { ground, request } = exchange;
-  const checked = checkParams(LinkSchema, await jsonBody(request, mostBytes));
+  const checked = checkParams(LinkSchema, await jsonBody(request, limits));
   if ("problems" in checked) throw new Refused(invalidRequest(checked.problems));
   const made = ground.parts.exchange(checked.params.code);
   if (made === null) throw new Refused(await ground.door.wrong(ground.door.addressOf(request), wrongCode));

@@ -7,6 +7,7 @@ import { apiHeaders } from "../../auth/headers.ts";
 import type { Ground } from "../door/ground.ts";
 import { errorHeaders, noSuch, notHttp, statusOf, tooSlow, unmetExpectation } from "../door/refusals.ts";
 import { siteRefusal } from "../door/sites.ts";
+import type { Tuning } from "../door/tuning.ts";
 import { jsonType, sendError } from "./answers.ts";
 import { addRoutes } from "./routes.ts";
 
@@ -42,6 +43,7 @@ export async function httpListener(
       else route?.(request, response);
     },
   );
+  capConnections(server, tuning);
   // Node answers these two by itself otherwise: the one without a word, the other not at all.
   server.on("checkExpectation", (request, response) =>
     sendError(response, siteRefusal(request, parts.settings, port()) ?? unmetExpectation, last),
@@ -73,6 +75,52 @@ export async function httpListener(
   addRoutes(app, ground, url);
   await app.ready();
   return { server, app };
+}
+
+/**
+ * Closes the connection that was idle longest when there are too many: clients that keep connections open must not use up the
+ * file descriptors. A new connection, whose first request may be on its way, is closed only where there is no idle one.
+ */
+function capConnections(
+  server: HttpServer,
+  { idleConnections, maxConnections }: Pick<Tuning, "idleConnections" | "maxConnections">,
+): void {
+  const open = new Map<Duplex, number>();
+  const fresh = new Set<Duplex>();
+  const idle = new Set<Duplex>();
+  const closeOldest = () => {
+    const [oldest] = idle.size > 0 ? idle : fresh;
+    if (oldest === undefined) return false;
+    forget(oldest);
+    oldest.destroy();
+    return true;
+  };
+  const forget = (socket: Duplex) => {
+    open.delete(socket);
+    fresh.delete(socket);
+    idle.delete(socket);
+  };
+  const addRequests = (socket: Duplex, count: number) => {
+    const before = open.get(socket);
+    if (before === undefined) return;
+    open.set(socket, before + count);
+    fresh.delete(socket);
+    idle.delete(socket);
+    if (before + count > 0) return;
+    idle.add(socket);
+    if (idle.size > idleConnections) closeOldest();
+  };
+  server.on("connection", (socket) => {
+    if (open.size >= maxConnections && !closeOldest()) return void socket.destroy();
+    open.set(socket, 0);
+    fresh.add(socket);
+    socket.once("close", () => forget(socket));
+  });
+  server.on("request", ({ socket }, response) => {
+    addRequests(socket, 1);
+    response.once("close", () => addRequests(socket, -1));
+  });
+  server.on("upgrade", (_request, socket) => addRequests(socket, 1));
 }
 
 /** Params are checked by the dispatch. Fastify's own checks, were they asked for, would take longer to load than Fastify. */

@@ -17,23 +17,25 @@ interface Route {
   readonly isLong?: true;
   /** Answered by a server that stops, too. */
   readonly isAlways?: true;
+  /** It reads the body. The body of any other request is dropped as it arrives. */
+  readonly hasBody?: true;
   /** It looks at the type of its body itself: Fastify need not. */
   readonly isTyped?: true;
 }
 
 function routesOf(ground: Ground, url: () => string): Route[] {
   return [
-    { method: "POST", path: "/rpc/:name", act: rpc, isTyped: true },
+    { method: "POST", path: "/rpc/:name", act: rpc, hasBody: true, isTyped: true },
     { method: "GET", path: "/events", act: events, isLong: true },
     { method: "GET", path: "/openapi.json", act: openApi(ground) },
     { method: "GET", path: "/healthz", act: healthz, isAlways: true },
     { method: "GET", path: "/readyz", act: readyz },
     { method: "GET", path: "/metrics", act: metrics },
-    { method: "POST", path: "/channels/:name/inbound", act: inbound(url) },
-    { method: "POST", path: "/link", act: link },
+    { method: "POST", path: "/channels/:name/inbound", act: inbound(url), hasBody: true },
+    { method: "POST", path: "/link", act: link, hasBody: true },
     // Its streams have no end; its calls have one.
     { method: "GET", path: "/mcp", act: mcp(url), isLong: true },
-    { method: ["POST", "DELETE"], path: "/mcp", act: mcp(url) },
+    { method: ["POST", "DELETE"], path: "/mcp", act: mcp(url), hasBody: true },
     { method: "GET", path: "/", act: root },
   ];
 }
@@ -73,6 +75,8 @@ const unreadable: Route = {
 function handlerOf(ground: Ground, route: Route): (request: FastifyRequest, reply: FastifyReply) => void {
   return ({ raw, params }, reply) => {
     reply.hijack();
+    // Unread chunks wait in the stream, an object for each, for as long as the answer takes.
+    if (route.hasBody !== true) raw.resume();
     const { name = raw.url ?? "" } = (params ?? {}) as { readonly name?: string };
     const exchange = new Exchange(ground, raw, reply.raw, { name, isLong: route.isLong === true });
     run(exchange, route).catch((error: unknown) => exchange.fail(error));

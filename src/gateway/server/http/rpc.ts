@@ -7,8 +7,9 @@ import type { Exchange } from "./exchange.ts";
 export async function rpc(exchange: Exchange): Promise<void> {
   const { ground, request, name, signal } = exchange;
   const principal = await exchange.enter();
-  const hold = exchange.holdBytes(ground.bodies, principal.tokenId);
-  const params = await jsonBody(request, ground.tuning.frameBytes, hold);
+  const reserve = exchange.holdBytes(ground.bodies, principal.tokenId);
+  const { frameBytes: maxBytes, bodyChunks: maxChunks } = ground.tuning;
+  const params = await jsonBody(request, { maxBytes, maxChunks, reserve });
   if (isLongCall(name, params)) exchange.task.wait();
   const payload = await ground.parts.dispatch.invoke(principal, name, params, signal);
   exchange.send({ text: jsonText(payload) });

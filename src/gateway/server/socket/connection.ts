@@ -60,9 +60,9 @@ export class Connection {
     return this.#state === "waiting";
   }
 
-  /** Whoever it is showed a token. */
-  get isIn(): boolean {
-    return this.#principal !== null;
+  /** Of the token that it connected with; `null`: it has not. */
+  get tokenId(): string | null {
+    return this.#principal?.tokenId ?? null;
   }
 
   close(reason: CloseReason): void {

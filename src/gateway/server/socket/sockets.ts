@@ -1,19 +1,32 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { ServerOptions } from "ws";
+import type { ServerOptions, WebSocket } from "ws";
 import { WebSocketServer } from "ws";
 import type { WireError } from "../../../protocol/errors.ts";
+import type { CloseReason } from "../../../protocol/frames.ts";
+import type { HeldBytes } from "../../limits/held-bytes.ts";
 import type { Ground } from "../door/ground.ts";
 import { badHandshake, noSuch, stopping } from "../door/refusals.ts";
 import { siteRefusal } from "../door/sites.ts";
 import type { Stop } from "../door/tuning.ts";
 import { Connection } from "./connection.ts";
 
+/** `ws` keeps a view of each fragment until the message is complete. Clients that fragment do so at 4 KiB or more. */
+const maxFragments = 16 * 1024;
+/** Chunks of the network that one frame may come in: 25 MiB in packets of 1460 bytes, with some to spare. */
+const maxBufferedChunks = 32 * 1024;
 /** The bytes around the text of the largest frame. */
 const frameHeader = 14;
 /** So many first frames in bytes; whoever goes on sending is cut off instead of being told why. */
 const turnedAwayFrames = 4;
+
+/** Options of `ws` that its types do not have yet. */
+interface ReceiverLimits {
+  readonly closeTimeout: number;
+  readonly maxFragments: number;
+  readonly maxBufferedChunks: number;
+}
 
 export interface SocketsOptions {
   port(): number;
@@ -34,11 +47,13 @@ export class Sockets {
     const { frameBytes, closeMs, timers, beatMs, recheckMs } = ground.tuning;
     this.#ground = ground;
     this.#options = options;
-    const rules: ServerOptions & { readonly closeTimeout: number } = {
+    const rules: ServerOptions & ReceiverLimits = {
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: frameBytes,
+      maxFragments,
+      maxBufferedChunks,
       closeTimeout: closeMs,
     };
     this.#server = new WebSocketServer(rules);
@@ -65,6 +80,7 @@ export class Sockets {
       this.#open.add(connection);
       ws.once("close", () => this.#open.delete(connection));
       this.#boundFirstFrame(socket as Socket, connection);
+      boundUnfinished(ws, socket as Socket, connection, this.#ground);
     });
   }
 
@@ -100,7 +116,7 @@ export class Sockets {
     let count = 0;
     const take = (chunk: Buffer) => {
       count += chunk.length;
-      if (connection.isIn) socket.off("data", take);
+      if (connection.tokenId !== null) socket.off("data", take);
       else if (count > turnedAwayFrames * most) connection.terminate();
       else if (count > most && connection.isWaiting) connection.close("tooLarge");
     };
@@ -110,4 +126,66 @@ export class Sockets {
   #each(act: (connection: Connection) => void): void {
     for (const connection of [...this.#open]) act(connection);
   }
+}
+
+/** A view of a chunk, and its place in a list. */
+const chunkOverhead = 256;
+/** A fragment of one byte is a frame of seven, for which `ws` keeps about twenty times as much. */
+const fragmentOverhead = 20;
+/** A client says `connect` in less. */
+const freeBeforeConnect = 4096;
+/** What is around the payload of a control frame from a client. */
+const controlHeader = 6;
+
+/**
+ * Bounds messages that have not all arrived, in memory and time. `ws` tells of complete messages and control frames alone, so
+ * whatever arrived since the last message, and is no control frame, belongs to an unfinished one.
+ */
+function boundUnfinished(ws: WebSocket, socket: Socket, connection: Connection, ground: Ground): void {
+  const { bodies, unsignedBodies, tuning } = ground;
+  let [unfinishedBytes, controlBytes] = [0, 0];
+  let isComplete = false;
+  let held: { readonly pool: HeldBytes; readonly name: string; bytes: number } | null = null;
+  let stopTimer: Stop | null = null;
+  const settle = () => {
+    unfinishedBytes = 0;
+    stopTimer?.();
+    stopTimer = null;
+    held?.pool.give(held.name, held.bytes);
+    held = null;
+  };
+  // Nothing more is read, so nothing more is held while the client is told.
+  const refuse = (reason: CloseReason) => {
+    connection.close(reason);
+    ws.pause();
+  };
+  const charge = (length: number): boolean => {
+    const { tokenId } = connection;
+    const counted = Math.min(length, Math.max(0, unfinishedBytes - freeBeforeConnect));
+    const bytes = tokenId === null ? counted * fragmentOverhead : length + chunkOverhead;
+    held ??= { pool: tokenId === null ? unsignedBodies : bodies, name: tokenId ?? "all", bytes: 0 };
+    const isHeld = held.pool.take(held.name, bytes);
+    if (isHeld) held.bytes += bytes;
+    return isHeld;
+  };
+  const control = (data: Buffer) => {
+    controlBytes += data.length + controlHeader;
+  };
+  ws.on("ping", control).on("pong", control);
+  ws.on("message", () => {
+    isComplete = true;
+    settle();
+  });
+  ws.once("close", settle);
+  // Behind the listener of `ws`, which has made messages of this chunk by now.
+  socket.on("data", (chunk: Buffer) => {
+    unfinishedBytes = Math.max(0, unfinishedBytes + chunk.length - controlBytes);
+    controlBytes = 0;
+    if (isComplete || unfinishedBytes === 0) {
+      isComplete = false;
+      return settle();
+    }
+    if (!charge(chunk.length)) return refuse("tooMuchUnfinished");
+    stopTimer ??= tuning.timers.after(tuning.requestMs, () => refuse("messageTooLate"));
+  });
 }

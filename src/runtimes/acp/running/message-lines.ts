@@ -1,3 +1,4 @@
+import { LineGatherer } from "../../../core/gather-bytes.ts";
 import { isRecord } from "../../../core/shape.ts";
 import { cutText } from "../../../core/text.ts";
 import { tooHeavy } from "./message-weight.ts";
@@ -11,14 +12,14 @@ const shownLength = 300;
 
 /** Messages out of the bytes of an agent's stdout. */
 export class MessageLines {
-  readonly #mostBytes: number;
-  /** The beginning of a line, in a buffer that doubles: one byte at a time costs no more than that. */
-  #pending = Buffer.alloc(0);
-  #size = 0;
+  readonly #lines: LineGatherer;
   #stray: string[] = [];
 
   constructor(most = mostBytes) {
-    this.#mostBytes = most;
+    this.#lines = new LineGatherer({
+      maxBytes: most,
+      tooLong: () => new Error(`it wrote a message of more than ${most} bytes`),
+    });
   }
 
   /** What it wrote that is no message, as it began; blank: nothing. */
@@ -28,33 +29,12 @@ export class MessageLines {
 
   /** Throws where what comes cannot be read any further: a message may have been lost, and nobody would know. */
   *take(chunk: Buffer): Generator<{ readonly message: JsonObject; readonly bytes: number }> {
-    let from = 0;
-    for (let end = chunk.indexOf(10); end !== -1; end = chunk.indexOf(10, from)) {
-      const part = chunk.subarray(from, end);
-      if (this.#size + part.length > this.#mostBytes) throw this.#tooLong();
-      const line = this.#size === 0 ? part : this.#add(part);
-      if (this.#size > 0) this.#pending = Buffer.alloc(0);
-      this.#size = 0;
-      from = end + 1;
+    for (const line of this.#lines.split(chunk)) {
       const weight = tooHeavy(line);
       if (weight !== null) throw new Error(`it wrote a message ${weight}`);
       const message = this.#read(line.toString("utf8").trim());
       if (message !== null) yield { message, bytes: line.length };
     }
-    if (this.#size + chunk.length - from > this.#mostBytes) throw this.#tooLong();
-    this.#add(chunk.subarray(from));
-  }
-
-  #add(part: Buffer): Buffer {
-    const size = this.#size + part.length;
-    if (size > this.#pending.length) {
-      const wider = Buffer.allocUnsafe(Math.max(size, Math.min(2 * size, this.#mostBytes)));
-      this.#pending.copy(wider, 0, 0, this.#size);
-      this.#pending = wider;
-    }
-    part.copy(this.#pending, this.#size);
-    this.#size = size;
-    return this.#pending.subarray(0, size);
   }
 
   /** Logs are passed by, `[INFO] …` too; a broken message is not: whoever waits for it would wait for ever. */
@@ -69,12 +49,6 @@ export class MessageLines {
     if (this.#stray.length > mostStray)
       throw new Error(`it writes what is no message on its stdout: ${this.stray}`);
     return null;
-  }
-
-  #tooLong(): Error {
-    this.#pending = Buffer.alloc(0);
-    this.#size = 0;
-    return new Error(`it wrote a message of more than ${this.#mostBytes} bytes`);
   }
 }
 

@@ -1,0 +1,92 @@
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import type { Socket } from "node:net";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { findRunning } from "../../src/gateway/running-file.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { Started } from "../support/cli-process.ts";
+
+const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+/** An idle gateway has about 35. */
+const openFiles = 72;
+const sessionCount = 60;
+
+let folder: TemporaryFolder;
+let gateway: Started;
+let url: URL;
+let token: string;
+const idle: Socket[] = [];
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  const dir = join(folder.path, "root");
+  writeFileSync(join(folder.path, "skein.yaml"), "defaults: { model: rehearsal/basic }\n");
+  gateway = new Started(
+    [bin, "start", "--port", "0"],
+    { SKEIN_DIR: dir, SKEIN_LOGGING__LEVEL: "silent", npm_lifecycle_event: "" },
+    { cwd: folder.path, openFiles },
+  );
+  await gateway.until(/Ctrl-C stops it/);
+  url = new URL(findRunning(dir)?.url ?? "");
+  token = readFileSync(join(dir, "token"), "utf8").trim();
+});
+
+afterEach(async () => {
+  for (const socket of idle.splice(0)) socket.destroy();
+  gateway.child.kill("SIGKILL");
+  await gateway.end();
+  folder.remove();
+});
+
+/** A connection that is kept open after one answer. */
+async function idleConnection(): Promise<void> {
+  const socket = connect(Number(url.port), url.hostname);
+  idle.push(socket);
+  socket.on("error", () => undefined);
+  socket.write(`GET /healthz HTTP/1.1\r\nhost: ${url.host}\r\n\r\n`);
+  await Promise.race([once(socket, "data"), once(socket, "close")]).catch(() => undefined);
+}
+
+/** The answer of a method, once the gateway takes the connection and has room for the call. */
+async function call(method: string, params: object): Promise<Readonly<Record<string, unknown>>> {
+  for (;;) {
+    try {
+      const answer = await fetch(new URL(`/rpc/${method}`, url), {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+        body: JSON.stringify(params),
+      });
+      const body = (await answer.json()) as Readonly<Record<string, unknown>>;
+      if (answer.ok) return body;
+      const { error } = body as { readonly error: { readonly retryable?: boolean } };
+      if (error.retryable !== true) throw Object.assign(new Error(JSON.stringify(error)), { isFinal: true });
+    } catch (error) {
+      if ((error as { readonly isFinal?: boolean }).isFinal === true || gateway.child.exitCode !== null)
+        throw error;
+    }
+  }
+}
+
+describe("a gateway with few file descriptors", () => {
+  test("[BDY10] [BDY11] [BDY12] answers every message that it accepted, beside many idle connections", async () => {
+    const keys = Array.from({ length: sessionCount }, (_, index) => `agent:main:s${index}`);
+    const runIds: string[] = [];
+    for (const [index, sessionKey] of keys.entries()) {
+      if (index < 40) await idleConnection();
+      const params = { sessionKey, message: `say ${index}`, idempotencyKey: `k${index}` };
+      runIds.push(String((await call("agent", params)).runId));
+    }
+    const outcomes = [];
+    for (const runId of runIds) {
+      let outcome = await call("agent.wait", { runId, timeoutMs: 10_000 });
+      while (outcome.finished !== true) outcome = await call("agent.wait", { runId, timeoutMs: 10_000 });
+      outcomes.push(outcome.state);
+    }
+    expect(outcomes).toEqual(keys.map(() => "ok"));
+    expect(idle.some(({ destroyed, readableEnded }) => destroyed || readableEnded)).toBe(true);
+  });
+});
