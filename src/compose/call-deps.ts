@@ -57,7 +57,7 @@ function ground(
   const { config } = loaded;
   return {
     store,
-    files: configuredFileBoundary(loaded, processCwd),
+    files: configuredFileBoundary(loaded, processCwd, () => store.upkeep.checkInPlace()),
     config,
     loaded,
     defaultAgentId,

@@ -7,22 +7,21 @@ import type { FileBoundaryOptions } from "../file-access/file-boundary.ts";
 import { FileBoundary } from "../file-access/file-boundary.ts";
 import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts";
 
-export interface BoundaryParts extends Pick<FileBoundaryOptions, "agent" | "processCwd" | "report"> {
+export interface BoundaryParts
+  extends Pick<FileBoundaryOptions, "agent" | "processCwd" | "checkRootInPlace" | "report"> {
   readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
   /** Where attachments are kept when the store is in memory; left out: in the root folder. */
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
-  /** Throws when the root folder was moved or deleted, so that nothing is made in its place. */
-  checkInPlace?(): void;
 }
 
 /** The file boundary of a root folder, whose store need not be open. */
 export function createFileBoundary(parts: BoundaryParts): FileBoundary {
-  const { loaded, memoryAttachments, agent, processCwd, report } = parts;
+  const { loaded, memoryAttachments, agent, processCwd, checkRootInPlace, report } = parts;
   const root = loaded.config.store.path;
-  const placeOf = (userId: string | null, agentId: string) => {
-    parts.checkInPlace?.();
-    return { home: homeOf(defaultNamespace, userId), agentId };
-  };
+  const placeOf = (userId: string | null, agentId: string) => ({
+    home: homeOf(defaultNamespace, userId),
+    agentId,
+  });
   return new FileBoundary({
     rootFolders: memoryAttachments === undefined ? [...new Set([root, loaded.root])] : [],
     agentFolder: (userId, agentId) =>
@@ -34,17 +33,23 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
     configurationFiles: loaded.file === null ? [] : [loaded.file],
     agent,
     processCwd: resolve(processCwd),
+    checkRootInPlace,
     report,
   });
 }
 
 /** The same with the agents of the configuration alone. Nothing is reported: a run reports it. */
-export function configuredFileBoundary(loaded: BoundaryParts["loaded"], processCwd: string): FileBoundary {
+export function configuredFileBoundary(
+  loaded: BoundaryParts["loaded"],
+  processCwd: string,
+  checkRootInPlace: () => void = () => undefined,
+): FileBoundary {
   const { config } = loaded;
   return createFileBoundary({
     loaded,
     agent: (agentId) => (Object.hasOwn(config.agents, agentId) ? agentSettings(config, agentId) : null),
     processCwd,
+    checkRootInPlace,
     report: () => undefined,
   });
 }

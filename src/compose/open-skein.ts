@@ -129,8 +129,10 @@ export async function openSkein(
     loaded,
     agent: (agentId) => agents.find(agentId),
     processCwd: options.cwd ?? ".",
+    checkRootInPlace: () => {
+      if (store !== null && "upkeep" in store) store.upkeep.checkInPlace();
+    },
     report: (problem) => watching.log.write("warn", problem),
-    checkInPlace: () => store !== null && "root" in store && store.upkeep.checkInPlace(),
     ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
   });
   try {

@@ -51,6 +51,7 @@ const boundary = (options: Partial<FileBoundaryOptions> = {}) => {
     configurationFiles: [at("elsewhere/own.yaml")],
     agent: () => null,
     processCwd: at("project"),
+    checkRootInPlace: () => undefined,
     report: (problem) => reports.push(problem),
     ...options,
   });

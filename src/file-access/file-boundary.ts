@@ -54,6 +54,8 @@ export interface FileBoundaryOptions {
   agent(agentId: string): { readonly cwd: string | null; readonly roots: readonly string[] } | null;
   /** Where sessions work when neither they nor their agent name a folder. */
   readonly processCwd: string;
+  /** Throws if the root folder has been moved or removed since it was opened. Called before anything is made there. */
+  checkRootInPlace(): void;
   /** Called once for each session whose recorded working directory is no longer allowed. */
   report(problem: string): void;
 }
@@ -137,9 +139,16 @@ export class FileBoundary {
     const chooser = parent === null ? "operator" : { parent };
     const allowed = this.#isAllowedNow(session, chooser) ? cwd : this.#replaceCwd(session);
     const workspace = this.workspace(session);
-    if (workspace !== null && resolveReal(allowed)?.path === realFolderPath(workspace))
+    if (workspace !== null && resolveReal(allowed)?.path === realFolderPath(workspace)) {
+      this.checkRootInPlace();
       mkdirSync(workspace, { recursive: true, mode: 0o700 });
+    }
     return allowed;
+  }
+
+  /** Throws if the root folder has been moved or removed. To be called before anything is made in it. */
+  checkRootInPlace(): void {
+    this.#options.checkRootInPlace();
   }
 
   /** A recorded folder that has been removed since is still the session's: whoever uses it says that it is missing. */

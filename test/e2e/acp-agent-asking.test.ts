@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { methods } from "@agentclientprotocol/sdk/unstable";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -32,6 +33,7 @@ const leaving = { end: () => undefined as unknown };
 
 beforeEach(async () => {
   folder = temporaryFolder("skein-acp-");
+  const dir = join(folder.path, "root");
   paid = 0;
   reported = [];
   const tool = defineTool({
@@ -45,11 +47,11 @@ beforeEach(async () => {
   });
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [tool] })];
   const inside = Promise.withResolvers<SkeinInside>();
-  skein = await openSkein({ dir: folder.path, config: null, agents, quiet: true }, inside.resolve);
+  skein = await openSkein({ dir, config: null, agents, quiet: true }, inside.resolve);
   const { runs } = await inside.promise;
   const store = skein.store as FilesStore;
-  const config = defaultConfig(folder.path);
-  const loaded = { config, file: null, root: folder.path, sources: new Map(), variable: () => undefined };
+  const config = defaultConfig(dir);
+  const loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
   const tokens = new Tokens({ ledger: store.work.ledger });
   const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens };
   calls = localWatchedCalls(allHandlers(deps), deps);

@@ -11,6 +11,7 @@ export function fileBoundary(options: Partial<FileBoundaryOptions> = {}): FileBo
     configurationFiles: [],
     agent: () => null,
     processCwd: "/",
+    checkRootInPlace: () => undefined,
     report: () => undefined,
     ...options,
   });

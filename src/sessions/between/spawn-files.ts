@@ -31,6 +31,7 @@ export async function placeFiles(
   const owner = { userId, agentId: target.id, sessionId };
   const own = mountPath === undefined ? files.attachments(owner) : null;
   if (mountPath === undefined && own === null) return refusal(noPlace);
+  if (own !== null) files.checkRootInPlace();
   const wish = { owner, files, at: own === null ? { cwd, mountPath: mountPath ?? "" } : { own } };
   const receipt = receiptByNotes(given);
   const isReplay = hasNotes(given);
