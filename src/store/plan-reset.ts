@@ -7,7 +7,7 @@ import type { MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contr
 export interface ResetPlan {
   /** Of the old session: it gives up its key and its label. */
   readonly changes: MetaPatch & { readonly key: string };
-  /** The new one has both, and all other metadata but that it was archived. */
+  /** The new one has both, and all other metadata except `archived` and where the entries came from. */
   readonly fresh: SessionInit;
 }
 
@@ -23,7 +23,7 @@ export function planReset(
     });
   }
   if (options.sessionId !== undefined) parseSessionId(options.sessionId);
-  const { archived: _archived, ...kept } = meta;
+  const { archived: _archived, importedFrom: _importedFrom, ...kept } = meta;
   return {
     changes: {
       key: formatKey({ form: "reset", agentId, sessionId }),

@@ -1,12 +1,13 @@
 import { basename, join } from "node:path";
-import { parseKey } from "../../core/keys.ts";
 import { readAgentId, sessionIdProblem } from "../../core/names.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { isRecord } from "../../core/shape.ts";
 import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
 import { adoptedTree } from "../adopted.ts";
-import type { Scope } from "../contract.ts";
+import { claimsForDisplay, harmlessMeta } from "../claimed-meta.ts";
+import type { Json, Scope } from "../contract.ts";
+import { metaOf } from "../session-meta.ts";
 import { readOwn, replaceWhole } from "./disk-files.ts";
 import type { FoundAgent } from "./folders.ts";
 import { agentsIn, namesIn, sessionsIn } from "./folders.ts";
@@ -14,7 +15,7 @@ import { ownerOf } from "./home-owner.ts";
 import { homeOf, sessionPaths, sessionsFolder } from "./layout.ts";
 import { listingName } from "./listings.ts";
 import type { RebuildParts } from "./rebuild.ts";
-import { claimWhatIsFree, keyOf, userFrom } from "./rebuild.ts";
+import { claimWhatIsFree, userFrom } from "./rebuild.ts";
 import { foreignness, idFromName } from "./repair.ts";
 import { headerOf } from "./session-record.ts";
 import type { SessionRow } from "./work-db.ts";
@@ -24,7 +25,8 @@ import { WriteLock } from "./write-lock.ts";
  * A session file that somebody else (pi, OpenClaw) put into one of our folders becomes one of ours: its log is made from
  * it, under the same entry ids, and the file itself is kept as `<sessionId>.jsonl.orig`. Nobody sees the session before
  * all of it is there; cut off anywhere, it is done again, or finished at the next start. Damage is not copied: the
- * original has it. `null`: it was not taken in, and why is reported.
+ * original has it. Of its metadata only what restricts the session takes effect, and it works where its agent does.
+ * `null`: it was not taken in, and why is reported.
  */
 export async function adoptFile(
   parts: RebuildParts,
@@ -108,7 +110,7 @@ async function adoptUnderLock(
   if (read === null) return { row: known?.state === "live" ? known : null };
   if ("problem" in read) return read;
   const original = `${paths.working}.orig`;
-  const wanted = rowFor(parts, agent, read.tree, sessionId);
+  const wanted = rowFor(parts, file, read.tree);
   if (known !== null && !isOf(known, wanted, read.tree))
     return { problem: `session ${sessionId} is there already` };
   if (known !== null && isWritten(parts, file, read.tree)) {
@@ -133,13 +135,15 @@ async function adoptUnderLock(
   work.finishFork(live);
   const loss = damaged === 0 ? "" : `; ${damaged} damaged lines are only in the original`;
   const note = `it is session ${row.key} now, the original is beside it${loss}`;
-  parts.report({ kind: "adopted", file: path, note });
+  const { userId, key } = live;
+  parts.report({ kind: "adopted", file: path, note, session: { userId, key, sessionId } });
   return { row: live };
 }
 
 /** Whether a row was claimed for this very file, by an adoption that was cut off; its own working set is none. */
 function isOf(known: SessionRow, wanted: SessionRow, { header }: SessionTree): boolean {
-  const isSame = known.createdAt === wanted.createdAt && known.first.cwd === wanted.first.cwd;
+  const isSame =
+    known.createdAt === wanted.createdAt && adoptedFrom(known)?.file === adoptedFrom(wanted)?.file;
   const isTheirs = known.userId === wanted.userId && header.skein?.uid !== known.uid;
   return isSame && isTheirs && (known.state === "forking" || known.state === "live");
 }
@@ -158,7 +162,7 @@ async function writeLog(
   row: SessionRow,
   tree: SessionTree,
 ): Promise<void> {
-  const init = { id: sessionId, cwd: tree.header.cwd ?? "" };
+  const init = { id: sessionId, cwd: row.first.cwd };
   const whole = await Slices.underLock().run(adoptedTree(tree, init, {}));
   Object.assign(whole.header, headerOf(row));
   const bytes = Buffer.concat([...whole.encodeLines()].map((line) => Buffer.from(line)));
@@ -194,6 +198,31 @@ export async function adoptAll(parts: RebuildParts): Promise<number> {
   return count;
 }
 
+/**
+ * Adopts a log that a sound `work.db` does not know. Whoever wrote it, it was not this store: it becomes a session file that
+ * was found, and then a session.
+ */
+export async function adoptLog(
+  parts: RebuildParts,
+  agent: FoundAgent,
+  sessionId: string,
+): Promise<SessionRow | null> {
+  const { root, disk, work } = parts;
+  const { log, working, lock: lockPath } = sessionPaths(root, agent, sessionId);
+  const lock = new WriteLock(lockPath, parts.lock);
+  await lock.acquire();
+  try {
+    const isKnown = work.inFolder(agent.home, agent.agentId, sessionId) !== null;
+    if (isKnown || disk.kind(log) !== "file") return null;
+    const copy = `${working}.bak-${process.pid}-${parts.lock.clock.now()}`;
+    if (disk.kind(working) !== null) disk.rename(working, copy);
+    disk.rename(log, working);
+  } finally {
+    lock.release();
+  }
+  return adoptFile(parts, agent, basename(working));
+}
+
 /** The file of a session that nobody has claimed, in a folder of the scope; `null`: there is none. */
 export async function adoptNamed(
   parts: RebuildParts,
@@ -220,32 +249,48 @@ function keepForeignListing({ root, disk }: RebuildParts, agent: FoundAgent): vo
   if (disk.kind(path) === "file" && disk.kind(`${path}.orig`) === null) disk.rename(path, `${path}.orig`);
 }
 
-function rowFor(
-  parts: RebuildParts,
-  agent: ForeignFile["agent"],
-  tree: SessionTree,
-  sessionId: string,
-): SessionRow {
+function rowFor(parts: RebuildParts, { agent, path, sessionId }: ForeignFile, tree: SessionTree): SessionRow {
   const { userId, agentId, home } = agent;
-  const { timestamp, cwd = "", parentSession } = tree.header;
+  const { id, timestamp, cwd, parentSession, skein } = tree.header;
   const parent = parentSession === undefined ? {} : { parentSession };
+  const own = metaOf(tree.header, tree.entries());
+  const key = own.key ?? listedKey(parts, agent, id) ?? undefined;
+  const importedFrom: Json = {
+    source: skein === undefined ? "pi" : "skein",
+    sessionId: id,
+    entries: tree.size,
+    file: basename(path),
+    adoptedAt: new Date(parts.lock.clock.now()).toISOString(),
+    claimed: claimsForDisplay({ key, cwd, ...own.meta }),
+  };
   return {
     uid: parts.newId(),
     userId,
     agentId,
     home,
     sessionId,
-    key: listedKey(parts, agent, tree.header.id) ?? `agent:${agentId}:session:${sessionId}`,
+    key: `agent:${agentId}:session:${sessionId}`,
     label: null,
     createdAt: Date.parse(timestamp ?? "") || 0,
     state: "forking",
-    first: { cwd, meta: {}, ...parent },
+    first: {
+      cwd: parts.cwdFor({ userId, agentId }),
+      meta: { ...harmlessMeta(own.meta, { lineage: true }), importedFrom },
+      ...parent,
+    },
     removedAt: null,
     todo: null,
   };
 }
 
-/** The key that another program's `sessions.json` has for a session, where it is one of this agent's. */
+/** The file that a session was adopted from, and when; `null`: it was not adopted. */
+export function adoptedFrom({ first }: SessionRow): { readonly file: string; readonly at: string } | null {
+  const { importedFrom } = first.meta;
+  const { file, adoptedAt } = isRecord(importedFrom) ? importedFrom : {};
+  return typeof file === "string" && typeof adoptedAt === "string" ? { file, at: adoptedAt } : null;
+}
+
+/** The key that another program's `sessions.json` has for a session. */
 function listedKey({ root, disk }: RebuildParts, agent: FoundAgent, sessionId: string): string | null {
   const folder = sessionsFolder(root, agent);
   const bytes =
@@ -254,13 +299,8 @@ function listedKey({ root, disk }: RebuildParts, agent: FoundAgent, sessionId: s
   try {
     const rows: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
     const found = isRecord(rows) ? Object.entries(rows) : [];
-    for (const [key, row] of found) {
-      if (!isRecord(row) || row.sessionId !== sessionId) continue;
-      const own = keyOf(key, agent.agentId);
-      if (own !== null && "agentId" in parseKey(own)) return own;
-    }
+    return found.find(([, row]) => isRecord(row) && row.sessionId === sessionId)?.[0] ?? null;
   } catch {
     return null; // another program's file, and damaged: it says nothing
   }
-  return null;
 }

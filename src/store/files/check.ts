@@ -1,16 +1,15 @@
 import { statfsSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { isCorrupt } from "../../core/entries.ts";
 import { parseSession } from "../../core/parse-session.ts";
-import { adoptFile, lookAt } from "./adopt-file.ts";
+import { adoptedFrom, adoptFile, adoptLog, lookAt } from "./adopt-file.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readOwn } from "./disk-files.ts";
 import type { FoundAgent } from "./folders.ts";
 import { agentsIn, namesIn, sessionsIn } from "./folders.ts";
 import { indexDbName, sessionPaths, sessionsFolder, workDbName } from "./layout.ts";
 import type { RebuildParts } from "./rebuild.ts";
-import { claimLog, rowOfLog } from "./rebuild.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
 /**
@@ -63,6 +62,7 @@ const leastFreeBytes = 200 * 1024 * 1024;
 export async function checkFiles(parts: CheckParts): Promise<void> {
   checkDisk(parts);
   if (!checkDatabases(parts)) return; // what a damaged one says of the rest is worth nothing
+  checkAdopted(parts);
   await checkFolders(parts);
   await checkLogs(parts);
   await checkIndex(parts);
@@ -122,31 +122,39 @@ async function checkFolders(parts: CheckParts): Promise<void> {
     const { logs, foreign } = sessionsIn(root, agent, disk);
     for (const sessionId of logs) {
       if (catalogue.work.inFolder(agent.home, agent.agentId, sessionId) !== null) continue;
-      const file = sessionPaths(root, agent, sessionId).log;
-      const row = rowOfLog(claims, file, { ...agent, sessionId });
-      const why = "problem" in row ? `, and it cannot be taken in: ${row.problem}` : "";
-      const what = `No session is known that this log belongs to${why}`;
-      const remedy = why === "" ? "Take it in under the key that it names" : "Move it to where it belongs";
-      const mend = () => claimLog(claims, file, { ...agent, sessionId }) !== null;
-      tell(parts, { area: "logs", severity: "warning", file, what, remedy }, why === "" ? mend : null);
+      const { log } = sessionPaths(root, agent, sessionId);
+      const unknown = "No session is known that this log belongs to";
+      await checkFound(parts, agent, { name: basename(log), severity: "warning", what: unknown }, () =>
+        adoptLog(claims, agent, sessionId),
+      );
     }
     for (const name of foreign) {
-      await checkForeign(parts, agent, name);
+      const what = "Another program put a file here";
+      await checkFound(parts, agent, { name, severity: "note", what }, () => adoptFile(claims, agent, name));
     }
     checkLocksAndLeftovers(parts, sessionsFolder(root, agent));
   }
 }
 
-async function checkForeign({ claims, fix, found }: CheckParts, agent: FoundAgent, name: string) {
+/** A session file that `work.db` does not know. */
+async function checkFound(
+  { claims, fix, found }: CheckParts,
+  agent: FoundAgent,
+  finding: { readonly name: string } & Pick<CheckFinding, "severity" | "what">,
+  adopt: () => Promise<unknown>,
+): Promise<void> {
+  const { name, severity } = finding;
   const file = join(sessionsFolder(claims.root, agent), name);
   const seen = lookAt(claims, agent, name);
   if (seen === null) return;
   const why = "problem" in seen ? seen.problem : null;
-  const fixed = fix && why === null && (await adoptFile(claims, agent, name)) !== null;
-  const what = `Another program put a file here${why === null ? "" : `, which cannot be taken in: ${why}`}`;
+  const fixed = fix && why === null && (await adopt()) !== null;
+  const what = `${finding.what}${why === null ? "" : `, and it cannot be adopted: ${why}`}`;
   const remedy =
-    why === null ? "Take it in as a session; the original is kept beside it" : "Move it away, or leave it";
-  found({ area: "logs", severity: "note", file, what, remedy, fixable: why === null, fixed });
+    why === null
+      ? "Adopt it as a session of its agent; its own settings take no effect, and the original is kept beside it"
+      : "Move it away, or leave it";
+  found({ area: "logs", severity, file, what, remedy, fixable: why === null, fixed });
 }
 
 function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
@@ -166,6 +174,18 @@ function checkLocksAndLeftovers(parts: CheckParts, folder: string): void {
     const what = "A process that is gone left an unfinished file";
     const mend = () => disk.unlink(file);
     tell(parts, { area: "leftovers", severity: "note", file, what, remedy: "Remove it" }, mend);
+  }
+}
+
+/** Lists the sessions that were adopted from files found in a sessions folder. */
+function checkAdopted(parts: CheckParts): void {
+  for (const row of parts.catalogue.work.live()) {
+    const from = adoptedFrom(row);
+    if (from === null) continue;
+    const file = join(parts.catalogue.pathsOf(row).folder, from.file);
+    const what = `It was adopted as ${row.key} on ${from.at}`;
+    const remedy = "If you did not put the file there, remove the session";
+    tell(parts, { area: "logs", severity: "note", file, what, remedy }, null);
   }
 }
 

@@ -27,6 +27,8 @@ export interface RebuildParts {
   readonly report: (found: Recovery) => void;
   readonly lock: LockSettings;
   newId(): string;
+  /** The default working directory of a user's agent. */
+  cwdFor(place: { readonly userId: string | null; readonly agentId: string }): string;
 }
 
 /** The form of our own ids. A uid becomes the name of a folder: nothing else is taken from a file. */
@@ -53,8 +55,8 @@ export function rebuildClaims(parts: RebuildParts): number {
   return count;
 }
 
-/** Claims for a log that `work.db` does not know. `null`: it cannot be told which session it is, or whose. */
-export function claimLog(
+/** Claims for a log that the lost `work.db` knew. `null`: it cannot be told which session it is, or whose. */
+function claimLog(
   parts: RebuildParts,
   path: string,
   found: FoundAgent & { readonly sessionId: string },
@@ -64,7 +66,7 @@ export function claimLog(
 }
 
 /** The row that a log would have. */
-export function rowOfLog(
+function rowOfLog(
   parts: RebuildParts,
   path: string,
   found: FoundAgent & { readonly sessionId: string },
@@ -194,7 +196,7 @@ export function claimWhatIsFree(
 }
 
 /** A key in its one spelling, where it is one that this agent can have. */
-export function keyOf(key: unknown, agentId: string): string | null {
+function keyOf(key: unknown, agentId: string): string | null {
   if (typeof key !== "string") return null;
   const parsed = readKey(key);
   if ("problem" in parsed) return null;

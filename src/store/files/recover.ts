@@ -33,6 +33,8 @@ export interface Recovery {
     | "not_erased";
   readonly file: string;
   readonly note: string;
+  /** The session that a file was adopted as. */
+  readonly session?: { readonly userId: string | null; readonly key: string; readonly sessionId: string };
 }
 
 /**

@@ -109,8 +109,11 @@ export class FileSessions implements SessionStore {
   }
 
   async get(scope: Scope, sessionId: string): Promise<SessionRecord | null> {
-    const row = this.#row(scope, sessionId) ?? (await this.#adopted(scope, sessionId));
-    return row === null ? null : this.#record(row);
+    const row = this.#row(scope, sessionId);
+    if (row !== null) return this.#record(row);
+    const adopted = await this.#adopted(scope, sessionId);
+    if (adopted === null) return null;
+    return this.#catalogue.using(adopted, (file) => this.#announce("created", adopted, file));
   }
 
   async find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {

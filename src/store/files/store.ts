@@ -23,6 +23,7 @@ import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
 import { homeOf, indexDbName, workDbName } from "./layout.ts";
 import { describeRebuild, describeSalvage, readWorkCounts, workCountsName } from "./losses.ts";
+import type { RebuildParts } from "./rebuild.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
 import { openIndex, openWork } from "./recover.ts";
@@ -74,6 +75,8 @@ export interface FilesStoreOptions {
   readonly verify?: boolean;
   /** Saves what is readable of a damaged `work.db`. Left out: opening one is refused. */
   readonly salvage?: SalvageRules;
+  /** The default working directory of a user's agent, for session files that are found; by default none. */
+  readonly cwdFor?: RebuildParts["cwdFor"];
 }
 
 const defaultLockTimeout = 10_000;
@@ -138,7 +141,8 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     exclusively: (act) => work.exclusively(act),
     sleep: async (ms) => void (await sleep(ms)),
   };
-  const claims = { root, disk, work, namespace, report, newId, lock };
+  const { cwdFor = () => "" } = options;
+  const claims = { root, disk, work, namespace, report, newId, lock, cwdFor };
   if (work.isNew()) {
     const sessions = rebuildClaims(claims);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
