@@ -14,7 +14,7 @@ import { workDbName } from "./store/files/layout.ts";
 import type { Recovery } from "./store/files/recover.ts";
 import { restoreFiles } from "./store/files/restore.ts";
 import type { SalvageRules, SchemaVersion } from "./store/files/salvage.ts";
-import type { FilesStore } from "./store/files/store.ts";
+import type { FilesStore, FilesStoreOptions } from "./store/files/store.ts";
 import { openFilesStore } from "./store/files/store.ts";
 import { createMemoryStore } from "./store/memory/store.ts";
 
@@ -95,6 +95,8 @@ export interface FolderOptions {
    * schemas in `work.db` beside those of sessions and runs.
    */
   readonly fix?: { readonly schemas: readonly SchemaVersion[] };
+  /** The default working directory of a user's agent, for session files that are found. */
+  readonly cwdFor?: NonNullable<FilesStoreOptions["cwdFor"]>;
 }
 
 /** Opens the store in a folder, for a process that does one thing and ends; makes the folder where it is not there. */

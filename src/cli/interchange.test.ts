@@ -54,7 +54,7 @@ describe("sessions import", () => {
     expect(done.imported).toMatchObject([
       { sessionId: "5e551071-0000-4000-8000-00000000c1a0", file: files[0] },
       { sessionId: "019a0c0d-e000-7000-8000-00000000c0de", file: files[1] },
-      { key: "agent:main:main" },
+      { key: "agent:main:session:01a10624-6190-736e-87f7-c89eeeef52cf" },
     ]);
     expect(done.imported[0].notKept.length).toBeGreaterThan(0);
     expect(done).not.toHaveProperty("skipped");
@@ -90,7 +90,7 @@ describe("sessions import", () => {
     );
     for (const path of [state, sessions, join(sessions, "sessions.json")]) {
       dir = join(home, `folder-${count++}`);
-      const { imported, failed, exit } = await importing(path);
+      const { imported, failed, exit } = await importing(path, "--keep-metadata");
       expect(imported).toMatchObject([
         { key: "agent:work:telegram:user:42", sessionId: "s1" },
         {
@@ -134,7 +134,7 @@ describe("sessions import", () => {
   test("[CLI26] a folder of ours: the logs are taken, under their keys and labels, without the trash", async () => {
     const ours = join(home, "ours");
     await seedFolder(ours);
-    const { imported, failed } = await importing(ours);
+    const { imported, failed } = await importing(ours, "--keep-metadata");
     expect(failed).toEqual([]);
     const ids = imported.map(({ sessionId }: { sessionId: string }) => sessionId);
     expect(ids.toSorted()).toEqual(["01-food", "01-gardens", "daily", "home", "lab", "trip"]);

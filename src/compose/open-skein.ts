@@ -28,7 +28,8 @@ import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
-import type { FilesStore } from "../store/files/store.ts";
+import type { Recovery } from "../store/files/recover.ts";
+import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
@@ -136,7 +137,12 @@ export async function openSkein(
     ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
   });
   try {
-    store = await storeOf(options, config, { clock, newId, report });
+    store = await storeOf(options, config, {
+      clock,
+      newId,
+      report: recoveryReport(options, watching, report),
+      cwdFor: (place) => files.defaultCwd(place),
+    });
     const ground = { config, variable, agents, files, scratch, redactor, watching, bus, store, stopWatching };
     return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
   } catch (error) {
@@ -334,9 +340,9 @@ async function configOf(
 async function storeOf(
   options: SkeinOptions,
   config: Config,
-  parts: { readonly clock: Clock; readonly newId: IdSource; readonly report: (error: unknown) => void },
+  parts: Required<Pick<FilesStoreOptions, "clock" | "newId" | "report" | "cwdFor">>,
 ): Promise<FilesStore | MemoryStore> {
-  const { clock, newId, report } = parts;
+  const { clock, newId, report, cwdFor } = parts;
   if (options.memory === true) return createMemoryStore({ clock, newId });
   return openFilesStore({
     root: config.store.path,
@@ -344,6 +350,20 @@ async function storeOf(
     lockTimeoutMs: config.lock.timeoutMs,
     clock,
     newId,
-    report: ({ file, note }) => report(new Error(`${file}: ${note}`)),
+    report,
+    cwdFor,
   });
+}
+
+/** Adoptions are logged with their session; a caller that has a `report` of its own hears of everything. */
+function recoveryReport(
+  options: SkeinOptions,
+  { log }: Watching,
+  report: (error: unknown) => void,
+): (found: Recovery) => void {
+  return ({ file, note, session }) => {
+    if (session === undefined || options.report !== undefined) return report(new Error(`${file}: ${note}`));
+    const { key: sessionKey, sessionId, userId } = session;
+    log.write("warn", "session file adopted", { file, sessionKey, sessionId, userId, note });
+  };
 }

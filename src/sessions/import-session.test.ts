@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { SkeinError } from "../core/errors.ts";
 import { SessionTree } from "../core/tree.ts";
 import type { ImportedSession } from "../interchange/imported.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
-import type { ImportWish } from "./import-session.ts";
+import type { ImportSettings, ImportWish } from "./import-session.ts";
 import { SessionImporter } from "./import-session.ts";
 
 function source(sessionId: string, more: Partial<ImportedSession> = {}, count = 1): ImportedSession {
@@ -11,9 +12,12 @@ function source(sessionId: string, more: Partial<ImportedSession> = {}, count = 
   return { source: "codex", sessionId, cwd: "/w", startedAt: 0, name: null, tree, notKept: [], ...more };
 }
 
-function importing(dryRun = false) {
+const keep: ImportSettings = { keepMetadata: true };
+
+function importing(dryRun = false, settings: ImportSettings = {}) {
   const { sessions } = createMemoryStore();
-  const importer = () => new SessionImporter(sessions, {}, { agentId: "main", dryRun });
+  const cwdFor = (_agentId: string, wanted: string | null) => wanted ?? "/w";
+  const importer = () => new SessionImporter(sessions, {}, { agentId: "main", dryRun, settings, cwdFor });
   return { sessions, importer };
 }
 
@@ -24,7 +28,10 @@ describe("importing", () => {
       imported: { key: "agent:main:session:one", sessionId: "one", entries: 3, notKept: [] },
     });
     const record = await sessions.get({}, "one");
-    expect(record?.meta.importedFrom).toEqual({ source: "codex", sessionId: "one", entries: 3 });
+    expect(record?.meta.importedFrom).toEqual({
+      ...{ source: "codex", sessionId: "one", entries: 3 },
+      claimed: { cwd: "/w" },
+    });
   });
 
   test("[CLI26] what was imported before is skipped, with whether it has changed", async () => {
@@ -64,7 +71,7 @@ describe("importing", () => {
   });
 
   test("[CLI26] a key or label that is taken costs the key or label, and that is told", async () => {
-    const { sessions, importer } = importing();
+    const { sessions, importer } = importing(false, keep);
     const wish: ImportWish = {
       key: "agent:main:main",
       sessionId: "one",
@@ -91,17 +98,56 @@ describe("importing", () => {
     [{ key: "not a key" }, "agent:main:session:one"],
     [{ agentId: "research" }, "agent:research:session:one"],
   ])("[CLI26] with %j its key is %s", async (wish, key) => {
-    const outcome = await importing().importer().import(source("one"), wish);
+    const outcome = await importing(false, keep).importer().import(source("one"), wish);
     expect(outcome).toMatchObject({ imported: { key } });
   });
 
   test("[CLI26] a dry run changes nothing, and says what would be", async () => {
-    const { sessions, importer } = importing(true);
+    const { sessions, importer } = importing(true, keep);
     const run = importer();
     const wish = { key: "agent:main:main", meta: { label: "l" } };
     expect(await run.import(source("one"), wish)).toMatchObject({ imported: { key: "agent:main:main" } });
     const second = await run.import(source("two"), wish);
     expect(second).toMatchObject({ imported: { key: "agent:main:session:two", notKept: [{}, {}] } });
     expect((await sessions.list({}, {})).sessions).toEqual([]);
+  });
+
+  test("[ADM9] what a list states takes no effect, and the report names it", async () => {
+    const { sessions, importer } = importing();
+    const wish: ImportWish = {
+      key: "agent:main:main",
+      meta: { label: "l", model: "p/m", sandboxed: true, delivery: { channel: "desk" } },
+    };
+    expect(await importer().import(source("one"), wish)).toMatchObject({
+      imported: {
+        key: "agent:main:session:one",
+        notKept: [{ count: 4, example: "key, label, model, delivery" }],
+      },
+    });
+    const { meta } = (await sessions.get({}, "one")) ?? {};
+    const importedFrom = expect.objectContaining({ claimed: { key: wish.key, cwd: "/w", ...wish.meta } });
+    expect(meta).toEqual({ displayName: "l", sandboxed: true, importedFrom });
+  });
+
+  test("[ADM10] a key or a label of the operator that is taken fails the import", async () => {
+    for (const settings of [{ key: "main" }, { label: "l" }]) {
+      for (const dryRun of [false, true]) {
+        const { sessions, importer } = importing(dryRun, settings);
+        await sessions.create({}, { key: "agent:main:main", cwd: "/w", meta: { label: "l" } });
+        await expect(importer().import(source("one"))).rejects.toMatchObject({ code: "conflict" });
+      }
+    }
+  });
+
+  test("[ADM11] a folder that is not allowed is replaced by the agent's, and that is told", async () => {
+    const { sessions } = createMemoryStore();
+    const cwdFor = (_agentId: string, wanted: string | null) => {
+      if (wanted !== null) throw new SkeinError("invalid_arguments", { problem: "no", advice: "no" });
+      return "/agents";
+    };
+    const options = { agentId: "main", dryRun: false, settings: keep, cwdFor };
+    const outcome = await new SessionImporter(sessions, {}, options).import(source("one"));
+    expect(outcome).toMatchObject({ imported: { notKept: [{ example: "/w" }] } });
+    expect((await sessions.get({}, "one"))?.cwd).toBe("/agents");
   });
 });

@@ -1,9 +1,11 @@
+import { SkeinError } from "../core/errors.ts";
 import { readKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
 import type { ImportedSession, NotKept } from "../interchange/imported.ts";
 import { ownSessionId } from "../interchange/imported.ts";
 import type { ImportedRow, SkippedRow } from "../protocol/interchange.ts";
+import { claimsForDisplay, harmlessMeta, readMeta } from "../store/claimed-meta.ts";
 import type {
   Json,
   Scope,
@@ -13,16 +15,39 @@ import type {
   TrashedSession,
 } from "../store/contract.ts";
 import { metaOf } from "../store/session-meta.ts";
-import { sessionKeyOf } from "./session-key.ts";
+import { nameNew } from "./name-new.ts";
 
 /** What a list of sessions beside the transcripts says of one; everything may be left out. */
 export interface ImportWish {
-  /** Whose session it is when no key says so. */
+  /** Whose folder the transcript is in. */
   readonly agentId?: string;
   readonly key?: string;
   readonly sessionId?: string;
   readonly meta?: SessionMeta;
   readonly notKept?: readonly NotKept[];
+}
+
+/** What the operator decides about the imported sessions. Everything may be left out. */
+export interface ImportSettings {
+  /** A key, a short key or a session id, as for a new session. For one session only. */
+  readonly key?: string | undefined;
+  /** For one session only. */
+  readonly label?: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly model?: string | undefined;
+  readonly sendPolicy?: "allow" | "deny" | undefined;
+  readonly delivery?: NonNullable<SessionMeta["delivery"]> | undefined;
+  /** Applies the keys, working directories and metadata that the files state. */
+  readonly keepMetadata?: boolean | undefined;
+}
+
+export interface ImporterOptions {
+  /** The agent of sessions whose folder names none. */
+  readonly agentId: string;
+  readonly dryRun: boolean;
+  readonly settings?: ImportSettings;
+  /** The working directory of an agent's session; `null` asks for the default. Throws for a folder that is not allowed. */
+  cwdFor(agentId: string, wanted: string | null): string;
 }
 
 export type ImportOutcome =
@@ -31,28 +56,25 @@ export type ImportOutcome =
 
 /**
  * Brings sessions of other programs into a store, one after the other. What was imported before is skipped: it is known
- * by where it came from. A key or label that is taken costs the key or label, not the session.
+ * by where it came from. What a file states about its session takes effect only where the operator says so; otherwise
+ * `importedFrom.claimed` keeps it for display. A stated key or label that is taken is left out.
  */
 export class SessionImporter {
   readonly #sessions: SessionStore;
   readonly #scope: Scope;
-  readonly #agentId: string;
-  readonly #isDry: boolean;
+  readonly #options: ImporterOptions;
+  readonly #settings: ImportSettings;
   /** What this run has taken, or would have, were it not dry: session ids with what came from where, keys, labels. */
   readonly #ids = new Map<string, { readonly key: string; readonly origin: Json }>();
   readonly #names = new Set<string>();
   /** Looked at once, for a thousand files may be imported. */
   #trashed: readonly TrashedSession[] | null = null;
 
-  constructor(
-    sessions: SessionStore,
-    scope: Scope,
-    options: { readonly agentId: string; readonly dryRun: boolean },
-  ) {
+  constructor(sessions: SessionStore, scope: Scope, options: ImporterOptions) {
     this.#sessions = sessions;
     this.#scope = scope;
-    this.#agentId = options.agentId;
-    this.#isDry = options.dryRun;
+    this.#options = options;
+    this.#settings = options.settings ?? {};
   }
 
   async import(source: ImportedSession, wish: ImportWish = {}): Promise<ImportOutcome> {
@@ -61,19 +83,26 @@ export class SessionImporter {
     if (before !== null) return { skipped: before };
     const notes: NotKept[] = [...source.notKept, ...(wish.notKept ?? [])];
     const own = metaOf(source.tree.header, source.tree.entries());
-    const agentId = wish.agentId ?? this.#agentId;
-    const wished = wish.key ?? own.key ?? sessionKeyOf(source.tree);
-    const key = await this.#freeKey(wished, { agentId, sessionId }, notes);
-    const { label: wishedLabel, ...meta } = wish.meta ?? own.meta;
-    const label = await this.#freeLabel(wishedLabel, key, notes);
-    const origin = originOf(source);
-    const init: SessionInit = {
-      key,
-      sessionId,
+    const claims: Claims = {
+      key: wish.key ?? own.key,
       cwd: source.cwd,
-      meta: { ...meta, ...present({ label }), importedFrom: origin },
+      meta: { ...own.meta, ...wish.meta },
     };
-    if (!this.#isDry) await this.#sessions.adopt(this.#scope, init, source.tree);
+    const key = await this.#keyFor(
+      claims,
+      { agentId: wish.agentId ?? this.#options.agentId, sessionId },
+      notes,
+    );
+    const label = await this.#labelFor(claims, key, notes);
+    const cwd = this.#cwdFor(claims, key, notes);
+    const origin = originOf(source, claims);
+    const { model, sendPolicy, delivery } = this.#settings;
+    const { label: _claimed, ...meta } = this.#metaFor(claims);
+    const set = present({ model, sendPolicy, delivery: delivery && { ...delivery } });
+    const applied = { ...meta, ...set, ...present({ label }) };
+    this.#noteClaims(claims, { key, cwd, meta: applied }, notes);
+    const init: SessionInit = { key, sessionId, cwd, meta: { ...applied, importedFrom: origin } };
+    if (!this.#options.dryRun) await this.#sessions.adopt(this.#scope, init, source.tree);
     this.#ids.set(sessionId.toLowerCase(), { key, origin });
     this.#names.add(`key ${key}`);
     if (label !== null) this.#names.add(labelClaim(key, label));
@@ -103,6 +132,64 @@ export class SessionImporter {
     return inTrash === undefined ? null : { key: inTrash.key, sessionId, why: "in the trash" };
   }
 
+  #metaFor({ meta }: Claims): SessionMeta {
+    return this.#settings.keepMetadata === true ? readMeta(meta) : harmlessMeta(meta);
+  }
+
+  /** The operator's key, which must be free; else the stated one where that is kept; else one by the session id. */
+  async #keyFor(
+    claims: Claims,
+    place: { readonly agentId: string; readonly sessionId: string },
+    notes: NotKept[],
+  ): Promise<string> {
+    const { key: set, keepMetadata } = this.#settings;
+    if (set === undefined) return this.#freeKey(keepMetadata === true ? claims.key : null, place, notes);
+    const { key } = nameNew(set, { agentId: place.agentId }, { newId: () => place.sessionId });
+    if (await this.#isTaken(key)) throw taken("key", key);
+    return key;
+  }
+
+  async #labelFor({ meta }: Claims, key: string, notes: NotKept[]): Promise<string | null> {
+    const { label: set, keepMetadata } = this.#settings;
+    if (set === undefined)
+      return keepMetadata === true ? this.#freeLabel(readMeta(meta).label, key, notes) : null;
+    if (await this.#isLabelTaken(key, set)) throw taken("label", set);
+    return set;
+  }
+
+  /** The operator's folder, which must be allowed; else the stated one where that is kept; else the agent's default. */
+  #cwdFor(claims: Claims, key: string, notes: NotKept[]): string {
+    const { cwd: set, keepMetadata } = this.#settings;
+    const agentId = agentOf(key) ?? this.#options.agentId;
+    if (set !== undefined) return this.#options.cwdFor(agentId, set);
+    if (keepMetadata !== true || claims.cwd === "") return this.#options.cwdFor(agentId, null);
+    try {
+      return this.#options.cwdFor(agentId, claims.cwd);
+    } catch (error) {
+      if (!(error instanceof SkeinError)) throw error;
+      const what = "The working directory is not there or not allowed: the agent's own is used.";
+      notes.push({ what, count: 1, example: claims.cwd });
+      return this.#options.cwdFor(agentId, null);
+    }
+  }
+
+  /** Names the claims that would have an effect and have none. */
+  #noteClaims(
+    claims: Claims,
+    applied: { readonly key: string; readonly cwd: string; readonly meta: SessionMeta },
+    notes: NotKept[],
+  ): void {
+    if (this.#settings.keepMetadata === true) return;
+    const ignored = [
+      ...(claims.key === null || claims.key === applied.key ? [] : ["key"]),
+      ...(claims.cwd === "" || claims.cwd === applied.cwd ? [] : ["cwd"]),
+      ...Object.keys(readMeta(claims.meta)).filter((field) => applied.meta[field] === undefined),
+    ];
+    if (ignored.length === 0) return;
+    const what = "Metadata of the file is kept for display only; --keep-metadata applies it.";
+    notes.unshift({ what, count: ignored.length, example: ignored.slice(0, 12).join(", ") });
+  }
+
   /** The key that was wished for, where it is a key, means one session and is free; else one by the session id. */
   async #freeKey(
     wished: string | null,
@@ -120,17 +207,33 @@ export class SessionImporter {
 
   async #freeLabel(wished: string | undefined, key: string, notes: NotKept[]): Promise<string | null> {
     if (wished === undefined) return null;
-    const lookup = { by: "label", label: wished, agentId: agentOf(key) ?? this.#agentId } as const;
-    const found = await this.#sessions.find(this.#scope, lookup);
-    if (found.length === 0 && !this.#names.has(labelClaim(key, wished))) return wished;
+    if (!(await this.#isLabelTaken(key, wished))) return wished;
     notes.push({ what: "The label was left out: another session has it.", count: 1, example: wished });
     return null;
+  }
+
+  async #isLabelTaken(key: string, label: string): Promise<boolean> {
+    if (this.#names.has(labelClaim(key, label))) return true;
+    const lookup = { by: "label", label, agentId: agentOf(key) ?? this.#options.agentId } as const;
+    return (await this.#sessions.find(this.#scope, lookup)).length > 0;
   }
 
   async #isTaken(key: string): Promise<boolean> {
     if (this.#names.has(`key ${key}`)) return true;
     return (await this.#sessions.find(this.#scope, { by: "key", key })).length > 0;
   }
+}
+
+/** What a file states about its session. */
+interface Claims {
+  readonly key: string | null;
+  readonly cwd: string;
+  readonly meta: SessionMeta;
+}
+
+function taken(what: "key" | "label", name: string): SkeinError {
+  const problem = `Another session has the ${what} "${name}"`;
+  return new SkeinError("conflict", { problem, advice: `Import it under another ${what}` });
 }
 
 /** `null` for what is no key, and for those that belong to no agent. */
@@ -144,10 +247,11 @@ function labelClaim(key: string, label: string): string {
 }
 
 /** Where a session came from, as its metadata keep it. */
-function originOf({ source, sessionId, tree }: ImportedSession): Json {
+function originOf({ source, sessionId, tree }: ImportedSession, { key, cwd, meta }: Claims): Json {
   const { imported } = tree.header.skein ?? {};
-  const about = isRecord(imported) ? (imported as Record<string, Json>) : {};
-  return { ...about, source, sessionId, entries: tree.size };
+  const about = isRecord(imported) ? (claimsForDisplay(imported as Record<string, Json>) as object) : {};
+  const claimed = claimsForDisplay({ ...present({ key }), cwd, ...meta });
+  return { ...about, source, sessionId, entries: tree.size, claimed };
 }
 
 function isFrom(origin: unknown, { source, sessionId }: ImportedSession): boolean {

@@ -70,8 +70,10 @@ export function claimsForDisplay(claimed: Readonly<Record<string, Json | undefin
   let length = 0;
   const shown = Object.entries(claimed).filter(([field, value]) => {
     if (value === undefined || value === "" || field === "importedFrom") return false;
-    length += field.length + JSON.stringify(value).length;
-    return length <= maxDisplayLength;
+    const own = field.length + JSON.stringify(value).length;
+    if (length + own > maxDisplayLength) return false;
+    length += own;
+    return true;
   });
   return Object.fromEntries(shown) as Json;
 }

@@ -44,7 +44,7 @@ async function opened(root: string) {
 }
 
 describe("files of other programs", () => {
-  test("[FS20] a folder of pi or OpenClaw opens as it is, under the keys that its listing names", async () => {
+  test("[FS20] a folder of pi or OpenClaw opens as it is, and its listing stays beside it", async () => {
     const text = sessionText(userLine("a", null, "Hello"), userLine("b", "a", "Again")).replace(
       '"id":"s"',
       '"id":"one"',
@@ -55,6 +55,7 @@ describe("files of other programs", () => {
     const header = parseSession(text).header;
     const found = await store.sessions.get(scope, header?.id ?? "");
     expect(found?.leafId).toBe("b");
+    expect(found?.key).toBe("agent:main:session:one");
     expect(reports.map(({ kind }) => kind)).toContain("adopted");
     expect(await ids(store, scope, found?.sessionId ?? "")).toEqual(["a", "b"]);
     await append(store, scope, found?.sessionId ?? "", "c");

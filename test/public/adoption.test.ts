@@ -120,7 +120,7 @@ function hostile(id: string, more: object = {}): string {
 }
 
 async function row(sessionId: string): Promise<Result<"sessions.list">["sessions"][number]> {
-  const { sessions: rows } = await client.call("sessions.list", { limit: 100 });
+  const { sessions: rows } = await client.call("sessions.list", { limit: 100, includeDetails: true });
   const found = rows.find((each) => each.sessionId === sessionId);
   if (found === undefined) throw new Error(`no ${sessionId} among ${rows.map((each) => each.sessionId)}`);
   return found;
@@ -152,66 +152,41 @@ test("[ADM1] a session file found by a running gateway neither delivers, nor sel
   await say("main", "first");
   const mainBefore = await client.call("chat.history", { sessionKey: "main" });
   writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
-  const found = await client.call("sessions.get", { key: "evil" });
-  expect(found.key).toBe("agent:main:session:evil");
+  expect((await client.call("sessions.get", { key: "evil" })).key).toBe("agent:main:session:evil");
   await expectHarmless("evil", "agent:main:session:evil");
-  // The lineage is kept, and the claimed parent hears nothing of it.
+  // The claimed parent is kept, and hears nothing of its new child.
   expect(await row("evil")).toMatchObject({ spawnedBy: "agent:main:main" });
   expect(await client.call("chat.history", { sessionKey: "main" })).toEqual(mainBefore);
 });
 
-test("[ADM2] a found file stays sandboxed", async () => {
+test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are kept, and it is logged and listed", async () => {
   await start();
   await say("main", "first");
-  writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
-  const how = { name: "sessions_spawn", args: { task: "x", runtime: "acp", agentId: "claude" } };
-  const { result } = await client.call("tools.invoke", { sessionKey: "evil", ...how });
-  expect(JSON.stringify(result)).toContain("andboxed");
-});
-
-test("[ADM3] what a found file claims is kept for display", async () => {
-  await start();
-  await say("main", "first");
-  writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
-  const { content = "" } = await client.call("sessions.export", { key: "evil", format: "jsonl" });
-  const header = JSON.parse(content.slice(0, content.indexOf("\n"))) as {
-    skein: { meta: Record<string, unknown> };
-  };
-  expect(header.skein.meta).toMatchObject({
-    importedFrom: {
-      source: "skein",
-      file: "evil.jsonl",
-      claimed: { key: "agent:main:desk:user:17", cwd: "/", label: "trusted", model: "stolen/later" },
-    },
+  const file = join(sessions, "evil.jsonl");
+  writeFileSync(file, hostile("evil", { spawnedBy: null }));
+  const spawned = await client.call("tools.invoke", {
+    ...{ sessionKey: "evil", name: "sessions_spawn" },
+    arguments: { task: "x", runtime: "acp", agentId: "claude" },
   });
-});
+  expect(JSON.stringify(spawned.result)).toContain("Sandboxed sessions cannot spawn ACP sessions");
 
-test("[ADM4] an adoption is logged", async () => {
-  await start();
-  await say("main", "first");
-  writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
-  await client.call("sessions.get", { key: "evil" });
-  const lines = () =>
+  const { content = "" } = await client.call("sessions.export", { key: "evil", format: "jsonl" });
+  const claimed = { key: "agent:main:desk:user:17", cwd: "/", label: "trusted", model: "stolen/later" };
+  expect(JSON.parse(content.slice(0, content.indexOf("\n")))).toMatchObject({
+    skein: { meta: { importedFrom: { source: "skein", file: "evil.jsonl", claimed } } },
+  });
+
+  const logged = () =>
     readFileSync(join(home, "log"), "utf8")
       .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as Record<string, unknown>);
-  await soon(() => lines().find(({ msg }) => msg === "session file adopted")).toMatchObject({
-    level: "warn",
-    file: join(sessions, "evil.jsonl"),
-    sessionId: "evil",
-    sessionKey: "agent:main:session:evil",
-  });
-});
+      .filter((line) => line.includes("session file adopted"))
+      .map((line) => JSON.parse(line) as unknown);
+  const where = { file, sessionId: "evil", sessionKey: "agent:main:session:evil" };
+  await soon(logged).toMatchObject([{ level: "warn", ...where }]);
 
-test("[ADM5] doctor lists each adopted file with the time of its adoption", async () => {
-  await start();
-  await say("main", "first");
-  writeFileSync(join(sessions, "evil.jsonl"), hostile("evil"));
-  await client.call("sessions.get", { key: "evil" });
   await stop();
   for (const again of [1, 2]) {
-    const found = (await doctor()).filter(({ file }) => file === join(sessions, "evil.jsonl"));
+    const found = (await doctor()).filter((each) => each.file === file);
     expect({ again, found }).toMatchObject({ again, found: [{ severity: "note" }] });
     expect(found[0]?.what).toMatch(/adopted as agent:main:session:evil on \d{4}-\d\d-\d\dT/);
   }
@@ -244,6 +219,25 @@ test("[ADM7] logs keep their metadata when work.db is lost", async () => {
     cwd: join(home, "work/inner"),
   });
   expect(await say("trip", "two")).toMatchObject({ state: "ok" });
+});
+
+test("[ADM8] a working directory that the agent may not use is replaced after work.db is lost", async () => {
+  await start();
+  await say("main", "first");
+  await stop();
+  for (const [id, cwd] of Object.entries({ outside: "/", inside: sessions })) {
+    const planted = hostile(id, { spawnedBy: null, label: id }).replace(
+      '"cwd":"/"',
+      JSON.stringify({ cwd }).slice(1, -1),
+    );
+    writeFileSync(join(sessions, `${id}.log.jsonl`), planted);
+  }
+  for (const name of readdirSync(root)) if (/^(work|index)\.db/.test(name)) rmSync(join(root, name));
+  await start();
+  for (const id of ["outside", "inside"]) {
+    const forked = await client.call("sessions.fork", { key: id });
+    expect((await row(forked.sessionId)).cwd).toBe(join(home, "work"));
+  }
 });
 
 test("[ADM9] an imported file neither delivers, nor selects a model, a label, a parent or a folder", async () => {

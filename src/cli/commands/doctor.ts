@@ -1,4 +1,5 @@
 import { CallError } from "../../client/call-error.ts";
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
 import { lookAtAcp } from "../../compose/look-at-acp.ts";
 import type { CheckFinding, Recovery } from "../../compose.ts";
 import { holdsSessions, openFolder, workIn } from "../../compose.ts";
@@ -126,12 +127,16 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   const findings: CheckFinding[] = [];
   let isOpening = true;
   const report = (found: Recovery) => void (isOpening && findings.push(findingOf(found)));
-  const store = await openFolder({ root, report, ...(fix ? { fix: { schemas: [tokenSchema] } } : {}) }).catch(
-    (error: unknown) => {
-      if (!(error instanceof SkeinError)) throw error;
-      return error;
-    },
-  );
+  const files = configuredFileBoundary(loaded, terminal.cwd);
+  const store = await openFolder({
+    root,
+    report,
+    cwdFor: (place) => files.defaultCwd(place),
+    ...(fix ? { fix: { schemas: [tokenSchema] } } : {}),
+  }).catch((error: unknown) => {
+    if (!(error instanceof SkeinError)) throw error;
+    return error;
+  });
   if (store instanceof SkeinError) return { findings: [...findings, notOpened(root, store)], decisions: [] };
   isOpening = false; // what a check does, its findings tell
   try {

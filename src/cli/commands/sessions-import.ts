@@ -1,13 +1,17 @@
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import type { ImportPayload } from "../../protocol/interchange.ts";
+import type { ImportSettings } from "../../sessions/import-session.ts";
 import { SessionImporter } from "../../sessions/import-session.ts";
 import type { Program } from "../../sessions/importing/read-source.ts";
 import { programs } from "../../sessions/importing/read-source.ts";
 import type { Sources } from "../../sessions/importing/sources.ts";
-import { importAll } from "../../sessions/importing/sources.ts";
-import type { OpenCalls } from "../folder/with-calls.ts";
+import { checkNamesOne, importAll } from "../../sessions/importing/sources.ts";
+import { chosenCwd } from "../../sessions/runtime-context.ts";
+import { parseModel } from "../../transcript/parse-model.ts";
+import type { OpenFolderCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import { defaultAgent } from "../folder/with-folder.ts";
 import type { FoundSource } from "../import/find-sources.ts";
@@ -22,6 +26,13 @@ import { pathFrom, printJson } from "../output/terminal.ts";
 export interface ImportOptions extends GlobalOptions {
   readonly from?: string;
   readonly dryRun?: boolean;
+  readonly key?: string;
+  readonly label?: string;
+  readonly cwd?: string;
+  readonly model?: string;
+  readonly sendPolicy?: string;
+  readonly deliverTo?: string;
+  readonly keepMetadata?: boolean;
 }
 
 /** Brings in sessions of other programs. `false`: something could not be imported. */
@@ -33,17 +44,43 @@ export async function importCommand(
   const from = programOf(options.from);
   const isDry = options.dryRun === true;
   const agentId = parseAgentId(options.agent ?? defaultAgent);
+  const settings = settingsFrom(terminal, options);
   const found = together(paths.map((path) => findSources(pathFrom(terminal, path), agentId)));
+  checkNamesOne(settings, found);
   const done = await withCalls(
     terminal,
     options,
     (open) =>
-      withProgress(terminal, "Importing", (update) => importFound(open, found, { from, isDry }, update)),
+      withProgress(terminal, "Importing", (update) =>
+        importFound(terminal, open, found, { from, isDry, settings }, update),
+      ),
     isDry ? "scratch" : "create",
   );
   if (options.json === true) printJson(terminal, done);
   else printImport(terminal, done, { isDry });
   return done.failed.length === 0;
+}
+
+function settingsFrom(terminal: Terminal, options: ImportOptions): ImportSettings {
+  const { key, label, cwd, model, sendPolicy, deliverTo, keepMetadata } = options;
+  if (model !== undefined) parseModel(model);
+  if (sendPolicy !== undefined && sendPolicy !== "allow" && sendPolicy !== "deny") {
+    const problem = `"${sendPolicy}" is not a send policy`;
+    throw new SkeinError("invalid_arguments", { problem, advice: "Use allow or deny" });
+  }
+  const folder = cwd === undefined ? undefined : pathFrom(terminal, cwd);
+  return { key, label, cwd: folder, model, sendPolicy, delivery: deliveryFrom(deliverTo), keepMetadata };
+}
+
+/** `channel:to`, or a channel alone. */
+function deliveryFrom(text: string | undefined): ImportSettings["delivery"] {
+  if (text === undefined) return undefined;
+  const [channel = "", ...rest] = text.split(":");
+  if (channel === "") {
+    const problem = `"${text}" names no channel to deliver to`;
+    throw new SkeinError("invalid_arguments", { problem, advice: "Use <channel>:<to>, for example desk:17" });
+  }
+  return { channel, ...(rest.length === 0 ? {} : { to: rest.join(":") }) };
 }
 
 function programOf(text: string | undefined): Program | null {
@@ -63,18 +100,27 @@ function together(found: readonly Sources<FoundSource>[]): Sources<FoundSource> 
 
 /** Into the folder itself files of any size go, byte for byte; to a gateway, what fits into its frames. */
 async function importFound(
-  { store, calls, asker, reader }: OpenCalls,
+  terminal: Terminal,
+  { store, calls, asker, reader, loaded }: OpenFolderCalls,
   found: Sources<FoundSource>,
-  { from, isDry }: { readonly from: Program | null; readonly isDry: boolean },
+  how: { readonly from: Program | null; readonly isDry: boolean; readonly settings: ImportSettings },
   update: (done: number, total: number) => void,
 ): Promise<ImportPayload> {
-  // The agent is that of sessions whose own nobody knows; others keep theirs.
+  // The agent of sessions whose folder names none.
   const { agentId } = asker;
+  const { from, isDry, settings } = how;
   if (store === null) {
-    const about = { ...reader, agentId, dryRun: isDry };
+    const about = { ...reader, agentId, dryRun: isDry, ...present(settings) };
     return importOverCalls(calls, found, { from, about }, update);
   }
   const scope = present({ userId: reader.userId });
-  const importer = new SessionImporter(store.sessions, scope, { agentId, dryRun: isDry });
+  const files = configuredFileBoundary(loaded, terminal.cwd);
+  const importer = new SessionImporter(store.sessions, scope, {
+    ...{ agentId, dryRun: isDry, settings },
+    cwdFor: (agent, wanted) =>
+      chosenCwd(wanted, (path) =>
+        files.resolveCwd({ userId: reader.userId ?? null, agentId: agent }, path, "operator"),
+      ),
+  });
   return importAll(importer, found, from, update);
 }

@@ -28,6 +28,11 @@ export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> ex
   readonly place: string;
 }
 
+/** The same, with the configuration of this process. */
+export interface OpenFolderCalls extends OpenCalls {
+  readonly loaded: LoadedConfig;
+}
+
 /**
  * Calls methods: of the gateway that runs on the folder, else of the folder itself, with the very same handlers. A folder that
  * holds no sessions is begun only by what creates some.
@@ -35,7 +40,7 @@ export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> ex
 export async function withCalls<T>(
   terminal: Terminal,
   options: GlobalOptions,
-  use: (open: OpenCalls) => Promise<T>,
+  use: (open: OpenFolderCalls) => Promise<T>,
   whenMissing: WhenMissing = "refuse",
 ): Promise<T> {
   const loaded = await loadSettings(terminal, options);
@@ -45,7 +50,7 @@ export async function withCalls<T>(
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {
-      return await use({ ...about, calls: running, store: null, place: config.store.path });
+      return await use({ ...about, calls: running, store: null, loaded, place: config.store.path });
     } finally {
       await running.close();
     }
@@ -54,7 +59,8 @@ export async function withCalls<T>(
     terminal,
     options,
     loaded,
-    ({ store }) => use({ ...about, calls: callsHere(terminal, store, loaded), store, place: store.root }),
+    ({ store }) =>
+      use({ ...about, calls: callsHere(terminal, store, loaded), store, loaded, place: store.root }),
     whenMissing,
   );
 }

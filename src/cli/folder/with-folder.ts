@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
 import type { FilesStore } from "../../compose.ts";
 import { holdsSessions, openFolder } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
@@ -61,11 +62,13 @@ export async function withLoadedFolder<T>(
     throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
   const scratch = !isThere && whenMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
   const root = scratch ?? config.store.path;
+  const files = configuredFileBoundary(loaded, terminal.cwd);
   const store = await openFolder({
     root,
     durability: config.durability,
     lockTimeoutMs: config.lock.timeoutMs,
     report: ({ file, note }) => tell(terminal, options, `${file}: ${note}`),
+    cwdFor: (place) => files.defaultCwd(place),
   });
   try {
     const scope = {

@@ -45,13 +45,14 @@ const over = (path: string, userId: string, room = plenty, from: "codex" | null 
   importOverCalls(
     overhearing(),
     findSources(path, "main"),
-    { from, about: { userId, agentId: "main" } },
+    { from, about: { userId, agentId: "main", keepMetadata: true } },
     () => undefined,
     room,
   );
 
 async function directly(path: string, userId: string) {
-  const options = { agentId: "main", dryRun: false };
+  const cwdFor = (_agentId: string, wanted: string | null) => wanted ?? process.cwd();
+  const options = { agentId: "main", dryRun: false, settings: { keepMetadata: true }, cwdFor };
   const importer = new SessionImporter(folder.store.sessions, { userId }, options);
   return importAll(importer, findSources(path, "main"), null);
 }

@@ -33,12 +33,23 @@ export function registerInterchange(sessions: Command, terminal: Terminal): void
     .argument("<path...>", "transcripts, folders of them, or OpenClaw's own folder")
     .option("--from <program>", "pi, openclaw, claude-code or codex; of folders only its sessions are taken")
     .option("--dry-run", "only say what would be imported")
+    .option("--key <key>", "the key of the imported session (default: by its session id)")
+    .option("--label <label>", "a label for the imported session, unique for the agent")
+    .option("--cwd <folder>", "where the imported sessions work (default: where their agent works)")
+    .option("--model <provider/model>", "the model that the imported sessions answer with")
+    .option("--send-policy <policy>", "allow or deny answers to leave for a channel")
+    .option("--deliver-to <channel:to>", "where answers of the imported sessions are delivered")
+    .option(
+      "--keep-metadata",
+      "apply keys, labels, delivery, models, send policies, lineage and folders as the files state them",
+    )
     .addHelpText(
       "after",
       examples(
         "skein sessions import ./trip.jsonl --dry-run",
         "skein sessions import ./transcripts --from pi",
-        "skein sessions import ./trip.jsonl --agent research",
+        "skein sessions import ./trip.jsonl --agent research --label trip",
+        "skein sessions import ~/.openclaw --keep-metadata",
       ),
     )
     .action(async (paths: string[], _, command: Command) => {

@@ -54,7 +54,10 @@ const names = new Set([
 const longestName = 256;
 const pieceLength = 64 * 1024;
 /** What is made of fields that we know; everything else is taken as a whole, by the names of its fields. */
-const inside = new Set(["message", "replacement", "content", "source", "skein", "blob", "provenance"]);
+const inside = new Set([
+  ...["message", "replacement", "content", "source", "skein", "blob", "provenance"],
+  ...["meta", "importedFrom", "claimed"],
+]);
 const deepest = 32;
 
 class Masking implements Mask {

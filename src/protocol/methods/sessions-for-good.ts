@@ -8,6 +8,7 @@ import {
   model,
   nullable,
   oneSession,
+  reference,
   sentence,
   thinkingLevel,
   user,
@@ -78,7 +79,10 @@ export const sessionsCompact = method({
   result: CompactedSchema,
 });
 
-/** The contents of files, never their paths on the gateway's machine; a list of OpenClaw's is one of the files. */
+/**
+ * The contents of files, never their paths on the gateway's machine; a list of OpenClaw's is one of the files. What a file
+ * states about its session takes effect with `keepMetadata` alone; the other settings hold for every imported session.
+ */
 export const sessionsImport = method({
   scope: "admin",
   about: "Takes in sessions of pi, OpenClaw, Claude Code or Codex.",
@@ -91,6 +95,26 @@ export const sessionsImport = method({
       /** Left out: found out from each file. */
       from: Type.Optional(Type.Enum(["pi", "openclaw", "claude-code", "codex"])),
       dryRun: flag,
+      /** For one session only. */
+      key: Type.Optional(reference),
+      /** For one session only. */
+      label: Type.Optional(label),
+      cwd: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
+      model: Type.Optional(model),
+      sendPolicy: Type.Optional(Type.Enum(["allow", "deny"])),
+      delivery: Type.Optional(
+        Type.Object(
+          {
+            channel: label,
+            to: Type.Optional(label),
+            accountId: Type.Optional(label),
+            threadId: Type.Optional(label),
+          },
+          closed,
+        ),
+      ),
+      /** Applies the keys, working directories and metadata that the files state. */
+      keepMetadata: flag,
       agentId: Type.Optional(agentId),
       ...user,
     },

@@ -30,7 +30,7 @@ export function readList(
     agentId,
     rows: sessions.map(({ key, keyNote, sessionId, file: name, meta, notKept }) => {
       const notes = keyNote === null ? [] : [{ what: keyNote, count: 1 }];
-      return { name, wish: { key, sessionId, meta, notKept: [...notes, ...notKept] } };
+      return { name, wish: { agentId, key, sessionId, meta, notKept: [...notes, ...notKept] } };
     }),
     failed: refused.map(({ sourceKey, problem }) => ({
       file,

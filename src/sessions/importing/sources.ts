@@ -1,7 +1,8 @@
+import { SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 import type { ImportedSession } from "../../interchange/imported.ts";
 import type { FailedRow, ImportedRow, ImportPayload, SkippedRow } from "../../protocol/interchange.ts";
-import type { ImportWish, SessionImporter } from "../import-session.ts";
+import type { ImportSettings, ImportWish, SessionImporter } from "../import-session.ts";
 import { failedRow } from "./failed-row.ts";
 import type { Program } from "./read-source.ts";
 import { readSource } from "./read-source.ts";
@@ -21,6 +22,13 @@ export interface Sources<S extends Source = Source> {
   readonly sources: readonly S[];
   /** What was seen to be amiss before any transcript was read. */
   readonly failed: readonly FailedRow[];
+}
+
+/** Refuses to give several sessions the same name, before any of them is imported. */
+export function checkNamesOne({ key, label }: ImportSettings, { sources }: Sources): void {
+  if (sources.length < 2 || (key === undefined && label === undefined)) return;
+  const problem = `A key or a label names one session, and there are ${sources.length} files`;
+  throw new SkeinError("invalid_arguments", { problem, advice: "Import that file alone" });
 }
 
 /** Imports one after the other; what fails costs nothing else. `from`: `null` finds out what each is. */

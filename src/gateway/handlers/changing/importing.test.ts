@@ -81,7 +81,8 @@ describe("sessions.import", () => {
         { name: `${place}sessions.json`, content: JSON.stringify(list) },
         { name: "elsewhere/s1.jsonl", content: sessionText(userLine("b1", null)).replace('"s"', '"other"') },
       ];
-      const { imported, failed } = await folder.as().call("sessions.import", { files, userId: "bob" });
+      const how = { files, userId: "bob", keepMetadata: true };
+      const { imported, failed } = await folder.as().call("sessions.import", how);
       expect(imported).toMatchObject([
         { file: `${place}s1.jsonl`, key: "agent:work:telegram:user:42", sessionId: "s1" },
         { file: `${place}unlisted.jsonl`, key: "agent:work:session:s" },

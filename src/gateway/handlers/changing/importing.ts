@@ -1,4 +1,6 @@
 import { SessionImporter } from "../../../sessions/import-session.ts";
+import { chosenCwd } from "../../../sessions/runtime-context.ts";
+import { parseModel } from "../../../transcript/parse-model.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { askerOf, scopeOf } from "../shared/session-of.ts";
 
@@ -7,14 +9,25 @@ export function importingHandlers(deps: FolderDeps): HandlersOf<"sessions.import
   return {
     "sessions.import": async (params, call) => {
       const { files, from = null, dryRun = false } = params;
+      const { key, label, cwd, model, sendPolicy, delivery, keepMetadata } = params;
+      const settings = { key, label, cwd, model, sendPolicy, delivery, keepMetadata };
+      if (model !== undefined) parseModel(model);
       const { agentId } = askerOf(deps, params);
       // What reads the formats of others is loaded when it is wanted.
-      const [{ sourcesAmong }, { importAll }] = await Promise.all([
+      const [{ sourcesAmong }, { checkNamesOne, importAll }] = await Promise.all([
         import("../../../sessions/importing/given-files.ts"),
         import("../../../sessions/importing/sources.ts"),
       ]);
-      const importer = new SessionImporter(deps.store.sessions, scopeOf(call), { agentId, dryRun });
-      return importAll(importer, sourcesAmong(files, agentId), from);
+      const sources = sourcesAmong(files, agentId);
+      checkNamesOne(settings, sources);
+      const importer = new SessionImporter(deps.store.sessions, scopeOf(call), {
+        ...{ agentId, dryRun, settings },
+        cwdFor: (agent, wanted) =>
+          chosenCwd(wanted, (path) =>
+            deps.files.resolveCwd({ userId: call.userId, agentId: agent }, path, "operator"),
+          ),
+      });
+      return importAll(importer, sources, from);
     },
   };
 }
