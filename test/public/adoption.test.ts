@@ -104,7 +104,7 @@ const meta = {
 
 /** A session file that claims everything which could take effect. */
 function hostile(id: string, more: object = {}): string {
-  const uid = "01890000-0000-7000-8000-000000000001";
+  const uid = `01890000-0000-7000-8000-${Buffer.from(id).toString("hex").padStart(12, "0").slice(-12)}`;
   const skein = { key: "agent:main:desk:user:17", uid, agent: "main", meta: { ...meta, ...more } };
   const timestamp = "2026-01-01T00:00:00.000Z";
   const lines = [
@@ -175,6 +175,14 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
   expect(JSON.parse(content.slice(0, content.indexOf("\n")))).toMatchObject({
     skein: { meta: { importedFrom: { source: "skein", file: "evil.jsonl", claimed } } },
   });
+
+  // A client without the scope `admin` is told of no folder, not even of one that the file made up.
+  const { token } = await client.call("tokens.create", { scopes: ["read"] });
+  const reader = await connect(findRunning(root)?.url ?? "", { token });
+  const masked = await reader.call("sessions.export", { key: "evil", format: "jsonl" });
+  await reader.close();
+  expect(masked.content).toContain("claimed");
+  expect(masked.content).not.toContain('"cwd"');
 
   const logged = () =>
     readFileSync(join(home, "log"), "utf8")
