@@ -96,7 +96,9 @@ describe("doctor", () => {
     expect(mended).toContainEqual(expect.objectContaining({ area: "logs", fixed: true }));
     expect(mended.every(({ fixed }: { fixed: boolean }) => fixed)).toBe(true);
     expect((await skein(show)).exit).toBe(0);
-    expect((await doctor()).findings).toEqual([]);
+    expect((await doctor()).findings).toMatchObject([
+      { severity: "note", what: expect.stringContaining("It was adopted as ") },
+    ]);
   });
 
   test("[CLI25] exit code 1 where an error remains", async () => {

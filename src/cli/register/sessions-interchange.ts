@@ -49,7 +49,7 @@ export function registerInterchange(sessions: Command, terminal: Terminal): void
         "skein sessions import ./trip.jsonl --dry-run",
         "skein sessions import ./transcripts --from pi",
         "skein sessions import ./trip.jsonl --agent research --label trip",
-        "skein sessions import ~/.openclaw --keep-metadata",
+        "skein sessions import ./transcripts --keep-metadata",
       ),
     )
     .action(async (paths: string[], _, command: Command) => {
