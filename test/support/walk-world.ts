@@ -237,9 +237,10 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: S
 }
 
 function filesIn(folder: string): string[] {
-  // The list beside the sessions is written when there is time, from what is in the fingerprint anyway.
+  // `sessions.json` is derived and written later. A write lock outlives its append for a moment.
+  const isStable = (name: string) => basename(name) !== "sessions.json" && !name.endsWith(".lock");
   const files = globSync("**/*", { cwd: folder }).filter(
-    (name) => basename(name) !== "sessions.json" && statSync(join(folder, name)).isFile(),
+    (name) => isStable(name) && statSync(join(folder, name)).isFile(),
   );
   return files.sort().map((name) => {
     const sum = createHash("sha256")
