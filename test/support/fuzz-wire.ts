@@ -34,7 +34,11 @@ export function exchangeRaw(port: number, bytes: Uint8Array, patienceMs: number)
       // A stream of events has no end of its own, nor has a socket.
       if (/^HTTP\/1.1 (101|200)/.test(String(chunks[0]))) socket.end();
     });
-    socket.on("error", () => socket.destroy());
+    socket.on("error", () => {
+      // A reset discards whatever part of the answer has not been read yet, so nothing can be said about it.
+      chunks.length = 0;
+      socket.destroy();
+    });
     socket.on("close", () => {
       clearTimeout(leave);
       resolve(Buffer.concat(chunks).toString("latin1"));
