@@ -138,7 +138,10 @@ describe("the call", () => {
       content: [{ type: "text", text: "sunny" }],
     });
     const { about, signal, toolCallId } = call;
-    expect(execute).toHaveBeenCalledWith({ city: "Kyoto" }, { ...about, signal, toolCallId });
+    expect(execute).toHaveBeenCalledWith(
+      { city: "Kyoto" },
+      { ...about, attachments: null, signal, toolCallId },
+    );
   });
 
   test("[TOL5] a throw is the caller's to tell", async () => {
