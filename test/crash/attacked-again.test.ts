@@ -83,7 +83,9 @@ describe("attacks that hold no more", () => {
     writeFileSync(join(sessions, "x.jsonl"), theirs);
     await expect(create(store, scope, "x")).rejects.toMatchObject({ code: "conflict" });
     expect(readFileSync(join(sessions, "x.jsonl"), "utf8")).toBe(theirs);
-    expect((await store.sessions.get(scope, "x"))?.cwd).toBe("/theirs");
+    expect((await store.sessions.get(scope, "x"))?.meta.importedFrom).toMatchObject({
+      claimed: { cwd: "/theirs" },
+    });
     await store.close();
   });
 

@@ -75,7 +75,10 @@ describe("attacks that hold no more", () => {
     });
     await again.sessions.list(scope, {});
     const page = await again.sessions.list(scope, {});
-    expect(reported).toEqual([`not_indexed ${join(sessionsOf(root), "bad.log.jsonl")}`]);
+    expect(reported).toEqual([
+      `rebuilt ${join(root, "index.db")}`,
+      `not_indexed ${join(sessionsOf(root), "bad.log.jsonl")}`,
+    ]);
     expect(page.sessions.map((each) => each.sessionId)).toEqual(["good"]);
     expect(page.behind).toBe(1);
     await again.close();
