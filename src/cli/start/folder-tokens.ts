@@ -19,7 +19,7 @@ export interface FolderTokens {
   readonly isFirst: boolean;
   /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
   readonly losses: readonly string[];
-  /** Counts what waits in `work.db`, for whoever has to say what was lost with it. */
+  /** Counts what is pending in `work.db`, so that a later start can say what was lost with it. */
   count(): void;
   /** A link for a page at this address, good once and for ten minutes. */
   link(url: string): string;
@@ -29,16 +29,19 @@ export interface FolderTokens {
 }
 
 /**
- * Counts what waits in `work.db`, into a file beside it, whenever that may have changed. Not synced: it is only for whoever has
- * to say what went with a database that is gone.
+ * Returns a function that counts what is pending in `work.db` into a file beside it, if that may have changed. The next start
+ * reads the file when the database is gone. It is not synced: an old count is good enough. The admin token does not count,
+ * because it is in a file of its own.
  */
-function counting(root: string, tokens: Tokens): () => void {
+function workCounter(root: string, tokens: Tokens, adminTokenId: string): () => void {
   let [mark, written]: (string | null)[] = [null, null];
   return () => {
     const now = tokens.ledger.changeMark();
     if (now === mark) return;
-    // Without the admin token, which is in a file of its own.
-    const counts: WorkCounts = { ...countOpenRuns(tokens.ledger), tokens: tokens.countLive() - 1 };
+    const counts: WorkCounts = {
+      ...countOpenRuns(tokens.ledger),
+      tokens: tokens.countOthers(adminTokenId),
+    };
     const text = `${JSON.stringify(counts)}\n`;
     mark = now;
     if (text === written) return;
@@ -72,7 +75,7 @@ export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): 
       tokens,
       isFirst: isNew,
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
-      count: counting(root, tokens),
+      count: workCounter(root, tokens, tokenId),
       link: (url) => `${url}/#code=${createLinkCode(tokens, { tokenId })}`,
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),
