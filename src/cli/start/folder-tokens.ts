@@ -1,5 +1,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
+import type { Recovery } from "../../compose.ts";
 import { openFolder } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -19,6 +21,8 @@ export interface FolderTokens {
   readonly isFirst: boolean;
   /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
   readonly losses: readonly string[];
+  /** What opening the folder did to session files, such as adopting them. */
+  readonly recoveries: readonly Recovery[];
   /** Counts what is pending in `work.db`, so that a later start can say what was lost with it. */
   count(): void;
   /** A link for a page at this address, good once and for ten minutes. */
@@ -52,22 +56,30 @@ function workCounter(root: string, tokens: Tokens, adminTokenId: string): () => 
   };
 }
 
-export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): Promise<FolderTokens> {
+/** `processCwd`: where sessions work when neither they nor their agent name a folder. */
+export async function openFolderTokens(
+  loaded: LoadedConfig,
+  clock: Clock,
+  processCwd: string,
+): Promise<FolderTokens> {
+  const { config } = loaded;
   const root = config.store.path;
-  const rebuilt: string[] = [];
+  const found: Recovery[] = [];
+  const files = configuredFileBoundary(loaded, processCwd);
   const folder = await openFolder({
     root,
     durability: config.durability,
     lockTimeoutMs: config.lock.timeoutMs,
-    // Of `work.db` the folder itself remembers what was lost.
-    report: ({ kind, file, note }) => {
-      const name = basename(file);
-      if ((kind === "set_aside" || kind === "rebuilt") && name === indexDbName)
-        rebuilt.push(`${name}: ${note}`);
-    },
+    report: (each) => void found.push(each),
+    cwdFor: (place) => files.defaultCwd(place),
   });
   try {
     const { ledger } = folder.work;
+    const ofDatabases = found.filter(({ kind }) => ["set_aside", "rebuilt", "salvaged"].includes(kind));
+    // What was lost with `work.db` is recorded in the folder itself.
+    const rebuilt = ofDatabases
+      .filter(({ file }) => basename(file) === indexDbName)
+      .map(({ file, note }) => `${basename(file)}: ${note}`);
     const tokens = new Tokens({ ledger, clock, keepsRevocations: true });
     const { tokenId, isNew } = firstToken(root, tokens);
     return {
@@ -75,6 +87,7 @@ export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): 
       tokens,
       isFirst: isNew,
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
+      recoveries: found.filter((each) => !ofDatabases.includes(each)),
       count: workCounter(root, tokens, tokenId),
       link: (url) => `${url}/#code=${createLinkCode(tokens, { tokenId })}`,
       exclusively: (act) => ledger.exclusively(act),
