@@ -29,6 +29,7 @@ import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { Recovery } from "../store/files/recover.ts";
+import { describeRecovery } from "../store/files/recover.ts";
 import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
 import { openFilesStore } from "../store/files/store.ts";
 import type { MemoryStore } from "../store/memory/store.ts";
@@ -361,9 +362,10 @@ function recoveryReport(
   { log }: Watching,
   report: (error: unknown) => void,
 ): (found: Recovery) => void {
-  return ({ file, note, session }) => {
-    if (session === undefined || options.report !== undefined) return report(new Error(`${file}: ${note}`));
-    const { key: sessionKey, sessionId, userId } = session;
-    log.write("warn", "session file adopted", { file, sessionKey, sessionId, userId, note });
+  return (found) => {
+    if (found.session === undefined || options.report !== undefined)
+      return report(new Error(`${found.file}: ${found.note}`));
+    const { message, fields } = describeRecovery(found);
+    log.write("warn", message, fields);
   };
 }

@@ -257,6 +257,12 @@ export function messageWithoutPaths(error: unknown): string {
   return error instanceof SkeinError && !("file" in error.details) ? text : withoutAbsolutePaths(text);
 }
 
+/** The code of an error, such as `ENOENT`; "": it has none. */
+export function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "";
+}
+
 const maxCauses = 8;
 
 /** Whether something failed because this process, or the machine, has no file descriptor left. It may work a moment later. */

@@ -1,6 +1,7 @@
 import { constants, existsSync } from "node:fs";
 import { lstat, mkdir, open, realpath } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+import { codeOf } from "../core/errors.ts";
 
 /**
  * An open folder that was reached without following a link. On Linux it is held by its descriptor and named through
@@ -112,10 +113,4 @@ async function makeFolder(path: string, { mode = 0o777 }: FolderCreation): Promi
     if (codeOf(error) !== "EEXIST") throw error;
     return false;
   }
-}
-
-/** The code of a file system error; "": it is another error. */
-export function codeOf(error: unknown): string {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
-  return typeof code === "string" ? code : "";
 }

@@ -63,7 +63,7 @@ async function readOpened(handle: FileHandle, path: string, maxBytes: number): P
   return { image: { type: "image", data, mimeType: header.mimeType }, path, bytes: length };
 }
 
-export function isInside(path: string, root: string): boolean {
+function isInside(path: string, root: string): boolean {
   const way = relative(root, path);
   return way !== "" && way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }

@@ -147,6 +147,13 @@ async function expectHarmless(sessionId: string, key: string): Promise<void> {
   expect(delivered).toEqual([]);
 }
 
+function loggedAdoptions(): unknown[] {
+  return readFileSync(join(home, "log"), "utf8")
+    .split("\n")
+    .filter((line) => line.includes("session file adopted"))
+    .map((line) => JSON.parse(line) as unknown);
+}
+
 test("[ADM1] a session file found by a running gateway neither delivers, nor selects a model or a folder", async () => {
   await start();
   await say("main", "first");
@@ -184,13 +191,8 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
   expect(masked.content).toContain("claimed");
   expect(masked.content).not.toContain('"cwd"');
 
-  const logged = () =>
-    readFileSync(join(home, "log"), "utf8")
-      .split("\n")
-      .filter((line) => line.includes("session file adopted"))
-      .map((line) => JSON.parse(line) as unknown);
   const where = { file, sessionId: "evil", sessionKey: "agent:main:session:evil" };
-  await soon(logged).toMatchObject([{ level: "warn", ...where }]);
+  await soon(loggedAdoptions).toMatchObject([{ level: "warn", ...where }]);
 
   await stop();
   for (const again of [1, 2]) {
@@ -198,6 +200,16 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
     expect({ again, found }).toMatchObject({ again, found: [{ severity: "note" }] });
     expect(found[0]?.what).toMatch(/adopted as agent:main:session:evil on \d{4}-\d\d-\d\dT/);
   }
+});
+
+test("[ADM1] [ADM4] a file that the first start finds is logged, and works where its agent does", async () => {
+  mkdirSync(sessions, { recursive: true });
+  const file = join(sessions, "evil.jsonl");
+  writeFileSync(file, hostile("evil", { spawnedBy: null }));
+  await start();
+  const where = { file, sessionId: "evil", sessionKey: "agent:main:session:evil" };
+  await soon(loggedAdoptions).toMatchObject([{ level: "warn", ...where }]);
+  await expectHarmless("evil", "agent:main:session:evil");
 });
 
 test("[ADM6] a log that an intact work.db does not know is adopted as a found file", async () => {

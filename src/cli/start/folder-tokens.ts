@@ -1,5 +1,7 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
+import { configuredFileBoundary } from "../../compose/file-boundary.ts";
+import type { Recovery } from "../../compose.ts";
 import { openFolder } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
@@ -19,7 +21,9 @@ export interface FolderTokens {
   readonly isFirst: boolean;
   /** Databases that were lost or rebuilt since the last start, and what is gone, a sentence each. */
   readonly losses: readonly string[];
-  /** Counts what waits in `work.db`, for whoever has to say what was lost with it. */
+  /** What opening the folder did to session files, such as adopting them. */
+  readonly recoveries: readonly Recovery[];
+  /** Counts what is pending in `work.db`, so that a later start can say what was lost with it. */
   count(): void;
   /** A link for a page at this address, good once and for ten minutes. */
   link(url: string): string;
@@ -29,16 +33,19 @@ export interface FolderTokens {
 }
 
 /**
- * Counts what waits in `work.db`, into a file beside it, whenever that may have changed. Not synced: it is only for whoever has
- * to say what went with a database that is gone.
+ * Returns a function that counts what is pending in `work.db` into a file beside it, if that may have changed. The next start
+ * reads the file when the database is gone. It is not synced: an old count is good enough. The admin token does not count,
+ * because it is in a file of its own.
  */
-function counting(root: string, tokens: Tokens): () => void {
+function workCounter(root: string, tokens: Tokens, adminTokenId: string): () => void {
   let [mark, written]: (string | null)[] = [null, null];
   return () => {
     const now = tokens.ledger.changeMark();
     if (now === mark) return;
-    // Without the admin token, which is in a file of its own.
-    const counts: WorkCounts = { ...countOpenRuns(tokens.ledger), tokens: tokens.countLive() - 1 };
+    const counts: WorkCounts = {
+      ...countOpenRuns(tokens.ledger),
+      tokens: tokens.countOthers(adminTokenId),
+    };
     const text = `${JSON.stringify(counts)}\n`;
     mark = now;
     if (text === written) return;
@@ -49,22 +56,30 @@ function counting(root: string, tokens: Tokens): () => void {
   };
 }
 
-export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): Promise<FolderTokens> {
+/** `processCwd`: where sessions work when neither they nor their agent name a folder. */
+export async function openFolderTokens(
+  loaded: LoadedConfig,
+  clock: Clock,
+  processCwd: string,
+): Promise<FolderTokens> {
+  const { config } = loaded;
   const root = config.store.path;
-  const rebuilt: string[] = [];
+  const found: Recovery[] = [];
+  const files = configuredFileBoundary(loaded, processCwd);
   const folder = await openFolder({
     root,
     durability: config.durability,
     lockTimeoutMs: config.lock.timeoutMs,
-    // Of `work.db` the folder itself remembers what was lost.
-    report: ({ kind, file, note }) => {
-      const name = basename(file);
-      if ((kind === "set_aside" || kind === "rebuilt") && name === indexDbName)
-        rebuilt.push(`${name}: ${note}`);
-    },
+    report: (each) => void found.push(each),
+    cwdFor: (place) => files.defaultCwd(place),
   });
   try {
     const { ledger } = folder.work;
+    const ofDatabases = found.filter(({ kind }) => ["set_aside", "rebuilt", "salvaged"].includes(kind));
+    // What was lost with `work.db` is recorded in the folder itself.
+    const rebuilt = ofDatabases
+      .filter(({ file }) => basename(file) === indexDbName)
+      .map(({ file, note }) => `${basename(file)}: ${note}`);
     const tokens = new Tokens({ ledger, clock, keepsRevocations: true });
     const { tokenId, isNew } = firstToken(root, tokens);
     return {
@@ -72,7 +87,8 @@ export async function openFolderTokens({ config }: LoadedConfig, clock: Clock): 
       tokens,
       isFirst: isNew,
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
-      count: counting(root, tokens),
+      recoveries: found.filter((each) => !ofDatabases.includes(each)),
+      count: workCounter(root, tokens, tokenId),
       link: (url) => `${url}/#code=${createLinkCode(tokens, { tokenId })}`,
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),

@@ -10,6 +10,7 @@ import { checkBinding } from "../../gateway/auth/binding.ts";
 import type { Server, ServerSettings } from "../../gateway/contract.ts";
 import type { RunningClaim, RunningGateway } from "../../gateway/running-file.ts";
 import { claimRunning, findRunning } from "../../gateway/running-file.ts";
+import { describeRecovery } from "../../store/files/recover.ts";
 import type { FolderTokens } from "./folder-tokens.ts";
 import { openFolderTokens } from "./folder-tokens.ts";
 import type { InsideOptions } from "./inside.ts";
@@ -68,7 +69,7 @@ export async function openGateway(options: GatewayOptions): Promise<OpenGateway 
   const loaded = await loadConfig(where);
   const settings = settingsOf(loaded, asked);
   checkBinding(settings.host, settings.isExposed);
-  const folder = await openFolderTokens(loaded, clock);
+  const folder = await openFolderTokens(loaded, clock, where.cwd);
   try {
     const running = findRunning(folder.root, clock);
     const opened = running ?? (await start({ ...options, clock, seen, loaded, settings, folder }));
@@ -164,6 +165,10 @@ async function served(inside: Inside, parts: Served): Promise<OpenGateway> {
   const { log, dispatch } = inside;
   const upkeep = { tokens: folder.tokens, dispatch, beat: known.beat, count: folder.count, log };
   const endUpkeep = startUpkeep({ ...upkeep, ...present({ firstMs: upkeepAfterMs }) });
+  for (const recovery of folder.recoveries) {
+    const { message, fields } = describeRecovery(recovery);
+    log("warn", message, fields);
+  }
   log("info", "gateway started", { url: server.url, root: folder.root });
   let closing: Promise<boolean> | null = null;
   const close = async (graceMs: number) => {

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { TokenBooks } from "../../../test/support/token-books.ts";
 import type { Handlers } from "../../gateway/calls/contract.ts";
 import { Dispatch } from "../../gateway/calls/dispatch.ts";
@@ -54,6 +54,27 @@ describe("what a gateway does by itself", () => {
     });
     await lookAfter(all, never);
     expect(all.lines).toEqual(["error: maintenance failed: the disk is full"]);
+  });
+
+  test("[GST11] what fails each second is logged once, and does not end the gateway", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const all = parts(() => null);
+      const failures = [0, 1].map(() => Object.assign(new Error("too many open files"), { code: "EMFILE" }));
+      const end = startUpkeep({
+        ...all,
+        count: () => {
+          const failure = failures.pop();
+          if (failure !== undefined) throw failure;
+        },
+      });
+      vi.advanceTimersByTime(3000);
+      await end();
+      expect(failures).toEqual([]);
+      expect(all.lines).toEqual(["warn: work counts: too many open files"]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("[GST11] it ends at once, and leaves no timer", async () => {

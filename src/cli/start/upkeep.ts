@@ -1,5 +1,4 @@
 import { setTimeout as after } from "node:timers/promises";
-import { SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
 import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Dispatch } from "../../gateway/calls/dispatch.ts";
@@ -7,7 +6,6 @@ import { localPrincipal } from "../../gateway/calls/local-calls.ts";
 import type { ServerParts } from "../../gateway/contract.ts";
 import type { RunningClaim } from "../../gateway/running-file.ts";
 import type { MaintenanceReportPayload } from "../../protocol/upkeep.ts";
-import { codeOf, isWriteFailure } from "../../store/files/disk.ts";
 
 export interface UpkeepParts {
   readonly tokens: Tokens;
@@ -32,10 +30,12 @@ const expiredMs = 30 * 24 * 3_600_000;
 export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
   const over = new AbortController();
   const beats = setInterval(() => attempt(parts, "gateway.json", () => void parts.beat()), beatMs).unref();
-  // Tried until it works: a restart before that would let a revoked token in again.
+  // Retried until it works: a restart before that would let a revoked token in again.
+  const saveRevocations = attemptOften(parts, "tokens", () => parts.tokens.saveRevocations());
+  const countWork = attemptOften(parts, "work counts", parts.count);
   const saves = setInterval(() => {
-    tryWriting(() => parts.tokens.saveRevocations());
-    tryWriting(parts.count);
+    saveRevocations();
+    countWork();
   }, saveMs).unref();
   const rounds = (async () => {
     let said = "";
@@ -53,15 +53,6 @@ export function startUpkeep(parts: UpkeepParts): () => Promise<void> {
     over.abort();
     await rounds;
   };
-}
-
-/** A disk that is full or gone stays so for a while: `/readyz` says it, and the log need not say it each second. */
-function tryWriting(act: () => void): void {
-  try {
-    act();
-  } catch (error) {
-    if (!(error instanceof SkeinError) && !isWriteFailure(error) && codeOf(error) !== "ENOENT") throw error;
-  }
 }
 
 /** One round. What goes wrong in it is logged, and tried again in the next. Gives what it said of maintenance. */
@@ -94,6 +85,24 @@ function attempt({ log }: Pick<UpkeepParts, "log">, what: string, act: () => voi
   } catch (error) {
     log("error", `${what}: ${thrownText(error)}`);
   }
+}
+
+/**
+ * As `attempt`, for what is retried each second: a failure that lasts is logged once. Nothing is thrown, because a timer has no
+ * caller: an error there would end the gateway.
+ */
+function attemptOften({ log }: Pick<UpkeepParts, "log">, what: string, act: () => void): () => void {
+  let logged = "";
+  return () => {
+    try {
+      act();
+      logged = "";
+    } catch (error) {
+      const text = thrownText(error);
+      if (text !== logged) log("warn", `${what}: ${text}`);
+      logged = text;
+    }
+  };
 }
 
 /** Beats; where the file is gone or another's, tries to have it again. `false`: another gateway has it. */

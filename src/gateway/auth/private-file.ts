@@ -9,7 +9,8 @@ import {
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf, realDisk } from "../../store/files/disk.ts";
+import { codeOf } from "../../core/errors.ts";
+import { realDisk } from "../../store/files/disk.ts";
 
 /** Small files of the root folder that are this user's alone: mode 0600, whole or not there, reached by no link. */
 

@@ -234,6 +234,17 @@ describe("the last use of a token", () => {
   });
 });
 
+test("[HLT3] the tokens that a lost database takes along are counted without the admin token, valid or not", () => {
+  const { tokens } = books;
+  const { tokenId } = tokens.create(admin, null).token;
+  tokens.create(reader, null);
+  tokens.create({ ...reader, expiresAt: books.now + 1000 }, null);
+  expect(tokens.countOthers(tokenId)).toBe(2);
+  books.now += 2000;
+  tokens.revoke(tokenId);
+  expect(tokens.countOthers(tokenId)).toBe(1);
+});
+
 describe("the tables of tokens", () => {
   test("[GSA6] go forward once, all of it or nothing, and those of a newer Skein are refused", () => {
     const db = openBooks();

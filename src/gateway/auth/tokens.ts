@@ -144,10 +144,11 @@ export class Tokens {
     return rows.map((row) => this.#asRevoked(recordOf(row)));
   }
 
-  countLive(): number {
-    const sql =
-      "SELECT count(*) AS count FROM gateway_tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)";
-    return Number(this.ledger.sql(sql).get(this.clock.now())?.count);
+  /** How many tokens are valid, without this one. */
+  countOthers(tokenId: string): number {
+    const sql = `SELECT count(*) AS count FROM gateway_tokens
+      WHERE token_id <> ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`;
+    return Number(this.ledger.sql(sql).get(tokenId, this.clock.now())?.count);
   }
 
   /** Whether it was revoked here, and the disk does not know yet. */

@@ -3,10 +3,11 @@ import { constants, realpathSync } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { access, lstat, open, realpath, rename, rm } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import { cutText } from "../../core/text.ts";
 import type { FileBoundary, FileOwner, PathRefusal } from "../../file-access/file-boundary.ts";
 import type { Folder } from "../../file-access/folders.ts";
-import { codeOf, openFolder, placeOf } from "../../file-access/folders.ts";
+import { openFolder, placeOf } from "../../file-access/folders.ts";
 import { linesOf } from "./file-lines.ts";
 
 export interface ClientFiles {

@@ -1,8 +1,9 @@
 import { lstat, mkdir, realpath, rmdir } from "node:fs/promises";
 import { basename, dirname, isAbsolute, join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import type { FileBoundary, FileOwner } from "../../file-access/file-boundary.ts";
 import type { Folder } from "../../file-access/folders.ts";
-import { codeOf, openFolder } from "../../file-access/folders.ts";
+import { openFolder } from "../../file-access/folders.ts";
 import type { AttachmentProblem } from "./contract.ts";
 import { nameProblem } from "./names.ts";
 

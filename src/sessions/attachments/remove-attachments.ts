@@ -1,8 +1,7 @@
 import { realpath, rm, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { SkeinError } from "../../core/errors.ts";
+import { codeOf, SkeinError } from "../../core/errors.ts";
 import { thrownText } from "../../core/text.ts";
-import { codeOf } from "../../file-access/folders.ts";
 import { manifestName } from "./contract.ts";
 import { isUnchanged, readManifest } from "./manifest.ts";
 import { closeEmpty, isRealFolder } from "./place.ts";

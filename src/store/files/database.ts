@@ -234,7 +234,7 @@ export class Database {
       this.#db.exec("VACUUM");
       return this.checkpoint();
     } catch (error) {
-      if ((error as { readonly errcode?: unknown }).errcode === busy) return false;
+      if (isBusy(error)) return false;
       throw this.#explain(error);
     } finally {
       this.#db.exec(`PRAGMA busy_timeout = ${waitMs}`);
@@ -310,6 +310,11 @@ export class Database {
 /** Whether SQLite says that a file is damaged, or no database at all. */
 export function isDamage(error: unknown): boolean {
   return resultCode(error) === corrupt || isNoDatabase(error);
+}
+
+/** Whether another connection holds the lock that a statement needs. */
+export function isBusy(error: unknown): boolean {
+  return resultCode(error) === busy;
 }
 
 /** Whether SQLite says that nothing of a file can be read. */

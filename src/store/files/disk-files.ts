@@ -1,7 +1,7 @@
 import { basename, dirname, join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Disk, DiskFile } from "./disk.ts";
-import { codeOf } from "./disk.ts";
 
 /** Whole files, on any disk. */
 

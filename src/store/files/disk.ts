@@ -21,7 +21,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { isOutOfDescriptors } from "../../core/errors.ts";
+import { codeOf, isOutOfDescriptors } from "../../core/errors.ts";
 
 /**
  * The disk, as far as the store needs it; tests put another one in its place that fails, or forgets what was not
@@ -237,10 +237,6 @@ class RealFile implements DiskFile {
     if (this.#open !== null) closeSync(this.#open);
     this.#open = null;
   }
-}
-
-export function codeOf(error: unknown): string {
-  return String((error as NodeJS.ErrnoException)?.code ?? "");
 }
 
 /** Whether a write failed because the disk is full, read-only or broken. Reading may still work. */

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
+import { codeOf } from "../../core/errors.ts";
 import { within } from "../../core/within.ts";
 import type { Disk } from "./disk.ts";
-import { codeOf } from "./disk.ts";
 import { appendWhole } from "./disk-files.ts";
 import type { IndexFeed } from "./index-feed.ts";
 import type { WorkDb } from "./work-db.ts";

@@ -37,6 +37,16 @@ export interface Recovery {
   readonly session?: { readonly userId: string | null; readonly key: string; readonly sessionId: string };
 }
 
+/** The log line of a recovery. */
+export function describeRecovery({ file, note, session }: Recovery): {
+  readonly message: string;
+  readonly fields: Readonly<Record<string, string | null>>;
+} {
+  if (session === undefined) return { message: `${file}: ${note}`, fields: {} };
+  const { key: sessionKey, sessionId, userId } = session;
+  return { message: "session file adopted", fields: { file, sessionKey, sessionId, userId, note } };
+}
+
 /**
  * Removes databases that were set aside and that name one of these sessions or users: what they hold of them cannot be taken out
  * of a damaged file.

@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { basename, dirname, join } from "node:path";
-import { SkeinError } from "../../core/errors.ts";
+import { codeOf, SkeinError } from "../../core/errors.ts";
 import type { BackupFile, BackupManifest } from "./backup.ts";
 import { copyBytes, isWithin, manifestFormat, manifestName } from "./backup.ts";
 import type { Progress } from "./check.ts";
 import type { Disk } from "./disk.ts";
-import { codeOf } from "./disk.ts";
 import { makeFolderDurably, readOwn, removeTreeDurably } from "./disk-files.ts";
 import { workDbName } from "./layout.ts";
 

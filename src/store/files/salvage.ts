@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import type { SQLInputValue } from "node:sqlite";
 import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
-import { integrityProblem, isDamage } from "./database.ts";
+import { integrityProblem, isBusy, isDamage } from "./database.ts";
 import { databaseEndings } from "./recover.ts";
 
 /** What those who keep tables in `work.db` have to say about one that was salvaged. */
@@ -44,7 +44,6 @@ export interface Salvage {
   readonly lost: readonly LostRows[];
 }
 
-const busy = 5;
 /** So often a row is looked for between unreadable pages; more would take minutes. */
 const mostProbes = 200_000;
 /** How far row ids are looked for where the database does not say how far they go. */
@@ -65,8 +64,16 @@ export function salvageDatabase(path: string, now: number, rules: SalvageRules):
   if (problem === null) return null;
   const fresh = salvagedPath(path);
   const unfinished = `${fresh}.tmp`;
-  for (const ending of databaseEndings) rmSync(unfinished + ending, { force: true });
-  const copied = copyReadable(path, unfinished, rules);
+  const removeUnfinished = () => {
+    for (const ending of databaseEndings) rmSync(unfinished + ending, { force: true });
+  };
+  removeUnfinished();
+  let copied: ReturnType<typeof copyReadable> = null;
+  try {
+    copied = copyReadable(path, unfinished, rules);
+  } finally {
+    if (copied === null) removeUnfinished();
+  }
   if (copied === null) return null;
   syncPath(unfinished);
   renameSync(unfinished, fresh);
@@ -97,6 +104,8 @@ function copyReadable(
   target: string,
   rules: SalvageRules,
 ): { saved: number; lost: LostRows[] } | null {
+  // SQLite would make it with the umask.
+  closeSync(openSync(target, "wx", 0o600));
   const old = new DatabaseSync(path, { timeout: 0 });
   const fresh = new DatabaseSync(target);
   try {
@@ -118,7 +127,7 @@ function copyReadable(
     const lost = counted.filter(({ rows }) => rows !== 0).map(({ table, rows }) => ({ table, rows }));
     return { saved, lost: [...lost, ...settled.filter(({ rows }) => rows !== 0)] };
   } catch (error) {
-    if ((error as { readonly errcode?: number }).errcode !== busy) throw error;
+    if (!isBusy(error)) throw error;
     const holder = "another process, such as a running gateway";
     throw new SkeinError("locked", { file: path, holder }, { cause: error });
   } finally {

@@ -147,7 +147,9 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     const sessions = rebuildClaims(claims);
     const counts = readWorkCounts(disk, join(databases, workCountsName));
     await adoptAll(claims);
-    if (sessions > 0 || counts !== null || how === "unreadable")
+    // A salvage has already noted what was lost; the fact that the database was in use may be part of that.
+    const isLost = how === "unreadable" || sessions > 0 || counts !== null;
+    if (isLost && how !== "salvaged")
       noteLoss(work, describeRebuild(how === "unreadable" ? how : "missing", sessions, counts), now, report);
     work.begin(clock.now());
   } else if (how === "salvaged") rebuildClaims(claims);

@@ -9,8 +9,8 @@ import type {
   WriteTextFileRequest,
 } from "@agentclientprotocol/sdk/unstable";
 import { methods, RequestError } from "@agentclientprotocol/sdk/unstable";
+import { codeOf } from "../../../core/errors.ts";
 import { endOfText, thrownText } from "../../../core/text.ts";
-import { codeOf } from "../../../file-access/folders.ts";
 import type { ClientFiles } from "../files.ts";
 import type { Terminals } from "../terminals.ts";
 import type { PermissionDesk } from "./permissions.ts";
