@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
+import { chmodSync } from "node:fs";
 import { dirname, extname, join, relative, sep } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
@@ -75,7 +76,7 @@ export async function backupFiles(
   checkTarget(disk, root, folder);
   await makeFolderDurably(disk, folder);
   const listed = catalogue.work.exclusively(() => {
-    catalogue.work.copyTo(join(databases, workDbName), join(folder, workDbName));
+    copyDatabase(join(databases, workDbName), join(folder, workDbName));
     return filesIn(catalogue);
   });
   emptyTables(join(folder, workDbName), options.emptyTables ?? []);
@@ -265,4 +266,15 @@ function openListed(disk: Disk, { path, identity, elsewhere }: Listed): DiskFile
     }
   }
   return null;
+}
+
+/** Copies a database into a new file. It reads through a connection of its own, which does not see a transaction under way. */
+function copyDatabase(path: string, target: string): void {
+  const reader = new DatabaseSync(path, { timeout: 10_000 });
+  try {
+    reader.prepare("VACUUM INTO ?").run(target);
+  } finally {
+    reader.close();
+  }
+  chmodSync(target, 0o600);
 }

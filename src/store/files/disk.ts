@@ -262,3 +262,12 @@ function statOf(stat: BigIntStats): DiskStat {
     changedAt: stat.ctimeNs,
   };
 }
+
+/** The real disk, on which no folder is made once the root folder was moved or deleted: it would come back empty. */
+export function diskInPlace(work: { checkInPlace(): void }): Disk {
+  const makeFolder = (folder: string) => {
+    work.checkInPlace();
+    return realDisk.makeFolder(folder);
+  };
+  return { ...realDisk, makeFolder };
+}

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
 import { createIdSource } from "../../core/ids.ts";
 import { fileIdentity } from "./database.ts";
+import { diskInPlace } from "./disk.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
 import type { ServiceCall } from "./index-service.ts";
@@ -9,7 +10,7 @@ import { serviceCalls } from "./index-service.ts";
 import type { Answer, ThreadPlaces } from "./index-thread.ts";
 import { problemOf } from "./index-thread.ts";
 import { indexDbName, workDbName } from "./layout.ts";
-import { diskInPlace, WorkDb } from "./work-db.ts";
+import { WorkDb } from "./work-db.ts";
 
 /** The thread of the index: answers one call after the other. */
 

@@ -15,7 +15,7 @@ import { adoptAll, adoptNamed } from "./adopt-file.ts";
 import { FileBlobs } from "./blobs.ts";
 import { SessionCatalogue } from "./catalogue.ts";
 import type { Disk } from "./disk.ts";
-import { openFileLimit, reclaimingDisk } from "./disk.ts";
+import { diskInPlace, openFileLimit, reclaimingDisk } from "./disk.ts";
 import { checkOwner } from "./home-owner.ts";
 import { IndexDb } from "./index-db.ts";
 import { IndexInPlace } from "./index-in-place.ts";
@@ -34,7 +34,7 @@ import { FileSessions } from "./sessions.ts";
 import { FileState } from "./state.ts";
 import type { FilesUpkeep } from "./upkeep.ts";
 import { filesUpkeep } from "./upkeep.ts";
-import { diskInPlace, WorkDb } from "./work-db.ts";
+import { WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
 /**

@@ -1,5 +1,3 @@
-import { chmodSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
 import { decideAnew, SkeinError } from "../../core/errors.ts";
 import type { RemovedEntries, TellLater, WorkAttendant } from "../../runs/contract.ts";
 import type { MetaPatch, SessionMeta } from "../contract.ts";
@@ -7,8 +5,6 @@ import { withoutDisplayName } from "../redact.ts";
 import { taken } from "../refusals.ts";
 import { Attendance, workOf } from "../work.ts";
 import { Database } from "./database.ts";
-import type { Disk } from "./disk.ts";
-import { realDisk } from "./disk.ts";
 import type { ProcessIdentity } from "./process-identity.ts";
 
 /**
@@ -510,17 +506,6 @@ export class WorkDb {
     return this.#db.isInPlace();
   }
 
-  /** A copy into a file that is not there yet, by another connection: the changes of one under way are not in it. */
-  copyTo(path: string, target: string): void {
-    const reader = new DatabaseSync(path, { timeout: 10_000 });
-    try {
-      reader.prepare("VACUUM INTO ?").run(target);
-    } finally {
-      reader.close();
-    }
-    chmodSync(target, 0o600);
-  }
-
   /** Runs alone among all processes that have this database. */
   exclusively<T>(act: () => T): T {
     return this.#db.exclusively(act);
@@ -568,15 +553,6 @@ export class WorkDb {
       for (const uid of uids) this.markDirty(uid);
     });
   }
-}
-
-/** The real disk, on which no folder is made once the root folder was moved or deleted: it would come back empty. */
-export function diskInPlace(work: WorkDb): Disk {
-  const makeFolder = (folder: string) => {
-    work.checkInPlace();
-    return realDisk.makeFolder(folder);
-  };
-  return { ...realDisk, makeFolder };
 }
 
 /** Makes a change; where a name is another session's, `conflict` says which. */
