@@ -1,6 +1,7 @@
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -268,9 +269,21 @@ describe("/readyz", () => {
       } else {
         await gateway.stop();
         expect(existsSync(gateway.root)).toBe(false);
+        expect(shown(gateway.process)).not.toContain("bug");
       }
     },
   );
+
+  test("[HLT10] an empty folder in place of the root folder stays empty", async () => {
+    const gateway = await start();
+    await gateway.ask("repeat hello", "one");
+    rmSync(gateway.root, { recursive: true });
+    mkdirSync(gateway.root);
+    expect((await gateway.rpc("sessions.list")).status).toBe(503);
+    await gateway.stop();
+    expect(readdirSync(gateway.root)).toEqual([]);
+    expect(shown(gateway.process)).not.toContain("bug");
+  });
 
   test("[HLT5] an index that is far behind makes it not ready, until it has caught up", async () => {
     const gateway = await start();
