@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { agentSettings } from "../config/agent-settings.ts";
 import { configNames } from "../config/find-file.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -30,7 +30,7 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
       memoryAttachments ??
       ((userId, agentId, sessionId) => attachmentsFolder(root, placeOf(userId, agentId), sessionId)),
     configurationNames: [...configNames, ".env"],
-    configurationFiles: loaded.file === null ? [] : [loaded.file],
+    configurationFiles: loaded.file === null ? [] : [loaded.file, join(dirname(loaded.file), ".env")],
     agent,
     processCwd: resolve(processCwd),
     checkRootInPlace,

@@ -36,6 +36,8 @@ beforeAll(async () => {
   symlinkSync(`../gw/${rootName}/users`, at("work/sub/to-users"));
   writeFileSync(at("work/sub/ok.txt"), "fine\n");
   writeFileSync(at("work/gw/notes.txt"), "the operator's\n");
+  writeFileSync(at("work/sub/variables"), "");
+  symlinkSync("../work/sub/variables", at("config/.env"));
   writeFileSync(at("config/own.yaml"), configText());
   gateway = new Started([bin, "start", "--port", "0", "--config", at("config/own.yaml")], env(), {
     cwd: at("work/gw"),
@@ -95,6 +97,7 @@ function acpSteps(): Step[] {
     { write: at("work/gw/.env"), content: "SKEIN_DIR=/" },
     { write: at("work/sub/.ENV"), content: "SKEIN_DIR=/" },
     { write: at("work/gw/.env/x"), content: "" },
+    { write: at("work/sub/variables"), content: "SKEIN_DIR=/" },
     { terminal: "pwd", cwd: root() },
     { terminal: "pwd", cwd: at("work/sub/to-users") },
     { read: at("work/sub/ok.txt") },
@@ -138,7 +141,7 @@ function planted(): string[] {
   return globSync(
     names.map((name) => `**/${name}`),
     { cwd: folder.path },
-  );
+  ).filter((path) => path !== "config/.env"); // the operator's
 }
 
 describe("sessions_spawn, with a token of write and tools", () => {
@@ -202,7 +205,7 @@ describe("an ACP agent's requests", () => {
     expect(answers).toEqual([
       ...[inRoot, inRoot, inRoot, inRoot],
       ...[inRoot, inRoot, inRoot],
-      ...[isConfiguration, isConfiguration, isConfiguration, isConfiguration],
+      ...[isConfiguration, isConfiguration, isConfiguration, isConfiguration, isConfiguration],
       ...[inRoot, inRoot],
       ...["fine", "(written)"],
     ]);

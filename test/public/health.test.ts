@@ -1,11 +1,14 @@
 import {
   closeSync,
   existsSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
+  truncateSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -150,6 +153,43 @@ describe("a damaged work.db", () => {
     const later = await runCommand(folder.path, "doctor");
     expect(shown(later)).toContain(`${lostTokens} tokens`);
   });
+
+  test("[HLT2] [HLT8] doctor --fix saves what is left of a work.db that was cut off", async () => {
+    const gateway = await start();
+    const tokens = await makeTokens(gateway, 120);
+    await gateway.stop();
+    const path = join(gateway.root, "work.db");
+    truncateSync(path, statSync(path).size - 4 * 4096);
+
+    const fixed = await runCommand(folder.path, "doctor", "--fix");
+    expect([fixed.exit, shown(fixed)]).toEqual([0, expect.stringMatching(/mended .*work\.db/)]);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    const again = await start();
+    const alive = await Promise.all(tokens.map(({ token }) => again.rpc("sessions.list", {}, token)));
+    const lost = alive.filter(({ status }) => status !== 200).length;
+    expect(lost).toBeGreaterThan(0);
+    expect(lost).toBeLessThan(tokens.length);
+    expect(again.process.err).toContain(`${lost} tokens`);
+  });
+
+  test("[HLT15] doctor --fix rebuilds a work.db of which nothing can be read from the session logs", async () => {
+    const gateway = await start();
+    await gateway.ask("repeat hello", "one");
+    await makeTokens(gateway, 3);
+    const counts = () => readFileSync(join(gateway.root, "work-counts.json"), "utf8");
+    await expect.poll(counts).toContain('"tokens":3');
+    await gateway.stop();
+    const path = join(gateway.root, "work.db");
+    truncateSync(path, 8192);
+
+    const fixed = await runCommand(folder.path, "doctor", "--fix");
+    expect([fixed.exit, shown(fixed)]).toEqual([0, expect.stringMatching(/gone are .* 3 tokens/)]);
+    expect(readdirSync(gateway.root)).toContainEqual(expect.stringMatching(/^work\.db\.unreadable-\d+$/));
+    expect(readdirSync(gateway.root)).not.toContainEqual(expect.stringContaining("salvaged"));
+    const again = await start();
+    expect((await again.ask("repeat again", "two")).reply).toBe("again");
+    expect((await again.call("sessions.list", {})).count).toBe(1);
+  });
 });
 
 test("[HLT14] a damaged index.db is rebuilt while the gateway runs", async () => {
@@ -229,9 +269,21 @@ describe("/readyz", () => {
       } else {
         await gateway.stop();
         expect(existsSync(gateway.root)).toBe(false);
+        expect(shown(gateway.process)).not.toContain("bug");
       }
     },
   );
+
+  test("[HLT10] an empty folder in place of the root folder stays empty", async () => {
+    const gateway = await start();
+    await gateway.ask("repeat hello", "one");
+    rmSync(gateway.root, { recursive: true });
+    mkdirSync(gateway.root);
+    expect((await gateway.rpc("sessions.list")).status).toBe(503);
+    await gateway.stop();
+    expect(readdirSync(gateway.root)).toEqual([]);
+    expect(shown(gateway.process)).not.toContain("bug");
+  });
 
   test("[HLT5] an index that is far behind makes it not ready, until it has caught up", async () => {
     const gateway = await start();

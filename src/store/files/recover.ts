@@ -102,18 +102,19 @@ export function openIndex<T>(
 
 /**
  * Opens `work.db`. One of which nothing can be read is set aside, and begun anew. One that is damaged in parts is refused:
- * what can be read of it is for `doctor --fix` to save.
+ * what can be read of it is for `doctor --fix` to save. `isSalvaged`: that was tried, so what is still damaged is unreadable.
  */
 export function openWork<T>(
   path: string,
   open: (path: string) => T,
   now: number,
   report: (found: Recovery) => void,
+  isSalvaged: boolean,
 ): T {
   try {
     return open(path);
   } catch (error) {
-    if (isNoDatabase(error)) {
+    if (isNoDatabase(error) || (isSalvaged && isDamage(error))) {
       setAside(path, now, (error as Error).message, report);
       return open(path);
     }

@@ -45,7 +45,9 @@ export interface Salvage {
 }
 
 /** So often a row is looked for between unreadable pages; more would take minutes. */
-const mostProbes = 200_000;
+const mostProbes = 20_000;
+/** The same where nothing was found yet: then it is the root of the table that is unreadable, or not there. */
+const mostEmptyProbes = 4096;
 /** How far row ids are looked for where the database does not say how far they go. */
 const fallbackRowId = 2 ** 20;
 
@@ -106,9 +108,11 @@ function copyReadable(
 ): { saved: number; lost: LostRows[] } | null {
   // SQLite would make it with the umask.
   closeSync(openSync(target, "wx", 0o600));
-  const old = new DatabaseSync(path, { timeout: 0 });
+  const old = new DatabaseSync(path, { timeout: 0, defensive: false });
   const fresh = new DatabaseSync(target);
   try {
+    // Without this SQLite refuses a file that is cut off, and one of whose tables a single definition cannot be read.
+    old.exec("PRAGMA writable_schema = ON");
     // Nobody else may have it open: what they wrote to the old file would be lost.
     old.exec("PRAGMA locking_mode = EXCLUSIVE");
     const schema = readSchema(old, path);
@@ -226,7 +230,9 @@ function readByRowId(db: DatabaseSync, table: string, names: string, take: Take)
   const text = (order: string) =>
     `SELECT rowid, ${names} FROM "${table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid ${order}`;
   let last: bigint | null = null;
+  let limit = mostEmptyProbes;
   const taking = ([rowId, ...row]: SQLInputValue[]) => {
+    limit = mostProbes;
     take(row);
     last = rowId as bigint;
   };
@@ -236,7 +242,7 @@ function readByRowId(db: DatabaseSync, table: string, names: string, take: Take)
   };
   const ranges: [bigint, bigint][] = [[-(2n ** 63n), 2n ** 63n - 1n]];
   let isWhole = true;
-  for (let probes = 0; ranges.length > 0 && probes < mostProbes; probes++) {
+  for (let probes = 0; ranges.length > 0 && probes < limit; probes++) {
     const [low, high] = ranges.shift() as [bigint, bigint];
     const up = read("ASC", low, high);
     if (up === "all") continue;
@@ -247,20 +253,29 @@ function readByRowId(db: DatabaseSync, table: string, names: string, take: Take)
     // Beyond the ends no row is to be found, only the damaged page again.
     const lowest = from < 0n ? 0n : from;
     const to = down === null ? high : down - 1n;
-    const highest = probes === 0 && down === null ? highestRowId(db, to) : to;
+    const highest = probes === 0 && down === null ? highestRowId(db, table, to) : to;
     if (lowest >= highest) continue;
+    if (probes === 0) {
+      // Row ids are counted from 1, so most of them are small: each part is twice as wide as the one before.
+      for (let [start, width] = [lowest, 1n]; start <= highest; [start, width] = [start + width, width * 2n])
+        ranges.push([start, start + width > highest ? highest : start + width - 1n]);
+      continue;
+    }
     const middle = (lowest + highest) / 2n;
     ranges.push([lowest, middle], [middle + 1n, highest]);
   }
   return isWhole;
 }
 
-function highestRowId(db: DatabaseSync, most: bigint): bigint {
-  let highest = BigInt(fallbackRowId);
-  readWhile(db, "SELECT seq FROM sqlite_sequence", [], ([seq]) => {
-    if ((seq as bigint) > highest) highest = seq as bigint;
-  });
-  return highest < most ? highest : most;
+function highestRowId(db: DatabaseSync, table: string, most: bigint): bigint {
+  const known: bigint[] = [];
+  const take = ([rowId]: SQLInputValue[]) => void (typeof rowId === "bigint" && known.push(rowId));
+  readWhile(db, "SELECT seq FROM sqlite_sequence WHERE name = ?", [table], take);
+  for (const index of fullIndexes(db, table))
+    readWhile(db, `SELECT max(rowid) FROM "${table}" INDEXED BY "${index}"`, [], take);
+  const highest = known.reduce((one, other) => (one > other ? one : other), 0n);
+  const bound = known.length === 0 ? BigInt(fallbackRowId) : highest;
+  return bound < most ? bound : most;
 }
 
 /** From both ends; what lies between two damaged places is found by the keys that indexes still have. */

@@ -104,7 +104,7 @@ function openWorkDb(
     how = "unreadable";
     report(found);
   };
-  const work = openWork(path, (each) => new WorkDb(each), now, reporting);
+  const work = openWork(path, (each) => new WorkDb(each), now, reporting, salvage !== undefined);
   if (salvaged !== null) noteLoss(work, describeSalvage(salvaged), now, report, "salvaged");
   return { work, how };
 }
