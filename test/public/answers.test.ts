@@ -73,7 +73,7 @@ const waitFor = (gateway: GatewayProcess, runId: string) =>
 
 describe("input that arrives while the final answer streams", () => {
   test.each(["stop", "length"] as const)(
-    "[ANS1] [ANS2] each question of a webhook gets its own answer, ended by %s",
+    "[ANS1] [ANS2] [ANS9] each question of a webhook gets its own answer, ended by %s",
     async (reason) => {
       const { gateway, delivered, model } = await startDesk();
       const first = await say(gateway, "First question");
@@ -91,7 +91,7 @@ describe("input that arrives while the final answer streams", () => {
     },
   );
 
-  test("[ANS1] [ANS2] both answers are delivered when the process dies in the middle of the first", async () => {
+  test("[ANS1] [ANS2] [ANS9] both answers are delivered when the process dies in the middle of the first", async () => {
     const { gateway, delivered, model, reopen } = await startDesk();
     const first = await say(gateway, "First question");
     (await model.request(0)).stream("The first ");

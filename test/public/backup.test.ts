@@ -109,7 +109,7 @@ function filesUnder(path: string): string[] {
 }
 
 describe("a backup that is restored", () => {
-  test("[BAK1] has every acknowledged message once, and answers what was queued", async () => {
+  test("[BAK1] [BAK8] has every acknowledged message once, and answers what was queued", async () => {
     const gateway = await start(home);
     await gateway.ask("repeat hello", "first");
     // Holds one session, whose later input has to wait.
@@ -154,7 +154,7 @@ describe("a backup that is restored", () => {
     expect((await run<{ ok: boolean }>(again, "doctor")).ok).toBe(true);
   });
 
-  test("[BAK2] [BAK3] has the configuration, and neither .env nor tokens", async () => {
+  test("[BAK2] [BAK3] [BAK9] has the configuration, and neither .env nor tokens", async () => {
     const gateway = await start(home);
     const { token, tokenId } = await gateway.call("tokens.create", {
       scopes: ["read"],
@@ -165,6 +165,7 @@ describe("a backup that is restored", () => {
     expect(made.leftOut.map(({ what }) => what)).toEqual(
       expect.arrayContaining([expect.stringContaining(".env"), expect.stringContaining("tokens")]),
     );
+    for (const { instead } of made.leftOut) expect(instead).not.toBe("");
     const secrets = ["not-for-a-backup", token, gateway.token, tokenId, "for-a-program"];
     const hash = createHash("sha256").update(token).digest("hex");
     for (const file of filesUnder(backup)) {

@@ -212,7 +212,7 @@ export class Database {
     if (this.isInPlace()) return;
     throw new SkeinError("unavailable", {
       problem: `${basename(this.#path)} was moved, deleted or replaced while it was in use`,
-      advice: "Nothing was changed; put the folder back where it was, or restart Skein",
+      advice: "Nothing was changed. Put the folder back where it was, or restart Skein",
     });
   }
 
@@ -261,7 +261,7 @@ export class Database {
   }
 
   #checkWritable(): void {
-    if (this.#isPinned && this.#shared.damage !== null) throw damaged(this.#path, this.#shared.damage);
+    if (this.#isPinned && this.#shared.damage !== null) throw damagedError(this.#path, this.#shared.damage);
     this.checkInPlace();
   }
 
@@ -294,8 +294,8 @@ export class Database {
     const { message } = error as Error;
     if (code === corrupt || code === notADatabase) {
       this.#shared.damage ??= message;
-      if (this.#isPinned) return damaged(this.#path, message, error);
-      const problem = `${basename(this.#path)} is damaged and is made anew from the session logs`;
+      if (this.#isPinned) return damagedError(this.#path, message, error);
+      const problem = `${basename(this.#path)} is damaged and is being rebuilt from the session logs`;
       return new SkeinError("unavailable", { problem, advice: "Try again in a moment" }, { cause: error });
     }
     if (code !== diskFull && code !== ioError) return error;
@@ -322,7 +322,7 @@ export function isNoDatabase(error: unknown): boolean {
   return resultCode(error) === notADatabase;
 }
 
-export function damaged(file: string, problem: string, cause?: unknown): SkeinError {
+export function damagedError(file: string, problem: string, cause?: unknown): SkeinError {
   return new SkeinError("store_damaged", { file, problem }, cause === undefined ? {} : { cause });
 }
 

@@ -13,10 +13,10 @@ export interface WorkCounts {
   readonly tokens: number;
 }
 
-/** Beside `work.db`, so that somebody can say what went with it. */
+/** Beside `work.db`, so that the next start can say what was lost with it. */
 export const workCountsName = "work-counts.json";
 
-/** What the last gateway counted, and when; `null`: nobody did. */
+/** What the last gateway counted, and when; `null`: there is no readable count. */
 export function readWorkCounts(disk: Disk, path: string): (WorkCounts & { readonly at: number }) | null {
   const bytes = readOwn(disk, path);
   const at = disk.stat(path)?.modifiedAt;
@@ -45,20 +45,20 @@ export function describeRebuild(
   const begun =
     how === "missing" ? `work.db was missing and was ${from}` : `work.db could not be read and was ${from}`;
   if (counts === null)
-    return `${begun}; queued inputs, unfinished runs and all tokens but the admin token are gone, nobody knows how many`;
+    return `${begun}; queued inputs, unfinished runs and all tokens except the admin token are lost, in unknown numbers`;
   const { queuedInputs, unfinishedRuns, tokens, at } = counts;
   const gone = [
     amount(queuedInputs, "queued input"),
     amount(unfinishedRuns, "unfinished run"),
     amount(tokens, "token"),
   ];
-  return `${begun}; gone are ${gone[0]}, ${gone[1]} and ${gone[2]}, as last counted at ${new Date(at).toISOString()}`;
+  return `${begun}; lost: ${gone[0]}, ${gone[1]} and ${gone[2]}, as last counted at ${new Date(at).toISOString()}`;
 }
 
 /** What was lost of a `work.db` that was damaged in parts. */
 export function describeSalvage({ problem, aside, saved, lost }: Salvage): string {
-  const what = lost.length === 0 ? "nothing is lost" : `lost are ${lost.map(lostText).join(", ")}`;
-  return `work.db was damaged (${problem}); ${amount(saved, "row")} were saved into a new one, ${what}; the damaged file is kept as ${basename(aside)}`;
+  const what = lost.length === 0 ? "nothing is lost" : `lost: ${lost.map(lostText).join(", ")}`;
+  return `work.db was damaged (${problem}); rows saved into a new one: ${saved}; ${what}; the damaged file is kept as ${basename(aside)}`;
 }
 
 const shownAs: Readonly<Record<string, string>> = {

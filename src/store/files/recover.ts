@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
-import { damaged, isDamage, isNoDatabase } from "./database.ts";
+import { damagedError, isDamage, isNoDatabase } from "./database.ts";
 
 /**
  * What had to be put right, or could not be.
@@ -118,7 +118,7 @@ export function openWork<T>(
       setAside(path, now, (error as Error).message, report);
       return open(path);
     }
-    throw isDamage(error) ? damaged(path, (error as Error).message, error) : error;
+    throw isDamage(error) ? damagedError(path, (error as Error).message, error) : error;
   }
 }
 

@@ -41,18 +41,20 @@ export async function restoreFiles(
 function readManifest(disk: Disk, backup: string): BackupManifest {
   const file = join(backup, manifestName);
   const bytes = readOwn(disk, file);
-  if (bytes === null) throw damaged(file, "it is not there, so this is no backup, or one that was cut off");
+  if (bytes === null)
+    throw unusableBackup(file, "it is not there, so this is no backup, or one that was cut off");
   let found: Partial<BackupManifest> | null = null;
   try {
     found = JSON.parse(Buffer.from(bytes).toString("utf8")) as Partial<BackupManifest> | null;
   } catch {
-    throw damaged(file, "it is not JSON");
+    throw unusableBackup(file, "it is not JSON");
   }
   if (found?.format !== manifestFormat || !Array.isArray(found.files))
-    throw damaged(file, `it is not a list of files in the format ${manifestFormat}`);
+    throw unusableBackup(file, `it is not a list of files in the format ${manifestFormat}`);
   const { files, configuration = null } = found;
   for (const each of files) checkListed(file, each, configuration);
-  if (!files.some(({ path }) => path === workDbName)) throw damaged(file, `it does not list ${workDbName}`);
+  if (!files.some(({ path }) => path === workDbName))
+    throw unusableBackup(file, `it does not list ${workDbName}`);
   return { format: manifestFormat, createdAt: String(found.createdAt), configuration, files };
 }
 
@@ -65,7 +67,7 @@ function checkListed(manifest: string, file: Partial<BackupFile>, configuration:
   const isConfig = path !== configuration || /^skein\.(?:yaml|yml|json)$/.test(path ?? "");
   const isMeasured = Number.isSafeInteger(bytes) && typeof sha256 === "string";
   if (names.length > 0 && isPlain && isPlaced && isConfig && isMeasured) return;
-  throw damaged(manifest, `it lists ${JSON.stringify(path)}, which does not belong into a backup`);
+  throw unusableBackup(manifest, `it lists ${JSON.stringify(path)}, which does not belong into a backup`);
 }
 
 function checkTarget(disk: Disk, backup: string, target: string): void {
@@ -95,12 +97,13 @@ function putInPlace(disk: Disk, unfinished: string, target: string): void {
 async function restoreFile(disk: Disk, backup: string, listed: BackupFile, target: string): Promise<void> {
   const path = join(backup, listed.path);
   const from = isReachedWithoutLinks(disk, backup, listed.path) ? disk.openToRead(path) : null;
-  if (from === null) throw damaged(path, "the list of the backup has it, and it is not there as a file");
+  if (from === null)
+    throw unusableBackup(path, "the list of the backup has it, and it is not there as a file");
   try {
     if (from.size() !== listed.bytes)
-      throw damaged(path, `it has ${from.size()} bytes, and had ${listed.bytes} when it was copied`);
+      throw unusableBackup(path, `it has ${from.size()} bytes, and had ${listed.bytes} when it was copied`);
     const { sha256 } = await copyBytes(disk, from, listed.bytes, target);
-    if (sha256 !== listed.sha256) throw damaged(path, "its contents are not those that were copied");
+    if (sha256 !== listed.sha256) throw unusableBackup(path, "its contents are not those that were copied");
   } finally {
     from.close();
   }
@@ -114,7 +117,7 @@ function isReachedWithoutLinks(disk: Disk, backup: string, path: string): boolea
   });
 }
 
-function damaged(file: string, problem: string): SkeinError {
+function unusableBackup(file: string, problem: string): SkeinError {
   const advice = "Nothing was restored; use another backup";
   return new SkeinError("unreadable_file", { file, problem, advice });
 }
