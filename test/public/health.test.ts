@@ -183,7 +183,7 @@ describe("a damaged work.db", () => {
     truncateSync(path, 8192);
 
     const fixed = await runCommand(folder.path, "doctor", "--fix");
-    expect([fixed.exit, shown(fixed)]).toEqual([0, expect.stringMatching(/gone are .* 3 tokens/)]);
+    expect([fixed.exit, shown(fixed)]).toEqual([0, expect.stringMatching(/lost: .* 3 tokens/)]);
     expect(readdirSync(gateway.root)).toContainEqual(expect.stringMatching(/^work\.db\.unreadable-\d+$/));
     expect(readdirSync(gateway.root)).not.toContainEqual(expect.stringContaining("salvaged"));
     const again = await start();

@@ -18,7 +18,7 @@ export interface RunningCalls extends WatchedCalls {
 }
 
 /** How long a gateway on this machine may take to answer, and how long a command waits for one that went away. */
-const patience = { timeoutMs: 2000, reconnect: { forMs: 10_000 } };
+const patience = { timeoutMs: 15_000, reconnect: { forMs: 10_000 } };
 
 /** The variable with the token of commands. */
 const tokenVariable = "SKEIN_TOKEN";
