@@ -96,7 +96,16 @@ async function askGateway(
   } catch (error) {
     if (!(error instanceof CallError || error instanceof SkeinError)) throw error;
     const what = `The running gateway could not be asked for its configuration: ${error.message}`;
-    return { settings: [], findings: [finding(root, what, "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token")] };
+    return {
+      settings: [],
+      findings: [
+        finding(
+          root,
+          what,
+          "Check that it runs and answers, and that SKEIN_TOKEN, if set, is an admin token",
+        ),
+      ],
+    };
   }
 }
 
