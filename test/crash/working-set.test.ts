@@ -128,7 +128,8 @@ describe("log and working set", () => {
       }));
       await store.sessions.append(alice, "s", items);
       await store.sessions.append(alice, "s", [compaction("k", `e${entries - 3}`)]);
-      await store.sessions.list(alice, {});
+      // Otherwise the index reads the log while the bytes are counted.
+      await store.upkeep.bringUpIndex();
       await store.close();
       const again = await sim.open("os");
       sim.disk.bytesRead = 0;
@@ -146,7 +147,7 @@ describe("log and working set", () => {
       return read;
     };
     const [short, long] = [await bytesToOpen(50), await bytesToOpen(900)];
-    expect(long).toBeLessThan(short + 100);
+    expect(long).toBeLessThan(short + 10_000); // the log has 500,000 bytes more
   });
 
   test.each([
