@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Store } from "../../src/store/contract.ts";
+import type { FilesStore } from "../../src/store/files/store.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { SimDisk } from "./sim-disk.ts";
 
@@ -9,9 +9,9 @@ import { SimDisk } from "./sim-disk.ts";
 export class SimStore {
   disk = new SimDisk();
   readonly databases = mkdtempSync(join(tmpdir(), "skein-sim-"));
-  readonly #opened: Store[] = [];
+  readonly #opened: FilesStore[] = [];
 
-  async open(durability: "full" | "os" = "full"): Promise<Store> {
+  async open(durability: "full" | "os" = "full"): Promise<FilesStore> {
     const { databases, disk } = this;
     const store = await openFilesStore({ root: "/store", databases, disk, durability, lockTimeoutMs: 0 });
     this.#opened.push(store);
@@ -19,7 +19,7 @@ export class SimStore {
   }
 
   /** The same store after the power came back. */
-  async powerCut(): Promise<Store> {
+  async powerCut(): Promise<FilesStore> {
     this.disk = this.disk.cutPower();
     return this.open();
   }

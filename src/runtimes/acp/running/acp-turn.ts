@@ -48,6 +48,8 @@ interface Pass {
 /** A turn of an agent: one prompt. The agent's answer ends the run; input that arrives meanwhile is the next run. */
 export class AcpTurn {
   readonly #parts: AcpTurnParts;
+  /** The agent has answered the prompt. What it sends from then on belongs to no turn, and is dropped. */
+  #isAnswered = false;
   readonly #newId: IdSource;
   /** The agent did not end its turn in time, or broke off: it cannot be prompted again. */
   isSpoilt = false;
@@ -96,7 +98,10 @@ export class AcpTurn {
         void writer.push({ sessionUpdate: "notice", severity: "warning", title }, title.length),
       onFailure,
     });
-    agent.watch({ desk, onUpdate: (update, bytes) => writer.push(update, bytes) });
+    this.#isAnswered = false;
+    const onUpdate = (update: unknown, bytes: number) =>
+      this.#isAnswered ? undefined : writer.push(update, bytes);
+    agent.watch({ desk, onUpdate });
     try {
       turn.emit({ type: "step", phase: "asked", step: 1 });
       await turn.hooks.llmInput(said);
@@ -120,7 +125,9 @@ export class AcpTurn {
     const { turn, link, agent } = this.#parts;
     const { writer, signal } = pass;
     signal.throwIfAborted();
-    const prompting = agent.prompt(blocks);
+    const prompting = agent.prompt(blocks).finally(() => {
+      this.#isAnswered = true;
+    });
     agent.system = turn.system;
     let answer: PromptAnswer;
     try {

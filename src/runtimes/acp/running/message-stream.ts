@@ -95,8 +95,10 @@ async function pump(
 ): Promise<void> {
   for await (const chunk of stdout) {
     for (const { message, bytes } of lines.take(chunk as Buffer)) {
-      if (message.method !== "session/update" || "id" in message) await take(message, bytes);
-      else await onUpdate(message.params, bytes);
+      if (message.method === "session/update" && !("id" in message)) await onUpdate(message.params, bytes);
+      else await take(message, bytes);
+      // Whoever waits for an answer hears of it before the updates that follow it: those are no part of the turn.
+      if (!("method" in message)) await nextTurn();
     }
     await nextTurn();
   }
