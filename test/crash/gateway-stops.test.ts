@@ -61,7 +61,7 @@ describe("a gateway that stops while clients talk", () => {
       }
 
       override close(...args: Parameters<WebSocket["close"]>): void {
-        this.#isOwnClose = true;
+        if (this.readyState === WebSocket.OPEN) this.#isOwnClose = true;
         super.close(...args);
       }
     }
