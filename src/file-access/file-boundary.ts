@@ -151,7 +151,7 @@ export class FileBoundary {
     this.#options.checkRootInPlace();
   }
 
-  /** A recorded folder that has been removed since is still the session's: whoever uses it says that it is missing. */
+  /** A recorded folder that has been removed since is still the session's: its use reports that it is missing. */
   #isAllowedNow(session: WorkingSession, chooser: CwdChooser): boolean {
     const found = isAbsolute(session.cwd) ? resolveReal(session.cwd) : null;
     if (found === null || this.#isForbiddenFolder(session, found)) return false;

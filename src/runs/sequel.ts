@@ -8,7 +8,7 @@ export interface Party {
 
 /**
  * What the end of a run sets off: in the transaction that ends it, by whichever process, so it is complete in itself. JSON.
- * Nothing is set off while somebody waits for the reply and gets it (`Awaiting`).
+ * Nothing is set off if a waiter gets the reply (`Awaiting`).
  */
 export type Sequel = ReplySequel | PingPongSequel | ChildSequel;
 
@@ -31,13 +31,13 @@ export interface ExchangeTerms {
   readonly target: Party;
   /** What was asked, 4,000 characters of it at the most. */
   readonly request: string;
-  /** Turns of ping-pong at the most; 0: the asker is told the reply, and that is all. */
+  /** Turns of ping-pong at the most; 0: the asker only gets the reply. */
   readonly turns: number;
   /** A step that takes longer is the last. */
   readonly stepMs: number;
   /** The target's outside channel, for the announce step; left out: it has none. */
   readonly announceTo?: DeliveryTarget;
-  /** Where the asker's own answer goes, where it is told the reply without ping-pong. */
+  /** Where the asker's own answer goes, where it gets the reply without ping-pong. */
   readonly deliverTo?: DeliveryTarget;
 }
 

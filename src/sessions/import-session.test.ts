@@ -139,7 +139,7 @@ describe("importing", () => {
     }
   });
 
-  test("[ADM11] a folder that is not allowed is replaced by the agent's, and that is told", async () => {
+  test("[ADM11] a folder that is not allowed is replaced by the agent's, with a note", async () => {
     const { sessions } = createMemoryStore();
     const cwdFor = (_agentId: string, wanted: string | null) => {
       if (wanted !== null) throw new SkeinError("invalid_arguments", { problem: "no", advice: "no" });

@@ -183,7 +183,7 @@ test("[ADM2] [ADM3] [ADM4] [ADM5] a found file stays sandboxed, its claims are k
     skein: { meta: { importedFrom: { source: "skein", file: "evil.jsonl", claimed } } },
   });
 
-  // A client without the scope `admin` is told of no folder, not even of one that the file made up.
+  // A client without the scope `admin` sees no folder, not even one that the file made up.
   const { token } = await client.call("tokens.create", { scopes: ["read"] });
   const reader = await connect(findRunning(root)?.url ?? "", { token });
   const masked = await reader.call("sessions.export", { key: "evil", format: "jsonl" });

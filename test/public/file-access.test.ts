@@ -37,7 +37,7 @@ beforeAll(async () => {
   writeFileSync(at("work/sub/ok.txt"), "fine\n");
   writeFileSync(at("work/gw/notes.txt"), "the operator's\n");
   writeFileSync(at("work/sub/variables"), "");
-  symlinkSync("../work/sub/variables", at("config/.env"));
+  symlinkSync(at("work/sub/variables"), at("config/.env"));
   writeFileSync(at("config/own.yaml"), configText());
   gateway = new Started([bin, "start", "--port", "0", "--config", at("config/own.yaml")], env(), {
     cwd: at("work/gw"),

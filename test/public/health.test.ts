@@ -244,7 +244,7 @@ describe("a lost database", () => {
 
 describe("/readyz", () => {
   test.each(["moved", "deleted"])(
-    "[HLT4] [HLT10] a root folder that was %s is never made anew, and nothing is accepted",
+    "[HLT4] [HLT10] a root folder that was %s is never created again, and nothing is accepted",
     async (how) => {
       const gateway = await start();
       await say(gateway, "first");

@@ -46,7 +46,7 @@ interface Written {
   readonly mcp?: Readonly<Record<string, Launch>>;
   readonly acp?: Readonly<Record<string, Launch>>;
   readonly defaultAgent?: string;
-  /** Something harmless, by which a test sees that the rest of the file was taken in. */
+  /** Something harmless, by which a test sees that the rest of the file was applied. */
   readonly agent?: string;
 }
 
@@ -67,7 +67,7 @@ async function start(written: Written, env = ""): Promise<GatewayProcess> {
   return gateway;
 }
 
-/** Until a configuration with this agent has been taken in. */
+/** Until a configuration with this agent has been applied. */
 async function untilAgent(running: GatewayProcess, agent: string): Promise<void> {
   const agents = async () => (await running.call("agents.list", {})).agents.map(({ id }) => id);
   await expect.poll(agents).toContain(agent);

@@ -186,7 +186,7 @@ describe("a message in fragments of one byte", () => {
 describe("a line on stdio", () => {
   test("[BDY8] of more than 25 MiB ends `skein mcp` and says why", async () => {
     const mcp = startCli(join(folder.path, "root"), "mcp");
-    // Behind it the process stops reading, which the write is told by an error.
+    // Behind it the process stops reading, and the write fails.
     mcp.child.stdin?.write(Buffer.alloc(25 * 1024 * 1024 + 1, 32));
     expect(await mcp.end()).not.toBe(0);
     expect(mcp.err).toContain("The request is larger than 26214400 bytes.");

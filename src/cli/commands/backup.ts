@@ -112,7 +112,7 @@ function leftOutOf(folder: string, configuration: string | null): BackupPayload[
       what: "working directories of agents, workspace/ too",
       instead: "copy them yourself; paths of the configuration are read from where it lies",
     },
-    { what: "what is made anew", instead: "index, lists and working sets come back at the first start" },
+    { what: "derived files", instead: "index, lists and working sets come back at the first start" },
   ];
 }
 

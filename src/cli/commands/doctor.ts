@@ -166,7 +166,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   }
 }
 
-/** It is told already. */
+/** It has been reported. */
 function ignoreDamage(error: unknown): void {
   if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
 }

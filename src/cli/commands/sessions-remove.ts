@@ -3,9 +3,8 @@ import { resolveRef } from "../folder/resolve-ref.ts";
 import { resolveTrashed } from "../folder/resolve-trashed.ts";
 import type { OpenCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
-import { answer } from "../output/answer.ts";
+import { answer, pendingLines } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
-import { pendingLines } from "../output/erase-pending.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 

@@ -2,9 +2,8 @@ import { SkeinError } from "../../core/errors.ts";
 import { userSegment } from "../../core/path-segment.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
-import { answer } from "../output/answer.ts";
+import { answer, pendingLines } from "../output/answer.ts";
 import { confirm } from "../output/confirm.ts";
-import { pendingLines } from "../output/erase-pending.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 

@@ -29,3 +29,9 @@ export function answer(
     terminal.out(`${text}\n`);
   }
 }
+
+/** The line of a removal whose last bytes another process still holds. */
+export function pendingLines({ erasePending }: { readonly erasePending?: true | undefined }): AnswerLine[] {
+  if (erasePending !== true) return [];
+  return ["another process is reading the databases: the last bytes are erased as soon as it has ended"];
+}

@@ -36,7 +36,7 @@ export const tokenTables: readonly string[] = ["gateway_tokens", "gateway_codes"
 
 const fact = "schema.gateway";
 
-/** For whoever has to make a database anew. */
+/** For code that has to rebuild a database. */
 export const tokenSchema = { fact, table: "gateway_tokens", version: tokenSteps.length };
 
 /** Brings the tables of tokens forward, all of it or nothing. Those of a newer Skein are refused. */

@@ -43,7 +43,7 @@ export interface FolderDeps {
   readonly config: Config;
   /** With where each value comes from. */
   readonly loaded: LoadedConfig;
-  /** Applies the whole configuration anew, new commands included; left out: no gateway runs here. */
+  /** Reloads the whole configuration, new commands included; left out: no gateway runs here. */
   readonly reload?: () => Promise<Result<"config.reload">>;
   /** For which agent `main`, short keys and labels are read where a call names none. */
   readonly defaultAgentId: string;

@@ -4,7 +4,7 @@ import { refreshQueue } from "./queue.ts";
 
 /**
  * Makes the tables of runs fit together again after some of their rows were lost: a run without its input cannot be answered,
- * and which run goes next is worked out anew.
+ * and the order of runs is computed again.
  */
 export function settleSalvagedRuns(
   tables: QueueTables & { has(table: string): boolean; all(text: string): Record<string, unknown>[] },

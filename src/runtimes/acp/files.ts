@@ -35,7 +35,7 @@ export interface ClientFilesOptions {
   readonly files: Pick<FileBoundary, "checkPath" | "attachments">;
 }
 
-/** The form in which a session is told of its attachments. */
+/** How a session's prompt names its attachments. */
 const attachmentPath = /^attachments\/(?=[^/])/;
 
 /**

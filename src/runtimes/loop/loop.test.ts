@@ -61,7 +61,7 @@ describe("the loop", () => {
     expect(end).toEqual({ kind: "answered", reply: "Done.", entryId: last?.id });
   });
 
-  test("[LOP2] input is taken in when every call is answered; an answer without calls ends the turn", async () => {
+  test("[LOP2] input is written when every call is answered; an answer without calls ends the turn", async () => {
     const it = await begin([read, says("Done."), says("Never asked.")], {
       tools: [tool("read")],
       meanwhile: [user("And tea"), user("And cake")],

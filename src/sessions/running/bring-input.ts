@@ -43,7 +43,7 @@ export async function bringInput(
   return { refused, wasThere: wasThere === true };
 }
 
-/** The input of a retry stands before what was said since: the model is told which message it is to answer. */
+/** The input of a retry stands before later messages, so a note names the message that the model is to answer. */
 export async function pointBack(writer: RunWriter, run: Run): Promise<void> {
   const said = JSON.stringify(cutText(promptOf(run), mostQuoted));
   const content = `[Skein] An earlier message was never answered, because its process was lost. Answer it now: ${said}`;

@@ -26,7 +26,7 @@ import { WriteLock } from "./write-lock.ts";
  * it, under the same entry ids, and the file itself is kept as `<sessionId>.jsonl.orig`. Nobody sees the session before
  * all of it is there; cut off anywhere, it is done again, or finished at the next start. Damage is not copied: the
  * original has it. Of its metadata only what restricts the session takes effect, and it works where its agent does.
- * `null`: it was not taken in, and why is reported.
+ * `null`: it was not adopted; the reason is reported.
  */
 export async function adoptFile(
   parts: RebuildParts,
@@ -199,7 +199,7 @@ export async function adoptAll(parts: RebuildParts): Promise<number> {
 }
 
 /**
- * Adopts a log that a sound `work.db` does not know. Whoever wrote it, it was not this store: it becomes a session file that
+ * Adopts a log that a sound `work.db` does not know. This store did not write it, so it becomes a session file that
  * was found, and then a session.
  */
 export async function adoptLog(

@@ -222,7 +222,7 @@ export class Database {
   }
 
   /**
-   * Writes the file anew, so that nothing of removed rows is left in it or in its write-ahead log. `false`: another connection
+   * Rewrites the file, so that nothing of removed rows is left in it or in its write-ahead log. `false`: another connection
    * is reading or writing; what it holds on to stays until it lets go. `before` runs first.
    */
   scrub(before: () => void = () => undefined): boolean {

@@ -184,7 +184,7 @@ export class IndexDb {
     return String(this.db.sql("SELECT value FROM identity").get()?.value);
   }
 
-  /** Opens what is under its name now, made anew where there is nothing or it is damaged. `false`: it is the same file. */
+  /** Opens what is under its name now, created again if it is missing or damaged. `false`: it is the same file. */
   followName(): boolean {
     const isSame = fileIdentity(this.#path) === this.#file && this.#file !== null;
     if (isSame && this.#db.damage === null) return false;

@@ -116,7 +116,7 @@ export class IndexFeed {
   }
 
   /**
-   * Leaves no byte of what was removed in the databases, and writes these listings anew. Who asks while another one waits for its
+   * Leaves no byte of what was removed in the databases, and rewrites these listings. Who asks while another one waits for its
    * turn shares it. Where another process is reading, it is tried again until that has ended, by this process or the next.
    */
   erase(places: readonly AgentPlace[] = []): Promise<void> {

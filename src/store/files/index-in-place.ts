@@ -38,7 +38,7 @@ export class IndexInPlace implements IndexService {
 
   follow(): void {
     const { work, index } = this.#parts;
-    work.checkInPlace(); // an index that is gone with its folder is not made anew
+    work.checkInPlace(); // an index that is gone with its folder is not created again
     if (index.followName()) work.knowIndex(index.identity, index.isEmpty());
   }
 

@@ -18,7 +18,7 @@ export interface IndexService {
   withEntries(entryIds: readonly string[]): Promise<readonly string[]>;
   remove(uid: string): Promise<void>;
   /**
-   * Writes these listings anew, and both databases, so that no byte of what was removed is left in them. `false`: another process
+   * Rewrites these listings and both databases, so that no byte of what was removed is left in them. `false`: another process
    * was reading one of them.
    */
   scrub(places: readonly AgentPlace[]): Promise<boolean>;

@@ -16,7 +16,7 @@ import { isThere } from "./work-db.ts";
 const lineBreak = 0x0a;
 const longestTurnMs = 20;
 
-/** What is taken in even when the time is up, so that a busy machine does not make the lists of a small store incomplete. */
+/** What is indexed even after the deadline, so that a busy machine does not make the lists of a small store incomplete. */
 export interface LeastWork {
   /** Of the marked sessions, from the first one on. */
   readonly sessions: number;

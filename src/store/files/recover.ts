@@ -84,7 +84,7 @@ function holdsAny(file: string, wanted: readonly Buffer[]): boolean {
   }
 }
 
-/** Opens an index; one that cannot be read is set aside, never overwritten, and begun anew: it holds nothing of its own. */
+/** Opens an index; one that cannot be read is set aside, never overwritten, and rebuilt: everything in it is derived. */
 export function openIndex<T>(
   path: string,
   open: (path: string) => T,
@@ -101,7 +101,7 @@ export function openIndex<T>(
 }
 
 /**
- * Opens `work.db`. One of which nothing can be read is set aside, and begun anew. One that is damaged in parts is refused:
+ * Opens `work.db`. If nothing in it can be read, it is set aside and a new one is created. One that is damaged in parts is refused:
  * what can be read of it is for `doctor --fix` to save. `isSalvaged`: that was tried, so what is still damaged is unreadable.
  */
 export function openWork<T>(

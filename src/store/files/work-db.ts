@@ -304,7 +304,7 @@ export class WorkDb {
     this.#db.run("DELETE FROM facts WHERE name = 'erase' AND value = ?", request);
   }
 
-  /** Writes the file anew, without its free pages and what is left over inside of others. `false`: a reader stood in the way. */
+  /** Rewrites the file, without its free pages and what is left over inside of others. `false`: a reader stood in the way. */
   scrub(): boolean {
     return this.#db.scrub();
   }

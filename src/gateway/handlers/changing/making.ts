@@ -60,7 +60,7 @@ export function makingHandlers(
   };
 }
 
-/** Only an admin may name a folder, so whoever does acts as an operator. */
+/** Only an admin may name a folder, so that caller acts as an operator. */
 function cwdFor(
   { files, defaultAgentId }: FolderDeps,
   call: Call,

@@ -31,7 +31,7 @@ export async function healthz(exchange: Exchange): Promise<void> {
 }
 
 /**
- * Whether it can do its work: 200 or 503, for load balancers, which have no token. Why it cannot is told to an admin alone: it
+ * Whether it can do its work: 200 or 503, for load balancers, which have no token. Only an admin sees the reasons: they
  * may name files of this machine.
  */
 export async function readyz(exchange: Exchange): Promise<void> {

@@ -154,7 +154,7 @@ function boundUnfinished(ws: WebSocket, socket: Socket, connection: Connection, 
     held?.pool.give(held.name, held.bytes);
     held = null;
   };
-  // Nothing more is read, so nothing more is held while the client is told.
+  // Nothing more is read, so nothing more is held while the answer is sent.
   const refuse = (reason: CloseReason) => {
     connection.close(reason);
     ws.pause();

@@ -97,7 +97,7 @@ async function pump(
     for (const { message, bytes } of lines.take(chunk as Buffer)) {
       if (message.method === "session/update" && !("id" in message)) await onUpdate(message.params, bytes);
       else await take(message, bytes);
-      // Whoever waits for an answer hears of it before the updates that follow it: those are no part of the turn.
+      // An answer reaches its caller before the updates that follow it, which are not part of the turn.
       if (!("method" in message)) await nextTurn();
     }
     await nextTurn();
