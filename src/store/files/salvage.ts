@@ -328,7 +328,7 @@ function keepVersions(fresh: DatabaseSync, tables: readonly string[], { schemas 
     if (!tables.includes(table)) continue;
     fresh.prepare("INSERT OR IGNORE INTO facts (name, value) VALUES (?, ?)").run(fact, String(version));
   }
-  // Marks for the index may be among what is lost: so every session is marked again.
+  // Marks of sessions that the index lacks may be lost. Without this fact every session is marked again.
   fresh.exec("DELETE FROM facts WHERE name = 'index'");
 }
 
