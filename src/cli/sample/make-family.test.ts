@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { run } from "../../../test/support/cli.ts";
@@ -12,6 +12,7 @@ describe("the sample family", () => {
     const lines: string[] = [];
     const say = (line: string) => lines.push(line);
     expect(await makeFamily(dir, { say })).toBe("made");
+    expect(statSync(dir).mode & 0o777).toBe(0o700);
     const told = lines.join("\n");
     expect(told).toContain("In summary, 3 results are in:");
     expect(told).toContain("I have told agent:support:main.");

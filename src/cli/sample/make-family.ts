@@ -71,7 +71,7 @@ export async function makeFamily(
 
 /** One that is there is somebody's own. */
 function writeConfig(dir: string): string {
-  mkdirSync(dir, { recursive: true });
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
   const there = configNames.map((name) => join(dir, name)).find((path) => existsSync(path));
   if (there !== undefined) return there;
   const file = join(dir, "skein.yaml");
