@@ -1,9 +1,12 @@
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
+import type { McpServerPayload } from "../protocol/upkeep.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { McpServerConfig } from "../runtimes/mcp/config.ts";
 import type { McpTools } from "../runtimes/mcp/open-servers.ts";
+import type { LookOptions } from "./look-at-acp.ts";
 import { mcpReach, mcpSourceName } from "./mcp-reach.ts";
+import { redactorOf } from "./redaction.ts";
 import type { ToolSource } from "./run-tools.ts";
 
 /** The MCP servers of the configuration, each a source; none is loaded or started until a run asks for its tools. */
@@ -39,6 +42,34 @@ export function openMcp(
       await (await opened)?.close();
     },
   };
+}
+
+/** Starts or reaches every configured MCP server and asks for its tools. Secrets are masked in their complaints. */
+export async function checkMcpServers(
+  config: Config,
+  { env, onProgress }: Pick<LookOptions, "env" | "onProgress">,
+): Promise<McpServerPayload[]> {
+  const configs = Object.entries(config.mcpServers);
+  if (configs.length === 0) return [];
+  const { openMcpServers } = await import("../runtimes/mcp/open-servers.ts");
+  const servers = await openMcpServers(
+    Object.fromEntries(configs.map(([name, server]) => [name, configOf(server)])),
+    { env },
+  );
+  const redactor = redactorOf(config);
+  let done = 0;
+  const check = async ([name]: (typeof configs)[number]): Promise<McpServerPayload> => {
+    const { tools, diagnostics } = await servers.tools([name]);
+    onProgress?.(++done, configs.length);
+    const failure = diagnostics.find(({ code }) => code === "mcp_server_unavailable");
+    if (failure === undefined) return { name, answers: true, tools: tools.length };
+    return { name, answers: false, problem: redactor.redact(failure.why).text };
+  };
+  try {
+    return await Promise.all(configs.map(check));
+  } finally {
+    await servers.close();
+  }
 }
 
 function configOf(server: Config["mcpServers"][string]): McpServerConfig {

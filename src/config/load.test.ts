@@ -272,7 +272,7 @@ session:
   maintenance: { mode: wran, pruneAfter: 30, maxSessions: 0 }
 `;
     expect(await mistakes(text)).toEqual([
-      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein"',
+      '1:8: store: found "redis://x", expected "files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}"',
       "2:7: lock: found 5, expected keys (timeoutMs)",
       '4:3: agents: found the key "a b", expected an agent id: a to z, 0 to 9, _ and -, at most 64, beginning with a letter or digit',
       '6:10: session.scope: found a list, expected "per-sender" or "global"',
@@ -285,7 +285,13 @@ session:
       code: "invalid_config",
       message:
         `The configuration is not valid: ${file}:1:8: store: found "redis://x", expected "files:<folder>", ` +
-        `for example "files:~/.skein", and 6 more. Correct ${[file, file, file, file, file]
+        `for example "files:~/.skein" or "files:~/.skein/agents/{agentId}", and 6 more. Correct ${[
+          file,
+          file,
+          file,
+          file,
+          file,
+        ]
           .map((each, index) => `${each}:${["1:8", "2:7", "4:3", "6:10", "7:24"][index]}`)
           .join(", ")} and 2 more; docs/configuration.md lists every key.`,
     });

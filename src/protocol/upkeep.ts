@@ -134,6 +134,19 @@ export const AcpAgentsSchema = Type.Object(
 );
 export type AcpAgentsPayload = Static<typeof AcpAgentsSchema>;
 
+export const McpServerSchema = Type.Object(
+  {
+    name: Type.String(),
+    answers: Type.Boolean(),
+    /** How many tools it offers. */
+    tools: Type.Optional(Type.Integer()),
+    /** Why it does not answer. */
+    problem: Type.Optional(Type.String()),
+  },
+  strict,
+);
+export type McpServerPayload = Static<typeof McpServerSchema>;
+
 /** `doctor`. */
 export const DoctorSchema = Type.Object(
   {
@@ -144,6 +157,7 @@ export const DoctorSchema = Type.Object(
     findings: Type.Array(FindingSchema),
     configuration: ConfigurationSchema,
     acp: AcpAgentsSchema,
+    mcp: Type.Array(McpServerSchema),
     maintenance: Type.Object(
       { mode: Type.Enum(["warn", "enforce"]), decisions: Type.Array(MaintenanceDecisionSchema) },
       strict,

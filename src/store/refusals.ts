@@ -4,7 +4,7 @@ import type { SessionRecord } from "./contract.ts";
 /** What every store says in the same words. */
 
 export function noSuchSession(sessionId: string): never {
-  const advice = "`find` and `list` show what is there";
+  const advice = "Check its name, or create the session first; `sessions.list` shows those that exist";
   throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
 }
 

@@ -35,8 +35,7 @@ describe("sessions_spawn", () => {
       ...["context", "attachments", "attachAs"],
     ]);
     expect(sessionsSpawn.refusedNames).toMatchObject({
-      reply_to:
-        'sessions_spawn does not support "reply_to". Use "message" or "sessions_send" for channel delivery.',
+      reply_to: 'sessions_spawn does not support "reply_to". Use "sessions_send" for channel delivery.',
     });
     expect(Object.keys(sessionsSpawn.refusedNames ?? {})).toHaveLength(8);
   });

@@ -76,7 +76,7 @@ export const sessionsSpawn: SessionTool = {
   refusedNames: Object.fromEntries(
     unsupported.map((name) => [
       name,
-      `sessions_spawn does not support "${name}". Use "message" or "sessions_send" for channel delivery.`,
+      `sessions_spawn does not support "${name}". Use "sessions_send" for channel delivery.`,
     ]),
   ),
   persisted: withoutContents,

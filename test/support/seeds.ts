@@ -71,3 +71,24 @@ export function lacking(ours: unknown, seed: Json, path = ""): string[] {
   if (name === "childSessionKey") return /^subagent:[0-9a-f-]+$/.test(String(ours)) ? [] : differs();
   return (name === "content" ? textOf(ours as Content) : ours) === seed ? [] : differs();
 }
+
+/** What a result has beyond a seed's, each by its path without places in lists; a list is held against the seed's first item. */
+export function added(ours: unknown, seed: Json | undefined, path = ""): string[] {
+  if (Array.isArray(ours)) {
+    const first = Array.isArray(seed) ? seed[0] : undefined;
+    return first === undefined ? [] : ours.flatMap((item) => added(item, first, path));
+  }
+  if (typeof ours !== "object" || ours === null || typeof seed !== "object" || seed === null) return [];
+  const known = seed as Readonly<Record<string, Json>>;
+  return Object.entries(ours).flatMap(([key, value]) => {
+    const at = path === "" ? key : `${path}.${key}`;
+    return key in known ? added(value, known[key], at) : [at];
+  });
+}
+
+/** The fields that docs/seeds.md lists as ours, by tool. */
+export function ownFields(tool: string): ReadonlySet<string> {
+  const page = readFileSync(new URL("../../docs/seeds.md", import.meta.url), "utf8");
+  const row = page.split("\n").find((line) => line.startsWith(`| \`${tool}\` |`));
+  return new Set([...(row ?? "").matchAll(/`([^`]+)`/g)].slice(1).map(([, name = ""]) => name));
+}

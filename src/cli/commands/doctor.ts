@@ -1,6 +1,7 @@
 import { CallError } from "../../client/call-error.ts";
 import { configuredFileBoundary } from "../../compose/file-boundary.ts";
 import { lookAtAcp } from "../../compose/look-at-acp.ts";
+import { checkMcpServers } from "../../compose/mcp.ts";
 import type { CheckFinding, Recovery } from "../../compose.ts";
 import { holdsSessions, openFolder, workIn } from "../../compose.ts";
 import { effectiveConfigText, setConfigText, sourceText } from "../../config/effective.ts";
@@ -14,13 +15,14 @@ import type {
   DoctorPayload,
   FindingPayload,
   MaintenanceDecisionPayload,
+  McpServerPayload,
 } from "../../protocol/upkeep.ts";
 import { decisionPayload } from "../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import { loadOptions } from "../folder/load-settings.ts";
 import { askRunningConfig } from "../folder/running-gateway.ts";
 import { acpFindings } from "../output/acp-agents.ts";
-import { printDoctor } from "../output/doctor.ts";
+import { mcpFindings, printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { withProgress } from "../output/progress.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -46,6 +48,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
   const inside = exists ? await lookInside(terminal, loaded, options) : { findings: [], decisions: [] };
   const waiting = await askGateway(terminal, options, root);
   const acp = await askAgents(terminal, loaded, waiting.settings);
+  const mcp = await askMcpServers(terminal, loaded, waiting.settings);
   const version = process.versions.node;
   const node = { version, needed: `${neededNode} or newer`, ok: Number.parseInt(version, 10) >= neededNode };
   const isBroken = inside.findings.some(({ severity, fixed }) => severity === "error" && !fixed);
@@ -58,6 +61,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
       ...(await checkPort(loaded.config)),
       ...waiting.findings,
       ...acpFindings(acp.agents),
+      ...mcpFindings(mcp),
     ],
     configuration: {
       ...(loaded.file === null ? {} : { file: loaded.file }),
@@ -66,6 +70,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
       ...(waiting.settings.length === 0 ? {} : { waiting: [...waiting.settings] }),
     },
     acp,
+    mcp,
     maintenance: { mode: loaded.config.session.maintenance.mode, decisions: [...inside.decisions] },
   };
   if (options.json === true) printJson(terminal, payload);
@@ -122,6 +127,20 @@ function askAgents(
   const timeoutMs = Math.min(config.acp.startTimeoutSeconds, longestProbe) * 1000;
   return withProgress(terminal, "Asking ACP agents", (onProgress) =>
     lookAtAcp(config, { env, cwd, timeoutMs, onProgress }),
+  );
+}
+
+/** Starts or reaches each MCP server for a moment, except for those that wait for the operator. */
+function askMcpServers(
+  terminal: Terminal,
+  loaded: LoadedConfig,
+  waiting: readonly string[],
+): Promise<McpServerPayload[]> {
+  const servers = Object.entries(loaded.config.mcpServers);
+  const checked = servers.filter(([name]) => !waiting.includes(`mcpServers.${name}`));
+  const config = { ...loaded.config, mcpServers: Object.fromEntries(checked) };
+  return withProgress(terminal, "Asking MCP servers", (onProgress) =>
+    checkMcpServers(config, { env: terminal.env, onProgress }),
   );
 }
 

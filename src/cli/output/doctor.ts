@@ -1,5 +1,5 @@
 import { escapeUnprintable } from "../../core/text.ts";
-import type { DoctorPayload, FindingPayload } from "../../protocol/upkeep.ts";
+import type { DoctorPayload, FindingPayload, McpServerPayload } from "../../protocol/upkeep.ts";
 import { acpArea, printAcpAgents } from "./acp-agents.ts";
 import type { GlobalOptions } from "./global-options.ts";
 import { commandLine } from "./global-options.ts";
@@ -18,7 +18,7 @@ export interface DoctorView extends GlobalOptions {
 
 /** What the doctor found, for people; the configuration last, which would bury the rest. */
 export function printDoctor(terminal: Terminal, found: DoctorPayload, view: DoctorView): void {
-  const { node, folder, configuration, findings, acp, maintenance } = found;
+  const { node, folder, configuration, findings, acp, mcp, maintenance } = found;
   const line = (text: string) => terminal.out(`${text}\n`);
   const title = (text: string) => line(`\n${paint(terminal, "bold", text)}`);
   const row = (name: string, text: string) =>
@@ -30,7 +30,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
     line(`  ${paint(terminal, "red", "error")}    ${oneLine(problem, longest)}`);
   }
   title("Files and ports");
-  const ofFiles = findings.filter(({ area }) => area !== acpArea);
+  const ofFiles = findings.filter(({ area }) => area !== acpArea && area !== mcpArea);
   if (ofFiles.length === 0) line("  nothing to be found fault with");
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
@@ -43,6 +43,13 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
     printAcpAgents(terminal, acp);
     for (const finding of findings) if (finding.area === acpArea) printFinding(terminal, finding);
   }
+  if (mcp.length > 0) {
+    title("MCP servers");
+    for (const { name, answers, tools } of mcp) {
+      if (answers) line(`  ${paint(terminal, "green", pad("answers", 8))} ${name}: ${tools} tools`);
+    }
+    for (const finding of findings) if (finding.area === mcpArea) printFinding(terminal, finding);
+  }
   title(`Maintenance (${maintenance.mode})`);
   if (maintenance.decisions.length === 0) line("  nothing to do");
   for (const { action, key, userId, why } of maintenance.decisions) {
@@ -51,6 +58,23 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
   }
   title("Configuration in effect");
   printSettings(terminal, configuration.effective, view);
+}
+
+const mcpArea = "mcp";
+
+/** A server that does not answer costs its tools alone. */
+export function mcpFindings(servers: readonly McpServerPayload[]): FindingPayload[] {
+  return servers
+    .filter(({ answers }) => !answers)
+    .map(({ name, problem }) => ({
+      area: mcpArea,
+      severity: "warning",
+      file: `mcpServers.${name}`,
+      what: `The server does not answer: ${problem ?? "no reason was given"}`,
+      remedy: `Check its command or url in mcpServers.${name}; agents run without its tools until it answers`,
+      fixable: false,
+      fixed: false,
+    }));
 }
 
 function printSettings(terminal: Terminal, effective: string, view: DoctorView): void {

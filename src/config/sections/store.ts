@@ -9,13 +9,16 @@ export interface StoreAddress {
 }
 
 const prefix = "files:";
+/** A path per agent, as OpenClaw writes it, names the folder of everything by what stands before it. */
+const agentPart = /\/agents\/\{agentId\}(?:\/sessions(?:\/sessions\.json)?)?\/?$/;
 
 const storeAddress: ValueKind<StoreAddress> = {
-  expected: '"files:<folder>", for example "files:~/.skein"',
+  expected: '"files:<folder>", for example "files:~/.skein" or "files:~/.skein/agents/{agentId}"',
   schema: { type: "string", pattern: "^files:(?!~[^/])[^\\u0000]+$" },
   read: (written, place) => {
     if (typeof written !== "string" || !written.startsWith(prefix)) return null;
-    const path = resolvePath(written.slice(prefix.length), place);
+    const folder = written.slice(prefix.length).replace(agentPart, "");
+    const path = folder.includes("{agentId}") ? null : resolvePath(folder, place);
     return path === null ? null : { value: { kind: "files", path } };
   },
   write: ({ path }) => prefix + path,

@@ -12,6 +12,8 @@ import { mcpToolName } from "./tool-name.ts";
 export interface McpDiagnostic {
   readonly code: "mcp_server_unavailable" | "mcp_tool_left_out";
   readonly server: string;
+  /** The reason alone. */
+  readonly why: string;
   readonly note: string;
 }
 
@@ -64,7 +66,7 @@ interface Part {
 async function toolsOf(name: string, server: McpServer | undefined): Promise<Part> {
   const unavailable = (why: string): Part => {
     const note = `MCP server "${name}" is left out: ${why}.`;
-    return { tools: [], diagnostics: [{ code: "mcp_server_unavailable", server: name, note }] };
+    return { tools: [], diagnostics: [{ code: "mcp_server_unavailable", server: name, why, note }] };
   };
   if (server === undefined) return unavailable("it is not in the configuration");
   try {
@@ -85,6 +87,7 @@ function named(server: string, through: McpServer, offered: readonly McpTool[]):
       diagnostics.push({
         code: "mcp_tool_left_out",
         server,
+        why: `it offers a second tool "${tool.name}"`,
         note: `MCP server "${server}" offers a second tool "${tool.name}"; it is left out.`,
       });
   }

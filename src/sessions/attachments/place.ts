@@ -29,10 +29,12 @@ export function mountPathProblem(mountPath: string): AttachmentProblem | null {
     code: "attachments_invalid_mount_path",
     error: `attachments_invalid_mount_path: ${why}`,
   });
-  if (isAbsolute(mountPath) || /^[A-Za-z]:/.test(mountPath)) return refuse("it must be relative to cwd");
+  const inside = "Use a relative path inside the child's cwd";
+  if (isAbsolute(mountPath) || /^[A-Za-z]:/.test(mountPath)) return refuse(`it is absolute. ${inside}.`);
   for (const segment of segmentsOf(mountPath)) {
+    if (segment === "..") return refuse(`".." leads out of its folder. ${inside}.`);
     const wrong = nameProblem(segment.normalize("NFC"));
-    if (wrong !== null) return refuse(`of one of its folders, ${wrong}`);
+    if (wrong !== null) return refuse(`the folder name ${JSON.stringify(segment)} is not allowed: ${wrong}.`);
   }
   return null;
 }

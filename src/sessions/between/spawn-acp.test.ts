@@ -228,7 +228,7 @@ describe("the order of checks over ACP", () => {
       status: "error",
       code: "acp_unavailable",
       error:
-        "ACP target agent is not configured. Pass `agentId` in `sessions_spawn` or set `acp.defaultAgent` in config.",
+        "No ACP agent was named, and there is no default. Pass `agentId` (one of codex, pi), or set `acp.defaultAgent` in the configuration.",
     });
   });
 

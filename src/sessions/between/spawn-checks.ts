@@ -61,19 +61,17 @@ export function targetAgentId(
   { agentId: named, runtime }: SpawnRequest,
 ): string | SpawnRefusal {
   const agentId = named ?? (runtime === "acp" ? acp.defaultAgent : caller.agentId);
-  if (agentId === null) return noAcpAgent;
+  if (agentId === null) return noAcpAgent(acp.names);
   const id = readAgentId(agentId);
   if (id !== null) return id;
   const { message } = new SkeinError("invalid_agent_id", { agentId, pattern: "[a-z0-9][a-z0-9_-]{0,63}" });
   return { status: "error", code: "invalid_agent_id", error: message };
 }
 
-const noAcpAgent: SpawnRefusal = {
-  status: "error",
-  code: "acp_unavailable",
-  error:
-    "ACP target agent is not configured. Pass `agentId` in `sessions_spawn` or set `acp.defaultAgent` in config.",
-};
+function noAcpAgent(names: readonly string[]): SpawnRefusal {
+  const error = `No ACP agent was named, and there is no default. Pass \`agentId\` (one of ${names.join(", ")}), or set \`acp.defaultAgent\` in the configuration.`;
+  return { status: "error", code: "acp_unavailable", error };
+}
 
 /**
  * Every check in its order; the first that fails is the answer. Children and budget are looked at here so that the order of

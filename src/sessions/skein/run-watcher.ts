@@ -111,6 +111,7 @@ export class RunWatcher {
           ),
       };
       if (signal?.aborted === true) return onAbort();
+      if (this.#closed?.aborted === true) return reject(this.#closed.reason);
       signal?.addEventListener("abort", onAbort, { once: true });
       this.#join(wait);
       wait.look();

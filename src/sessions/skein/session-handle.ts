@@ -150,6 +150,9 @@ export class SessionHandle {
       ...present({ idempotencyKey }),
       options: { ...rest, ...present({ outputSchema }) },
       provenance: provenance ?? provenanceOf(context.channel),
+    }).catch((error: unknown) => {
+      this.#deps.closed.throwIfAborted(); // then nothing else is wrong
+      throw error;
     });
     return run;
   }
