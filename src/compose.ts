@@ -25,6 +25,7 @@ export { contextForModel } from "./compose/context-for-model.ts";
 export { logPath, readBlobs, readLog, transcriptPath } from "./compose/session-files.ts";
 export { pendingIn, workIn } from "./compose/settings.ts";
 export type { CheckFinding, Progress } from "./store/files/check.ts";
+export { refuseSpecialFile } from "./store/files/disk-files.ts";
 export { repairSessionFile } from "./store/files/lone-file.ts";
 export { readSessionFile } from "./store/files/read-session-file.ts";
 export type { Recovery } from "./store/files/recover.ts";

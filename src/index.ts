@@ -18,11 +18,12 @@ export { formatKey, type ParsedKey, parseKey, type SessionKind } from "./core/ke
 export type { Message } from "./core/messages.ts";
 export { parseAgentId, parseSessionId } from "./core/names.ts";
 export { type ParsedSession, parseSession } from "./core/parse-session.ts";
+export type { Plan, PlannedItem } from "./core/plan.ts";
 export { type Asker, displayKey, type Lookup, resolveReference } from "./core/references.ts";
 export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export { createSkein } from "./create-skein.ts";
-export { openSession } from "./open-session.ts";
+export { continueRecent, listSessionFiles, openSession } from "./open-session.ts";
 export type {
   Approval,
   BudgetFigures,
@@ -57,7 +58,7 @@ export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle
 export type { Skein, ToolCalled, ToolCallOptions, ToolListing } from "./sessions/skein/skein.ts";
 export type { Turn, TurnEvent, TurnResult } from "./sessions/skein/turn-handle.ts";
 export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
-export type { LoneSession, OpenSessionOptions } from "./store/files/lone-session.ts";
+export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 export type { ForeignTool } from "./tools/foreign-tools.ts";
 export type {
   Api,

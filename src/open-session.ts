@@ -1,4 +1,4 @@
-import type { LoneSession, OpenSessionOptions } from "./store/files/lone-session.ts";
+import type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 
 /**
  * Opens one session file, whoever wrote it, without a store around it.
@@ -13,4 +13,35 @@ import type { LoneSession, OpenSessionOptions } from "./store/files/lone-session
 export async function openSession(file: string, options: OpenSessionOptions = {}): Promise<LoneSession> {
   const { LoneSession: Lone } = await import("./store/files/lone-session.ts");
   return Lone.open(file, options);
+}
+
+/**
+ * Lists the session files of a folder by their headers, the most recently written first. Other files are passed over.
+ *
+ * @example
+ * ```ts
+ * import { listSessionFiles } from "skein";
+ * for (const { path, header } of await listSessionFiles("sessions")) console.log(header.id, path);
+ * ```
+ */
+export async function listSessionFiles(folder: string): Promise<readonly SessionFile[]> {
+  const { listFiles } = await import("./store/files/lone-session.ts");
+  return listFiles(folder);
+}
+
+/**
+ * Opens the session file of a folder that was written last; where there is none, begins one.
+ *
+ * @example
+ * ```ts
+ * import { continueRecent } from "skein";
+ * const session = await continueRecent("sessions", { cwd: process.cwd() });
+ * ```
+ */
+export async function continueRecent(
+  folder: string,
+  create: NonNullable<OpenSessionOptions["create"]>,
+): Promise<LoneSession> {
+  const { continueRecentFile } = await import("./store/files/lone-session.ts");
+  return continueRecentFile(folder, create);
 }

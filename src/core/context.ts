@@ -152,9 +152,20 @@ function firstKept(
   if (compaction.firstKeptEntryId === compaction.id) return index;
   const kept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
   if (kept !== -1 && kept < index) return kept;
+  const behind = keptBehindDamage(path.slice(0, index), compaction);
+  if (behind !== -1) {
+    const note = `the first kept entry ${compaction.firstKeptEntryId} is lost; kept from the entry behind it`;
+    diagnostics.push({ code: "bridged_kept_entry", note, entryId: compaction.id });
+    return behind;
+  }
   const note = `nothing before the compaction is kept: ${compaction.firstKeptEntryId ?? "the entry it names"} is not before it on this branch`;
   diagnostics.push({ code: "unknown_kept_entry", note, entryId: compaction.id });
   return index;
+}
+
+/** The place of the entry that hung on the lost one, which is the first that is left of what a compaction kept. */
+export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: Compaction): number {
+  return path.findIndex(({ parentId }) => parentId !== null && parentId === firstKeptEntryId);
 }
 
 /** Counts back from the newest; the leaf is in however large it is. */

@@ -61,7 +61,7 @@ export const SessionInfoSchema = entry("session_info", {
   name: Type.Optional(Type.String()),
 });
 
-// Read, never written: what later versions of pi and its harness add.
+// What later versions of pi and its harness add; `leaf` and `active_tools_change` are read and never written.
 export const UsageEntrySchema = entry("usage", {
   provider: Type.Optional(Type.String()),
   model: Type.Optional(Type.String()),

@@ -1,6 +1,6 @@
 import type { Static } from "typebox";
 import type * as Schema from "./entries.schema.ts";
-import { stringifyJson } from "./json.ts";
+import { stringifyJson, withExactNumbers } from "./json.ts";
 import type { Message } from "./messages.ts";
 
 /**
@@ -127,7 +127,18 @@ export function lineOf(entry: Entry): Readonly<Record<string, unknown>> {
   return entry.type === "opaque" ? entry.original : (entry as unknown as Record<string, unknown>);
 }
 
+/** Entries with numbers that a double cannot hold, as they were written. */
+const exactLines = new WeakMap<object, unknown>();
+
+/** Remembers how the numbers of an entry were written; of an entry that was made of another one, as of that. */
+export function keepExact(entry: Entry, from: { readonly exact: unknown } | Entry): void {
+  const exact = "exact" in from ? from.exact : exactLines.get(from);
+  if (exact !== null && exact !== undefined) exactLines.set(entry, exact);
+}
+
 /** The text of one entry, without its line break. Key order is the object's own. */
 export function encodeEntry(entry: Entry): string {
-  return stringifyJson(lineOf(entry));
+  const exact = exactLines.get(entry);
+  if (exact === undefined) return stringifyJson(lineOf(entry));
+  return stringifyJson(withExactNumbers(lineOf(entry), exact));
 }

@@ -1,3 +1,65 @@
+interface RawNumber {
+  readonly rawJSON: string;
+}
+
+/** The standard has both; TypeScript's library does not know them yet. */
+const rawJson = JSON as unknown as {
+  rawJSON(text: string): RawNumber;
+  isRawJSON(value: unknown): value is RawNumber;
+  parse(text: string, revive: (key: string, value: unknown, at: { source?: string }) => unknown): unknown;
+};
+
+/** Only such numbers can be longer than a double holds. Inside of a text it costs a second look and nothing else. */
+const longNumber = /[[:,]\s*-?(?:\d[\d.]{15}|\d[\d.]*[eE])/;
+const idNames = new Set(["id", "parentId", "targetId", "firstKeptEntryId", "fromId", "toolCallId"]);
+
+/** What a text says, and the same with numbers that a double cannot hold as they are written; `null`: it has none. */
+export interface ParsedJson {
+  readonly value: unknown;
+  readonly exact: unknown;
+}
+
+/** Throws as JSON.parse does. IDs that are numbers too long for a double are texts in both. */
+export function parseExactly(text: string): ParsedJson {
+  if (!longNumber.test(text)) return { value: JSON.parse(text), exact: null };
+  let isExact = true;
+  const read = (asRaw: boolean) =>
+    rawJson.parse(text, (key, value, { source = "" }) => {
+      if (typeof value !== "number" || holds(value, source)) return value;
+      if (idNames.has(key)) return source;
+      isExact = false;
+      return asRaw ? rawJson.rawJSON(source) : value;
+    });
+  const value = read(false);
+  return { value, exact: isExact ? null : read(true) };
+}
+
+function holds(value: number, source: string): boolean {
+  return Number.isFinite(value) && digitsOf(String(value)) === digitsOf(source);
+}
+
+/** Significant digits with the power of ten behind the first: the same for every way to write a number. */
+function digitsOf(source: string): string {
+  const [, sign = "", whole = "", part = "", power = "0"] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source) ?? [];
+  const digits = `${whole}${part}`.replace(/^0+/, "");
+  if (digits === "") return "0";
+  const zeros = whole.length + part.length - digits.length;
+  return `${sign}${digits.replace(/0+$/, "")}e${whole.length - zeros + Number(power)}`;
+}
+
+/** A value with the numbers of `exact` where the two agree, for JSON.stringify. */
+export function withExactNumbers(value: unknown, exact: unknown): unknown {
+  if (typeof value === "number") {
+    return rawJson.isRawJSON(exact) && Object.is(Number(exact.rawJSON), value) ? exact : value;
+  }
+  if (typeof value !== "object" || value === null || typeof exact !== "object" || exact === null)
+    return value;
+  if (Array.isArray(value)) return value.map((item, at) => withExactNumbers(item, Reflect.get(exact, at)));
+  const field = ([name, each]: [string, unknown]) => [name, withExactNumbers(each, Reflect.get(exact, name))];
+  return Object.fromEntries(Object.entries(value).map(field));
+}
+
 /**
  * JSON.stringify for values nested as deep as they like: some versions of Node run out of stack. Only for what
  * JSON.parse gave, so there is nothing in it that has no JSON.

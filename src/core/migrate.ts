@@ -1,10 +1,12 @@
-import { entryProblem, isRecord, isUsableBlock } from "./shape.ts";
+import { currentVersion } from "./entries.ts";
+import { entryProblem, headerProblem, isRecord, isUsableBlock } from "./shape.ts";
 
 /** What earlier versions wrote, in today's words. In memory: the file is not touched. */
 
 /** Where a line without an id hangs: version 1 had neither ids nor parents. */
 export interface LinePlace {
-  readonly line: number;
+  /** For a line that has none: by its line number, so the same file gives the same ids each time. */
+  readonly newId: string;
   /** The id of the entry on the nearest usable line before. */
   readonly previousId: string | null;
   /** The id of the entry that version 1 calls by this index (the header is 0), if it comes earlier. */
@@ -14,20 +16,38 @@ export interface LinePlace {
 /** The last moment that a Date can hold. */
 const latestTime = 8.64e15;
 
-/** The id of a line that has none: by its line number, so the same file gives the same ids each time. */
-function lineId(line: number): string {
-  return `line-${line}`;
-}
-
 /** The same object when there is nothing to do. */
 export function migrateEntry(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
   return renameHookRole(keptIndexToId(giveId(value, place), place));
 }
 
 function giveId(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
-  if (value.id !== undefined && value.id !== null) return value;
+  if (value.id !== undefined && value.id !== null) {
+    return value.parentId === undefined ? { ...value, parentId: place.previousId } : value;
+  }
   const { type, timestamp, id: _id, parentId: _parentId, ...rest } = value;
-  return { type, id: lineId(place.line), parentId: place.previousId, timestamp, ...rest };
+  return { type, id: place.newId, parentId: place.previousId, timestamp, ...rest };
+}
+
+const idFields = ["id", "parentId", "targetId", "firstKeptEntryId", "fromId"];
+
+/** IDs that are numbers, as texts. The same object when there are none. */
+export function textIds(value: Record<string, unknown>): Record<string, unknown> {
+  const numeric = idFields.filter((field) => typeof value[field] === "number");
+  if (numeric.length === 0) return value;
+  return { ...value, ...Object.fromEntries(numeric.map((field) => [field, String(value[field])])) };
+}
+
+/** A header that is not quite one: a field that cannot be used is left out, and the version is read as a number. */
+export function normalizeHeader(value: Record<string, unknown>): Record<string, unknown> {
+  const header = textIds(dropNulls(value));
+  if (header.version !== undefined && typeof header.version !== "number") {
+    header.version = /^\d+$/.test(String(header.version)) ? Number(header.version) : currentVersion;
+  }
+  for (const field of ["timestamp", "cwd", "parentSession", "skein"]) {
+    if (headerProblem(header)?.startsWith(`.${field} `)) delete header[field];
+  }
+  return header;
 }
 
 function keptIndexToId(value: Record<string, unknown>, place: LinePlace): Record<string, unknown> {
@@ -53,10 +73,8 @@ export function normalizeEntry(value: Record<string, unknown>): Record<string, u
   const entry = dropNulls(value);
   if (entry.parentId === undefined) entry.parentId = null;
   if (typeof entry.timestamp !== "string") entry.timestamp = timeText(entry.timestamp, entry.message);
-  if (entry.type === "message" && isRecord(entry.message)) {
-    entry.message = normalizeMessage(entry.message);
-    dropUnusable(entry, entry.message as Record<string, unknown>);
-  }
+  if (entry.type === "message" && isRecord(entry.message)) entry.message = normalizeMessage(entry.message);
+  dropUnusable(entry);
   return entry;
 }
 
@@ -64,6 +82,7 @@ const rolesWithContent = ["user", "assistant", "toolResult", "custom", "system"]
 
 function normalizeMessage(value: Record<string, unknown>): Record<string, unknown> {
   const message = dropNulls(value);
+  if (typeof message.toolCallId === "number") message.toolCallId = String(message.toolCallId);
   if (isRecord(message.provenance)) message.provenance = usableProvenance(message.provenance);
   if (!rolesWithContent.includes(String(message.role))) return message;
   const asBlocks = message.role === "assistant" || message.role === "toolResult";
@@ -73,7 +92,7 @@ function normalizeMessage(value: Record<string, unknown>): Record<string, unknow
   else {
     message.content = content
       .map((block) =>
-        typeof block === "string" ? textBlock(block) : isRecord(block) ? dropNulls(block) : block,
+        typeof block === "string" ? textBlock(block) : isRecord(block) ? textIds(dropNulls(block)) : block,
       )
       .filter((block) => isUsableBlock(message.role, block));
   }
@@ -92,13 +111,20 @@ function usableProvenance(provenance: Record<string, unknown>): Record<string, u
   return Object.fromEntries(Object.entries(provenance).filter(isUsable));
 }
 
-/** Takes away fields that keep a message from being used, but for those that are what it says. */
-function dropUnusable(entry: Record<string, unknown>, message: Record<string, unknown>): void {
-  const essential = ["role", "content", "toolCallId", "command", "output", "customType"];
-  for (let tries = Object.keys(message).length; tries > 0; tries--) {
-    const field = /^message\.(\w+)/.exec(entryProblem(entry) ?? "")?.[1];
-    if (field === undefined || essential.includes(field)) return;
-    delete message[field];
+/** Fields of entries and messages that only say how something came about. */
+const sideFields = new Set([
+  ...["tokensBefore", "fromHook", "fromId", "display", "label", "name", "usage", "provider", "model", "api"],
+  ...["stopReason", "errorMessage", "timestamp", "provenance", "skein", "toolName", "isError", "exitCode"],
+  ...["cancelled", "truncated", "fullOutputPath", "excludeFromContext"],
+]);
+
+/** Takes away fields that keep an entry from being used, but for those that are what it says. */
+function dropUnusable(entry: Record<string, unknown>): void {
+  const message = isRecord(entry.message) ? entry.message : {};
+  for (let tries = Object.keys(entry).length + Object.keys(message).length; tries > 0; tries--) {
+    const [, inMessage, field] = /^(message\.)?(\w+)/.exec(entryProblem(entry) ?? "") ?? [];
+    if (field === undefined || !sideFields.has(field)) return;
+    delete (inMessage === undefined ? entry : message)[field];
   }
 }
 

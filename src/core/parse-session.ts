@@ -1,11 +1,13 @@
 import type { Diagnostic } from "./diagnostics.ts";
 import type { CorruptLine, CorruptReason, Entry, OpaqueEntry, SessionHeader } from "./entries.ts";
-import { currentVersion, isCorrupt } from "./entries.ts";
+import { currentVersion, isCorrupt, keepExact } from "./entries.ts";
+import { parseExactly } from "./json.ts";
 import type { RawLine } from "./lines.ts";
 import { splitLines } from "./lines.ts";
-import { dropNulls, migrateEntry, normalizeEntry } from "./migrate.ts";
+import { migrateEntry, normalizeEntry, normalizeHeader, textIds } from "./migrate.ts";
 import { entryProblem, entryTypes, headerProblem, isRecord } from "./shape.ts";
 import type { Steps } from "./slices.ts";
+import { atOnce } from "./slices.ts";
 import { cutText } from "./text.ts";
 
 /**
@@ -49,19 +51,20 @@ export interface LinePlace {
  * ```
  */
 export function parseSession(source: string | Uint8Array): ParsedSession {
-  const reader = new Reader();
-  for (const raw of splitLines(source)) reader.read(raw);
-  return reader.finish();
+  return atOnce(parsingSession(source));
 }
 
 /** The same line by line, for what may be long. */
 export function* parsingSession(source: string | Uint8Array): Steps<ParsedSession> {
-  const reader = new Reader();
-  for (const raw of splitLines(source)) {
-    reader.read(raw);
-    yield raw.length;
+  // IDs are made up for lines that have none. Where one is taken by another line, all are made up once more.
+  for (let attempt = 1; ; attempt += 1) {
+    const reader = new Reader(attempt);
+    for (const raw of splitLines(source)) {
+      reader.read(raw);
+      yield raw.length;
+    }
+    if (!reader.hasClash) return reader.finish();
   }
-  return reader.finish();
 }
 
 const knownTypes = new Set(entryTypes);
@@ -75,13 +78,25 @@ class Reader {
   /** Ids by version 1's index: counted from the header, damaged lines included. */
   #idByIndex: (string | null)[] = [];
   #migrated = 0;
+  readonly #attempt: number;
+  readonly #madeUpIds = new Set<string>();
+  readonly #givenIds = new Set<string>();
+
+  constructor(attempt: number) {
+    this.#attempt = attempt;
+  }
+
+  /** Whether an ID that was made up is one that another line has. */
+  get hasClash(): boolean {
+    return [...this.#madeUpIds].some((id) => this.#givenIds.has(id));
+  }
 
   read(raw: RawLine): void {
     this.#idByIndex.push(null);
-    const value = parseJson(raw);
-    if (typeof value === "string") this.#corrupt(raw, value);
-    else if (value.type === "session") this.#readHeader(value, raw);
-    else this.#readEntry(value, raw);
+    const parsed = parseJson(raw);
+    if (typeof parsed === "string") this.#corrupt(raw, parsed);
+    else if (parsed.value.type === "session") this.#readHeader(parsed.value, raw);
+    else this.#readEntry(parsed.value, raw, parsed.exact);
   }
 
   finish(): ParsedSession {
@@ -108,16 +123,21 @@ class Reader {
       this.#report("extra_header", "a second header was passed over", raw.line);
       return;
     }
-    const header = headerProblem(value) === null ? value : dropNulls(value);
+    const problem = headerProblem(value);
+    const header = problem === null ? value : normalizeHeader(value);
     if (headerProblem(header) !== null) {
       this.#corrupt(raw, "not_entry");
       return;
     }
-    if (header !== value)
-      this.#report("normalized_entry", "null fields of the header were read as absent", raw.line);
+    if (problem !== null)
+      this.#report("normalized_entry", `the header was read as it was meant; ${problem}`, raw.line);
     this.#header = header as unknown as SessionHeader;
     this.#idByIndex = [null];
     this.#forgiveForerunners();
+    if (this.#lines.length === 0) return;
+    const count = this.#lines.filter((line) => !isCorrupt(line)).length;
+    const before = count === 1 ? "1 entry stands" : `${count} entries stand`;
+    this.#report("late_header", `${before} before the header`, raw.line);
   }
 
   /** What stands before the header is somebody else's, damaged or not, as long as no entry is among it. */
@@ -131,7 +151,8 @@ class Reader {
     }
   }
 
-  #readEntry(value: Record<string, unknown>, raw: RawLine): void {
+  #readEntry(given: Record<string, unknown>, raw: RawLine, exact: unknown): void {
+    const value = textIds(given);
     const known = typeof value.type === "string" && knownTypes.has(value.type);
     const named = typeof value.type === "string" && typeof value.id === "string" && value.id !== "";
     if (!named && !(known && (value.id ?? null) === null)) {
@@ -141,12 +162,14 @@ class Reader {
       return;
     }
     const migrated = migrateEntry(value, {
-      line: raw.line,
+      newId: `line-${raw.line}${this.#attempt === 1 ? "" : `-${this.#attempt}`}`,
       previousId: this.#previousId,
       idAtIndex: (index) => this.#idByIndex[index] ?? null,
     });
     if (migrated !== value) this.#migrated += 1;
     const entry = this.#shaped(migrated, known, raw.line);
+    (named ? this.#givenIds : this.#madeUpIds).add(entry.id);
+    keepExact(entry, { exact });
     this.#lines.push(entry);
     this.#places.push({ offset: raw.offset, length: raw.length });
     this.#previousId = entry.id;
@@ -196,15 +219,16 @@ const reasonText: Record<CorruptReason, string> = {
   not_entry: "it has no type and id that make an entry",
 };
 
-function parseJson(raw: RawLine): Record<string, unknown> | CorruptReason {
+function parseJson(
+  raw: RawLine,
+): { readonly value: Record<string, unknown>; readonly exact: unknown } | CorruptReason {
   if (raw.text === null) return "not_utf8";
-  let value: unknown;
   try {
-    value = JSON.parse(raw.text);
+    const { value, exact } = parseExactly(raw.text);
+    return isRecord(value) ? { value, exact } : "not_object";
   } catch {
     return raw.complete ? "not_json" : "torn";
   }
-  return isRecord(value) ? value : "not_object";
 }
 
 function opaque(

@@ -6,13 +6,33 @@ import { sameJson } from "./link.ts";
 import type { EntryDraft } from "./seal.ts";
 import { sealEntry } from "./seal.ts";
 
-/** An entry to be added; with an id of the caller's, adding it again changes nothing. */
+/**
+ * An entry to be added; with an id of the caller's, adding it again changes nothing.
+ *
+ * @example
+ * ```ts
+ * import type { PlannedItem } from "skein";
+ * const item: PlannedItem = { id: "hello-1", draft: { type: "message", message: { role: "user", content: "Hello" } } };
+ * ```
+ */
 export interface PlannedItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/** Entries that have their place and their lines, but are not in the tree yet: a store writes the lines first. */
+/**
+ * Entries that have their place and their lines, but are not in the tree yet: write the lines first, then commit.
+ *
+ * @example
+ * ```ts
+ * import { appendFileSync } from "node:fs";
+ * import { type Plan, SessionTree } from "skein";
+ * const tree = SessionTree.create({ cwd: "/home/ann" });
+ * const plan: Plan = tree.plan([{ draft: { type: "session_info", name: "Trip" } }]);
+ * appendFileSync("trip.jsonl", plan.lines.map((line) => `${line}\n`).join(""));
+ * tree.commit(plan);
+ * ```
+ */
 export interface Plan {
   /** One for each item, new or already there. */
   readonly entries: readonly Entry[];
@@ -80,7 +100,8 @@ function sameEntry(entry: Entry, draft: EntryDraft): Entry {
 }
 
 function checkTargets(draft: EntryDraft, tip: Node | null, find: (id: string) => Node | undefined): void {
-  if (draft.type === "label") requireNode(find(draft.targetId), draft.targetId);
+  if (draft.type === "label" || draft.type === "context_edit")
+    requireNode(find(draft.targetId), draft.targetId);
   if (draft.type !== "compaction" || draft.firstKeptEntryId === null) return;
   const kept = requireNode(find(draft.firstKeptEntryId), draft.firstKeptEntryId);
   for (let node = tip; node !== kept; node = node.parent) {

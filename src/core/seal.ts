@@ -1,6 +1,7 @@
 import type {
   BranchSummary,
   Compaction,
+  ContextEdit,
   CustomEntry,
   CustomMessage,
   Entry,
@@ -8,12 +9,14 @@ import type {
   ModelChange,
   SessionInfo,
   ThinkingLevelChange,
+  UsageEntry,
 } from "./entries.ts";
 import { SkeinError } from "./errors.ts";
 import type {
   AssistantMessage,
   BashExecutionMessage,
   CustomRoleMessage,
+  SystemMessage,
   ToolResultMessage,
   Usage,
   UserMessage,
@@ -28,7 +31,7 @@ type CompleteUsage = Complete<
   Usage,
   "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens" | "cost"
 >;
-type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
+type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred";
 
 /**
  * A message as we write it. Its own time may be left out: it is then the entry's.
@@ -47,7 +50,8 @@ export type MessageDraft =
     })
   | Complete<ToolResultMessage, "toolName" | "isError">
   | Complete<BashExecutionMessage, "cancelled" | "truncated">
-  | CustomRoleMessage;
+  | CustomRoleMessage
+  | SystemMessage;
 
 /**
  * An entry before it has its place: what the caller decides.
@@ -69,6 +73,8 @@ export type EntryDraft =
   | Unsealed<Complete<BranchSummary, "fromId">>
   | Unsealed<CustomEntry>
   | Unsealed<CustomMessage>
+  | Unsealed<Complete<UsageEntry, "provider" | "model" | "usage">>
+  | Unsealed<ContextEdit>
   | Unsealed<Label>
   | Unsealed<SessionInfo>;
 
@@ -106,6 +112,8 @@ const fieldOrder: Readonly<Record<string, readonly string[]>> = {
   custom_message: ["customType", "content", "display", "details", "id", "parentId", "timestamp"],
   label: ["id", "parentId", "timestamp", "targetId", "label"],
   session_info: ["id", "parentId", "timestamp", "name"],
+  usage: ["id", "parentId", "timestamp", "provider", "model", "usage"],
+  context_edit: ["id", "parentId", "timestamp", "targetId", "replacement"],
 };
 
 /** What other readers of the format take for granted, and we therefore always write. */
@@ -113,13 +121,14 @@ const neededFields: Readonly<Record<string, readonly string[]>> = {
   compaction: ["tokensBefore"],
   branch_summary: ["fromId"],
   custom_message: ["display"],
+  usage: ["provider", "model", "usage"],
   assistant: ["api", "provider", "model", "usage", "stopReason"],
   toolResult: ["toolName", "isError"],
   bashExecution: ["cancelled", "truncated"],
 };
 const usageFields = ["input", "output", "cacheRead", "cacheWrite", "totalTokens", "cost"];
-const stopReasons = ["stop", "length", "toolUse", "error", "aborted"];
-const writableRoles = ["user", "assistant", "toolResult", "bashExecution", "custom"];
+const stopReasons = ["stop", "length", "toolUse", "error", "aborted", "deferred"];
+const writableRoles = ["user", "assistant", "toolResult", "bashExecution", "custom", "system"];
 
 /**
  * Checks a draft and fixes its line. The entry returned is read back from that line: memory and disk hold the same,

@@ -4,7 +4,7 @@ import type { ContextOptions, SessionContext } from "./context.ts";
 import { contextOf, pathOf } from "./context.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Entry, SessionHeader } from "./entries.ts";
-import { encodeEntry, isBookkeeping } from "./entries.ts";
+import { encodeEntry, isBookkeeping, keepExact } from "./entries.ts";
 import { decideAnew, SkeinError } from "./errors.ts";
 import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
@@ -222,11 +222,16 @@ export class SessionTree {
 
   /** Moves to an entry, or to before the root, and leaves word there of what was on the branch that is left. */
   branchWithSummary(id: string | null, summary: string, details?: unknown): Entry {
-    const draft = { type: "branch_summary", fromId: this.leafId ?? "root", summary } as const;
-    const item = { draft: details === undefined ? draft : { ...draft, details } };
-    const plan = this.#plan([item], id === null ? null : this.#node(id));
+    const plan = this.planBranchWithSummary(id, summary, details);
     this.commit(plan);
     return plan.entries[0] as Entry;
+  }
+
+  /** The same, sealed but not added. */
+  planBranchWithSummary(id: string | null, summary: string, details?: unknown): Plan {
+    const draft = { type: "branch_summary", fromId: this.leafId ?? "root", summary } as const;
+    const item = { draft: details === undefined ? draft : { ...draft, details } };
+    return this.#plan([item], id === null ? null : this.#node(id));
   }
 
   /**
@@ -399,7 +404,10 @@ function addChild(children: Map<Node | null, Node[]>, node: Node): void {
 function withParent(entry: Entry, parent: Node | null): Entry {
   const parentId = parent?.entry.id ?? null;
   if (parentId === entry.parentId) return entry;
-  return entry.type === "opaque"
-    ? { ...entry, parentId, original: { ...entry.original, parentId } }
-    : { ...entry, parentId };
+  const moved: Entry =
+    entry.type === "opaque"
+      ? { ...entry, parentId, original: { ...entry.original, parentId } }
+      : { ...entry, parentId };
+  keepExact(moved, entry);
+  return moved;
 }

@@ -1,6 +1,7 @@
 import type { Dirent } from "node:fs";
 import { existsSync, globSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { refuseSpecialFile } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ImportWish } from "../../sessions/import-session.ts";
 import { failedRow } from "../../sessions/importing/failed-row.ts";
@@ -19,6 +20,7 @@ const passedOver = new Set(["node_modules", ".git"]);
 /** What a path holds: a transcript, a folder of transcripts, or a folder of OpenClaw with its list of sessions. */
 export function findSources(path: string, agentId: string): Sources<FoundSource> {
   if (!statOf(path).isDirectory()) {
+    refuseSpecialFile(path);
     if (basename(path) === listName) return openclawFolder(dirname(path), agentId);
     return { sources: [{ ...onDisk(path), isNamed: true }], failed: [] };
   }

@@ -26,14 +26,23 @@ export function printTree(
 
 /** The rows that are conversation, each hung on the nearest such row above it. */
 function withoutBookkeeping(entries: readonly TreeRow[]): TreeRow[] {
-  const shownAbove = new Map<string | null, string | null>([[null, null]]);
-  const rows: TreeRow[] = [];
-  for (const entry of entries) {
-    const parentId = shownAbove.get(entry.parentId) ?? null;
-    shownAbove.set(entry.id, entry.bookkeeping ? parentId : entry.id);
-    if (!entry.bookkeeping) rows.push({ ...entry, parentId });
-  }
-  return rows;
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const shown = new Map<string, string | null>();
+  const shownAbove = (id: string | null): string | null => {
+    const passed: string[] = [];
+    let at = id;
+    for (let entry = byId.get(at ?? ""); entry?.bookkeeping === true; entry = byId.get(at ?? "")) {
+      const known = shown.get(entry.id);
+      passed.push(entry.id);
+      at = known === undefined ? entry.parentId : known;
+      if (known !== undefined) break;
+    }
+    for (const each of passed) shown.set(each, at);
+    return at;
+  };
+  return entries
+    .filter(({ bookkeeping }) => !bookkeeping)
+    .map((entry) => ({ ...entry, parentId: shownAbove(entry.parentId) }));
 }
 
 /** Counts what is drawn; what is left out of it is told. */

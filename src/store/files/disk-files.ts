@@ -1,9 +1,23 @@
+import { statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 
 /** Whole files, on any disk. */
+
+/** Whether a file can be read to its end: a pipe or a device cannot. Links are followed. */
+export function isRegularFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** Reading a pipe would wait for its writer, and a device may have no end. */
+export function refuseSpecialFile(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isFile() || stat.isDirectory()) return;
+  const advice = "Name a .jsonl file";
+  throw new SkeinError("unreadable_file", { file: path, problem: "it is not a regular file", advice });
+}
 
 /** All bytes of a file; `null` when there is none. */
 export function readWhole(disk: Disk, path: string): Uint8Array | null {

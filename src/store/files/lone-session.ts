@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { dirname, resolve } from "node:path";
+import { statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import type { ContextOptions, SessionContext } from "../../core/context.ts";
-import type { Entry } from "../../core/entries.ts";
+import type { Entry, SessionHeader } from "../../core/entries.ts";
 import { currentVersion } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Mutex } from "../../core/mutex.ts";
@@ -11,7 +12,7 @@ import type { EntryDraft } from "../../core/seal.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { DiskFile } from "./disk.ts";
 import { realDisk } from "./disk.ts";
-import { appendWhole, writeBeside } from "./disk-files.ts";
+import { appendWhole, isRegularFile, writeBeside } from "./disk-files.ts";
 import { underLoneLock } from "./lone-file.ts";
 import { readSessionFile } from "./read-session-file.ts";
 import { foreignness, idFromName } from "./repair.ts";
@@ -45,8 +46,8 @@ export class LoneSession {
 
   static async open(path: string, options: OpenSessionOptions = {}): Promise<LoneSession> {
     const whole = resolve(path);
-    if (options.create !== undefined && realDisk.stat(whole) === null) await begin(whole, options.create);
-    if (realDisk.stat(whole) === null || realDisk.isFolder(whole)) await readSessionFile(whole); // says what is wrong
+    if (options.create !== undefined) await begin(whole, options.create);
+    if (!isRegularFile(whole)) await readSessionFile(whole); // says what is wrong
     return new LoneSession(whole, readWhole(whole));
   }
 
@@ -79,13 +80,32 @@ export class LoneSession {
     await this.#write((tree) => tree.planBranch(entryId));
   }
 
+  /** Moves the leaf, and leaves a summary there of the branch that was left. */
+  async branchWithSummary(entryId: string | null, summary: string, details?: unknown): Promise<Entry> {
+    const [entry] = await this.#write((tree) => tree.planBranchWithSummary(entryId, summary, details));
+    return entry as Entry;
+  }
+
+  /** A new file with every branch, under a session ID of its own. The file must not be there yet. */
+  async copyTo(path: string): Promise<LoneSession> {
+    await this.refresh();
+    const [, ...lines] = this.#tree.encodeLines();
+    const { skein: _, ...rest } = this.#tree.header;
+    const header = { ...rest, id: randomUUID(), parentSession: this.path };
+    return LoneSession.#create(path, `${JSON.stringify(header)}\n${lines.join("")}`);
+  }
+
+  static async #create(path: string, text: string): Promise<LoneSession> {
+    const whole = resolve(path);
+    await writeNew(whole, text);
+    return new LoneSession(whole, readWhole(whole));
+  }
+
   /** A new file with the path to an entry, which must not be there yet. */
   async fork(path: string, entryId: string | null = this.#tree.tipId): Promise<LoneSession> {
     await this.refresh();
     const tree = this.#tree.fork(entryId, { id: randomUUID(), parentSession: this.path });
-    const whole = resolve(path);
-    await writeNew(whole, tree);
-    return new LoneSession(whole, readWhole(whole));
+    return LoneSession.#create(path, tree.encode());
   }
 
   #write(plan: (tree: SessionTree) => Plan): Promise<readonly Entry[]> {
@@ -167,18 +187,79 @@ function readWhole(path: string): Read {
   }
 }
 
+/** Begins a file that is not there, or is empty. Where another process was quicker, its file stays. */
 async function begin(path: string, init: { readonly cwd: string; readonly id?: string }): Promise<void> {
-  try {
-    await writeNew(path, SessionTree.create(init));
-  } catch (error) {
-    // Somebody was quicker: theirs is opened.
-    if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
+  const text = SessionTree.create(init).encode();
+  if (realDisk.stat(path) === null) {
+    await writeNew(path, text).catch((error: unknown) => {
+      if (!(error instanceof SkeinError && error.code === "conflict")) throw error;
+    });
   }
+  if (!isRegularFile(path) || realDisk.stat(path)?.size !== 0) return;
+  await underLoneLock(path, async () => {
+    const file = realDisk.openExisting(path);
+    try {
+      if (file?.size() !== 0) return;
+      appendWhole(file, Buffer.from(text));
+      await file.sync();
+    } finally {
+      file?.close();
+    }
+  });
+}
+
+/**
+ * A session file that `listSessionFiles` found.
+ *
+ * @example
+ * ```ts
+ * import { listSessionFiles, type SessionFile } from "skein";
+ * const files: readonly SessionFile[] = await listSessionFiles("sessions");
+ * ```
+ */
+export interface SessionFile {
+  readonly path: string;
+  readonly header: SessionHeader;
+  /** When it was last written, in milliseconds since 1970. */
+  readonly updatedAt: number;
+  readonly bytes: number;
+}
+
+const headerBytes = 64 * 1024;
+
+/** The session files of a folder by their headers alone, the most recently written first. */
+export function listFiles(folder: string): SessionFile[] {
+  const files: SessionFile[] = [];
+  for (const name of realDisk.list(resolve(folder))) {
+    const path = join(resolve(folder), name);
+    if (!name.endsWith(".jsonl") || !isRegularFile(path)) continue;
+    const file = realDisk.openToRead(path);
+    try {
+      const bytes = file?.size() ?? 0;
+      const { header } = parseSession(file?.read(0, Math.min(bytes, headerBytes)) ?? "");
+      if (header !== null) files.push({ path, header, updatedAt: statSync(path).mtimeMs, bytes });
+    } finally {
+      file?.close();
+    }
+  }
+  return files.toSorted((a, b) => b.updatedAt - a.updatedAt || (a.path < b.path ? 1 : -1));
+}
+
+/** Goes on with the session file that was written last, or begins a new one in the folder. */
+export async function continueRecentFile(
+  folder: string,
+  create: NonNullable<OpenSessionOptions["create"]>,
+): Promise<LoneSession> {
+  const [recent] = listFiles(folder);
+  if (recent !== undefined) return LoneSession.open(recent.path);
+  const { id = randomUUID(), cwd } = create;
+  realDisk.makeFolder(resolve(folder));
+  return LoneSession.open(join(folder, `${id}.jsonl`), { create: { cwd, id } });
 }
 
 /** Appears with its contents in one step, and never over a file that is there. */
-async function writeNew(path: string, tree: SessionTree): Promise<void> {
-  const temporary = await writeBeside(realDisk, path, Buffer.from(tree.encode()), randomUUID(), true);
+async function writeNew(path: string, text: string): Promise<void> {
+  const temporary = await writeBeside(realDisk, path, Buffer.from(text), randomUUID(), true);
   try {
     realDisk.link(temporary, path);
     await realDisk.syncFolder(dirname(path));

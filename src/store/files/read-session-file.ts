@@ -3,6 +3,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { parsingSession } from "../../core/parse-session.ts";
 import { Slices } from "../../core/slices.ts";
 import { SessionTree } from "../../core/tree.ts";
+import { refuseSpecialFile } from "./disk-files.ts";
 import { foreignness, idFromName } from "./repair.ts";
 
 /**
@@ -18,6 +19,7 @@ export async function readSessionFile(path: string, signal?: AbortSignal): Promi
 }
 
 async function bytesOf(path: string): Promise<Uint8Array> {
+  refuseSpecialFile(path);
   try {
     return await readFile(path);
   } catch (error) {

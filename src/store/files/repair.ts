@@ -1,14 +1,17 @@
-import { basename } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Clock } from "../../core/clock.ts";
-import type { CorruptReason } from "../../core/entries.ts";
-import { isCorrupt } from "../../core/entries.ts";
+import { keptBehindDamage } from "../../core/context.ts";
+import type { Compaction, CorruptReason, Entry } from "../../core/entries.ts";
+import { encodeEntry, isCorrupt, keepExact } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { splitLines } from "../../core/lines.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
 import { parseSession } from "../../core/parse-session.ts";
 import { SessionTree } from "../../core/tree.ts";
 import type { Disk } from "./disk.ts";
-import { readWhole, replaceWhole } from "./disk-files.ts";
+import { readWhole, refuseSpecialFile, replaceWhole } from "./disk-files.ts";
+import { workDbName } from "./layout.ts";
 
 /** What a repair found and did. */
 export interface RepairReport {
@@ -36,6 +39,8 @@ export interface RepairSettings {
  */
 export async function repairFile(path: string, settings: RepairSettings): Promise<RepairReport> {
   const { disk, clock, newToken } = settings;
+  refuseSpecialFile(path);
+  refuseStoreFile(path);
   const bytes = readWhole(disk, path);
   if (bytes === null) {
     throw new SkeinError("not_found", {
@@ -55,10 +60,36 @@ export async function repairFile(path: string, settings: RepairSettings): Promis
   const headerRebuilt = session.header === null;
   const report = { file: path, damaged, headerRebuilt, bridged, kept: tree.size };
   if (damaged.length === 0 && !headerRebuilt) return { ...report, backup: null };
+  const repaired = Buffer.from(repairedText(bytes, session, tree));
+  refuseLoss(path, session, repaired);
   const backup = `${path}.bak-${process.pid}-${clock.now()}`;
   await replaceWhole(disk, backup, bytes, newToken());
-  await replaceWhole(disk, path, Buffer.from(repairedText(bytes, session, tree)), newToken());
+  await replaceWhole(disk, path, repaired, newToken());
   return { ...report, backup };
+}
+
+/** A store reads its logs by their places and repairs them under its own locks. */
+function refuseStoreFile(path: string): void {
+  const whole = existsSync(path) ? realpathSync(path) : resolve(path);
+  if (!/[/\\](?:sessions|trash[/\\][^/\\]+)[/\\][^/\\]+$/.test(whole)) return;
+  for (let folder = dirname(whole); folder !== dirname(folder); folder = dirname(folder)) {
+    if (!existsSync(join(folder, workDbName))) continue;
+    throw new SkeinError("read_only", {
+      name: path,
+      problem: `it belongs to the store in ${folder}, which repairs it by itself; \`skein sessions repair <session> --dir ${folder}\` shows what is damaged`,
+    });
+  }
+}
+
+/** Every entry that reading finds is in the file that is written. */
+function refuseLoss(path: string, session: ParsedSession, repaired: Uint8Array): void {
+  const countOf = ({ lines }: ParsedSession) => lines.filter((line) => !isCorrupt(line)).length;
+  const [before, after] = [countOf(session), countOf(parseSession(repaired))];
+  if (after >= before) return;
+  throw new SkeinError("conflict", {
+    problem: `${path} has ${before} entries, and a repaired file would have ${after}`,
+    advice: "Nothing was written. Give entries that share an ID different ones, then repair it again",
+  });
 }
 
 function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTree): string {
@@ -80,9 +111,23 @@ function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTr
 }
 
 function bridgedLine(text: string, bridged: ReadonlySet<string | undefined>, tree: SessionTree): string {
-  const value = JSON.parse(text) as { id?: unknown };
-  if (typeof value.id !== "string" || !bridged.has(value.id)) return text;
-  return JSON.stringify({ ...value, parentId: tree.parentOf(value.id)?.id ?? null });
+  const id = String((JSON.parse(text) as { id?: unknown }).id);
+  const entry = tree.entry(id);
+  if (entry === null) return text;
+  const kept = entry.type === "compaction" ? keptEntry(tree, entry) : null;
+  if (!bridged.has(id) && kept === null) return text;
+  const parentId = tree.parentOf(id)?.id ?? null;
+  const moved: Entry = { ...entry, parentId, ...(kept === null ? {} : { firstKeptEntryId: kept }) } as Entry;
+  keepExact(moved, entry);
+  return encodeEntry(moved);
+}
+
+/** What a compaction keeps first, where the entry that it names is lost; `null`: it is there, or nothing is left of it. */
+function keptEntry(tree: SessionTree, compaction: Compaction): string | null {
+  if (compaction.firstKeptEntryId === undefined || tree.entry(compaction.firstKeptEntryId) !== null)
+    return null;
+  const path = tree.path(compaction.id).slice(0, -1);
+  return path[keptBehindDamage(path, compaction)]?.id ?? null;
 }
 
 /** Why this is no session at all; `null`: it is one. Without a header, at least one entry must make sense. */
