@@ -77,6 +77,8 @@ export async function startTwin(options: TwinOptions): Promise<Twin> {
     desk.take(incoming, response).catch(() => response.destroy());
   });
   server.maxConnections = mostConnections;
+  // A connection that is closed for being idle, just as a busy client uses it again, would be a failure of no provider.
+  Object.assign(server, { keepAliveTimeout: 0, requestTimeout: 0, headersTimeout: 0 });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { requests } = desk.log;
