@@ -154,7 +154,7 @@ describe("sessions fork and reset", () => {
     const { key, sessionId, previous } = await json("sessions", "reset", "main");
     expect({ key, previous }).toEqual({
       key: "agent:main:main",
-      previous: { key: "agent:main:reset:home", sessionId: "home" },
+      previous: { key: "agent:main:reset:home", sessionId: "home", uid: expect.any(String) },
     });
     expect(await json("sessions", "show", "main")).toMatchObject({ sessionId, messages: [] });
     expect((await json("sessions", "show", "agent:main:reset:home")).messages).toHaveLength(2);

@@ -43,7 +43,7 @@ function answer(request: PeerRequest): void {
   if (method === "sessions.tree") {
     ok({ entries: log.slice(0, params.limit as number).map(({ id }) => ({ id })) });
   } else if (method === "sessions.resolve") {
-    if (isKnown) ok({ key: "agent:main:main", sessionId: "s1" });
+    if (isKnown) ok({ key: "agent:main:main", sessionId: "trip", uid: "s1" });
     else fail({ code: "not_found", message: "Session not found." });
   } else if (method === "sessions.entries") {
     const refusal = refusals.shift();
@@ -178,7 +178,7 @@ describe("what a reader that leaves has left", () => {
     const given: AbortSignal[] = [];
     const call = async (method: string, _params: unknown, { signal }: { readonly signal: AbortSignal }) => {
       given.push(signal);
-      if (method === "sessions.resolve") return { key: "agent:main:main", sessionId: "s1" };
+      if (method === "sessions.resolve") return { key: "agent:main:main", sessionId: "trip", uid: "s1" };
       if (fails) throw new Error("unreadable");
       return { entries, hasEarlier: false, hasLater: false };
     };

@@ -98,7 +98,7 @@ class PageReader {
   readonly #deps: FollowDeps;
   readonly #signal: AbortSignal;
   readonly #who: { readonly agentId?: string; readonly userId?: string };
-  #sessionId = "";
+  #uid = "";
   #after: string | null;
   #limit = pageSize;
 
@@ -120,7 +120,7 @@ class PageReader {
     const found = await this.#patiently(() =>
       calls.call("sessions.resolve", params, { signal: this.#signal }),
     );
-    this.#sessionId = found.sessionId;
+    this.#uid = found.uid;
     return found.key;
   }
 
@@ -137,7 +137,7 @@ class PageReader {
     const { entries } = await this.#patiently(() =>
       this.#deps.calls.call(
         "sessions.tree",
-        { key: this.#sessionId, ...this.#who, limit: 2 },
+        { key: this.#uid, ...this.#who, limit: 2 },
         { signal: this.#signal },
       ),
     );
@@ -148,7 +148,7 @@ class PageReader {
   #page(range: { readonly after?: string; readonly before?: string }): Promise<Page> {
     return this.#patiently(() => {
       const params: Params<"sessions.entries"> = {
-        key: this.#sessionId,
+        key: this.#uid,
         ...this.#who,
         along: "all",
         limit: this.#limit,

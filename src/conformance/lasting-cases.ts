@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { parseSession } from "../core/parse-session.ts";
 import { SessionTree } from "../core/tree.ts";
+import type { Scope } from "../store/contract.ts";
 import { alice, answered, append, bob, create, ids, listed, nobody, refused, said } from "./expect.ts";
 import type { CaseTemplate } from "./harness.ts";
 
@@ -38,6 +39,11 @@ export const lastingCases: readonly CaseTemplate[] = [
         (await store.sessions.find(alice, { by: "key", key })).map((each) => each.sessionId);
       assert.deepEqual(await byKey(old.key), ["trip2"]);
       assert.deepEqual(await byKey("agent:main:reset:trip"), ["trip"]);
+      const byUid = async (scope: Scope, uid: string) =>
+        (await store.sessions.find(scope, { by: "uid", uid })).map((each) => each.sessionId);
+      assert.deepEqual(await byUid(alice, old.uid), ["trip"]);
+      assert.deepEqual(await byUid(alice, done.fresh.uid), ["trip2"]);
+      assert.deepEqual(await byUid(bob, old.uid), []);
       await refused("conflict", () => store.sessions.reset(alice, "trip"));
       await refused("not_found", () => store.sessions.reset(bob, "trip2"));
       await append(store, alice, "trip", "after");

@@ -8,6 +8,7 @@ import { displayKey, referenceLookups, resolveReference } from "./references.ts"
 interface Row {
   key: string;
   sessionId: string;
+  uid?: string;
   label?: string;
 }
 
@@ -25,6 +26,8 @@ function matches(row: Row, lookup: Lookup): boolean {
       return key.form === "subagent" && key.thread === undefined && key.spawnId === lookup.spawnId;
     case "sessionId":
       return row.sessionId.toLowerCase() === lookup.sessionId.toLowerCase();
+    case "uid":
+      return row.uid === lookup.uid;
     case "label":
       return row.label === lookup.label && key.form !== "special" && key.agentId === lookup.agentId;
     case "prefix":
@@ -101,14 +104,16 @@ describe("references", () => {
     expect(displayKey(key, { agentId: "main" })).toBe(display);
   });
 
-  test("[REF2] the order is key, display key, session id, label, prefix", () => {
+  test("[REF2] the order is key, display key, name, session id, unique id, label, prefix", () => {
     expect(referenceLookups("agent:other:main", asker)).toEqual([{ by: "key", key: "agent:other:main" }]);
     expect(referenceLookups("slack:group:G1", asker, { prefix: true })).toEqual([
       { by: "key", key: "agent:main:slack:group:G1" },
       { by: "label", label: "slack:group:G1", agentId: "main" },
     ]);
     expect(referenceLookups("tri", asker, { prefix: true })).toEqual([
+      { by: "key", key: "agent:main:session:tri" },
       { by: "sessionId", sessionId: "tri" },
+      { by: "uid", uid: "tri" },
       { by: "label", label: "tri", agentId: "main" },
       { by: "prefix", prefix: "tri" },
     ]);

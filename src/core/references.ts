@@ -34,6 +34,8 @@ export type Lookup =
   | { readonly by: "spawnId"; readonly spawnId: string }
   /** Session ids are unique without regard to case, and are found so. */
   | { readonly by: "sessionId"; readonly sessionId: string }
+  /** The unique ID of a session, which it keeps whatever happens to its key. */
+  | { readonly by: "uid"; readonly uid: string }
   | { readonly by: "label"; readonly label: string; readonly agentId: string }
   | { readonly by: "prefix"; readonly prefix: string };
 
@@ -73,12 +75,25 @@ export function referenceLookups(text: string, who: Asker, options: { prefix?: b
   // What reads as a key is one, and never a label that looks like it.
   if (!("problem" in key)) return [{ by: "key", key: formatKey(key) }];
   const lookups: Lookup[] = displayLookups(text, asker);
-  if (sessionIdProblem(text) === null) lookups.push({ by: "sessionId", sessionId: text });
+  if (sessionIdProblem(text) === null) lookups.push(...sessionIdLookups(text, asker.agentId));
   lookups.push({ by: "label", label: text, agentId: asker.agentId });
   if (options.prefix === true && /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(text)) {
     lookups.push({ by: "prefix", prefix: text });
   }
   return lookups;
+}
+
+/**
+ * What a bare session ID can mean. The holder of the key comes first: after a reset another session has the name, and the
+ * one before it keeps the ID.
+ */
+export function sessionIdLookups(sessionId: string, agentId: string): Lookup[] {
+  const isAgent = readAgentId(agentId) !== null;
+  return [
+    ...(isAgent ? [{ by: "key", key: formatKey({ form: "named", agentId, sessionId }) } as const] : []),
+    { by: "sessionId", sessionId },
+    { by: "uid", uid: sessionId },
+  ];
 }
 
 /**

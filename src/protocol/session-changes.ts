@@ -58,8 +58,11 @@ export const ForkedSchema = Type.Object(
   strict,
 );
 
-/** `sessions.reset`: the new session under the old key, and where the old one is. */
-export const ResetSchema = Type.Object({ ...named, previous: Type.Object(named, strict) }, strict);
+/** `sessions.reset`: the new session under the old key, and where the old one is. Its `uid` is a reference that stays. */
+export const ResetSchema = Type.Object(
+  { ...named, previous: Type.Object({ ...named, uid: Type.String() }, strict) },
+  strict,
+);
 
 /**
  * There where another process was reading a database: bytes of what is gone stay in its file until that has ended. They are

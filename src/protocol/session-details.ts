@@ -30,8 +30,8 @@ export const SessionDetailsSchema = Type.Object(
 );
 export type SessionDetailsPayload = Static<typeof SessionDetailsSchema>;
 
-/** `sessions.resolve`. */
-export const ResolvedSchema = Type.Object(named, closed);
+/** `sessions.resolve`. The `uid` stays with the session, whatever happens to its key. */
+export const ResolvedSchema = Type.Object({ ...named, uid: Type.String() }, closed);
 
 /** `sessions.preview`: one for each key, in the order asked; one that fails does not fail the others. */
 export const PreviewsSchema = Type.Object(

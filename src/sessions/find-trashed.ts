@@ -1,4 +1,5 @@
 import { SkeinError } from "../core/errors.ts";
+import { readKey } from "../core/keys.ts";
 import type { Asker } from "../core/references.ts";
 import { displayKey } from "../core/references.ts";
 
@@ -37,9 +38,13 @@ export function trashedAs<T extends TrashedName>(
   { prefix = true }: { readonly prefix?: boolean } = {},
 ): readonly T[] {
   const lowered = name.toLowerCase();
+  const hasId = ({ sessionId }: T) => sessionId.toLowerCase() === lowered;
   const ways: ((each: T) => boolean)[] = [
     ({ key }) => key === name || displayKey(key, asker) === name,
-    ({ sessionId }) => sessionId.toLowerCase() === lowered,
+    // A session that was reset keeps its ID, but no longer goes by it where another one has the name.
+    (each) => hasId(each) && formOf(each.key) !== "reset",
+    ({ key }) => displayKey(key, asker) === `session:${name}`,
+    hasId,
     ({ label }) => label === name,
     ({ sessionId }) => prefix && sessionId.toLowerCase().startsWith(lowered),
   ];
@@ -48,4 +53,9 @@ export function trashedAs<T extends TrashedName>(
     if (found.length > 0) return found;
   }
   return [];
+}
+
+function formOf(key: string): string | null {
+  const parsed = readKey(key);
+  return "problem" in parsed ? null : parsed.form;
 }

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { displayKey } from "../../core/references.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
+import { exactName, resolveRef } from "../folder/resolve-ref.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
@@ -26,10 +26,10 @@ export async function renameCommand(
     });
   }
   await withCalls(terminal, options, async (open) => {
-    const { sessionId } = await resolveRef(open, ref);
+    const key = exactName(await resolveRef(open, ref));
     const called = name?.trim() ?? "";
     const wish = name === undefined ? { label: label ?? null } : { name: called === "" ? null : called };
-    const done = await open.calls.call("sessions.rename", { key: sessionId, ...wish, ...open.reader });
+    const done = await open.calls.call("sessions.rename", { key, ...wish, ...open.reader });
     const what =
       name === undefined
         ? label === undefined
@@ -48,9 +48,9 @@ export async function archiveCommand(
   options: GlobalOptions & { readonly undo?: boolean },
 ): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const { sessionId } = await resolveRef(open, name);
+    const key = exactName(await resolveRef(open, name));
     const archived = options.undo !== true;
-    const done = await open.calls.call("sessions.archive", { key: sessionId, archived, ...open.reader });
+    const done = await open.calls.call("sessions.archive", { key, archived, ...open.reader });
     const shown = displayKey(done.key, open.asker);
     const lines: AnswerLine[] = archived
       ? [`${shown} is archived`, ["undo", open.toType("sessions", "archive", name, "--undo")]]

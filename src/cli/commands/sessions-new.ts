@@ -5,7 +5,7 @@ import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
 import { nameNew } from "../../sessions/name-new.ts";
 import { findEntry } from "../folder/find-entry.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
+import { exactName, resolveRef } from "../folder/resolve-ref.ts";
 import type { OpenCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import type { AnswerLine } from "../output/answer.ts";
@@ -38,7 +38,7 @@ export async function newCommand(
         cwd,
         ...reader,
       });
-      const lines = options.json === true ? [] : await linesFor(open, made.sessionId);
+      const lines = options.json === true ? [] : await linesFor(open, made);
       answer(terminal, options, made, [`made ${displayKey(made.key, asker)}`, ...lines]);
     },
     "create",
@@ -57,8 +57,11 @@ function placeFor(
   return files.defaultCwd({ userId: reader.userId ?? null, agentId });
 }
 
-async function linesFor({ calls, reader }: OpenCalls, sessionId: string): Promise<AnswerLine[]> {
-  const { transcriptPath } = await calls.call("sessions.get", { key: sessionId, ...reader });
+async function linesFor(
+  { calls, reader }: OpenCalls,
+  { key, sessionId }: { readonly key: string; readonly sessionId: string },
+): Promise<AnswerLine[]> {
+  const { transcriptPath } = await calls.call("sessions.get", { key, ...reader });
   const file: AnswerLine[] = transcriptPath === undefined ? [] : [["file", transcriptPath]];
   return [["id", sessionId], ...file];
 }
@@ -73,16 +76,15 @@ export async function forkCommand(terminal: Terminal, name: string, options: For
   await withCalls(terminal, options, async (open) => {
     const { calls, reader, asker } = open;
     const from = await resolveRef(open, name);
+    const key = exactName(from);
     const entryId =
-      options.at === undefined
-        ? null
-        : await findEntry(open, { key: from.sessionId, ...open.reader }, options.at);
+      options.at === undefined ? null : await findEntry(open, { key, ...open.reader }, options.at);
     const made = await calls.call("sessions.fork", {
-      key: from.sessionId,
+      key,
       ...present({ entryId, sessionId }),
       ...reader,
     });
-    const lines = options.json === true ? [] : await linesFor(open, made.sessionId);
+    const lines = options.json === true ? [] : await linesFor(open, made);
     const what = `made ${displayKey(made.key, asker)} from ${displayKey(from.key, asker)}`;
     answer(terminal, options, made, [what, ...lines]);
   });
@@ -90,8 +92,8 @@ export async function forkCommand(terminal: Terminal, name: string, options: For
 
 export async function resetCommand(terminal: Terminal, name: string, options: GlobalOptions): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const { sessionId } = await resolveRef(open, name);
-    const done = await open.calls.call("sessions.reset", { key: sessionId, ...open.reader });
+    const key = exactName(await resolveRef(open, name));
+    const done = await open.calls.call("sessions.reset", { key, ...open.reader });
     answer(terminal, options, done, [
       `${displayKey(done.key, open.asker)} begins anew`,
       ["id", done.sessionId],

@@ -1,7 +1,7 @@
 import { displayKey } from "../../core/references.ts";
 import type { RedactedPayload } from "../../protocol/session-changes.ts";
 import { findEntry } from "../folder/find-entry.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
+import { exactName, resolveRef } from "../folder/resolve-ref.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import { counted } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
@@ -17,13 +17,14 @@ export async function redactCommand(
   options: GlobalOptions & { readonly yes?: boolean },
 ): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const { key, sessionId } = await resolveRef(open, name);
+    const found = await resolveRef(open, name);
+    const key = exactName(found);
     const ids: string[] = [];
-    for (const each of entryIds) ids.push(await findEntry(open, { key: sessionId, ...open.reader }, each));
+    for (const each of entryIds) ids.push(await findEntry(open, { key, ...open.reader }, each));
     const shown = displayKey(key, open.asker);
     const what = `what ${counted(ids.length, "entry says", "entries say")} in ${shown}`;
     await confirm(terminal, `Take ${what} out for good, in every copy?`, options);
-    const params = { key: sessionId, entryIds: ids, ...open.reader };
+    const params = { key, entryIds: ids, ...open.reader };
     const done = await open.calls.call("sessions.redact", params);
     answer(terminal, options, done, linesFor(done));
   });

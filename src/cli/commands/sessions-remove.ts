@@ -1,5 +1,5 @@
 import { displayKey } from "../../core/references.ts";
-import { resolveRef } from "../folder/resolve-ref.ts";
+import { exactName, exactTrashedName, resolveRef } from "../folder/resolve-ref.ts";
 import { resolveTrashed } from "../folder/resolve-trashed.ts";
 import type { OpenCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
@@ -25,11 +25,11 @@ async function toTrash(
   name: string,
   options: RemoveOptions,
 ): Promise<void> {
-  const { sessionId } = await resolveRef(open, name);
-  const done = await open.calls.call("sessions.delete", { key: sessionId, ...open.reader });
+  const key = exactName(await resolveRef(open, name));
+  const done = await open.calls.call("sessions.delete", { key, ...open.reader });
   answer(terminal, options, done, [
     `${displayKey(done.key, open.asker)} is in the trash`,
-    ["undo", open.toType("sessions", "restore", sessionId)],
+    ["undo", open.toType("sessions", "restore", exactTrashedName(done))],
   ]);
 }
 
@@ -39,10 +39,11 @@ async function purge(
   name: string,
   options: RemoveOptions,
 ): Promise<void> {
-  const { key, sessionId } = await resolveTrashed(open, name);
+  const found = await resolveTrashed(open, name);
+  const { key, sessionId } = found;
   const shown = displayKey(key, open.asker);
   await confirm(terminal, `Delete ${shown} (${sessionId}) for good?`, options);
-  const params = { key: sessionId, purge: true, ...open.reader };
+  const params = { key: exactTrashedName(found), purge: true, ...open.reader };
   const done = await open.calls.call("sessions.delete", params);
   answer(terminal, options, done, [`${shown} is gone for good`, ...pendingLines(done)]);
 }
@@ -53,8 +54,8 @@ export async function restoreCommand(
   options: GlobalOptions,
 ): Promise<void> {
   await withCalls(terminal, options, async (open) => {
-    const { sessionId } = await resolveTrashed(open, name);
-    const done = await open.calls.call("sessions.restore", { key: sessionId, ...open.reader });
+    const key = exactTrashedName(await resolveTrashed(open, name));
+    const done = await open.calls.call("sessions.restore", { key, ...open.reader });
     answer(terminal, options, done, [`${displayKey(done.key, open.asker)} is back`, ["id", done.sessionId]]);
   });
 }

@@ -1,4 +1,4 @@
-import { resolveReference } from "../../core/references.ts";
+import { resolveSession } from "../../sessions/current-session.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { noSuchSession } from "./no-such-session.ts";
 import type { Folder } from "./with-folder.ts";
@@ -11,9 +11,7 @@ export function isFileName(name: string): boolean {
 /** The session that a reference means, or an error that says where was looked. */
 export async function findSession(folder: Folder, name: string): Promise<SessionRecord> {
   const { store, scope, asker, toType } = folder;
-  const found = await resolveReference(name, asker, (lookup) => store.sessions.find(scope, lookup), {
-    prefix: true,
-  });
+  const found = await resolveSession(store.sessions, scope, asker, name, { prefix: true });
   if (found !== null) return found;
   const looked = { place: store.root, asker, reader: scope, toType };
   throw noSuchSession(looked, name, await store.sessions.trashed(scope));

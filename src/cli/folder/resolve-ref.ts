@@ -6,7 +6,7 @@ import type { SessionRow } from "../../protocol/session-list.ts";
 import { noSuchSession } from "./no-such-session.ts";
 import type { OpenCalls } from "./with-calls.ts";
 
-type Resolved = Result<"sessions.resolve">;
+type Resolved = Pick<Result<"sessions.resolve">, "key" | "sessionId">;
 
 /**
  * The session that a person means, or an error that says where was looked. A label that nothing of the agent has may be that of a
@@ -25,6 +25,17 @@ export async function resolveRef(open: OpenCalls, name: string): Promise<Resolve
     const { sessions } = await calls.call("sessions.trash", reader);
     throw noSuchSession(open, name, sessions, agentOf(labelled[0]?.key ?? ""));
   }
+}
+
+/** What a method finds this very session by. Its ID alone could be the name of the session that came after a reset. */
+export function exactName({ key, sessionId }: Resolved): string {
+  return key === "unknown" ? sessionId : key;
+}
+
+/** The same in the trash, where several may have had one key. */
+export function exactTrashedName({ key, sessionId }: Resolved): string {
+  const parsed = readKey(key);
+  return "form" in parsed && parsed.form === "reset" ? key : sessionId;
 }
 
 /** Sessions of other agents with this label; none where one agent's are asked for, or where it can be no label. */

@@ -39,7 +39,7 @@ async function watching() {
 }
 
 const hubDeps = {
-  store: { sessions: { find: async () => [] } },
+  store: { sessions: { find: async () => [], trashed: async () => [] } },
   defaultAgentId: "main",
   config: { session: { scope: "per-sender" as const } },
 };

@@ -2,15 +2,16 @@ import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
-import { referenceLookups, resolveReference } from "../../core/references.ts";
 import type { EventFilter } from "../../protocol/methods/calls.ts";
-import type { SessionStore } from "../../store/contract.ts";
+import type { SessionFinder } from "../../sessions/current-session.ts";
+import { resolveSession } from "../../sessions/current-session.ts";
+import { keyMeant } from "../../sessions/skein/speak-to.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser } from "../auth/principal.ts";
 import type { Wanted } from "./contract.ts";
 
 export interface WantedDeps {
-  readonly store: { readonly sessions: Pick<SessionStore, "find"> };
+  readonly store: { readonly sessions: SessionFinder };
   readonly defaultAgentId: string;
   readonly config: { readonly session: Pick<Config["session"], "scope"> };
 }
@@ -56,9 +57,9 @@ async function keyOf(
   { store }: WantedDeps,
 ): Promise<string> {
   const scope = userId === null ? {} : { userId };
-  const found = await resolveReference(reference, asker, (lookup) => store.sessions.find(scope, lookup));
-  if (found !== null) return found.key;
-  for (const lookup of referenceLookups(reference, asker)) if (lookup.by === "key") return lookup.key;
+  const found = await resolveSession(store.sessions, scope, asker, reference);
+  const key = found?.key ?? keyMeant(reference, asker);
+  if (key !== null) return key;
   const advice = "sessions.list shows what is there; a key may be named before its session is made";
   throw new SkeinError("not_found", { what: "Session", name: reference, advice });
 }

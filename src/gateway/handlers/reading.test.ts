@@ -111,7 +111,7 @@ describe("lists of sessions", () => {
     ])
       await expect(resolve(params)).rejects.toMatchObject({ code: "not_found" });
     await expect(resolve({ key: "01-", prefix: true })).rejects.toMatchObject({ code: "ambiguous" });
-    expect(await folder.as("alice", "read")("sessions.resolve", { key: trip })).toEqual({
+    expect(await folder.as("alice", "read")("sessions.resolve", { key: trip })).toMatchObject({
       key: trip,
       sessionId: "trip",
     });

@@ -31,13 +31,13 @@ describe("HTTP", () => {
     const calls: unknown[] = [];
     const sessionsResolve = async (params: unknown, call: Call) => {
       calls.push([params, call.userId, call.isAdmin]);
-      return { key: "agent:main:main", sessionId: "s" };
+      return { key: "agent:main:main", sessionId: "s", uid: "u" };
     };
     const gateway = await start({ handlers: { "sessions.resolve": sessionsResolve } });
     const response = await gateway.rpc("sessions.resolve", { key: "main", userId: "ann" });
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
-    expect(await response.json()).toEqual({ key: "agent:main:main", sessionId: "s" });
+    expect(await response.json()).toEqual({ key: "agent:main:main", sessionId: "s", uid: "u" });
     expect(calls).toEqual([[{ key: "main", userId: "ann" }, "ann", true]]);
   });
 
@@ -181,7 +181,7 @@ describe("HTTP", () => {
     const asked = Promise.withResolvers<void>();
     const answer = async () => {
       asked.resolve();
-      return { key: "x".repeat(24 * 1024 * 1024), sessionId: "s" };
+      return { key: "x".repeat(24 * 1024 * 1024), sessionId: "s", uid: "u" };
     };
     const tuning = { stalledMs: 50, requestsPerToken: 1 };
     const gateway = await start({ tuning, handlers: { ...(agents as object), "sessions.resolve": answer } });

@@ -253,7 +253,7 @@ describe("requests of a socket", () => {
     const gate = Promise.withResolvers<void>();
     const slow = async () => {
       await gate.promise;
-      return { key: "main", sessionId: "s" };
+      return { key: "main", sessionId: "s", uid: "u" };
     };
     const gateway = await start({ handlers: { "sessions.resolve": slow }, tuning: { heldBytes: 1500 } });
     const socket = await gateway.connected();
@@ -269,6 +269,7 @@ describe("requests of a socket", () => {
     const answer = async ({ key }: { readonly key?: string }) => ({
       key: key === "small" ? key : "ü".repeat(1000),
       sessionId: "s",
+      uid: "u",
     });
     const gateway = await start({ handlers: { "sessions.resolve": answer }, tuning: { frameBytes: 1500 } });
     const socket = await gateway.connected();
@@ -280,7 +281,7 @@ describe("requests of a socket", () => {
   });
 
   test("[GSV21] whoever reads nothing of what it asks for is let go", async () => {
-    const answer = async () => ({ key: "x".repeat(900_000), sessionId: "s" });
+    const answer = async () => ({ key: "x".repeat(900_000), sessionId: "s", uid: "u" });
     const tuning = { heldBytes: 1_000_000, socketsPerToken: 1 };
     const gateway = await start({ handlers: { "sessions.resolve": answer }, tuning });
     const socket = await gateway.connected();

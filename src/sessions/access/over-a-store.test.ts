@@ -159,7 +159,7 @@ describe("what a reference means", () => {
 describe("what goes wrong", () => {
   const broken = (find: () => Promise<readonly SessionRecord[]>) =>
     createSessionAccess({
-      store: { sessions: { find, agentIds: async () => [] } },
+      store: { sessions: { find, trashed: async () => [], agentIds: async () => [] } },
       settings: () => settingsFor("self"),
       scope: "per-sender",
     });
@@ -189,6 +189,7 @@ describe("what goes wrong", () => {
         sessions: {
           find: (scope, lookup) =>
             lookup.by === "key" ? Promise.reject(new Error("torn")) : store.sessions.find(scope, lookup),
+          trashed: async () => [],
           agentIds: async () => [],
         },
       },

@@ -10,11 +10,13 @@ import { present } from "../../core/present.ts";
 import type { Lookup, Asker as Namer } from "../../core/references.ts";
 import { displayKey, referenceLookups } from "../../core/references.ts";
 import type { Scope, SessionReach, SessionRecord, SessionStore } from "../../store/contract.ts";
+import type { SessionFinder } from "../current-session.ts";
+import { findCurrent } from "../current-session.ts";
 import type { Asker, Denied, FindOptions, Found, SessionAccess } from "./contract.ts";
 import { reachBy } from "./reach.ts";
 
 export interface SessionAccessDeps {
-  readonly store: { readonly sessions: Pick<SessionStore, "find" | "agentIds"> };
+  readonly store: { readonly sessions: SessionFinder & Pick<SessionStore, "agentIds"> };
   /** Asked anew for every question. */
   settings(): AccessSettings;
   /** `global`: main is the one session that all senders share. */
@@ -118,7 +120,7 @@ class StoreAccess implements SessionAccess {
 
   async #lookUp(asker: Asker, lookup: Lookup): Promise<readonly SessionRecord[] | FailedLookup> {
     try {
-      const found = await this.#deps.store.sessions.find(scopeOf(asker), lookup);
+      const found = await findCurrent(this.#deps.store.sessions, scopeOf(asker), lookup);
       return found.filter(({ key }) => key !== "unknown");
     } catch (failed) {
       return { failed };

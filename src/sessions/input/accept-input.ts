@@ -1,7 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
-import { isAcpKey } from "../../core/keys.ts";
+import { isAcpKey, parseKey } from "../../core/keys.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
+import { sessionIdLookups } from "../../core/references.ts";
 import type {
   Accepted,
   InputKind,
@@ -12,6 +13,7 @@ import type {
 } from "../../runs/contract.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { firstFound, refuseTrashed } from "../current-session.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import type { ResolvedContext } from "../runtime-context.ts";
 
@@ -61,30 +63,31 @@ export async function sessionFor(store: Store, context: ResolvedContext): Promis
   if (isAcpKey(context.sessionKey)) return noSuchSession(context.sessionKey);
   const { userId, agentId, sessionKey, sessionId, cwd, channel, delivery } = context;
   const meta: SessionMeta = present({ channel, delivery });
+  const scope = { agentId, ...present({ userId }) };
+  const init = { key: sessionKey, cwd, meta };
   try {
-    const init = { key: sessionKey, cwd, meta, ...present({ sessionId }) };
-    return await store.sessions.create({ agentId, ...present({ userId }) }, init);
+    return await store.sessions.create(scope, { ...init, ...present({ sessionId }) });
   } catch (error) {
-    // Somebody was quicker.
-    const made =
-      error instanceof SkeinError && error.code === "conflict" ? await findFor(store, context) : null;
-    if (made === null) throw error;
-    return made;
+    if (!(error instanceof SkeinError) || error.code !== "conflict") throw error;
+    // Another caller was quicker.
+    const made = await findFor(store, context);
+    if (made !== null) return made;
+    await refuseTrashed(store.sessions, scope, { agentId }, sessionId ?? sessionKey);
+    const known = sessionId === null ? null : await store.sessions.get(present({ userId }), sessionId);
+    // The session before a reset keeps the ID: the name goes on under a new one.
+    if (known === null || parseKey(known.key).form !== "reset") throw error;
+    return store.sessions.create(scope, init);
   }
 }
 
-/** By its id where one is given: a session may have another key by now. */
+/** The holder of the key; where none is, and only an ID was given, the session of that ID. */
 export async function findFor(
   store: Store,
   { userId, agentId, sessionKey, sessionId }: ResolvedContext,
 ): Promise<SessionRecord | null> {
   const scope: Scope = { agentId, ...present({ userId }) };
-  if (sessionId !== null) {
-    const found = await store.sessions.get(scope, sessionId);
-    if (found !== null) return found;
-  }
-  const [first] = await store.sessions.find(scope, { by: "key", key: sessionKey });
-  return first ?? null;
+  const byId = sessionId === null ? [] : sessionIdLookups(sessionId, agentId);
+  return firstFound(store.sessions, scope, [{ by: "key", key: sessionKey }, ...byId]);
 }
 
 export function runSession({ uid, userId, agentId, key, sessionId }: SessionRecord): RunSession {

@@ -1,3 +1,4 @@
+import { parseKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { Claim } from "../../runs/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
@@ -23,6 +24,8 @@ export async function resetIfDue(
   if (settings.reset.mode === "none" && isEmpty(settings.reset)) return null;
   if (how === "woken" || !fromPeople.includes(run.kind)) return null;
   const { key, sessionId, kind, meta } = session;
+  // Its key has moved on already.
+  if (parseKey(key).form === "reset") return null;
   // Its turn has begun here already.
   if ((await store.sessions.entry(scope, sessionId, run.entryId)) !== null) return null;
   const { reset, why } = decideReset({

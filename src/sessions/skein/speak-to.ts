@@ -2,8 +2,9 @@ import type { IdSource } from "../../core/ids.ts";
 import { formatKey, readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
-import { referenceLookups, resolveReference } from "../../core/references.ts";
+import { referenceLookups } from "../../core/references.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
+import { resolveSession } from "../current-session.ts";
 import { nameNew } from "../name-new.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 
@@ -17,13 +18,13 @@ export interface Speaker {
   readonly newId: IdSource;
 }
 
-/** The session that a reference means for somebody; `null`: none. */
+/** The session that a reference means for a speaker; `null`: none. */
 export function sessionMeant(
   { sessions }: Pick<Store, "sessions">,
   { userId, asker, scope = present({ userId }), prefix = false }: Omit<Speaker, "newId">,
   reference: string,
 ): Promise<SessionRecord | null> {
-  return resolveReference(reference, asker, (lookup) => sessions.find(scope, lookup), { prefix });
+  return resolveSession(sessions, scope, asker, reference, { prefix });
 }
 
 /** Whom somebody speaks to: what reads as a key need not be there yet, everything else must. `null`: there is no such session. */

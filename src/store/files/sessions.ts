@@ -521,6 +521,8 @@ export class FileSessions implements SessionStore {
         return one(work.byKey(userId, lookup.key));
       case "sessionId":
         return one(work.byId(userId, lookup.sessionId));
+      case "uid":
+        return one(work.byUid(lookup.uid)).filter((row) => row.userId === userId);
       case "label":
         return one(work.byLabel(userId, lookup.agentId, lookup.label));
       case "spawnId":

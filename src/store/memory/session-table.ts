@@ -147,6 +147,8 @@ function matches(session: HeldSession, lookup: Lookup): boolean {
       return spawnIdOf(session.key) === lookup.spawnId;
     case "sessionId":
       return hasId(session, lookup.sessionId);
+    case "uid":
+      return session.uid === lookup.uid;
     case "label":
       return session.meta.label === lookup.label && session.agentId === lookup.agentId;
     case "prefix":

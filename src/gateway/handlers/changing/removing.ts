@@ -15,7 +15,7 @@ export function removingHandlers(
       return {
         key: fresh.key,
         sessionId: fresh.sessionId,
-        previous: { key: old.key, sessionId: old.sessionId },
+        previous: { key: old.key, sessionId: old.sessionId, uid: old.uid },
       };
     },
 

@@ -99,7 +99,9 @@ describe("a page of history that is asked for again", () => {
         expect(after, act).toEqual(JSON.parse(JSON.stringify(await anew({ sessionKey }))));
         before = after;
       }
-      expect((await admin("chat.history", { sessionKey: "a" })).messages[0]?.id).toBe(ids[0]);
+      expect((await admin("chat.history", { sessionKey: "agent:main:reset:a" })).messages[0]?.id).toBe(
+        ids[0],
+      );
       const done = once(child, "message");
       child.send("remove");
       expect((await done)[0]).toBe("done");

@@ -1,8 +1,11 @@
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
+import type { Lookup } from "../../../core/references.ts";
+import { sessionIdLookups } from "../../../core/references.ts";
 import { Slices } from "../../../core/slices.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { SearchPayload, SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
+import { firstFound } from "../../../sessions/current-session.ts";
 import type { RowDetails } from "../../../sessions/list-row.ts";
 import { listRow } from "../../../sessions/list-row.ts";
 import type { ListPlace } from "../../../sessions/list-sessions.ts";
@@ -50,7 +53,7 @@ export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
           : await lookFor(deps, call, { key, ...present({ agentId }) }, prefix === true);
       const parent = spawnedBy === undefined ? null : await parentKey(deps, call, spawnedBy, agentId);
       if (found === null || (parent !== null && found.meta.spawnedBy !== parent)) return notThere(name);
-      return { key: found.key, sessionId: found.sessionId };
+      return { key: found.key, sessionId: found.sessionId, uid: found.uid };
     },
     "sessions.search": async ({ query, key, role, since, until, limit, agentId }, call) => {
       const within =
@@ -100,13 +103,12 @@ async function findBy(
     agentId = defaultAgentId,
   }: { readonly sessionId?: string; readonly label?: string; readonly agentId?: string },
 ) {
-  const [found] = await store.sessions.find(
-    scopeOf(call),
+  const agent = parseAgentId(agentId);
+  const lookups: Lookup[] =
     sessionId === undefined
-      ? { by: "label", label: label ?? "", agentId: parseAgentId(agentId) }
-      : { by: "sessionId", sessionId },
-  );
-  return found ?? null;
+      ? [{ by: "label", label: label ?? "", agentId: agent }]
+      : sessionIdLookups(sessionId, agent);
+  return firstFound(store.sessions, scopeOf(call), lookups);
 }
 
 function pathFor({ root }: FolderDeps, { isAdmin }: Call): Pick<ListPlace, "path"> {

@@ -2,6 +2,7 @@ import { SkeinError } from "../../../core/errors.ts";
 import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import type { Asker } from "../../../core/references.ts";
+import { refuseTrashed } from "../../../sessions/current-session.ts";
 import { findTrashed } from "../../../sessions/find-trashed.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import { contextMeant, sessionMeant } from "../../../sessions/skein/speak-to.ts";
@@ -40,7 +41,7 @@ export function lookFor(
 
 /** The same where it has to be there. */
 export async function findSession(deps: FolderDeps, call: Call, named: Named): Promise<SessionRecord> {
-  return (await lookFor(deps, call, named)) ?? notThere(nameIn(named));
+  return (await lookFor(deps, call, named)) ?? missing(deps, call, named, listed);
 }
 
 /** The same where params may name one; `null`: they do not. */
@@ -67,12 +68,24 @@ export async function spokenTo(
 ): Promise<RuntimeContext & { readonly sessionKey: string }> {
   const speaker = { userId, asker: askerOf(deps, named), newId: deps.newId };
   const meant = await contextMeant(deps.store, speaker, nameIn(named));
-  return meant ?? notThere(nameIn(named), `${listed}; only what reads as a key is made by speaking to it`);
+  const advice = `${listed}; only what reads as a key is made by speaking to it`;
+  return meant ?? missing(deps, { userId }, named, advice);
 }
 
 /** A session that was found, as the Skein is asked about it. */
 export function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecord): RuntimeContext {
   return { agentId, sessionKey, sessionId, ...present({ userId }) };
+}
+
+/** Refuses a name that no session has; one in the trash can be restored. */
+async function missing(
+  deps: FolderDeps,
+  call: Pick<Call, "userId">,
+  named: Named,
+  advice: string,
+): Promise<never> {
+  await refuseTrashed(deps.store.sessions, scopeOf(call), askerOf(deps, named), nameIn(named));
+  return notThere(nameIn(named), advice);
 }
 
 const listed = "sessions.list shows what is there";

@@ -1,0 +1,84 @@
+import { SkeinError } from "../core/errors.ts";
+import { formatKey, readKey } from "../core/keys.ts";
+import type { Asker, Lookup } from "../core/references.ts";
+import { resolveReference } from "../core/references.ts";
+import type { Scope, SessionRecord, SessionStore } from "../store/contract.ts";
+import { trashedAs } from "./find-trashed.ts";
+
+/** The way from a name to the session that it means now, for every door. */
+
+export type SessionFinder = Pick<SessionStore, "find" | "trashed">;
+
+/** The session that a reference means for an asker; `null`: none. `prefix`: the beginning of a session ID is a reference too. */
+export function resolveSession(
+  sessions: SessionFinder,
+  scope: Scope,
+  asker: Asker,
+  reference: string,
+  options: { readonly prefix?: boolean } = {},
+): Promise<SessionRecord | null> {
+  return resolveReference(reference, asker, (lookup) => findCurrent(sessions, scope, lookup), options);
+}
+
+/** The first session that one of the lookups finds. */
+export async function firstFound(
+  sessions: SessionFinder,
+  scope: Scope,
+  lookups: readonly Lookup[],
+): Promise<SessionRecord | null> {
+  for (const lookup of lookups) {
+    const [found] = await findCurrent(sessions, scope, lookup);
+    if (found !== undefined) return found;
+  }
+  return null;
+}
+
+/** What a lookup finds. A session that gave up its name in a reset is not found by that name: the one that has it now is. */
+export async function findCurrent(
+  sessions: SessionFinder,
+  scope: Scope,
+  lookup: Lookup,
+): Promise<readonly SessionRecord[]> {
+  const found = await sessions.find(scope, lookup);
+  if (lookup.by !== "sessionId" && lookup.by !== "prefix") return found;
+  const current = await Promise.all(found.map((session) => holderOf(sessions, scope, session)));
+  return [...new Map(current.flatMap((each) => (each === null ? [] : [[each.uid, each]]))).values()];
+}
+
+/** `null`: the session that has the name is in the trash. */
+async function holderOf(
+  sessions: SessionFinder,
+  scope: Scope,
+  session: SessionRecord,
+): Promise<SessionRecord | null> {
+  const parsed = readKey(session.key);
+  if ("problem" in parsed || parsed.form !== "reset") return session;
+  const { agentId, sessionId } = parsed;
+  const key = formatKey({ form: "named", agentId, sessionId });
+  const [holder] = await sessions.find(scope, { by: "key", key });
+  if (holder !== undefined) return holder;
+  const trashed = await sessions.trashed(scope);
+  return trashed.some((each) => each.key === key) ? null : session;
+}
+
+/** Advice for a name that no session has; `null`: it is not in the trash either. */
+export async function trashAdvice(
+  sessions: Pick<SessionStore, "trashed">,
+  scope: Scope,
+  asker: Asker,
+  name: string,
+): Promise<string | null> {
+  const trashed = trashedAs(await sessions.trashed(scope), name, asker, { prefix: false });
+  return trashed.length === 0 ? null : `It is in the trash: skein sessions restore ${name}`;
+}
+
+/** Throws where a message cannot go to the session of this name because that one is in the trash. */
+export async function refuseTrashed(
+  sessions: Pick<SessionStore, "trashed">,
+  scope: Scope,
+  asker: Asker,
+  name: string,
+): Promise<void> {
+  const advice = await trashAdvice(sessions, scope, asker, name);
+  if (advice !== null) throw new SkeinError("not_found", { what: "Session", name, advice });
+}
