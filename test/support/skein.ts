@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
 import type { Entry } from "../../src/core/entries.ts";
 import type { SkeinEvent, SkeinEventType } from "../../src/core/events.ts";
@@ -16,6 +16,7 @@ type Script = Parameters<typeof scriptedModel>[0];
 
 export interface OpenedSkein {
   readonly skein: Skein;
+  readonly inside: SkeinInside;
   readonly model: ScriptedModel;
   readonly reported: unknown[];
   readonly events: SkeinEvent[];
@@ -36,20 +37,26 @@ export async function withScript(
 ): Promise<OpenedSkein> {
   const model = scriptedModel(script);
   const reported: unknown[] = [];
-  const skein = await openSkein({
+  let inside: SkeinInside | null = null;
+  const choices = {
     ...(options.dir === undefined ? { memory: true } : {}),
     config: null,
     env: {},
     models: { "rehearsal/script": model, "priced/script": model },
     agents: [defineAgent({ id: "main", model: "rehearsal/script", ...agent })],
-    report: (error) => reported.push(error),
+    report: (error: unknown) => reported.push(error),
     ...options,
+  };
+  const skein = await openSkein(choices, (parts) => {
+    inside = parts;
   });
+  if (inside === null) throw new Error("openSkein did not say what is inside");
   opened.push(skein);
   const events: SkeinEvent[] = [];
   skein.subscribe((event) => events.push(event));
   return {
     skein,
+    inside,
     model,
     reported,
     events,

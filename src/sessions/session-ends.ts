@@ -1,0 +1,113 @@
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import type { AppendOptions, Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import type { HookRegistry } from "./hooks.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
+
+export interface ResetRequest extends Pick<AppendOptions, "fence"> {
+  /** One sentence, for the hooks. */
+  readonly why: string;
+  readonly sessionId?: string;
+  /** Of the call that asks for it; by default that of the session. */
+  readonly ctx?: RuntimeContext;
+}
+
+type ResetResult = Awaited<ReturnType<SessionStore["reset"]>>;
+
+/** Calls `before_reset` and `session_end` around every reset and removal, whichever part of the product asks for it. */
+export class SessionEnds<S extends Store> {
+  /** The same store; its resets and removals call the hooks. */
+  readonly store: S;
+  readonly #plain: S;
+  readonly #hooks: HookRegistry;
+  readonly #report: (error: unknown) => void;
+
+  constructor(store: S, hooks: HookRegistry, report: (error: unknown) => void) {
+    this.#plain = store;
+    this.#hooks = hooks;
+    this.#report = report;
+    const hooked: Pick<SessionStore, "reset" | "remove"> = {
+      reset: (scope, sessionId, options) => this.#resetOrThrow(scope, sessionId, options),
+      remove: (scope, sessionId, options) => this.#remove(scope, sessionId, options),
+    };
+    const sessions = new Proxy(store.sessions, {
+      get: (target, name) => Reflect.get(Object.hasOwn(hooked, name) ? hooked : target, name),
+    });
+    this.store = { ...store, sessions, purgeUser: (userId: string) => this.#purgeUser(userId) };
+  }
+
+  /** Moves the key on to a new session, unless a hook cancels that. */
+  async reset(
+    scope: Scope,
+    session: SessionRecord,
+    { why, ctx = this.#contextOf(session), ...options }: ResetRequest,
+  ): Promise<ResetResult | { readonly cancel: string }> {
+    const { key, sessionId } = session;
+    const { cancel } = await this.#hooks.ask("before_reset", { key, sessionId, why, ctx });
+    if (cancel !== null) return { cancel };
+    const done = await this.#plain.sessions.reset(scope, sessionId, options);
+    await this.#tell(session, "reset", ctx);
+    return done;
+  }
+
+  async #resetOrThrow(
+    scope: Scope,
+    sessionId: string,
+    options: Omit<ResetRequest, "why"> = {},
+  ): Promise<ResetResult> {
+    const { sessions } = this.#plain;
+    const session = await sessions.get(scope, sessionId);
+    // The store says what is wrong.
+    if (session === null) return sessions.reset(scope, sessionId, options);
+    const done = await this.reset(scope, session, { ...options, why: "The reset was asked for." });
+    if (!("cancel" in done)) return done;
+    throw new SkeinError("forbidden", {
+      problem: `A before_reset hook keeps ${session.key} as it is: ${done.cancel}`,
+      advice: "Change the hook, or go on in this session",
+    });
+  }
+
+  async #remove(scope: Scope, sessionId: string, options?: { ifUpdatedAt?: number }): Promise<boolean> {
+    const { sessions } = this.#plain;
+    const session = this.#hooks.has("session_end") ? await sessions.get(scope, sessionId) : null;
+    const isRemoved = await sessions.remove(scope, sessionId, options);
+    if (isRemoved && session !== null) await this.#tell(session, "removed");
+    return isRemoved;
+  }
+
+  async #purgeUser(userId: string): Promise<{ readonly sessions: number }> {
+    const ended = this.#hooks.has("session_end") ? await this.#sessionsOf(userId) : [];
+    const purged = await this.#plain.purgeUser(userId);
+    for (const session of ended) await this.#tell(session, "removed");
+    return purged;
+  }
+
+  async #sessionsOf(userId: string): Promise<SessionRecord[]> {
+    const found: SessionRecord[] = [];
+    for (const archived of [false, true]) {
+      for (let cursor: string | null | undefined; cursor !== null; ) {
+        const query = { archived, includeGlobal: true, includeUnknown: true, limit: 1000 };
+        const page = await this.#plain.sessions.list({ userId }, { ...query, ...present({ cursor }) });
+        found.push(...page.sessions);
+        cursor = page.nextCursor;
+      }
+    }
+    return found;
+  }
+
+  /** What has happened stays so, whatever a hook throws. */
+  async #tell(
+    session: SessionRecord,
+    reason: "reset" | "removed",
+    ctx = this.#contextOf(session),
+  ): Promise<void> {
+    const { key, sessionId } = session;
+    await this.#hooks.notify("session_end", { key, sessionId, reason, ctx }).catch(this.#report);
+  }
+
+  #contextOf({ userId, agentId, key, sessionId, cwd, meta }: SessionRecord): RuntimeContext {
+    const { channel, delivery } = meta;
+    const about = { userId, agentId, sessionKey: key, sessionId, store: this.store, cwd };
+    return { ...about, ...present({ channel: channel ?? null, delivery: delivery ?? null }) };
+  }
+}

@@ -1,0 +1,231 @@
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { skeinDeps } from "../../src/compose/call-deps.ts";
+import type { FilesStore } from "../../src/compose.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { Tokens } from "../../src/gateway/auth/tokens.ts";
+import { localCalls } from "../../src/gateway/calls/local-calls.ts";
+import { allHandlers } from "../../src/gateway/handlers/all.ts";
+import { HookRegistry } from "../../src/sessions/hooks.ts";
+import { FileSessions } from "../../src/store/files/sessions.ts";
+import { call, configFile, desk, withParts } from "../support/family.ts";
+import type { OpenedSkein } from "../support/skein.ts";
+import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+
+const trip = "agent:main:session:trip";
+const hour = 3_600_000;
+
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await closeAll();
+});
+
+/** Hooks that write down which sessions end, and cancel resets where `cancel` says why. */
+function watchEnds(cancel?: string) {
+  const told: string[] = [];
+  const hooks = new HookRegistry();
+  hooks.on("before_reset", ({ key, sessionId, why, ctx }) => {
+    told.push(`before_reset ${key} ${sessionId}`);
+    expect([why.length > 0, ctx.sessionKey]).toEqual([true, key]);
+    return cancel === undefined ? undefined : { cancel };
+  });
+  hooks.on("session_end", ({ key, sessionId, reason, ctx }) => {
+    told.push(`session_end ${key} ${sessionId} ${reason}`);
+    expect([ctx.sessionKey, ctx.sessionId]).toEqual([key, sessionId]);
+  });
+  return { hooks, told };
+}
+
+/** The methods of the gateway, in this process, on a Skein with hooks. */
+async function withMethods(hooks: HookRegistry, settings: object = {}) {
+  const dir = newFolder();
+  const config = configFile({ agents: { main: { model: "rehearsal/script" } }, ...settings });
+  const opened = await withScript(answering(), {}, { dir, config, hooks });
+  return { ...opened, calls: await methodsOf(opened, dir, config) };
+}
+
+async function methodsOf({ skein, inside: { runs } }: OpenedSkein, root: string, file: string) {
+  const store = skein.store as FilesStore;
+  const loaded = await loadConfig({ cwd: root, root, file, env: {} });
+  const tokens = new Tokens({ ledger: store.work.ledger });
+  return localCalls(allHandlers({ ...skeinDeps(skein, loaded, { runs, store }), tokens }));
+}
+
+const ends = [`before_reset ${trip} trip`, `session_end ${trip} trip reset`];
+
+describe("before_reset and session_end", () => {
+  test("[HKE1] are called by a rule's reset", async () => {
+    let now = Date.parse("2026-01-05T10:00:00Z");
+    const { hooks, told } = watchEnds();
+    const config = configFile({ session: { reset: { mode: "idle", minutes: 30 } } });
+    const { skein } = await withScript(answering(), {}, { config, hooks, clock: { now: () => now } });
+    const session = skein.session({ sessionId: "trip" });
+    await session.send("one").result;
+    now += hour;
+    await session.send("two").result;
+    expect(told).toEqual(ends);
+  });
+
+  test.fails("[HKE1] are called by sessions.reset over RPC", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein, calls } = await withMethods(hooks);
+    await skein.session({ sessionId: "trip" }).open();
+    await calls.call("sessions.reset", { key: "trip" });
+    expect(told).toEqual(ends);
+  });
+
+  test.fails("[HKE1] are called by a reset in the library's store", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein } = await withScript(answering(), {}, { hooks });
+    await skein.session({ sessionId: "trip" }).open();
+    await skein.store.sessions.reset({}, "trip");
+    expect(told).toEqual(ends);
+  });
+
+  test.fails("[HKE2] a hook that cancels keeps the session under its key, and the caller reads why", async () => {
+    const { hooks, told } = watchEnds("Not on a Monday.");
+    const { skein, calls } = await withMethods(hooks);
+    const session = skein.session({ sessionId: "trip" });
+    await session.open();
+    const refused = { code: "forbidden", message: expect.stringContaining("Not on a Monday.") };
+    await expect(calls.call("sessions.reset", { key: "trip" })).rejects.toMatchObject(refused);
+    await expect(skein.store.sessions.reset({}, "trip")).rejects.toMatchObject(refused);
+    expect((await session.record())?.sessionId).toBe("trip");
+    expect(told.filter((line) => line.startsWith("session_end"))).toEqual([]);
+  });
+
+  const removed = [`session_end ${trip} trip removed`];
+
+  test.fails("[HKE3] session_end is called by sessions.delete over RPC, and not again by a purge", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein, calls } = await withMethods(hooks);
+    await skein.session({ sessionId: "trip" }).open();
+    await calls.call("sessions.delete", { key: "trip" });
+    expect(told).toEqual(removed);
+    await calls.call("sessions.delete", { key: "trip", purge: true });
+    expect(told).toEqual(removed);
+  });
+
+  test.fails("[HKE3] session_end is called by a removal in the library's store", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein } = await withScript(answering(), {}, { hooks });
+    await skein.session({ sessionId: "trip" }).open();
+    await skein.store.sessions.remove({}, "trip");
+    expect(told).toEqual(removed);
+    expect(await skein.store.sessions.remove({}, "trip")).toBe(false);
+    expect(told).toEqual(removed);
+  });
+
+  test.fails("[HKE3] session_end is called for every session of a user that is removed", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein, calls } = await withMethods(hooks);
+    for (const sessionId of ["a", "b"]) await skein.session({ userId: "ann", sessionId }).open();
+    await skein.store.sessions.patch({ userId: "ann" }, "b", { archived: true });
+    await skein.session({ sessionId: "trip" }).open();
+    await calls.call("users.remove", { userId: "ann" });
+    expect(told.toSorted()).toEqual([
+      "session_end agent:main:session:a a removed",
+      "session_end agent:main:session:b b removed",
+    ]);
+  });
+
+  test.fails("[HKE3] session_end is called by maintenance", async () => {
+    const { hooks, told } = watchEnds();
+    const { skein, calls } = await withMethods(hooks, {
+      session: { maintenance: { mode: "enforce", pruneAfter: "1ms" } },
+    });
+    await skein.session({ sessionId: "trip" }).open();
+    const { done } = await calls.call("maintenance.run", {});
+    expect(done).toMatchObject([{ action: "trash" }]);
+    expect(told).toEqual(removed);
+  });
+
+  test.fails("[HKE3] session_end is called for a child that is deleted after its task", async () => {
+    const { hooks, told } = watchEnds();
+    const family = await withParts(
+      {
+        Plan: [
+          call("sessions_spawn", { task: "Geese", cleanup: "delete" }),
+          { text: "Soon." },
+          { text: "Done." },
+        ],
+        Geese: [{ text: "12" }],
+      },
+      { hooks },
+    );
+    const turn = family.skein.session().send("Plan");
+    await turn.result;
+    await family.settled(turn.runId);
+    await family.until("session.deleted");
+    await family.skein.close();
+    expect(told).toEqual([expect.stringMatching(/^session_end agent:main:subagent:.* removed$/)]);
+  });
+});
+
+describe("prewarm", () => {
+  test.fails("[PRW1] reads the session of a queued run ahead", async () => {
+    const warmed = vi.spyOn(FileSessions.prototype, "prewarm");
+    const { skein } = await withScript(answering(), {}, { dir: newFolder() });
+    const { sessionId } = await skein.session({ sessionId: "trip" }).send("hello").result;
+    expect(warmed.mock.calls.map(([, id]) => id)).toContain(sessionId);
+  });
+});
+
+describe("rows of sessions", () => {
+  /** The row as the tool and the method of the gateway show it. */
+  const rowsOf = async (opened: OpenedSkein, root: string, file: string) => {
+    const calls = await methodsOf(opened, root, file);
+    const { sessions } = await calls.call("sessions.list", {});
+    const { result } = await opened.skein.callTool("sessions_list", {}, {});
+    return [sessions.find(({ key }) => key === trip), (result.sessions as { key: string }[])[0]];
+  };
+
+  test("[ROW1] show the verbose level that sessions.patch sets, over a reset too", async () => {
+    const { skein, calls } = await withMethods(new HookRegistry());
+    await skein.session({ sessionId: "trip" }).send("hello").result;
+    await calls.call("sessions.patch", { key: "trip", verboseLevel: "full" });
+    await calls.call("sessions.reset", { key: "trip" });
+    const { sessions } = await calls.call("sessions.list", {});
+    expect(sessions).toContainEqual(expect.objectContaining({ key: trip, verboseLevel: "full" }));
+  });
+
+  test("[ROW2] show abortedLastRun until a run ends well", async () => {
+    const dir = newFolder();
+    const config = configFile({ agents: { main: { model: "rehearsal/script" } } });
+    const opened = await withScript(
+      (_, index) => (index === 0 ? { text: "I begin", stall: true } : { text: "Yes." }),
+      { visibility: "agent" },
+      { dir, config },
+    );
+    const { skein, until } = opened;
+    const turn = skein.session({ sessionId: "trip" }).send("hello");
+    await until("run.delta");
+    await skein.abort(turn.runId);
+    await turn.result.catch(() => undefined);
+    for (const row of await rowsOf(opened, dir, config)) expect(row).toMatchObject({ abortedLastRun: true });
+    await skein.session({ sessionId: "trip" }).send("again").result;
+    for (const row of await rowsOf(opened, dir, config)) expect(row).not.toHaveProperty("abortedLastRun");
+  });
+
+  test.fails("[ROW3] show where the last reply went, with the session's own delivery context first", async () => {
+    const dir = newFolder();
+    const config = configFile({ agents: { main: { model: "rehearsal/script" } } });
+    const { channel, told } = desk();
+    const opened = await withScript(
+      answering(),
+      { visibility: "agent" },
+      { dir, config, channels: [channel] },
+    );
+    const { skein, until } = opened;
+    const session = skein.session({ sessionId: "trip" });
+    await session.send("hello", { deliverTo: { channel: "desk", to: "ann", accountId: "work" } }).result;
+    await until("outbox.delivered");
+    expect(told).toHaveLength(1);
+    const last = { lastChannel: "desk", lastTo: "ann", lastAccountId: "work" };
+    for (const row of await rowsOf(opened, dir, config)) expect(row).toMatchObject(last);
+    await skein.store.sessions.patch({}, "trip", { delivery: { channel: "slack", to: "C1" } });
+    for (const row of await rowsOf(opened, dir, config)) {
+      expect(row).toMatchObject({ lastChannel: "slack", lastTo: "C1" });
+      expect(row).not.toHaveProperty("lastAccountId");
+    }
+  });
+});
