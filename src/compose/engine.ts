@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
@@ -31,6 +32,7 @@ export interface EngineParts {
   readonly files: FileBoundary;
   readonly runs: EmbeddedRuns;
   readonly hooks: HookRegistry;
+  readonly ends: RunningDeps["ends"];
   readonly bus: EventBus;
   readonly config: Config;
   readonly agents: Agents;
@@ -66,7 +68,7 @@ const wakesWorker: ReadonlySet<string> = new Set([
 ]);
 
 export function createEngine(parts: EngineParts): Engine {
-  const { runs, bus, owner, clock, leaseMs, outgoing, report } = parts;
+  const { store, runs, bus, owner, clock, leaseMs, outgoing, report } = parts;
   const worker = new Worker({
     runs,
     owner,
@@ -85,7 +87,11 @@ export function createEngine(parts: EngineParts): Engine {
     report,
   });
   const tidying = new Tidying(parts.keeper, bus, report);
-  const stopWaking = bus.subscribe(({ type }) => {
+  let isWorking = false;
+  const stopWaking = bus.subscribe(({ type, userId, sessionId }) => {
+    // The run may wait for a slot; its session is read meanwhile.
+    if (isWorking && type === "run.queued")
+      store.sessions.prewarm(present({ userId }), sessionId).catch(report);
     if (type === "outbox.queued") pump.wake();
     else if (wakesWorker.has(type)) worker.wake();
   });
@@ -93,6 +99,7 @@ export function createEngine(parts: EngineParts): Engine {
     worker,
     running,
     start: () => {
+      isWorking = true;
       worker.start();
       pump.start();
       tidying.start();
@@ -116,6 +123,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     files: parts.files,
     runs,
     hooks,
+    ends: parts.ends,
     emit: bus.emit,
     clock,
     newId,

@@ -23,6 +23,7 @@ import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
+import { SessionEnds } from "../sessions/session-ends.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
@@ -173,11 +174,13 @@ interface Ground {
 
 /** Everything that is made upon an open store; nothing of it is under way where this throws. */
 function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
-  const { config, variable, agents, files, redactor, watching, bus, store } = ground;
+  const { config, variable, agents, files, redactor, watching, bus } = ground;
   const { clock, newId, leaseMs, report, stopWatching } = ground;
-  const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
+  const ends = new SessionEnds(ground.store, hooks, report);
+  const { store } = ends;
+  const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
   if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const stopAsked = () => engine.wake();
   const env = options.env ?? process.env;
@@ -229,7 +232,18 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
   const untilEnded = (runId: string, signal: AbortSignal) => watcher.untilEnded(runId, signal);
   const stopRelaying = relayProgress({ bus, store, runs, clock, owner, untilEnded, report });
-  const engine = createEngine({ ...here, hooks, bus, tools, models, outgoing, watcher, keeper, leaseMs });
+  const engine = createEngine({
+    ...here,
+    hooks,
+    ends,
+    bus,
+    tools,
+    models,
+    outgoing,
+    watcher,
+    keeper,
+    leaseMs,
+  });
   inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
   const invoking: InvokeParts = {

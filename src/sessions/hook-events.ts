@@ -127,7 +127,7 @@ export interface Hooks {
   }>;
   /** A session is opened for a run; `isNew`: for the first time. */
   readonly session_start: Told<Session & { readonly isNew: boolean }>;
-  readonly session_end: Told<Session & { readonly reason: "reset" | "removed" | "closed" }>;
+  readonly session_end: Told<Session & { readonly reason: "reset" | "removed" }>;
   /** Before a key moves on to a new session; `why` is one sentence. */
   readonly before_reset: Asked<
     Session & { readonly why: string },

@@ -50,9 +50,7 @@ export function listRow(session: ListedSession, extras: RowExtras = {}): Session
     systemSent: flag(meta.systemSent),
     abortedLastRun: flag(meta.abortedLastRun) ?? (extras.work?.status === "aborted" ? true : undefined),
     sendPolicy: meta.sendPolicy,
-    lastChannel: delivery?.channel ?? text(meta.lastChannel),
-    lastTo: delivery?.to ?? text(meta.lastTo),
-    lastAccountId: delivery?.accountId ?? text(meta.lastAccountId),
+    ...lastTarget(session.meta),
     userId,
     bytes: extras.bytes,
     transcriptPath: extras.transcriptPath,
@@ -101,4 +99,17 @@ function text(value: unknown): string | undefined {
 
 function flag(value: unknown): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;
+}
+
+/** The delivery context as a whole, else where the last reply went. */
+function lastTarget({
+  delivery,
+  ...meta
+}: SessionMeta): Pick<SessionRow, "lastChannel" | "lastTo" | "lastAccountId"> {
+  const { channel, to, accountId } = delivery ?? {
+    channel: text(meta.lastChannel),
+    to: text(meta.lastTo),
+    accountId: text(meta.lastAccountId),
+  };
+  return present({ lastChannel: channel, lastTo: to, lastAccountId: accountId });
 }

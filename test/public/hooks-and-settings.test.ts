@@ -65,7 +65,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(ends);
   });
 
-  test.fails("[HKE1] are called by sessions.reset over RPC", async () => {
+  test("[HKE1] are called by sessions.reset over RPC", async () => {
     const { hooks, told } = watchEnds();
     const { skein, calls } = await withMethods(hooks);
     await skein.session({ sessionId: "trip" }).open();
@@ -73,7 +73,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(ends);
   });
 
-  test.fails("[HKE1] are called by a reset in the library's store", async () => {
+  test("[HKE1] are called by a reset in the library's store", async () => {
     const { hooks, told } = watchEnds();
     const { skein } = await withScript(answering(), {}, { hooks });
     await skein.session({ sessionId: "trip" }).open();
@@ -81,7 +81,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(ends);
   });
 
-  test.fails("[HKE2] a hook that cancels keeps the session under its key, and the caller reads why", async () => {
+  test("[HKE2] a hook that cancels keeps the session under its key, and the caller reads why", async () => {
     const { hooks, told } = watchEnds("Not on a Monday.");
     const { skein, calls } = await withMethods(hooks);
     const session = skein.session({ sessionId: "trip" });
@@ -95,7 +95,7 @@ describe("before_reset and session_end", () => {
 
   const removed = [`session_end ${trip} trip removed`];
 
-  test.fails("[HKE3] session_end is called by sessions.delete over RPC, and not again by a purge", async () => {
+  test("[HKE3] session_end is called by sessions.delete over RPC, and not again by a purge", async () => {
     const { hooks, told } = watchEnds();
     const { skein, calls } = await withMethods(hooks);
     await skein.session({ sessionId: "trip" }).open();
@@ -105,7 +105,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(removed);
   });
 
-  test.fails("[HKE3] session_end is called by a removal in the library's store", async () => {
+  test("[HKE3] session_end is called by a removal in the library's store", async () => {
     const { hooks, told } = watchEnds();
     const { skein } = await withScript(answering(), {}, { hooks });
     await skein.session({ sessionId: "trip" }).open();
@@ -115,7 +115,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(removed);
   });
 
-  test.fails("[HKE3] session_end is called for every session of a user that is removed", async () => {
+  test("[HKE3] session_end is called for every session of a user that is removed", async () => {
     const { hooks, told } = watchEnds();
     const { skein, calls } = await withMethods(hooks);
     for (const sessionId of ["a", "b"]) await skein.session({ userId: "ann", sessionId }).open();
@@ -128,7 +128,7 @@ describe("before_reset and session_end", () => {
     ]);
   });
 
-  test.fails("[HKE3] session_end is called by maintenance", async () => {
+  test("[HKE3] session_end is called by maintenance", async () => {
     const { hooks, told } = watchEnds();
     const { skein, calls } = await withMethods(hooks, {
       session: { maintenance: { mode: "enforce", pruneAfter: "1ms" } },
@@ -139,7 +139,7 @@ describe("before_reset and session_end", () => {
     expect(told).toEqual(removed);
   });
 
-  test.fails("[HKE3] session_end is called for a child that is deleted after its task", async () => {
+  test("[HKE3] session_end is called for a child that is deleted after its task", async () => {
     const { hooks, told } = watchEnds();
     const family = await withParts(
       {
@@ -162,7 +162,7 @@ describe("before_reset and session_end", () => {
 });
 
 describe("prewarm", () => {
-  test.fails("[PRW1] reads the session of a queued run ahead", async () => {
+  test("[PRW1] reads the session of a queued run ahead", async () => {
     const warmed = vi.spyOn(FileSessions.prototype, "prewarm");
     const { skein } = await withScript(answering(), {}, { dir: newFolder() });
     const { sessionId } = await skein.session({ sessionId: "trip" }).send("hello").result;
@@ -206,7 +206,7 @@ describe("rows of sessions", () => {
     for (const row of await rowsOf(opened, dir, config)) expect(row).not.toHaveProperty("abortedLastRun");
   });
 
-  test.fails("[ROW3] show where the last reply went, with the session's own delivery context first", async () => {
+  test("[ROW3] show where the last reply went, with the session's own delivery context first", async () => {
     const dir = newFolder();
     const config = configFile({ agents: { main: { model: "rehearsal/script" } } });
     const { channel, told } = desk();

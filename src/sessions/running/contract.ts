@@ -13,6 +13,7 @@ import type { Summarise } from "../../transcript/compaction/ask-summariser.ts";
 import type { ImagePort } from "../../transcript/contract.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
+import type { SessionEnds } from "../session-ends.ts";
 import type { StateModule } from "../with-state.ts";
 
 /** What running needs of the rest of the program. Concrete runtimes and models are composed in. */
@@ -21,6 +22,7 @@ export interface RunningDeps {
   readonly files: FileBoundary;
   readonly runs: RunStore;
   readonly hooks: HookRegistry;
+  readonly ends: Pick<SessionEnds<Store>, "reset">;
   readonly emit: Emit;
   readonly clock: Clock;
   readonly newId: IdSource;

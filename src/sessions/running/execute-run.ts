@@ -165,6 +165,8 @@ class Ending {
 
   async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
     const { runs, hooks, clock, report } = this.#deps;
+    const target = outbox.at(-1)?.target;
+    if (target !== undefined) await this.#keepLastTarget(target).catch(report);
     try {
       await runs.end(this.#held, outcome, { outbox });
     } catch (error) {
@@ -179,6 +181,16 @@ class Ending {
       ctx: this.#place.ctx,
     };
     await hooks.notify("agent_end", told).catch(report);
+  }
+
+  /** Where the reply goes, for lists; a session that has a delivery context shows that. */
+  async #keepLastTarget({ channel, to, accountId }: OutboxRequest["target"]): Promise<void> {
+    const { scope, session } = this.#place;
+    const { meta, sessionId } = session;
+    const last = { lastChannel: channel, lastTo: to ?? null, lastAccountId: accountId ?? null };
+    const isKept = Object.entries(last).every(([field, value]) => (meta[field] ?? null) === value);
+    if (isKept || meta.delivery !== undefined) return;
+    await this.#deps.store.sessions.patch(scope, sessionId, last);
   }
 
   get #held() {

@@ -6,7 +6,7 @@ import { isRealInput } from "../../store/digest.ts";
 import { decideReset } from "../decide-reset.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
-type Deps = Pick<RunningDeps, "store" | "hooks" | "settings" | "clock">;
+type Deps = Pick<RunningDeps, "store" | "ends" | "settings" | "clock">;
 
 const pageSize = 200;
 const fromPeople: readonly string[] = ["user", "channel"];
@@ -16,7 +16,7 @@ const fromPeople: readonly string[] = ["user", "channel"];
  * asks for it, under the run's fence.
  */
 export async function resetIfDue(
-  { store, hooks, settings, clock }: Deps,
+  { store, ends, settings, clock }: Deps,
   { scope, session, ctx }: RunPlace,
   { run, how }: Claim,
   fence: () => boolean,
@@ -36,11 +36,8 @@ export async function resetIfDue(
     now: clock.now(),
   });
   if (!reset) return null;
-  const { cancel } = await hooks.ask("before_reset", { key, sessionId, why, ctx });
-  if (cancel !== null) return null;
-  const { fresh } = await store.sessions.reset(scope, sessionId, { fence });
-  await hooks.notify("session_end", { key, sessionId, reason: "reset", ctx });
-  return fresh;
+  const done = await ends.reset(scope, session, { why, ctx, fence });
+  return "cancel" in done ? null : done.fresh;
 }
 
 function isEmpty({ byKind, byChannel }: RunningDeps["settings"]["reset"]): boolean {
