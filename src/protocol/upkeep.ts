@@ -54,12 +54,19 @@ export const MaintenanceDecisionSchema = Type.Object(
 );
 export type MaintenanceDecisionPayload = Static<typeof MaintenanceDecisionSchema>;
 
+/** What maintenance means for one session: `now: …`, and a line for each rule. */
+const ExplainedSchema = Type.Object(
+  { key: Type.String(), sessionId: Type.String(), lines: Type.Array(Type.String()) },
+  strict,
+);
+
 /** `maintenance.run`: what the rules come to, and what was done: nothing where they only warn, or it was a rehearsal. */
 export const MaintenanceReportSchema = Type.Object(
   {
     mode: Type.Enum(["warn", "enforce"]),
     decisions: Type.Array(MaintenanceDecisionSchema),
     done: Type.Array(MaintenanceDecisionSchema),
+    explained: Type.Optional(ExplainedSchema),
   },
   strict,
 );
@@ -159,7 +166,11 @@ export const DoctorSchema = Type.Object(
     acp: AcpAgentsSchema,
     mcp: Type.Array(McpServerSchema),
     maintenance: Type.Object(
-      { mode: Type.Enum(["warn", "enforce"]), decisions: Type.Array(MaintenanceDecisionSchema) },
+      {
+        mode: Type.Enum(["warn", "enforce"]),
+        decisions: Type.Array(MaintenanceDecisionSchema),
+        explained: Type.Optional(ExplainedSchema),
+      },
       strict,
     ),
   },

@@ -1,6 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import type { RunStore } from "../runs/contract.ts";
 import type { ListedSession, Scope, Store } from "../store/contract.ts";
+import { explainMaintenance } from "./explain-maintenance.ts";
 import type {
   MaintainedSession,
   MaintenanceDecision,
@@ -27,22 +28,28 @@ export interface MaintenanceReport {
   readonly decisions: readonly MaintenanceDecision[];
   /** Those that were carried out: none unless the mode is `enforce`. */
   readonly done: readonly MaintenanceDecision[];
+  /** What each rule means for the session that was asked about, a line each. */
+  readonly explained: readonly string[] | null;
 }
 
 const pageSize = 1000;
 const maxPurgesAtOnce = 100;
 
-/** Decides what is to become of old sessions and, where the rules say `enforce`, does it. `dryRun`: it is not done, whatever the mode. */
+/**
+ * Decides what is to become of old sessions and, where the rules say `enforce`, does it. `dryRun`: it is not done, whatever the mode. `explainUid`:
+ * the rules are explained for one session, and nothing is done.
+ */
 export async function runMaintenance(
   work: MaintenanceWork,
-  { dryRun = false }: { readonly dryRun?: boolean } = {},
+  { dryRun = false, explainUid }: { readonly dryRun?: boolean; readonly explainUid?: string } = {},
 ): Promise<MaintenanceReport> {
   const { signal } = work;
   const { mode } = work.rules;
   const input = await inputFor(work);
   const decisions = planMaintenance(input);
   const done: MaintenanceDecision[] = [];
-  if (mode === "warn" || dryRun) return { mode, decisions, done };
+  const explained = explainUid === undefined ? null : explain(input, explainUid);
+  if (mode === "warn" || dryRun || explained !== null) return { mode, decisions, done, explained };
   for (const batch of batchesOf(decisions)) {
     signal?.throwIfAborted();
     const results = await Promise.all(
@@ -50,7 +57,13 @@ export async function runMaintenance(
     );
     done.push(...batch.filter((_, index) => results[index]));
   }
-  return { mode, decisions, done };
+  return { mode, decisions, done, explained };
+}
+
+function explain(input: MaintenanceInput, sessionUid: string): readonly string[] {
+  const session = [...input.sessions, ...input.trashed].find(({ uid }) => uid === sessionUid);
+  // It was purged, or came, between the lookup and the list.
+  return session === undefined ? [] : explainMaintenance(session, input).split("\n");
 }
 
 /** Purges at the same time share the erasing of their bytes, which costs the more the larger the databases are. */

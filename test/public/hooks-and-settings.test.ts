@@ -7,6 +7,7 @@ import { localCalls } from "../../src/gateway/calls/local-calls.ts";
 import { allHandlers } from "../../src/gateway/handlers/all.ts";
 import { HookRegistry } from "../../src/sessions/hooks.ts";
 import { FileSessions } from "../../src/store/files/sessions.ts";
+import { run } from "../support/cli.ts";
 import { call, configFile, desk, withParts } from "../support/family.ts";
 import type { OpenedSkein } from "../support/skein.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
@@ -158,6 +159,45 @@ describe("before_reset and session_end", () => {
     await family.until("session.deleted");
     await family.skein.close();
     expect(told).toEqual([expect.stringMatching(/^session_end agent:main:subagent:.* removed$/)]);
+  });
+});
+
+describe("maintenance", () => {
+  const settings = { session: { maintenance: { mode: "enforce", pruneAfter: "30d" } } };
+
+  test("[MXP1] is explained over RPC for a session, and for one in the trash", async () => {
+    const { skein, calls } = await withMethods(new HookRegistry(), settings);
+    for (const sessionId of ["trip", "gone"]) await skein.session({ sessionId }).open();
+    await skein.store.sessions.remove({}, "gone");
+    const { explained, done } = await calls.call("maintenance.run", { explain: "trip" });
+    expect(explained).toMatchObject({ key: trip, sessionId: "trip" });
+    expect(explained?.lines).toEqual([
+      "now: nothing",
+      expect.stringMatching(/^pruneAfter: would go to the trash in /),
+      expect.stringMatching(/^maxSessions: not reached: 1 session of this user/),
+      "maxDiskBytes: no limit is set",
+      "trashAfter: it is not in the trash",
+    ]);
+    expect(done).toEqual([]);
+    const removed = await calls.call("maintenance.run", { explain: "gone" });
+    expect(removed.explained?.lines).toContainEqual(
+      expect.stringMatching(/^trashAfter: would be purged in /),
+    );
+    await expect(calls.call("maintenance.run", { explain: "nobody" })).rejects.toMatchObject({
+      code: "not_found",
+    });
+  });
+
+  test("[MXP1] is explained by skein doctor --explain", async () => {
+    const dir = newFolder();
+    const config = configFile({ defaults: { model: "rehearsal/basic" }, ...settings });
+    const place = ["--dir", dir, "--config", config];
+    await run(["sessions", "new", "trip", ...place]);
+    const { out } = await run(["doctor", "--explain", "trip", ...place]);
+    expect(out).toContain(`Maintenance of ${trip}`);
+    expect(out).toMatch(/pruneAfter: would go to the trash in /);
+    const { out: json } = await run(["doctor", "--explain", "trip", "--json", ...place]);
+    expect(JSON.parse(json)).toMatchObject({ maintenance: { explained: { key: trip } } });
   });
 });
 

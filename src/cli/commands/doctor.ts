@@ -9,6 +9,7 @@ import type { LoadedConfig } from "../../config/load.ts";
 import { checkConfig } from "../../config/load.ts";
 import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import { tokenSchema } from "../../gateway/auth/schema.ts";
 import type {
   AcpAgentsPayload,
@@ -17,8 +18,11 @@ import type {
   MaintenanceDecisionPayload,
   McpServerPayload,
 } from "../../protocol/upkeep.ts";
-import { decisionPayload } from "../../sessions/decision-payload.ts";
+import { resolveSession } from "../../sessions/current-session.ts";
+import { decisionPayload, explainedPayload } from "../../sessions/decision-payload.ts";
+import { findTrashed } from "../../sessions/find-trashed.ts";
 import { runMaintenance } from "../../sessions/run-maintenance.ts";
+import type { SessionRecord, Store, TrashedSession } from "../../store/contract.ts";
 import { loadOptions } from "../folder/load-settings.ts";
 import { askRunningConfig } from "../folder/running-gateway.ts";
 import { acpFindings } from "../output/acp-agents.ts";
@@ -33,6 +37,8 @@ export interface DoctorOptions extends GlobalOptions {
   readonly fix?: boolean;
   /** Every setting, those too that nobody has set. */
   readonly all?: boolean;
+  /** A session that maintenance is explained for. */
+  readonly explain?: string;
 }
 
 const neededNode = 24;
@@ -45,7 +51,9 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
   const root = loaded.config.store.path;
   const source = loaded.sources.get("store") ?? { from: "default" as const };
   const exists = holdsSessions(root);
-  const inside = exists ? await lookInside(terminal, loaded, options) : { findings: [], decisions: [] };
+  const inside: Inside = exists
+    ? await lookInside(terminal, loaded, options)
+    : { findings: [], decisions: [] };
   const waiting = await askGateway(terminal, options, root);
   const acp = await askAgents(terminal, loaded, waiting.settings);
   const mcp = await askMcpServers(terminal, loaded, waiting.settings);
@@ -71,7 +79,11 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
     },
     acp,
     mcp,
-    maintenance: { mode: loaded.config.session.maintenance.mode, decisions: [...inside.decisions] },
+    maintenance: {
+      mode: loaded.config.session.maintenance.mode,
+      decisions: [...inside.decisions],
+      ...present({ explained: inside.explained }),
+    },
   };
   if (options.json === true) printJson(terminal, payload);
   else printDoctor(terminal, payload, { ...options, set: setConfigText(loaded) });
@@ -147,6 +159,7 @@ function askMcpServers(
 interface Inside {
   readonly findings: readonly CheckFinding[];
   readonly decisions: readonly MaintenanceDecisionPayload[];
+  readonly explained?: DoctorPayload["maintenance"]["explained"];
 }
 
 async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: DoctorOptions): Promise<Inside> {
@@ -175,14 +188,36 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
     const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
     const work = { store, users, rules, now: terminal.now(), runs: workIn(store) ?? null };
-    const { decisions } = await runMaintenance(work, { dryRun: true });
-    return { findings, decisions: decisions.map(decisionPayload) };
+    const session =
+      options.explain === undefined ? null : await findExplained(store, loaded, options, options.explain);
+    const { decisions, explained } = await runMaintenance(work, {
+      dryRun: true,
+      ...present({ explainUid: session?.uid }),
+    });
+    return { findings, decisions: decisions.map(decisionPayload), ...explainedPayload(session, explained) };
   } catch (error) {
     if (!(error instanceof SkeinError) || error.code !== "store_damaged") throw error;
     return { findings: [...findings, notOpened(root, error)], decisions: [] };
   } finally {
     await store.close().catch(ignoreDamage);
   }
+}
+
+/** The session of a reference, also in the trash. */
+async function findExplained(
+  { sessions }: Pick<Store, "sessions">,
+  { config }: LoadedConfig,
+  options: DoctorOptions,
+  name: string,
+): Promise<SessionRecord | TrashedSession> {
+  const scope = present({ userId: options.user, agentId: options.agent });
+  const asker = { agentId: options.agent ?? "main", scope: config.session.scope };
+  const found =
+    (await resolveSession(sessions, scope, asker, name, { prefix: true })) ??
+    findTrashed(await sessions.trashed(scope), name, asker, { prefix: true });
+  if (found !== null) return found;
+  const advice = "See skein sessions ls, and skein sessions ls --trash";
+  throw new SkeinError("not_found", { what: "Session", name, advice });
 }
 
 /** It has been reported. */

@@ -56,6 +56,10 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
     const whose = userId === undefined ? key : `${key} of ${userId}`;
     line(`  ${pad(action, 8)} ${oneLine(`${whose}: ${why}`, longest)}`);
   }
+  if (maintenance.explained !== undefined) {
+    title(`Maintenance of ${maintenance.explained.key}`);
+    for (const each of maintenance.explained.lines) line(`  ${oneLine(each, longest)}`);
+  }
   title("Configuration in effect");
   printSettings(terminal, configuration.effective, view);
 }

@@ -12,9 +12,10 @@ export function registerUpkeep(program: Command, terminal: Terminal): void {
     )
     .option("--fix", "mend what can be mended")
     .option("--all", "show every setting, those too that nobody has set")
+    .option("--explain <ref>", "say what each rule of session.maintenance means for one session")
     .addHelpText(
       "after",
-      examples("skein doctor", "skein doctor --fix", "skein doctor --all", "skein doctor --json"),
+      examples("skein doctor", "skein doctor --fix", "skein doctor --all", "skein doctor --explain trip"),
     )
     .action(async (_, command: Command) => {
       const { doctorCommand } = await import("../commands/doctor.ts");

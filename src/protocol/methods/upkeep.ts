@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { closed, id, label, time, userId } from "../fields.ts";
+import { closed, id, label, reader, reference, time, userId } from "../fields.ts";
 import { UserRemovedSchema } from "../session-changes.ts";
 import { ScopeSchema, TokenCreatedSchema, TokenListSchema, TokenRowSchema } from "../tokens.ts";
 import { ConfigurationSchema, MaintenanceReportSchema, ReloadSchema } from "../upkeep.ts";
@@ -46,11 +46,18 @@ export const tokensRevoke = method({
   isDestructive: true,
 });
 
-/** `dryRun`: what would be done, whatever the mode. */
+/** `dryRun`: what would be done, whatever the mode. `explain`: what each rule means for one session; nothing is done then. */
 export const maintenanceRun = method({
   scope: "admin",
   about: "Looks after old sessions now, as the configuration says.",
-  params: Type.Object({ dryRun: Type.Optional(Type.Boolean({ default: false })) }, closed),
+  params: Type.Object(
+    {
+      dryRun: Type.Optional(Type.Boolean({ default: false })),
+      explain: Type.Optional(reference),
+      ...reader,
+    },
+    closed,
+  ),
   result: MaintenanceReportSchema,
   needsAll: true,
   isIdempotent: true,

@@ -1,8 +1,9 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
-import { decisionPayload } from "../../../sessions/decision-payload.ts";
+import { decisionPayload, explainedPayload } from "../../../sessions/decision-payload.ts";
 import { runMaintenance } from "../../../sessions/run-maintenance.ts";
 import type { FolderDeps, HandlersOf, TokenDeps } from "../../calls/contract.ts";
+import { findRemoved, lookFor } from "../shared/session-of.ts";
 import { pendingErase } from "./removing.ts";
 
 /** A user that is gone takes its tokens along. */
@@ -13,12 +14,22 @@ export function upkeepHandlers(
   deps: UpkeepDeps,
 ): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.remove"> {
   return {
-    "maintenance.run": async ({ dryRun = false }, { signal }) => {
+    "maintenance.run": async ({ dryRun = false, explain, agentId }, call) => {
       const { store, config, clock, runs } = deps;
       const rules = config.session.maintenance;
-      const work = { store, users: deps.users(), rules, now: clock.now(), runs, signal };
-      const { mode, decisions, done } = await runMaintenance(work, { dryRun });
-      return { mode, decisions: decisions.map(decisionPayload), done: done.map(decisionPayload) };
+      const work = { store, users: deps.users(), rules, now: clock.now(), runs, signal: call.signal };
+      const named = explain === undefined ? null : { key: explain, agentId };
+      const session =
+        named === null
+          ? null
+          : ((await lookFor(deps, call, named)) ?? (await findRemoved(deps, call, named)));
+      const report = await runMaintenance(work, { dryRun, ...present({ explainUid: session?.uid }) });
+      return {
+        mode: report.mode,
+        decisions: report.decisions.map(decisionPayload),
+        done: report.done.map(decisionPayload),
+        ...explainedPayload(session, report.explained),
+      };
     },
 
     "config.get": async () => {
