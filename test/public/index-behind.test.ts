@@ -7,8 +7,10 @@ import { IndexThread } from "../../src/store/files/index-thread.ts";
 import { sessionPaths, trashedPaths, workDbName } from "../../src/store/files/layout.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { WorkDb } from "../../src/store/files/work-db.ts";
+import { run } from "../support/cli.ts";
 import { call, withParts } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
 
 afterEach(async () => {
   vi.restoreAllMocks();
@@ -37,6 +39,21 @@ describe("a list that is taken while the index is behind", () => {
     const late = await family.call("sessions_list", {});
     expect(keysOf(late)).toEqual(["main"]);
     expect(late).not.toHaveProperty("indexing");
+  });
+
+  test("[STE1] says so over RPC and on the command line", async () => {
+    const gateway = await wholeGateway();
+    try {
+      const index = stallIndex();
+      await gateway.rpc("sessions.create", { key: "agent:main:session:trip" });
+      const { body } = await gateway.rpc("sessions.list");
+      expect(body).toMatchObject({ count: 0, indexing: { behind: 1 } });
+      const { out } = await run(["sessions", "ls", "--json", "--dir", gateway.root]);
+      expect(JSON.parse(out)).toMatchObject({ count: 0, indexing: { behind: 1 } });
+      index.release();
+    } finally {
+      await gateway.close();
+    }
   });
 
   test("[STE1] does not lose the sessions of another agent that the index had not read yet", async () => {
