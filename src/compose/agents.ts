@@ -53,7 +53,11 @@ export class Agents {
   }
 
   find(agentId: string): Agent | null {
-    if (!this.ids.includes(agentId)) return null;
+    return this.ids.includes(agentId) ? this.describe(agentId) : null;
+  }
+
+  /** An agent that nobody defined here has what `defaults` says. */
+  describe(agentId: string): Agent {
     const { config, env } = this.#sources;
     const definition = this.#definition(agentId);
     const settings = agentSettings(config, agentId);

@@ -93,6 +93,8 @@ export interface Turn {
     signal?: AbortSignal,
   ): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
+  /** Removes paths of the machine from the text of a failed call. Left out: the model may see them. */
+  readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
   /** Of a session of an ACP agent alone. */
   readonly acp?: AcpLink;

@@ -42,21 +42,21 @@ async function spawnChild(skein: Skein, options: object = {}): Promise<string> {
 }
 
 describe("which tools may be called", () => {
-  test.fails.each(["callTool", "sessionTools", "MCP"] as const)("[POL1] a tool that tools.deny names is refused: %s", async (door) => {
+  test.each(doorNames)("[POL1] a tool that tools.deny names is refused: %s", async (door) => {
     const { call } = await openDoors(configOf("tools: { deny: [session_search] }"));
     await call("run", "agents_list", {});
     expect(await call(door, "session_search", { query: "x" })).toMatchObject({ isError: true });
     expect(await call(door, "agents_list", {})).toMatchObject({ isError: false });
   });
 
-  test.fails.each(["callTool", "sessionTools", "MCP"] as const)("[POL1] a tool that tools.allow leaves out is refused: %s", async (door) => {
+  test.each(doorNames)("[POL1] a tool that tools.allow leaves out is refused: %s", async (door) => {
     const { call } = await openDoors(configOf("tools: { allow: [agents_list] }"));
     await call("run", "agents_list", {});
     expect(await call(door, "sessions_list", {})).toMatchObject({ isError: true });
     expect(await call(door, "agents_list", {})).toMatchObject({ isError: false });
   });
 
-  test.fails.each(outside.filter((door) => door !== "sessionTools"))(
+  test.each(outside.filter((door) => door !== "sessionTools"))(
     "[POL2] the refusal is forbidden, and names the rule that decided: %s",
     async (door) => {
       const { call } = await openDoors(configOf('tools: { deny: ["session_sea*"] }'));
@@ -67,7 +67,7 @@ describe("which tools may be called", () => {
     },
   );
 
-  test.fails.each(doorNames.filter((door) => door !== "MCP"))(
+  test.each(doorNames.filter((door) => door !== "MCP"))(
     "[POL3] a sub-agent is refused what the sub-agent deny list names: %s",
     async (door) => {
       const { skein, call } = await openDoors(configOf("maxSteps: 5"));
@@ -80,7 +80,7 @@ describe("which tools may be called", () => {
     },
   );
 
-  test.fails.each(["sessionTools", "MCP"] as const)(
+  test.each(["sessionTools", "MCP"] as const)(
     "[POL4] only tools that may be called are listed: %s",
     async (door) => {
       const rules = "tools: { deny: [sessions_spawn], allow: [sessions_*] }";
@@ -92,7 +92,7 @@ describe("which tools may be called", () => {
 });
 
 describe("who decides about a call", () => {
-  test.fails.each(doorNames.filter((door) => door !== "CLI"))(
+  test.each(doorNames.filter((door) => door !== "CLI"))(
     "[POL5] before_tool_call can block a call: %s",
     async (door) => {
       const { hooks, call } = await openDoors(configOf("maxSteps: 5"));
@@ -106,7 +106,7 @@ describe("who decides about a call", () => {
     },
   );
 
-  test.fails.each(doorNames.filter((door) => door !== "CLI"))(
+  test.each(doorNames.filter((door) => door !== "CLI"))(
     "[POL5] before_tool_call can change the arguments of a call, and after_tool_call sees the result: %s",
     async (door) => {
       const { hooks, call } = await openDoors(configOf("maxSteps: 5"));
@@ -120,7 +120,7 @@ describe("who decides about a call", () => {
     },
   );
 
-  test.fails.each(outside)(
+  test.each(outside)(
     "[POL6] a tool that tools.ask names is refused where nobody can be asked: %s",
     async (door) => {
       const { skein, call } = await openDoors(configOf("tools: { ask: [agents_list] }"));
@@ -147,7 +147,7 @@ describe("who decides about a call", () => {
     expect(await skein.budget(rootId ?? "")).toMatchObject({ runs: 2, hops: 0 });
   });
 
-  test.fails.each(["callTool", "invokeTool"] as const)(
+  test.each(["callTool", "invokeTool"] as const)(
     "[POL9] a call that a tool makes for its run counts toward the budget of that run: %s",
     async (door) => {
       let skein: Skein | null = null;
@@ -192,7 +192,7 @@ describe("tools of MCP servers", () => {
       `mcpServers: { shop: { command: ${process.execPath}, args: [${server}], approval: ${approval} } }\n`,
     );
 
-  test.fails("[POL10] with mcpServers.<server>.approval a run waits for a person before each call", async () => {
+  test("[POL10] with mcpServers.<server>.approval a run waits for a person before each call", async () => {
     const { skein } = await openDoors(withServer(true));
     const asked = new Promise<string>((resolve) => {
       skein.subscribe((event) => event.type === "approval.requested" && resolve(event.approvalId));
@@ -204,14 +204,14 @@ describe("tools of MCP servers", () => {
     expect(await lastResultOf(skein)).toContain("not approved");
   });
 
-  test.fails("[POL10] with mcpServers.<server>.approval a call from outside is refused", async () => {
+  test("[POL10] with mcpServers.<server>.approval a call from outside is refused", async () => {
     const { skein } = await openDoors(withServer(true));
     await skein.session({ sessionKey: main }).send("hello").result;
     const invoked = await skein.invokeTool("shop__echo", { say: "hello" }, { sessionKey: main });
     expect(invoked).toMatchObject({ isError: true, result: { status: "forbidden" } });
   });
 
-  test.fails("[POL10] without mcpServers.<server>.approval nobody is asked", async () => {
+  test("[POL10] without mcpServers.<server>.approval nobody is asked", async () => {
     const { skein } = await openDoors(withServer(false));
     await skein.session({ sessionKey: main }).send("hello").result;
     const invoked = await skein.invokeTool("shop__echo", { say: "hello" }, { sessionKey: main });
@@ -237,7 +237,7 @@ describe("paths of the machine", () => {
   ];
   const sandboxed = { sandboxed: true };
 
-  test.fails.each([
+  test.each([
     ["the operator's model", {}, {}],
     ["a sandboxed session", sandboxed, {}],
     ["the model of a user", {}, { userId: "ann" }],
@@ -251,7 +251,7 @@ describe("paths of the machine", () => {
     }
   });
 
-  test.fails("[POL12] with tools.sessions.showPaths models see transcriptPath, unless they are sandboxed", async () => {
+  test("[POL12] with tools.sessions.showPaths models see transcriptPath, unless they are sandboxed", async () => {
     const config = configOf("maxSteps: 5", "tools: { sessions: { showPaths: true } }\n");
     const { skein, root } = await openDoors(config);
     await skein.session({ sessionKey: main }).send("hello").result;
@@ -263,7 +263,7 @@ describe("paths of the machine", () => {
     expect(JSON.stringify(listed.result)).not.toContain("transcriptPath");
   });
 
-  test.fails.each([
+  test.each([
     ["a sandboxed session", sandboxed, {}],
     ["a user's session", {}, { userId: "ann" }],
   ])(
@@ -294,7 +294,7 @@ describe("paths of the machine", () => {
     expect(JSON.stringify(invoked.result)).toContain("/var/lib/secret/place.txt");
   });
 
-  test.fails.each([
+  test.each([
     ["a sandboxed session", sandboxed, {}],
     ["a user's session", {}, { userId: "ann" }],
   ])("[POL15] no session tool names the folder of the store to %s", async (_, agent, who) => {
@@ -349,7 +349,7 @@ describe("heavy calls at a gateway", () => {
     return mcp;
   }
 
-  test.fails.each(["MCP", "tools.invoke"] as const)(
+  test.each(["MCP", "tools.invoke"] as const)(
     "[POL16] a session tool that reads much counts as a heavy call of its token: %s",
     async (door) => {
       const released = Promise.withResolvers<void>();
@@ -381,7 +381,7 @@ describe("heavy calls at a gateway", () => {
     },
   );
 
-  test.fails("[POL17] a tool of an MCP server counts as a heavy call of its token", async () => {
+  test("[POL17] a tool of an MCP server counts as a heavy call of its token", async () => {
     const shop = await startHttpToolServer();
     const { gateway, token, client, invoke } = await openGateway({
       config: `mcpServers: { shop: { url: "${shop.url}" } }\n`,
@@ -389,8 +389,10 @@ describe("heavy calls at a gateway", () => {
     await client.call("sessions.create", { key: sessionKey });
     const echo = { name: "shop__echo", arguments: { say: "hello" } };
     expect(await invoke(echo)).toMatchObject({ isError: false });
-    const calls = () => shop.requests.filter(({ method }) => method === "POST").length;
-    const before = calls();
+    const callsOf = async (tool: string) => {
+      const bodies = await Promise.all(shop.requests.map((request) => request.clone().text()));
+      return bodies.filter((body) => body.includes(`"name":"${tool}"`)).length;
+    };
     const leaving = new AbortController();
     const wait = () =>
       fetch(`${gateway.url}/rpc/tools.invoke`, {
@@ -400,7 +402,7 @@ describe("heavy calls at a gateway", () => {
         signal: leaving.signal,
       }).catch(() => null);
     const held = [wait(), wait()];
-    await soon(() => expect(calls()).toBeGreaterThanOrEqual(before + 2));
+    await soon(() => callsOf("wait")).toBe(2);
     const order: string[] = [];
     const queued = invoke(echo).then(() => order.push("echo"));
     for (let at = 0; at < 10; at += 1) await invoke(light);

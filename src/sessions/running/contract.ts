@@ -33,6 +33,8 @@ export interface RunningDeps {
   agent(session: Pick<SessionRecord, "agentId" | "key">): AgentProfile | null;
   /** The tools of a run, those of servers too. */
   tools(agent: AgentProfile, session: SessionRecord, run: Run): Promise<readonly Tool[]>;
+  /** Whether the model of a session may learn where files are on this machine. */
+  seesPaths(session: SessionRecord): boolean;
   /** What goes to a channel when a run has ended well. */
   outgoing(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[];
   /** An answer as a JSON Schema asked for it, or what the model is told of it. */

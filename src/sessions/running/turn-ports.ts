@@ -1,6 +1,7 @@
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import { withoutPathsOutside } from "../../core/text.ts";
 import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
@@ -94,6 +95,9 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     makeRoom: (size, why) => room.make(size, why),
     approve: (call, asking) => approve(deps, held, waiting, call, { signal, asking }),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
+    ...(deps.seesPaths(place.session)
+      ? {}
+      : { hidePaths: (text: string) => withoutPathsOutside(about.cwd, text) }),
     hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
     emit,
     ...present({ acp: acpLink(deps, place, claim) }),
