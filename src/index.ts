@@ -47,6 +47,7 @@ export {
   type ToolContext,
   type ToolDefinition,
   type ToolSpec,
+  type ToolState,
 } from "./runtimes/tools/define-tool.ts";
 export type { ArgumentsOf, StandardSchema, ToolParameters } from "./runtimes/tools/tool-parameters.ts";
 export { sessionTools } from "./session-tools.ts";

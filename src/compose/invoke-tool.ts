@@ -4,6 +4,7 @@ import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ToolCallBlock, ToolResultMessage } from "../core/messages.ts";
+import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
 import { cutText, thrownText, withoutPathsOutside } from "../core/text.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
@@ -12,11 +13,13 @@ import { hideInErrors } from "../runtimes/loop/call-tool.ts";
 import type { CallPolicy } from "../runtimes/loop/call-under-policy.ts";
 import { callUnderPolicy } from "../runtimes/loop/call-under-policy.ts";
 import { unlessAborted } from "../runtimes/loop/waits.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { findFor, noSuchAgent } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein/skein.ts";
+import { stateByKey, withState } from "../sessions/with-state.ts";
 import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
@@ -54,6 +57,7 @@ interface OutsideCall extends CallPlace {
   readonly isSessionTool: boolean;
   readonly context: RuntimeContext;
   readonly options: ToolCallOptions;
+  readonly state: ToolCallContext["state"];
 }
 
 const longestError = 8000;
@@ -83,8 +87,17 @@ export async function invokeTool(
     if (denied === null) throw noSuchTool(name, offered);
     return refuseDenied(name, denied);
   }
-  if (place.session === null) noSuchSession(place.sessionKey);
-  return perform(parts, callOf(parts, place, tool, false, options), args);
+  const { session: found, sessionKey } = place;
+  if (found === null) return noSuchSession(sessionKey);
+  const modules = agent.state();
+  const scope = { agentId: found.agentId, ...present({ userId: found.userId }) };
+  return withState(parts.store.state, scope, found.sessionId, modules, async () => {
+    const active = modules.find((module) => module instanceof ActiveTools);
+    if (active?.offers(tool, agent.onDemand) === false)
+      return refused("forbidden", `The tool ${name} may not be called here: its group is not active.`);
+    const call = callOf(parts, place, tool, false, options);
+    return perform(parts, { ...call, state: stateByKey(modules) }, args);
+  });
 }
 
 /** The same for a session tool alone, whatever tools of its own the agent has. Throws where `name` is not one. */
@@ -149,7 +162,7 @@ function callOf(
   const asker = session?.uid ?? sessionKey;
   const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, tool.name, idempotencyKey);
   const context = session === null ? given : contextOf(session);
-  return { ...place, id, tool, isSessionTool, context, options };
+  return { ...place, id, tool, isSessionTool, context, options, state: {} };
 }
 
 async function perform(parts: InvokeParts, call: OutsideCall, args: Arguments): Promise<ToolInvoked> {
@@ -209,6 +222,7 @@ async function execute(
     toolCallId: id,
     entryId: id,
     signal,
+    state: call.state,
     whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
   };
   // A tool that never returns is left behind when its caller is gone.

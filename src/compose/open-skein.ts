@@ -19,6 +19,7 @@ import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -273,7 +274,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     isSandboxed,
     offeredTools: async (record) => {
       const agent = isAcpKey(record.key) ? null : agents.find(record.agentId);
-      return agent === null ? null : tools.offered(agent, record);
+      if (agent === null) return null;
+      return tools.offered(agent, record, await ActiveTools.read(store.state, record));
     },
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { tool } from "../../test/support/turn.ts";
 import type { Run } from "../runs/contract.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import type { Agent } from "./agents.ts";
 import { RunTools } from "./run-tools.ts";
 
@@ -50,9 +51,11 @@ describe("the tools of the next turn", () => {
     tools: async () => expect.unreachable("looking starts nothing"),
   });
   const look = async (who: Agent, told: string[] | null, meta = {}) => {
-    const { tools, unlisted } = await new RunTools([source, server(told)], () => undefined).offered(who, {
-      meta,
-    });
+    const { tools, unlisted } = await new RunTools([source, server(told)], () => undefined).offered(
+      who,
+      { meta },
+      new ActiveTools(),
+    );
     return { names: tools.map(({ name }) => name), unlisted: unlisted.map(({ from }) => from) };
   };
 

@@ -3,6 +3,7 @@ import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
 import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { denialOf, isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
+import type { ActiveTools } from "../sessions/active-tools.ts";
 import type { OfferedTools } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Agent } from "./agents.ts";
@@ -87,17 +88,23 @@ export class RunTools {
   }
 
   /** Those that a run of the session would have, as far as they are known without starting anything. */
-  async offered(agent: Agent, session: Pick<SessionRecord, "meta">): Promise<OfferedTools> {
+  async offered(
+    agent: Agent,
+    session: Pick<SessionRecord, "meta">,
+    active: ActiveTools,
+  ): Promise<OfferedTools> {
     const defined = await this.#definedBy(agent);
     const listed = await Promise.all(
       this.#sources.map(async (source) => {
         const told = source.told === undefined ? await source.tools() : source.told();
         const { from, reach } = source;
-        return { from, reach, tools: told === null ? null : besideDefined(source, told, defined) };
+        const tools = told === null ? null : besideDefined(source, told, defined);
+        return { from, reach, tools: tools?.filter((tool) => active.offers(tool, agent.onDemand)) ?? null };
       }),
     );
+    const own = defined.filter((tool) => active.offers(tool, agent.onDemand));
     const layers = toolLayers(agent, null, session, this.#subagents);
-    return offeredTools([{ from: `agent ${agent.id}`, tools: defined }, ...listed], layers);
+    return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 
   /** Entries, as rules have them, that fit no tool that an agent could have. */

@@ -17,6 +17,7 @@ import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import { agentSessionIdOf, untilAgentSessionId } from "../sessions/between/agent-session-id.ts";
 import type { AcpDirectory, Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -227,7 +228,8 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
       const agent = session === null ? null : agents.find(session.agentId);
       if (session === null || agent === null) return [];
       const tools = await parts.tools().of(agent, run, session);
-      return tools.map(({ name }) => name);
+      const active = await ActiveTools.read(store.state, session);
+      return tools.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
     },
     transcriptPaths: (sessions) => ("upkeep" in store ? store.upkeep.workingSets(sessions) : new Map()),
     showPaths: config.tools.sessions.showPaths,

@@ -112,6 +112,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "ToolCallOptions",
       "ToolCalled",
       "ToolContext",
+      "ToolState",
       "ToolDefinition",
       "ToolListing",
       "ToolParameters",

@@ -79,15 +79,15 @@ function calling(name: string) {
 }
 
 describe("state: [module]", () => {
-  const forms: [string, AgentSpec["state"]][] = [
+  const forms: [string, NonNullable<AgentSpec["state"]>][] = [
     ["an object", [plain]],
     ["an instance of a class", [new VisitCounter()]],
     ["a function that makes the module", [() => new SealedCounter()]],
     ["a function that makes the list", () => [new SealedCounter()]],
   ];
 
-  test.fails.each(forms)("[POL18] concurrent runs of two users share no value: %s", async (_, state) => {
-    const { skein } = await withScript(calling("visit"), { tools: [visitTool(2)], ...{ state } });
+  test.each(forms)("[POL18] concurrent runs of two users share no value: %s", async (_, state) => {
+    const { skein } = await withScript(calling("visit"), { tools: [visitTool(2)], state });
     const users = ["ann", "bob"];
     const send = (userId: string) => skein.session({ userId, sessionKey }).send("hello").result;
     await Promise.all(users.map(send));
@@ -99,7 +99,7 @@ describe("state: [module]", () => {
     expect(await Promise.all(saved)).toEqual([2, 1]);
   });
 
-  test.fails("[POL19] a tool reaches the state of its session as context.state", async () => {
+  test("[POL19] a tool reaches the state of its session as context.state", async () => {
     const { skein, lines } = await withScript(calling("visit"), { state: [plain], tools: [visitTool(1)] });
     await skein.session({ sessionKey }).send("one").result;
     const { sessionId } = await skein.session({ sessionKey }).send("two").result;
@@ -110,7 +110,7 @@ describe("state: [module]", () => {
     expect(plain.count).toBe(0);
   });
 
-  test.fails("[POL20] state belongs to one session, and is there when the folder is opened again", async () => {
+  test("[POL20] state belongs to one session, and is there when the folder is opened again", async () => {
     const dir = newFolder();
     const agent = () => ({ state: [plain], tools: [visitTool(1)] });
     const first = await withScript(calling("visit"), agent(), { dir });
@@ -125,7 +125,7 @@ describe("state: [module]", () => {
     expect(await send(second, "a")).toBe("result: visit 2");
   });
 
-  test.fails("[POL21] invokeTool loads the state of the session before the call and saves it after", async () => {
+  test("[POL21] invokeTool loads the state of the session before the call and saves it after", async () => {
     const { skein } = await withScript(calling("visit"), { state: [plain], tools: [visitTool(1)] });
     await skein.session({ sessionKey }).send("one").result;
     const { result } = await skein.invokeTool("visit", {}, { sessionKey });
@@ -153,14 +153,14 @@ describe("state: [module]", () => {
     ["a key that is built in", { ...plain, key: "tools" }],
   ];
 
-  test.fails.each(shared)(
+  test.each(shared)(
     "[POL22] defineAgent refuses a module that runs could not have for themselves: %s",
     (_, module) => {
       expect(() => defineAgent({ id: "main", state: [module] })).toThrow(/state module/);
     },
   );
 
-  test.fails("[POL22] a function that returns the same module for two runs fails the second run", async () => {
+  test("[POL22] a function that returns the same module for two runs fails the second run", async () => {
     const one = new VisitCounter();
     const { skein } = await withScript(() => ({ text: "Yes." }), { state: [() => one] as never });
     await skein.session({ sessionKey }).send("one").result;
@@ -205,7 +205,7 @@ describe("the state module tools", () => {
   const offered = (requests: readonly LanguageModelV4CallOptions[]) =>
     requests.map(({ tools = [] }) => tools.some(({ name }) => name === "browse"));
 
-  test.fails("[POL23] tools of a group on demand are not offered until the group is active, from the next request on", async () => {
+  test("[POL23] tools of a group on demand are not offered until the group is active, from the next request on", async () => {
     const { skein, model } = await withScript(obeying, agent);
     await skein.session({ sessionKey }).send("hello").result;
     await skein.session({ sessionKey }).send("open_browser").result;
@@ -213,7 +213,7 @@ describe("the state module tools", () => {
     expect(offered(model.requests)).toEqual([false, false, true, true, false]);
   });
 
-  test.fails("[POL24] active groups belong to one session, and are there when the folder is opened again", async () => {
+  test("[POL24] active groups belong to one session, and are there when the folder is opened again", async () => {
     const dir = newFolder();
     const first = await withScript(obeying, agent, { dir });
     await first.skein.session({ sessionId: "a" }).send("open_browser").result;
@@ -226,7 +226,7 @@ describe("the state module tools", () => {
     expect(offered(second.model.requests)).toEqual([true, false]);
   });
 
-  test.fails("[POL25] a tool whose group is not active is neither listed nor called outside of a run", async () => {
+  test("[POL25] a tool whose group is not active is neither listed nor called outside of a run", async () => {
     const { skein } = await withScript(obeying, agent);
     await skein.session({ sessionKey }).send("hello").result;
     const record = await skein.session({ sessionKey }).record();

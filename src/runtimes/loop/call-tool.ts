@@ -102,9 +102,9 @@ function execute(
   call: ToolCallBlock,
   entryId: string,
 ): Promise<ToolOutput> {
-  const { about, signal } = turn;
+  const { about, signal, state } = turn;
   const whileWaiting = turn.whileWaiting?.bind(turn) ?? keepingTheSlot;
-  const context = { about, toolCallId: call.id, entryId, signal, whileWaiting };
+  const context = { about, toolCallId: call.id, entryId, signal, state, whileWaiting };
   return unlessAborted(
     Promise.resolve().then(() => tool.execute(args, context)),
     signal,

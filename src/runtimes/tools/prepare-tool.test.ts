@@ -14,6 +14,7 @@ const call: ToolCallContext = {
   toolCallId: "call_1",
   entryId: "e",
   signal: new AbortController().signal,
+  state: {},
   whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
 };
 

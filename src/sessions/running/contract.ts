@@ -66,8 +66,10 @@ export interface AgentProfile {
   readonly maxSteps: number;
   /** Of one answer; `null`: as much as the model may. */
   readonly maxOutputTokens: number | null;
-  /** Made anew for each run. */
+  /** New instances for each run. */
   state(): readonly StateModule[];
+  /** Groups whose tools are offered only while they are active in the session. */
+  readonly onDemand: readonly string[];
 }
 
 export interface RunSettings
