@@ -1,7 +1,7 @@
 import { parseAgentId, readAgentId } from "../../core/names.ts";
-import type { Json } from "../../store/contract.ts";
 import { agentChecks, checkFields, isRecord, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";
+import type { AgentState, StateSource } from "./state-instances.ts";
 import { sharingProblem } from "./state-instances.ts";
 
 /**
@@ -14,33 +14,6 @@ import { sharingProblem } from "./state-instances.ts";
  * ```
  */
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
-
-/**
- * A part of the agent that outlives a run: its value as JSON, saved and loaded for each session. Every run has an instance
- * of its own, which its tools find in `context.state`.
- *
- * @example
- * ```ts
- * import type { AgentState } from "skein";
- * class Visits implements AgentState {
- *   readonly key = "visits";
- *   count = 0;
- *   save() {
- *     return this.count;
- *   }
- *   load(value: unknown) {
- *     this.count = typeof value === "number" ? value : 0;
- *   }
- * }
- * const state = [() => new Visits()];
- * ```
- */
-export interface AgentState {
-  readonly key: string;
-  save(): Json;
-  /** `null` for a new session. */
-  load(value: Json | null): void;
-}
 
 /**
  * What {@link defineAgent} is given.
@@ -68,7 +41,7 @@ export interface AgentSpec {
    * State modules. Every run has its own instance of each: a function is called for it, an object is copied. A module that
    * keeps its value anywhere but in `this` has to be given as a function.
    */
-  readonly state?: readonly (AgentState | (() => AgentState))[] | (() => readonly AgentState[]);
+  readonly state?: StateSource;
   /** Groups whose tools are offered only in sessions that have activated them, with `context.state.tools.activate`. */
   readonly onDemand?: readonly string[];
   /** An absolute path; left out: where the caller stands. */
