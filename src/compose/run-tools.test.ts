@@ -7,7 +7,7 @@ import { RunTools } from "./run-tools.ts";
 
 const names = ["read", "bash", "sessions_spawn", "sessions_send", "cron"];
 const source = { from: "here", tools: async () => names.map((name) => tool(name)) };
-const agent = { id: "main", definition: null, deny: [], ask: [] } as unknown as Agent;
+const agent = { id: "main", definition: null, deny: [], ask: [], onDemand: [] } as unknown as Agent;
 const run = { options: {} } as Run;
 
 async function offered(meta: Readonly<Record<string, string | object[]>>, reports: unknown[] = []) {
