@@ -37,7 +37,6 @@ export type { DeliveryTarget } from "./runs/sequel.ts";
 export {
   type AgentDefinition,
   type AgentSpec,
-  type AgentState,
   defineAgent,
   type SubagentSpec,
   type ThinkingLevel,
@@ -47,7 +46,9 @@ export {
   type ToolContext,
   type ToolDefinition,
   type ToolSpec,
+  type ToolState,
 } from "./runtimes/tools/define-tool.ts";
+export type { AgentState } from "./runtimes/tools/state-instances.ts";
 export type { ArgumentsOf, StandardSchema, ToolParameters } from "./runtimes/tools/tool-parameters.ts";
 export { sessionTools } from "./session-tools.ts";
 export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";

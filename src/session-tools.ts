@@ -3,8 +3,8 @@ import type { Skein } from "./sessions/skein/skein.ts";
 import type { ForeignTool } from "./tools/foreign-tools.ts";
 
 /**
- * The session tools for somebody else's agent loop, on behalf of one session: what the AI SDK takes as `tools`. What a call
- * sets off is run by this Skein; replies and the results of helpers come into the session, which is made where it is not
+ * The session tools that the rules of a session allow, for an agent loop of your own: what the AI SDK takes as `tools`.
+ * Calls are made on behalf of that session, under the hooks and rules of its agent. What a call sets off is run by this Skein; replies and the results of helpers come into the session, which is made where it is not
  * there.
  *
  * @example
@@ -26,5 +26,5 @@ export async function sessionTools(
   const call = async (name: string, args: unknown, { signal }: { readonly signal: AbortSignal | null }) =>
     // Ids of calls are the loop's own, and may come again: they name nothing here.
     (await skein.callTool(name, args, { ...session, ...(signal === null ? {} : { signal }) })).result;
-  return foreignTools(call, await skein.tools());
+  return foreignTools(call, await skein.tools(session));
 }

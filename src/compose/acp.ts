@@ -87,4 +87,5 @@ const acpProfile = {
   maxSteps: Number.MAX_SAFE_INTEGER,
   maxOutputTokens: null,
   state: () => [],
+  onDemand: [],
 } as const;

@@ -5,6 +5,7 @@ import { defaultModel } from "../config/default-model.ts";
 import type { Config } from "../config/sections/all.ts";
 import type { Environment } from "../config/variables.ts";
 import type { AgentDefinition, AgentSpec, SubagentSpec } from "../runtimes/tools/define-agent.ts";
+import { instantiateState } from "../runtimes/tools/state-instances.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
 import type { AgentDirectory, AgentPolicy, SubagentPolicy } from "../sessions/between/contract.ts";
 import type { AgentProfile } from "../sessions/running/contract.ts";
@@ -53,7 +54,11 @@ export class Agents {
   }
 
   find(agentId: string): Agent | null {
-    if (!this.ids.includes(agentId)) return null;
+    return this.ids.includes(agentId) ? this.describe(agentId) : null;
+  }
+
+  /** An agent that nobody defined here has what `defaults` says. */
+  describe(agentId: string): Agent {
     const { config, env } = this.#sources;
     const definition = this.#definition(agentId);
     const settings = agentSettings(config, agentId);
@@ -76,7 +81,8 @@ export class Agents {
       visibility: visibilityOf(definition?.visibility, settings.visibility),
       roots: definition?.roots ?? settings.roots,
       subagents: subagentsOf(definition?.subagents, settings.subagents),
-      state: () => [new ActiveTools(), ...stateOf(definition)],
+      state: () => [new ActiveTools(), ...instantiateState(definition?.state)],
+      onDemand: definition?.onDemand ?? [],
     };
   }
 
@@ -137,9 +143,4 @@ function subagentsOf(own: SubagentSpec | undefined, settings: SubagentPolicy): S
     tools: { ...settings.tools, ...own?.tools },
     attachments: { ...settings.attachments, ...own?.attachments },
   };
-}
-
-function stateOf(definition: AgentDefinition | null) {
-  const { state = [] } = definition ?? {};
-  return typeof state === "function" ? state() : state;
 }

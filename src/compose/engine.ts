@@ -18,7 +18,7 @@ import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/c
 import { executeRun } from "../sessions/running/execute-run.ts";
 import { notForEver } from "../sessions/running/not-for-ever.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
-import type { Store } from "../store/contract.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
 import type { Acp } from "./acp.ts";
 import type { Agent, Agents } from "./agents.ts";
 import { tellOfDeadLetter } from "./dead-letters.ts";
@@ -46,6 +46,7 @@ export interface EngineParts {
   readonly clock: Clock;
   readonly newId: IdSource;
   readonly leaseMs: number;
+  isSandboxed(session: SessionRecord): boolean;
   readonly report: (error: unknown) => void;
 }
 
@@ -135,6 +136,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     agent: (session) => (isAcpKey(session.key) ? parts.acp.profile(session) : agents.find(session.agentId)),
     tools: async (agent: AgentProfile, session, run: Run) =>
       agent.runtime === "acp" ? [] : tools.of(agents.find(agent.id) as Agent, run, session),
+    seesPaths: (session) => session.userId === null && !parts.isSandboxed(session),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
     readOutput: readOutputLater,
     untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),

@@ -1,18 +1,25 @@
 import type { Clock } from "../core/clock.ts";
-import { SkeinError } from "../core/errors.ts";
+import { messageWithoutPaths, SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { stringifyJson } from "../core/json.ts";
-import type { ToolResultMessage } from "../core/messages.ts";
-import { cutText, thrownText } from "../core/text.ts";
+import type { ToolCallBlock, ToolResultMessage } from "../core/messages.ts";
+import { present } from "../core/present.ts";
+import { isRecord } from "../core/shape.ts";
+import { cutText, thrownText, withoutPathsOutside } from "../core/text.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
-import type { Tool, ToolCallContext, ToolOutput } from "../runtimes/contract.ts";
+import type { Tool, ToolCallContext } from "../runtimes/contract.ts";
+import { hideInErrors } from "../runtimes/loop/call-tool.ts";
+import type { CallPolicy } from "../runtimes/loop/call-under-policy.ts";
+import { callUnderPolicy } from "../runtimes/loop/call-under-policy.ts";
 import { unlessAborted } from "../runtimes/loop/waits.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { findFor, noSuchAgent } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults, RuntimeContext } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { ToolCalled, ToolCallOptions, ToolInvoked } from "../sessions/skein/skein.ts";
+import { stateByKey, withState } from "../sessions/with-state.ts";
 import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
@@ -24,138 +31,239 @@ export interface InvokeParts {
   readonly files: FileBoundary;
   readonly agents: Agents;
   readonly defaults: ContextDefaults;
-  readonly tools: Pick<RunTools, "of">;
+  readonly tools: Pick<RunTools, "of" | "rule" | "denial">;
   readonly hooks: Pick<HookRegistry, "ask" | "notify">;
   readonly clock: Clock;
   readonly newId: IdSource;
   /** The session tools among those that runs are offered. */
   sessionTools(): Promise<readonly Tool[]>;
   callSessionTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
+  isSandboxed(session: SessionRecord): boolean;
 }
 
 type Arguments = Readonly<Record<string, unknown>>;
 
-interface Call {
+/** The session that a call is made for, and the agent whose rules hold for it. */
+interface CallPlace {
+  readonly agentId: string;
+  readonly sessionKey: string;
+  /** `null`: it does not exist yet. */
+  readonly session: SessionRecord | null;
+}
+
+interface OutsideCall extends CallPlace {
   readonly id: string;
   readonly tool: Tool;
-  /** A session tool. */
-  readonly isOurs: boolean;
-  /** `null`: it is not there yet. */
-  readonly session: SessionRecord | null;
+  readonly isSessionTool: boolean;
   readonly context: RuntimeContext;
-  readonly options: Pick<ToolCallOptions, "idempotencyKey" | "signal">;
+  readonly options: ToolCallOptions;
+  readonly state: ToolCallContext["state"];
 }
 
 const longestError = 8000;
 
 /**
- * Calls a tool as an agent in that session would: of those that it is offered there, past the same hooks. Outside of a run nobody
- * can be asked for an approval, so what needs one is refused. What goes wrong with the call is a result. A session that is not
- * there yet has the session tools alone, of which those that set something off make it.
+ * Calls a tool as an agent in that session would, under the same rules and hooks. Outside of a run nobody can be asked for
+ * an approval, so a call that needs one is refused. A refusal and a failed call are results. A session that does not exist
+ * yet has only the session tools; those that set something off create it.
  */
 export async function invokeTool(
   parts: InvokeParts,
   name: string,
   args: Arguments,
-  { idempotencyKey, signal, ...given }: ToolCallOptions,
+  options: ToolCallOptions,
 ): Promise<ToolInvoked> {
-  const { store, agents, defaults, tools, newId } = parts;
-  const resolved = resolveRuntimeContext(given, defaults);
-  const found = await findFor(store, resolved);
-  const session = found === null ? null : await withWorkingDirectory(parts, found);
-  const { agentId } = session ?? resolved;
-  const agent = agents.find(agentId);
-  const ours = await parts.sessionTools();
-  const offered = agent === null ? ours : await tools.of(agent, null, session ?? { meta: {} });
+  const place = await placeOf(parts, options);
+  const agent = parts.agents.find(place.agentId);
+  const session = place.session ?? { meta: {} };
+  const own = agent?.definition?.tools?.some((tool) => tool.name === name) ?? false;
+  const sessionTool = own ? undefined : (await parts.sessionTools()).find((tool) => tool.name === name);
+  if (sessionTool !== undefined) return callSessionTool(parts, place, sessionTool, args, options);
+  if (agent === null) throw noSuchAgent(place.agentId);
+  const offered = await parts.tools.of(agent, null, session);
   const tool = offered.find((each) => each.name === name);
-  if (tool === undefined) throw agent === null ? noSuchAgent(agentId) : noSuchTool(name, offered);
-  // One that is asked about by a rule is the same tool in another frame.
-  const isOurs = ours.some(({ execute }) => execute === tool.execute);
-  if (session === null && !isOurs) noSuchSession(resolved.sessionKey);
-  const asker = session?.uid ?? resolved.sessionKey;
-  const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, name, idempotencyKey);
-  const context = session === null ? given : contextOf(session);
-  const options = {
-    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-    ...(signal === undefined ? {} : { signal }),
-  };
-  return hooked(parts, { id, tool, isOurs, session, context, options }, args);
+  if (tool === undefined) {
+    const denied = await parts.tools.denial(agent, session, name);
+    if (denied === null) throw noSuchTool(name, offered);
+    return refuseDenied(name, denied);
+  }
+  const { session: found, sessionKey } = place;
+  if (found === null) return noSuchSession(sessionKey);
+  const modules = agent.state();
+  const scope = { agentId: found.agentId, ...present({ userId: found.userId }) };
+  return withState(parts.store.state, scope, found.sessionId, modules, async () => {
+    const active = modules.find((module) => module instanceof ActiveTools);
+    if (active?.offers(tool, agent.onDemand) === false)
+      return refused("forbidden", `The tool ${name} may not be called here: its group is not active.`);
+    const call = callOf(parts, place, tool, false, options);
+    return perform(parts, { ...call, state: stateByKey(modules) }, args);
+  });
 }
 
-async function hooked(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
+/** The same for a session tool alone, whatever tools of its own the agent has. Throws where `name` is not one. */
+export async function callTool(
+  parts: InvokeParts,
+  name: string,
+  given: unknown,
+  options: ToolCallOptions,
+): Promise<ToolCalled> {
+  const args = given ?? {};
+  const tool = (await parts.sessionTools()).find((each) => each.name === name);
+  // The tool itself says what is wrong with its name or arguments.
+  if (tool === undefined || !isRecord(args)) return parts.callSessionTool(name, args, options);
+  const place = await placeOf(parts, options);
+  const { result, rootId } = await callSessionTool(parts, place, tool, args, options);
+  return { result, rootId };
+}
+
+/** The names of the session tools that the rules of a session allow. */
+export async function allowedSessionTools(
+  parts: InvokeParts,
+  context: RuntimeContext,
+): Promise<ReadonlySet<string>> {
+  const { agentId, session } = await placeOf(parts, context);
+  const agent = parts.agents.describe(agentId);
+  const allowed = (await parts.sessionTools()).filter(
+    (tool) => !("denied" in parts.tools.rule(agent, session ?? { meta: {} }, tool)),
+  );
+  return new Set(allowed.map(({ name }) => name));
+}
+
+async function placeOf(parts: InvokeParts, given: RuntimeContext): Promise<CallPlace> {
+  const resolved = resolveRuntimeContext(given, parts.defaults);
+  const found = await findFor(parts.store, resolved);
+  const session = found === null ? null : await withWorkingDirectory(parts, found);
+  const { agentId } = session ?? resolved;
+  return { agentId, sessionKey: resolved.sessionKey, session };
+}
+
+async function callSessionTool(
+  parts: InvokeParts,
+  place: CallPlace,
+  tool: Tool,
+  args: Arguments,
+  options: ToolCallOptions,
+): Promise<ToolInvoked> {
+  const agent = parts.agents.describe(place.agentId);
+  const ruled = parts.tools.rule(agent, place.session ?? { meta: {} }, tool);
+  if ("denied" in ruled) return refuseDenied(tool.name, ruled.denied);
+  return perform(parts, callOf(parts, place, ruled, true, options), args);
+}
+
+function callOf(
+  { newId }: InvokeParts,
+  place: CallPlace,
+  tool: Tool,
+  isSessionTool: boolean,
+  options: ToolCallOptions,
+): OutsideCall {
+  const { idempotencyKey, signal: _, onWait: _onWait, runId: _runId, ...given } = options;
+  const { session, sessionKey } = place;
+  const asker = session?.uid ?? sessionKey;
+  const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, tool.name, idempotencyKey);
+  const context = session === null ? given : contextOf(session);
+  return { ...place, id, tool, isSessionTool, context, options, state: {} };
+}
+
+async function perform(parts: InvokeParts, call: OutsideCall, args: Arguments): Promise<ToolInvoked> {
   const { hooks, clock } = parts;
-  const { id: toolCallId, context: ctx, tool, session, isOurs } = call;
-  const about = { toolCallId, toolName: tool.name, ctx };
+  const { id, context: ctx, tool } = call;
   const began = clock.now();
-  let made = args;
-  const attempt = async () => {
-    const asked = await hooks.ask("before_tool_call", { ...about, arguments: args });
-    made = asked.arguments;
-    if (asked.block !== null) return refused("forbidden", `This call was blocked: ${asked.block}`);
-    if (isOurs && (await tool.needsApproval(made))) return unasked(tool);
-    return session === null || isOurs ? ofSession(parts, call, made) : ofAgent(parts, call, session, made);
+  let made: ToolCallBlock = { type: "toolCall", id, name: tool.name, arguments: { ...args } };
+  const about = { toolCallId: id, toolName: tool.name, ctx };
+  const policy: CallPolicy = {
+    signal: call.options.signal ?? new AbortController().signal,
+    approve: async () => ({ approved: false, note: onlyInRuns(tool) }),
+    hooks: {
+      beforeToolCall: (block) => hooks.ask("before_tool_call", { ...about, arguments: block.arguments }),
+    },
   };
-  const invoked = await attempt().catch((error: unknown) => {
-    call.options.signal?.throwIfAborted();
-    // A session tool refuses by its result; what it throws is about who calls it.
-    if (error instanceof SkeinError && (isOurs || error.code === "fenced")) throw error;
-    return shown({
-      content: [{ type: "text", text: cutText(thrownText(error), longestError) }],
-      isError: true,
-    });
-  });
+  const invoked = await callUnderPolicy(policy, tool, made, (checked, block) => {
+    made = block;
+    return execute(parts, call, checked, policy.signal);
+  }).then(
+    (answer) => {
+      made = answer.call;
+      return "refusal" in answer ? refused(answer.refusal.code, answer.refusal.error) : answer.output;
+    },
+    (error: unknown) => failed(parts, call, error),
+  );
   const { isError, result } = invoked;
   const content = "content" in result ? result.content : [{ type: "text", text: stringifyJson(result) }];
-  const told = { role: "toolResult", toolCallId, toolName: tool.name, content, isError } as ToolResultMessage;
+  const message = {
+    role: "toolResult",
+    toolCallId: id,
+    toolName: tool.name,
+    content,
+    isError,
+  } as ToolResultMessage;
   const durationMs = clock.now() - began;
-  await hooks.notify("after_tool_call", { ...about, arguments: made, result: told, durationMs });
+  await hooks.notify("after_tool_call", { ...about, arguments: made.arguments, result: message, durationMs });
   return invoked;
 }
 
-async function ofSession(parts: InvokeParts, call: Call, args: Arguments): Promise<ToolInvoked> {
-  const { tool, context, options } = call;
-  const called = await parts.callSessionTool(tool.name, args, { ...context, ...options });
-  const { isRefusal } = await import("../tools/refusal.ts");
-  return { ...called, isError: isRefusal(called.result) };
-}
-
-async function ofAgent(
-  { files }: InvokeParts,
-  { id, tool, options }: Call,
-  session: SessionRecord,
-  args: Arguments,
+async function execute(
+  parts: InvokeParts,
+  call: OutsideCall,
+  args: unknown,
+  signal: AbortSignal,
 ): Promise<ToolInvoked> {
-  const checked = await tool.check(args);
-  if ("problem" in checked)
-    return refused("invalid_arguments", `The arguments of ${tool.name} do not fit: ${checked.problem}`);
-  if (await tool.needsApproval(args)) return unasked(tool);
+  const { id, tool, session, options } = call;
+  if (call.isSessionTool || session === null) {
+    const called = await parts.callSessionTool(tool.name, args, { ...options, ...call.context });
+    const { isRefusal } = await import("../tools/refusal.ts");
+    return { ...called, isError: isRefusal(called.result) };
+  }
   const { userId, agentId, key: sessionKey, sessionId, cwd } = session;
   // There is no run: what a tool would know of one is the call itself.
-  const attachments = files.attachments(session);
-  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd, attachments };
-  const { signal = new AbortController().signal } = options;
+  const about = { runId: id, userId, agentId, sessionKey, sessionId, cwd };
   const around: ToolCallContext = {
-    about,
+    about: { ...about, attachments: parts.files.attachments(session) },
     toolCallId: id,
     entryId: id,
     signal,
+    state: call.state,
     whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
   };
-  // One that never returns is left behind when nobody waits for it any more.
-  return shown(await unlessAborted(tool.execute(checked.args, around), signal));
+  // A tool that never returns is left behind when its caller is gone.
+  return shown(parts, call, await unlessAborted(tool.execute(args, around), signal));
+}
+
+function failed(parts: InvokeParts, call: OutsideCall, error: unknown): ToolInvoked {
+  call.options.signal?.throwIfAborted();
+  // A session tool refuses by its result; what it throws is about its caller.
+  if (error instanceof SkeinError && (call.isSessionTool || error.code === "fenced")) throw error;
+  const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
+  return shown(parts, call, {
+    content: [{ type: "text", text: cutText(text, longestError) }],
+    isError: true,
+  });
+}
+
+/** Models of other users, and sandboxed ones, do not learn where files are on this machine. */
+function shown(
+  { isSandboxed }: InvokeParts,
+  { session }: OutsideCall,
+  output: Parameters<typeof hideInErrors>[0],
+): ToolInvoked {
+  const isHidden = session !== null && (session.userId !== null || isSandboxed(session));
+  const hide = (text: string) => withoutPathsOutside(session?.cwd ?? null, text);
+  const { content, isError = false } = isHidden ? hideInErrors(output, hide) : output;
+  return { result: { content }, isError, rootId: null };
 }
 
 function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecord): RuntimeContext {
   return { userId, agentId, sessionKey, sessionId };
 }
 
-function shown({ content, isError = false }: ToolOutput): ToolInvoked {
-  return { result: { content }, isError, rootId: null };
+function onlyInRuns({ name }: Tool): string {
+  const why = `A call of ${name} needs a person's approval, and only a run can ask for it.`;
+  return `${why} Have the agent call it in a turn.`;
 }
 
-function unasked({ name }: Tool): ToolInvoked {
-  const why = `A call of ${name} needs a person's approval, and only a run can ask for it.`;
-  return refused("forbidden", `${why} Have the agent call it in a turn.`);
+function refuseDenied(name: string, denied: string): ToolInvoked {
+  const error = `The tool ${name} may not be called here: ${denied}.`;
+  return refused("forbidden", `${error} Change tools.allow or tools.deny to allow it.`);
 }
 
 function refused(code: "forbidden" | "invalid_arguments", error: string): ToolInvoked {

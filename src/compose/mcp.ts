@@ -73,8 +73,8 @@ export async function checkMcpServers(
 }
 
 function configOf(server: Config["mcpServers"][string]): McpServerConfig {
-  const { command, args, env, cwd, url, headers, timeoutSeconds } = server;
+  const { command, args, env, cwd, url, headers, timeoutSeconds, approval } = server;
   const timeoutMs = timeoutSeconds * 1000;
-  if (command !== null) return { command, args, env, ...present({ cwd }), timeoutMs };
-  return { url: url ?? "", headers, timeoutMs };
+  if (command !== null) return { command, args, env, ...present({ cwd }), timeoutMs, approval };
+  return { url: url ?? "", headers, timeoutMs, approval };
 }

@@ -19,6 +19,7 @@ import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -29,6 +30,7 @@ import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
+import type { SessionRecord } from "../store/contract.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import { describeRecovery } from "../store/files/recover.ts";
 import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
@@ -43,7 +45,7 @@ import { tellOfChildEnds } from "./child-ends.ts";
 import { createEngine } from "./engine.ts";
 import { createFileBoundary } from "./file-boundary.ts";
 import type { InvokeParts } from "./invoke-tool.ts";
-import { invokeTool } from "./invoke-tool.ts";
+import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
 import { modelList } from "./model-list.ts";
 import { createModels } from "./models.ts";
@@ -232,18 +234,9 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const stopTelling = tellOfChildEnds(bus, runs, hooks, report);
   const untilEnded = (runId: string, signal: AbortSignal) => watcher.untilEnded(runId, signal);
   const stopRelaying = relayProgress({ bus, store, runs, clock, owner, untilEnded, report });
-  const engine = createEngine({
-    ...here,
-    hooks,
-    ends,
-    bus,
-    tools,
-    models,
-    outgoing,
-    watcher,
-    keeper,
-    leaseMs,
-  });
+  const isSandboxed = (record: SessionRecord) => session.isSandboxed(record);
+  const working = { hooks, ends, bus, tools, models, outgoing, watcher, keeper, leaseMs, isSandboxed };
+  const engine = createEngine({ ...here, ...working });
   inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
   const invoking: InvokeParts = {
@@ -253,6 +246,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     tools,
     sessionTools: () => session.source.tools(),
     callSessionTool: (name, args, how) => session.call(name, args, how),
+    isSandboxed,
   };
   let closing: Promise<void> | null = null;
   const close = async (graceMs: number) => {
@@ -276,13 +270,15 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal }, newId),
     watcher,
     compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
-    tools: () => session.list(),
-    callTool: (name, args, how) => session.call(name, args, how),
+    tools: async (context) =>
+      session.list(context === null ? null : await allowedSessionTools(invoking, context)),
+    callTool: (name, args, how) => callTool(invoking, name, args, how),
     invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
-    isSandboxed: (record) => session.isSandboxed(record),
+    isSandboxed,
     offeredTools: async (record) => {
       const agent = isAcpKey(record.key) ? null : agents.find(record.agentId);
-      return agent === null ? null : tools.offered(agent, record);
+      if (agent === null) return null;
+      return tools.offered(agent, record, await ActiveTools.read(store.state, record));
     },
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { tool } from "../../test/support/turn.ts";
 import type { Run } from "../runs/contract.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import type { Agent } from "./agents.ts";
 import { RunTools } from "./run-tools.ts";
 
 const names = ["read", "bash", "sessions_spawn", "sessions_send", "cron"];
 const source = { from: "here", tools: async () => names.map((name) => tool(name)) };
-const agent = { id: "main", definition: null, deny: [], ask: [] } as unknown as Agent;
+const agent = { id: "main", definition: null, deny: [], ask: [], onDemand: [] } as unknown as Agent;
 const run = { options: {} } as Run;
 
 async function offered(meta: Readonly<Record<string, string | object[]>>, reports: unknown[] = []) {
@@ -50,9 +51,11 @@ describe("the tools of the next turn", () => {
     tools: async () => expect.unreachable("looking starts nothing"),
   });
   const look = async (who: Agent, told: string[] | null, meta = {}) => {
-    const { tools, unlisted } = await new RunTools([source, server(told)], () => undefined).offered(who, {
-      meta,
-    });
+    const { tools, unlisted } = await new RunTools([source, server(told)], () => undefined).offered(
+      who,
+      { meta },
+      new ActiveTools(),
+    );
     return { names: tools.map(({ name }) => name), unlisted: unlisted.map(({ from }) => from) };
   };
 

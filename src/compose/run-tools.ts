@@ -1,13 +1,14 @@
 import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
-import type { Selection } from "../runtimes/tools/select-tools.ts";
-import { isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
+import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
+import { denialOf, isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
+import type { ActiveTools } from "../sessions/active-tools.ts";
 import type { OfferedTools } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Agent } from "./agents.ts";
 import { offeredTools } from "./offered-tools.ts";
-import type { SubagentRules } from "./tool-layers.ts";
+import type { RuledAgent, SubagentRules } from "./tool-layers.ts";
 import { layersOf, toolLayers } from "./tool-layers.ts";
 import type { ToolReach } from "./tool-reach.ts";
 import { mayFit, mayReach } from "./tool-reach.ts";
@@ -64,21 +65,46 @@ export class RunTools {
     // What a parent may use need not be there for its child: only the agent's and the run's entries are slips.
     const slips = unmatched.filter(({ of }) => own.some((layer) => layer.of === of));
     this.#tellOf(agent.id, slips, silent);
-    return tools.map((tool) => (isAskedAbout(tool, layers) ? { ...tool, needsApproval: () => true } : tool));
+    return tools.map((tool) => underApproval(tool, layers));
+  }
+
+  /** One tool under the rules of a session, without asking any source: as it may be called, or why it may not. */
+  rule(
+    agent: RuledAgent,
+    session: Pick<SessionRecord, "meta">,
+    tool: Tool,
+  ): Tool | { readonly denied: string } {
+    const layers = toolLayers(agent, null, session, this.#subagents);
+    const denied = denialOf(tool, layers);
+    return denied === null ? underApproval(tool, layers) : { denied };
+  }
+
+  /** Why a tool of the agent, or of a source that has listed its tools, may not be called; `null`: there is no such tool. */
+  async denial(agent: Agent, session: Pick<SessionRecord, "meta">, name: string): Promise<string | null> {
+    const listed = this.#sources.flatMap((source) => source.told?.() ?? []);
+    const tool = [...(await this.#definedBy(agent)), ...listed].find((each) => each.name === name);
+    const ruled = tool === undefined ? null : this.rule(agent, session, tool);
+    return ruled !== null && "denied" in ruled ? ruled.denied : null;
   }
 
   /** Those that a run of the session would have, as far as they are known without starting anything. */
-  async offered(agent: Agent, session: Pick<SessionRecord, "meta">): Promise<OfferedTools> {
+  async offered(
+    agent: Agent,
+    session: Pick<SessionRecord, "meta">,
+    active: ActiveTools,
+  ): Promise<OfferedTools> {
     const defined = await this.#definedBy(agent);
     const listed = await Promise.all(
       this.#sources.map(async (source) => {
         const told = source.told === undefined ? await source.tools() : source.told();
         const { from, reach } = source;
-        return { from, reach, tools: told === null ? null : besideDefined(source, told, defined) };
+        const tools = told === null ? null : besideDefined(source, told, defined);
+        return { from, reach, tools: tools?.filter((tool) => active.offers(tool, agent.onDemand)) ?? null };
       }),
     );
+    const own = defined.filter((tool) => active.offers(tool, agent.onDemand));
     const layers = toolLayers(agent, null, session, this.#subagents);
-    return offeredTools([{ from: `agent ${agent.id}`, tools: defined }, ...listed], layers);
+    return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 
   /** Entries, as rules have them, that fit no tool that an agent could have. */
@@ -113,6 +139,10 @@ export class RunTools {
     this.#prepared.set(definition, made);
     return made;
   }
+}
+
+function underApproval(tool: Tool, layers: readonly ToolLayer[]): Tool {
+  return isAskedAbout(tool, layers) ? { ...tool, needsApproval: () => true } : tool;
 }
 
 function besideDefined({ givesWay }: ToolSource, offered: readonly Tool[], defined: readonly Tool[]) {

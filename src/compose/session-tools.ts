@@ -11,11 +11,13 @@ import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { parseKey } from "../core/keys.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
+import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { Asker } from "../sessions/access/contract.ts";
 import { sandboxedBy } from "../sessions/access/sandboxed.ts";
 import { createSessionAccess } from "../sessions/access/session-access.ts";
+import { ActiveTools } from "../sessions/active-tools.ts";
 import { agentSessionIdOf, untilAgentSessionId } from "../sessions/between/agent-session-id.ts";
 import type { AcpDirectory, Caller } from "../sessions/between/contract.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
@@ -87,8 +89,9 @@ export class SessionTools {
     return (await everyTool()).map((tool) => toRuntimeTool(tool, this.deps, isSandboxed));
   }
 
-  async list(): Promise<readonly ToolListing[]> {
-    return (await everyTool()).map(({ name, label, description, parameters }) => ({
+  async list(allowed: ReadonlySet<string> | null): Promise<readonly ToolListing[]> {
+    const tools = (await everyTool()).filter(({ name }) => allowed === null || allowed.has(name));
+    return tools.map(({ name, label, description, parameters }) => ({
       name,
       label,
       description,
@@ -100,7 +103,7 @@ export class SessionTools {
   async call(
     name: string,
     args: unknown,
-    { idempotencyKey, signal, onWait, ...context }: ToolCallOptions,
+    { idempotencyKey, signal, onWait, runId: ofRun, isOperator = false, ...context }: ToolCallOptions,
   ): Promise<ToolCalled> {
     const tool = (await everyTool()).find((each) => each.name === name);
     if (tool === undefined) throw noSuchTool(name, await everyTool());
@@ -108,7 +111,9 @@ export class SessionTools {
     const asker = await this.#askerFor(context, tool.isReadOnly === true);
     const caller: Caller = {
       ...asker,
-      run: null,
+      isOperator,
+      // A caller outside the loop cannot be put to sleep, whoever it acts for.
+      run: tool.isLast === true ? null : await this.#runOf(ofRun, asker),
       callId:
         idempotencyKey === undefined
           ? newId()
@@ -125,6 +130,12 @@ export class SessionTools {
     const { runId } = result;
     const run = typeof runId === "string" ? await runs.get(runId, asker.userId) : null;
     return { result, rootId: run?.root.rootId ?? null };
+  }
+
+  async #runOf(runId: string | undefined, { session, userId }: Asker): Promise<Run | null> {
+    const run = runId === undefined ? null : await this.#parts.runs.get(runId, userId);
+    const isTheirs = run !== null && run.session.uid === session?.uid && run.state === "running";
+    return isTheirs ? run : null;
   }
 
   /**
@@ -217,9 +228,11 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
       const agent = session === null ? null : agents.find(session.agentId);
       if (session === null || agent === null) return [];
       const tools = await parts.tools().of(agent, run, session);
-      return tools.map(({ name }) => name);
+      const active = await ActiveTools.read(store.state, session);
+      return tools.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
     },
     transcriptPaths: (sessions) => ("upkeep" in store ? store.upkeep.workingSets(sessions) : new Map()),
+    showPaths: config.tools.sessions.showPaths,
   };
 }
 

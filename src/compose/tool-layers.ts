@@ -8,8 +8,11 @@ import type { Agent } from "./agents.ts";
 /** What an agent says of the tools of those that its sessions spawn; `null`: nothing. */
 export type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> | null;
 
+/** An agent as far as rules about tools go. */
+export type RuledAgent = Pick<Agent, "id" | "allow" | "deny" | "ask">;
+
 /** What agent and run allow. */
-export function layersOf({ id, allow, deny, ask }: Agent, run: Run | null): readonly ToolLayer[] {
+export function layersOf({ id, allow, deny, ask }: RuledAgent, run: Run | null): readonly ToolLayer[] {
   const wanted = run?.options.tools;
   return [
     { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny, ask },
@@ -19,7 +22,7 @@ export function layersOf({ id, allow, deny, ask }: Agent, run: Run | null): read
 
 /** With the rules of a session that was spawned, as the agent that spawned it changes them. */
 export function toolLayers(
-  agent: Agent,
+  agent: RuledAgent,
   run: Run | null,
   { meta }: Pick<SessionRecord, "meta">,
   subagents: SubagentRules,

@@ -108,7 +108,10 @@ describe("defaults and where the file is", () => {
         startTimeoutSeconds: 60,
       },
       tools: {
-        sessions: { visibility: { list: "tree", history: "tree", send: "tree", status: "tree" } },
+        sessions: {
+          visibility: { list: "tree", history: "tree", send: "tree", status: "tree" },
+          showPaths: false,
+        },
         agentToAgent: { enabled: false, allow: [] },
       },
       queue: { mode: "steer" },

@@ -33,7 +33,6 @@ function escaped(char: string): string {
     .join("");
 }
 
-/** What a thrown value says; it may be anything at all, and asking it may throw again. */
 const quotedPath = /(["'`])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)[^"'`\n]*[/\\]([^"'`/\\\n]*)\1/g;
 const barePath =
   /(?<![\w/:.~\\-])(?:file:\/\/)?(?:\/|[A-Za-z]:\\)(?:[^\s/\\"'`<>|;,]+[/\\])+([^\s/\\"'`<>|;,]*)/g;
@@ -43,6 +42,13 @@ export function withoutAbsolutePaths(text: string): string {
   return text.replace(quotedPath, "$1…/$2$1").replace(barePath, "…/$1");
 }
 
+/** The same for a model that works in `cwd`: paths inside that folder become relative to it. */
+export function withoutPathsOutside(cwd: string | null, text: string): string {
+  const inside = cwd === null || cwd.length < 2 ? text : text.replaceAll(`${cwd}/`, "");
+  return withoutAbsolutePaths(inside);
+}
+
+/** What a thrown value says; it may be anything at all, and asking it may throw again. */
 export function thrownText(error: unknown): string {
   try {
     return String(error instanceof Error ? error.message : error);

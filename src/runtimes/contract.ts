@@ -62,6 +62,7 @@ export interface Turn {
   readonly model: TurnModel;
   readonly system: string | null;
   readonly thinkingLevel: string;
+  /** Read them for each step: a call may have activated more. */
   readonly tools: readonly Tool[];
   readonly limits: TurnLimits;
   /** A JSON Schema that the answer has to fit. */
@@ -93,6 +94,10 @@ export interface Turn {
     signal?: AbortSignal,
   ): Promise<{ readonly approved: boolean; readonly note: string }>;
   readonly hooks: TurnHooks;
+  /** The run's instances of the agent's state modules, by key. */
+  readonly state: Readonly<Record<string, unknown>>;
+  /** Removes paths of the machine from the text of a failed call. Left out: the model may see them. */
+  readonly hidePaths?: (text: string) => string;
   emit(event: TurnEvent): void;
   /** Of a session of an ACP agent alone. */
   readonly acp?: AcpLink;
@@ -215,6 +220,8 @@ export interface ToolCallContext {
   /** The entry of the message that made the call: ids of what a tool sets off derive from it. */
   readonly entryId: string;
   readonly signal: AbortSignal;
+  /** State modules of the session, by key. */
+  readonly state: Readonly<Record<string, unknown>>;
   /** The slot is free meanwhile: for tools that wait for somebody else. */
   whileWaiting<T>(
     runIds: readonly string[],

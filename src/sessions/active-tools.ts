@@ -1,8 +1,9 @@
+import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
-import type { Json } from "../store/contract.ts";
+import type { Json, SessionRecord, StateStore } from "../store/contract.ts";
 import type { StateModule } from "./with-state.ts";
 
-/** The state module that every agent has: which groups of tools are active in a session. */
+/** The state module that every agent has: which groups of tools are active in a session, of those that are on demand. */
 export class ActiveTools implements StateModule {
   readonly key = "tools";
   readonly #initial: readonly string[];
@@ -14,8 +15,25 @@ export class ActiveTools implements StateModule {
     this.#groups = new Set(initial);
   }
 
+  /** As a session has it now, for readers: nothing is saved. */
+  static async read(
+    state: Pick<StateStore, "get">,
+    { userId, agentId, sessionId }: Pick<SessionRecord, "userId" | "agentId" | "sessionId">,
+  ): Promise<ActiveTools> {
+    const active = new ActiveTools();
+    const held = await state.get({ agentId, ...present({ userId }) }, sessionId, active.key);
+    active.load(held?.value ?? null);
+    return active;
+  }
+
   get groups(): readonly string[] {
     return [...this.#groups];
+  }
+
+  /** Whether a tool is offered: one in groups that are on demand needs one of them to be active. */
+  offers({ groups }: { readonly groups: readonly string[] }, onDemand: readonly string[]): boolean {
+    const needed = onDemand.map(groupName).filter((group) => groups.map(groupName).includes(group));
+    return needed.length === 0 || this.groups.some((group) => needed.includes(groupName(group)));
   }
 
   activate(group: string): void {
@@ -37,4 +55,8 @@ export class ActiveTools implements StateModule {
     const groups = isRecord(value) && Array.isArray(value.groups) ? value.groups : this.#initial;
     this.#groups = new Set(groups.filter((group) => typeof group === "string"));
   }
+}
+
+function groupName(name: string): string {
+  return name.startsWith("group:") ? name : `group:${name}`;
 }

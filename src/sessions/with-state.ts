@@ -10,6 +10,11 @@ export interface StateModule {
   load(value: Json | null): void;
 }
 
+/** Modules by their keys. */
+export function stateByKey(modules: readonly StateModule[]): Readonly<Record<string, StateModule>> {
+  return Object.fromEntries(modules.map((module) => [module.key, module]));
+}
+
 export interface WithStateOptions {
   /** Ends the work; what the modules hold then is saved. */
   readonly signal?: AbortSignal;

@@ -49,6 +49,8 @@ export interface ToolDeps extends BetweenDeps {
   offered(call: Caller): Promise<readonly string[]>;
   /** The working sets of sessions as paths, by uid; empty: the store has none. */
   transcriptPaths(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
+  /** Whether models, too, are told those paths. */
+  readonly showPaths: boolean;
   /** What is known of a model by its name; `null`: nothing. Left out: nothing is known of any. */
   describeModel?(name: string): Pick<TurnModel, "policy" | "info"> | null;
 }

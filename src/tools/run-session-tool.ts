@@ -1,5 +1,7 @@
+import { mapStrings } from "../access/redaction/json-strings.ts";
 import { SkeinError } from "../core/errors.ts";
 import { stringifyJson } from "../core/json.ts";
+import { withoutPathsOutside } from "../core/text.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { readArguments } from "./arguments.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
@@ -15,7 +17,10 @@ export async function runSessionTool(
   call: Caller,
   deps: ToolDeps,
 ): Promise<ToolAnswer> {
-  const redacted = (result: ToolResult) => deps.redactor.redactJson(result).value as ToolResult;
+  const redacted = (result: ToolResult) => {
+    const safe = deps.redactor.redactJson(result).value as ToolResult;
+    return isRefusal(safe) ? hidePaths(safe, call) : safe;
+  };
   try {
     const answer = await tool.execute(readArguments(tool, rawArgs), call, deps);
     const result = plain(answer.result);
@@ -28,6 +33,12 @@ export async function runSessionTool(
     const refusal = refusalOf(tool.name, error, deps.report);
     return { result: redacted(plain({ ...refusal, ...tool.refused?.(call) })) };
   }
+}
+
+/** Models of other users, and sandboxed ones, do not learn where files are on this machine. */
+function hidePaths(refusal: ToolResult, { userId, sandboxed, session }: Caller): ToolResult {
+  if (userId === null && !sandboxed) return refusal;
+  return mapStrings(refusal, (text) => withoutPathsOutside(session?.cwd ?? null, text)) as ToolResult;
 }
 
 /** As JSON has it: what is `undefined` is not there. */

@@ -49,6 +49,7 @@ async function setUp(answer: ToolAnswer, more: Partial<SessionTool> = {}) {
     toolCallId: "call-1",
     entryId: "entry-1",
     signal: new AbortController().signal,
+    state: {},
     whileWaiting: async () => ({ entered: false, cycle: ["r"] }),
   };
   return { made: toRuntimeTool(tool, deps, ({ agentId }) => agentId === "main"), calls, context, session };

@@ -116,6 +116,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "ToolListing",
       "ToolParameters",
       "ToolSpec",
+      "ToolState",
       "TranscriptMessage",
       "TranscriptOptions",
       "TranscriptPolicy",

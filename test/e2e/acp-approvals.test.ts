@@ -20,7 +20,7 @@ const config = [
 ].join("\n");
 const calls = [
   ['use the tool toys__echo with {"say": "hello there"}', "toys__echo", /hello there/],
-  ["list the sessions", "sessions_list", /transcriptPath/],
+  ["list the sessions", "sessions_list", /updatedAt/],
 ] as const;
 
 describe.each(["on the folder itself", "through a gateway"])("what tools.ask names, %s", (how) => {

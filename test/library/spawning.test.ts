@@ -232,6 +232,15 @@ describe("limits of spawning", () => {
     expect(listed?.active).toHaveLength(5);
   });
 
+  test("[FAM27] a child that is given sessions_spawn back spawns no deeper either", async () => {
+    const subagents = { maxSpawnDepth: 1, tools: { allow: ["sessions_spawn"] } };
+    const family = await withParts({ Bottom: [{ text: "Good." }] }, { agent: { subagents } });
+    const bottom = await childOf(family, await family.call("sessions_spawn", { task: "Bottom" }));
+    const refused = await family.call("sessions_spawn", { task: "Deeper" }, bottom);
+    expect(refused).toMatchObject({ status: "forbidden", code: "depth_exceeded" });
+    expect(refused.error).toContain("(current depth: 1, max: 1)");
+  });
+
   test("[FAM27] a child spawns as deep as the agent says, and no deeper", async () => {
     const { tool, open } = gate();
     const family = await withParts(
@@ -246,8 +255,8 @@ describe("limits of spawning", () => {
     await family.until("run.tool", ({ toolName }) => toolName === "gate");
     const bottom = await childOf(family, { runId: (await family.skein.runs({ limit: 1 }))[0]?.runId });
     const refused = await family.call("sessions_spawn", { task: "Deeper" }, bottom);
-    expect(refused).toMatchObject({ status: "forbidden", code: "depth_exceeded" });
-    expect(refused.error).toContain("(current depth: 2, max: 2)");
+    expect(refused).toMatchObject({ status: "forbidden", code: "forbidden" });
+    expect(refused.error).toContain('the rules of sub-agents deny "sessions_spawn"');
     const offered = (part: string) => (family.asked(part)[0]?.tools ?? []).map(({ name }) => name);
     expect(offered("Middle")).toEqual(
       expect.arrayContaining(["sessions_spawn", "sessions_yield", "subagents"]),

@@ -33,7 +33,7 @@ export async function startHttpToolServer(): Promise<HttpToolServer> {
   };
   const answer = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const request = await requestOf(incoming);
-    requests.push(request);
+    requests.push(request.clone());
     const transport = await transportFor(request);
     const response =
       (await transport?.handleRequest(request)) ?? new Response("no such session", { status: 404 });

@@ -69,6 +69,7 @@ export function readingWorld(options: WorldOptions = {}): World {
     },
     transcriptPaths: (sessions: readonly SessionRecord[]) =>
       new Map(sessions.map(({ uid, sessionId }) => [uid, `/sessions/${sessionId}.jsonl`])),
+    showPaths: true,
     report: (error: unknown) => void reported.push(error),
   } as unknown as ToolDeps;
   return Object.assign(world, {

@@ -66,6 +66,7 @@ export async function openTurn(options: TurnOptions) {
     system: "You are of use.",
     thinkingLevel: "off",
     tools: options.tools ?? [],
+    state: {},
     limits: { maxSteps: 50, stallMs, maxRetries: 3, ...options.limits },
     outputSchema: null,
     open: null,

@@ -38,6 +38,8 @@ function gateway(answer: () => unknown, events: readonly ReceivedEvent[] = []) {
 }
 
 const call = {
+  tokenId: "t1",
+  isOperator: false,
   userId: "ann",
   sessionKey: "agent:main:node:mcp-local",
   signal: new AbortController().signal,

@@ -15,6 +15,10 @@ export function partsOver(
   return {
     ...known,
     callTool: (name, args, call) => invoke(calls, name, args, call),
+    allowedTools: async ({ userId, agentId }) => {
+      const agent = await findAgent(calls, userId, agentId).catch((error: unknown) => known.report(error));
+      return new Set(agent?.configured === true ? agent.tools : await sessionToolNames());
+    },
     subscribe: (userId, listener) => {
       const stream = calls.events(present({ userId }));
       const hear = async () => {
@@ -27,6 +31,16 @@ export function partsOver(
       return () => stream.close();
     },
   };
+}
+
+async function findAgent(calls: WatchedCalls, userId: string | null, agentId: string) {
+  const { agents } = await calls.call("agents.list", present({ userId }));
+  return agents.find(({ id }) => id === agentId);
+}
+
+async function sessionToolNames(): Promise<readonly string[]> {
+  const { sessionToolTable } = await import("../../tools/all.ts");
+  return sessionToolTable.map(({ name }) => name);
 }
 
 async function invoke(

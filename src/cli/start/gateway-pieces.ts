@@ -3,6 +3,7 @@ import { createEventHub } from "../../gateway/events/hub.ts";
 import { durableNumbers } from "../../gateway/events/numbers.ts";
 import { wantedFor } from "../../gateway/events/wanted.ts";
 import { allHandlers } from "../../gateway/handlers/all.ts";
+import { heavyToolLine } from "../../gateway/limits/heavy-calls.ts";
 import { ofUser } from "../../gateway/mcp/skein-parts.ts";
 import { createServer } from "../../gateway/server/create-server.ts";
 import type { GatewayPieces, HubParts, McpDoor, McpDoorParts } from "./pieces.ts";
@@ -44,7 +45,7 @@ function openMcp(parts: McpDoorParts): McpDoor {
 
 /** What a reload may change is asked for with each request. */
 async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
-  const { tokens, version, deps, during, subscribe, report } = parts;
+  const { tokens, version, heavy, deps, during, subscribe, report } = parts;
   const { createMcp } = await import("../../gateway/mcp/create-mcp.ts");
   return createMcp({
     version,
@@ -55,7 +56,15 @@ async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
       return deps().defaultAgentId;
     },
     isCurrent: (tokenId) => tokens.current(tokenId) !== null,
-    callTool: (name, args, call) => during(({ skein }) => skein.callTool(name, args, call)),
+    callTool: (name, args, { tokenId, ...call }) =>
+      heavy.run(tokenId, heavyToolLine(name, []), call.signal, () =>
+        during(({ skein }) => skein.callTool(name, args, call)),
+      ),
+    allowedTools: ({ userId, agentId, sessionKey }) =>
+      during(async ({ skein }) => {
+        const tools = await skein.tools({ userId, agentId, sessionKey });
+        return new Set(tools.map(({ name }) => name));
+      }),
     subscribe: ofUser(subscribe),
     report,
   });

@@ -18,7 +18,7 @@ import { Current } from "./current.ts";
 import type { FolderTokens } from "./folder-tokens.ts";
 import { GatewayFigures } from "./gateway-figures.ts";
 import { openGatewayLog } from "./gateway-log.ts";
-import type { GatewayPieces, McpDoor, OpenHub } from "./pieces.ts";
+import type { GatewayPieces, McpDoor, OpenHub, ServingDeps } from "./pieces.ts";
 import type { ReloadOutcome, ReloadRequest } from "./reloading.ts";
 import { Reloading, seeConfig } from "./reloading.ts";
 import type { Serving } from "./serving.ts";
@@ -77,6 +77,7 @@ export class Inside {
     this.dispatch = new Dispatch({
       handlers: () => this.#serving().handlers,
       during: (method, call) => this.#during(() => this.#figures.calling(method, call)),
+      mcpServers: () => Object.keys(this.#serving().deps.config.mcpServers),
       newErrorId: randomUUID,
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
@@ -91,7 +92,8 @@ export class Inside {
       report: this.#report,
     };
     this.#hub = pieces.openHub(parts);
-    this.#mcp = pieces.openMcp({ ...parts, version, during: (act) => this.#during(({ deps }) => act(deps)) });
+    const during = <T>(act: (deps: ServingDeps) => Promise<T>) => this.#during(({ deps }) => act(deps));
+    this.#mcp = pieces.openMcp({ ...parts, version, heavy: this.dispatch.heavy, during });
   }
 
   readonly log: ServerParts["log"] = (level, message, fields) => this.#log.write(level, message, fields);

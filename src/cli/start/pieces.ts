@@ -6,6 +6,7 @@ import type { Tokens } from "../../gateway/auth/tokens.ts";
 import type { Handlers, SkeinDeps, TokenDeps } from "../../gateway/calls/contract.ts";
 import type { Server, ServerParts } from "../../gateway/contract.ts";
 import type { EventHub, HubStats, Wanted } from "../../gateway/events/contract.ts";
+import type { HeavyCalls } from "../../gateway/limits/heavy-calls.ts";
 import type { EventFilter } from "../../protocol/methods/calls.ts";
 
 /** What a gateway is put together from, so that each can be another in a test. */
@@ -49,6 +50,8 @@ export interface OpenHub extends EventHub {
 
 export interface McpDoorParts extends Pick<HubParts, "tokens" | "subscribe" | "deps" | "report"> {
   readonly version: string;
+  /** The heavy calls of the process: those that come by MCP count too. */
+  readonly heavy: HeavyCalls;
   /** Does something on what serves now, which is not closed before that is over. */
   during<T>(act: (deps: ServingDeps) => Promise<T>): Promise<T>;
 }

@@ -1,4 +1,4 @@
-import { filePath, httpAddress, orNone, text, wholeNumber } from "../settings/kinds.ts";
+import { filePath, flag, httpAddress, orNone, text, wholeNumber } from "../settings/kinds.ts";
 import type { Group, List, Setting, Table, Unused, ValueKind } from "../settings/setting.ts";
 import { environment } from "./environment.ts";
 import { headers } from "./headers.ts";
@@ -31,6 +31,13 @@ const timeoutSeconds: Setting<number> = {
   fallback: () => 60,
 };
 
+const approval: Setting<boolean> = {
+  node: "setting",
+  about: "Whether a person is asked before each call of its tools.",
+  kind: flag,
+  fallback: () => false,
+};
+
 /** With both, `command` counts: only a variable can bring that about. */
 function unused({ command, url }: Readonly<Record<string, unknown>>): readonly Unused[] {
   const because = command !== null ? "command" : url !== null ? "url" : null;
@@ -48,7 +55,7 @@ function unused({ command, url }: Readonly<Record<string, unknown>>): readonly U
 const server = {
   node: "group",
   about: "An MCP server: a command that is started, or a url that is reached.",
-  fields: { command, args, env, cwd, url, headers, timeoutSeconds },
+  fields: { command, args, env, cwd, url, headers, timeoutSeconds, approval },
   unused,
   oneOf: ["command", "url"],
 } satisfies Group;

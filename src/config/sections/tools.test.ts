@@ -120,7 +120,7 @@ describe("visibility as it is written", () => {
       `${name}: tools.sessions.visibility: found "some", expected ${expected}`,
     ]);
     expect(read("", { SKEIN_TOOLS__SESSIONS: "all" }).told).toEqual([
-      'SKEIN_TOOLS__SESSIONS: found "all", expected SKEIN_TOOLS__SESSIONS__VISIBILITY',
+      'SKEIN_TOOLS__SESSIONS: found "all", expected SKEIN_TOOLS__SESSIONS__VISIBILITY, SKEIN_TOOLS__SESSIONS__SHOW_PATHS',
     ]);
   });
 

@@ -88,11 +88,19 @@ const allow: List<string> = {
   ),
 };
 
+const showPaths: Setting<boolean> = {
+  node: "setting",
+  about:
+    "Whether sessions_list tells models the file of each session (transcriptPath). Sandboxed sessions never see it.",
+  kind: flag,
+  fallback: () => false,
+};
+
 export const tools = {
   node: "group",
   about: "What the tools for sessions may reach.",
   fields: {
-    sessions: { node: "group", about: "Sessions of the same user.", fields: { visibility } },
+    sessions: { node: "group", about: "Sessions of the same user.", fields: { visibility, showPaths } },
     agentToAgent: { node: "group", about: "Sessions of other agents.", fields: { enabled, allow } },
   },
 } satisfies Group;

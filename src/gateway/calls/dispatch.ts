@@ -6,7 +6,7 @@ import type { Method } from "../../protocol/methods/method.ts";
 import { findMethod } from "../../protocol/methods/method-table.ts";
 import type { Denied, Principal } from "../auth/principal.ts";
 import { isAdmin, mayCall, scopeFor } from "../auth/principal.ts";
-import { HeavyCalls } from "../limits/heavy-calls.ts";
+import { HeavyCalls, heavyLine } from "../limits/heavy-calls.ts";
 import type { Call, HandledMethod, Handler, Handlers } from "./contract.ts";
 
 /** The one way to a handler, whatever a call came by: is there such a method, may they, do the params fit, for whom is it. */
@@ -20,6 +20,8 @@ export interface DispatchOptions {
   handlers(): Handlers;
   /** Every call that is in order goes through it. Left out: nothing is done about it. */
   during?<T>(method: string, call: () => Promise<T>): Promise<T>;
+  /** The MCP servers of the configuration, by name. */
+  mcpServers?(): readonly string[];
   newErrorId(): string;
   /** Told of what nobody foresaw, under the id that the client has. */
   report(errorId: string, method: string, error: unknown): void;
@@ -77,7 +79,8 @@ export function checkCall(method: Method, given: unknown, principal: Principal):
 
 export class Dispatch {
   readonly #options: DispatchOptions;
-  readonly #heavy = new HeavyCalls();
+  /** Of every token, whatever its calls came by. */
+  readonly heavy = new HeavyCalls();
 
   constructor(options: DispatchOptions) {
     this.#options = options;
@@ -88,8 +91,9 @@ export class Dispatch {
     const method = methodFor(name, principal);
     if (method.isSocketOnly === true) throw new Refused(invalidRequest([onlyOnSockets(name)]));
     const { params, call } = checkCall(method, given, principal);
-    const { handlers, during = (_, act) => act() } = this.#options;
-    return this.#heavy.run(principal.tokenId, name, signal, () =>
+    const { handlers, during = (_, act) => act(), mcpServers } = this.#options;
+    const line = heavyLine(name, params, mcpServers?.());
+    return this.heavy.run(principal.tokenId, line, signal, () =>
       during(name, async () => {
         const handler = handlers()[name as HandledMethod] as Handler<HandledMethod>;
         return handler(params as Parameters<typeof handler>[0], { ...call, signal });

@@ -1,7 +1,10 @@
 import type { MethodName } from "../../protocol/methods/method-table.ts";
+import { mcpToolPrefix } from "../../runtimes/mcp/tool-name.ts";
 
-/** Calls that read or write much at once, in two lines: those that write may wait for the locks of others. */
-const heavyMethods: ReadonlyMap<string, "reading" | "writing"> = new Map<MethodName, "reading" | "writing">([
+/** Queues of heavy calls. A call that writes may wait for the locks of others; one of an MCP server, for that server. */
+export type HeavyLine = "reading" | "writing" | "calling";
+
+const heavyMethods: ReadonlyMap<string, HeavyLine> = new Map<MethodName, HeavyLine>([
   ["sessions.preview", "reading"],
   ["sessions.tree", "reading"],
   ["sessions.entries", "reading"],
@@ -14,6 +17,29 @@ const heavyMethods: ReadonlyMap<string, "reading" | "writing"> = new Map<MethodN
   ["sessions.import", "writing"],
   ["sessions.redact", "writing"],
 ]);
+
+const heavyTools: ReadonlyMap<string, HeavyLine> = new Map([
+  ["sessions_list", "reading"],
+  ["sessions_history", "reading"],
+  ["session_search", "reading"],
+  ["session_list", "reading"],
+]);
+
+/** The queue of a call; `null`: it is not heavy. */
+export function heavyLine(
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  mcpServers: readonly string[] = [],
+): HeavyLine | null {
+  if (method === "tools.invoke") return heavyToolLine(String(params.name), mcpServers);
+  return heavyMethods.get(method) ?? null;
+}
+
+/** The same for a tool: session tools that read much, and every tool of an MCP server. */
+export function heavyToolLine(name: string, mcpServers: readonly string[]): HeavyLine | null {
+  const isOfServer = mcpServers.some((server) => name.startsWith(mcpToolPrefix(server)));
+  return heavyTools.get(name) ?? (isOfServer ? "calling" : null);
+}
 
 /** What a token has in memory at once is so many sessions, however many it asks for. */
 const mostRunning = 2;
@@ -37,11 +63,15 @@ export class HeavyCalls {
     return this.#queues.size;
   }
 
-  /** What is no heavy call goes by at once. `signal`: nobody waits for it any more, and it is not begun. */
-  async run<T>(tokenId: string, method: string, signal: AbortSignal, act: () => Promise<T>): Promise<T> {
-    const kind = heavyMethods.get(method);
-    if (kind === undefined) return act();
-    const line = `${kind} ${tokenId}`;
+  /** A call without a queue begins at once. One whose `signal` is aborted while it waits never begins. */
+  async run<T>(
+    tokenId: string,
+    queued: HeavyLine | null,
+    signal: AbortSignal,
+    act: () => Promise<T>,
+  ): Promise<T> {
+    if (queued === null) return act();
+    const line = `${queued} ${tokenId}`;
     const queue = this.#queues.get(line) ?? { running: 0, waiting: [] };
     this.#queues.set(line, queue);
     if (queue.running < this.#most) queue.running += 1;

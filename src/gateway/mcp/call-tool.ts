@@ -42,18 +42,19 @@ export async function callTool(
 /** The result of a tool for an asker, what is thrown as a refusal too. Only an abort throws. */
 export async function resultOf(
   parts: McpParts,
-  { userId, sessionKey, scopes }: McpAsker,
+  { tokenId, userId, sessionKey, scopes }: McpAsker,
   { name, args, signal, idempotencyKey, tell }: ToolRequest,
 ): Promise<ToolResult> {
   const follower = tell === undefined ? null : new Follower(tell);
   const leave = follower === null ? null : parts.subscribe(userId, (event) => follower.hear(event));
   try {
-    const call = { userId, sessionKey, signal, ...present({ idempotencyKey }) };
+    const isOperator = scopes.includes("admin");
+    const call = { tokenId, userId, isOperator, sessionKey, signal, ...present({ idempotencyKey }) };
     const { result } = await parts.callTool(name, args ?? {}, {
       ...call,
       ...(follower === null ? {} : { onWait: (runIds) => follower.follow(runIds) }),
     });
-    return scopes.includes("admin") ? result : withoutPaths(result, isRefusal(result));
+    return isOperator ? result : withoutPaths(result, isRefusal(result));
   } catch (error) {
     signal.throwIfAborted();
     return refusalOf(name, error, parts.report);

@@ -4,7 +4,10 @@ import type { TokenScope } from "../auth/principal.ts";
 
 /** How a tool is called for somebody who speaks MCP. */
 export interface McpCall {
+  readonly tokenId: string;
   readonly userId: string | null;
+  /** Its token has the scope `admin`. */
+  readonly isOperator: boolean;
   /** The asker's own session. */
   readonly sessionKey: string;
   readonly idempotencyKey?: string;
@@ -20,6 +23,8 @@ export interface McpParts {
   readonly defaultAgentId: string;
   /** How short keys are read. */
   readonly scope: "per-sender" | "global";
+  /** The names of the session tools that an asker may call. */
+  allowedTools(asker: McpAsker): Promise<ReadonlySet<string>>;
   /** A session tool, exactly as an agent in that session would call it. */
   callTool(name: string, args: unknown, call: McpCall): Promise<ToolCalled>;
   /** What happens in the sessions of one user. Returns a function that ends it. */

@@ -34,6 +34,7 @@ function world(answer: (name: string, args: unknown) => object | Promise<object>
     version: "0",
     defaultAgentId: "main",
     scope: "per-sender",
+    allowedTools: async () => new Set(sessionToolTable.map(({ name }) => name)),
     callTool: async (name, args) => ({ result: { ...(await answer(name, args)) }, rootId: null }),
     subscribe: (_, listener) => {
       listeners.add(listener);

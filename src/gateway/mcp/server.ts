@@ -28,9 +28,11 @@ export function mcpServer(
       capabilities: { tools: {}, ...(reads ? { resources: { subscribe: true, listChanged: true } } : {}) },
     },
   );
-  server.setRequestHandler("tools/list", () => ({
-    tools: toolsFor(table, asker.scopes).map(toolListing),
-  }));
+  server.setRequestHandler("tools/list", async () => {
+    const allowed = await parts.allowedTools(asker);
+    const tools = toolsFor(table, asker.scopes).filter(({ name }) => allowed.has(name));
+    return { tools: tools.map(toolListing) };
+  });
   server.setRequestHandler("tools/call", async ({ params }, context) => {
     const { name, arguments: args } = params;
     const request = { name, args, ...howItIsCalled(parts, context) };

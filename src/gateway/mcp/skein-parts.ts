@@ -9,7 +9,11 @@ export function skeinParts(
 ): McpParts {
   return {
     ...known,
-    callTool: (name, args, call) => skein.callTool(name, args, call),
+    callTool: (name, args, { tokenId: _, ...call }) => skein.callTool(name, args, call),
+    allowedTools: async ({ userId, agentId, sessionKey }) => {
+      const tools = await skein.tools({ userId, agentId, sessionKey });
+      return new Set(tools.map(({ name }) => name));
+    },
     subscribe: ofUser((listener) => skein.subscribe(listener)),
   };
 }

@@ -127,7 +127,7 @@ describe("a tool call", () => {
     await it.run();
     const entries = await it.entries();
     expect(about).toEqual([
-      { about: it.turn.about, toolCallId: "a", entryId: entries[1]?.id },
+      { about: it.turn.about, toolCallId: "a", entryId: entries[1]?.id, state: {} },
       { entered: true, value: 7 },
       false,
     ]);

@@ -3,6 +3,7 @@ import type { ToolCallBlock } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
 import type { SleepRequest, Tool, ToolCallContext, ToolOutput, Turn } from "../contract.ts";
+import { callUnderPolicy } from "./call-under-policy.ts";
 import type { LoopDeps } from "./waits.ts";
 import { unlessAborted } from "./waits.ts";
 
@@ -42,7 +43,7 @@ export async function callTool(
     const text = error instanceof SkeinError ? messageWithoutPaths(error) : thrownText(error);
     return { output: failed(cutText(text, longestError)), call };
   });
-  const result = resultOf(call, output);
+  const result = resultOf(call, turn.hidePaths === undefined ? output : hideInErrors(output, turn.hidePaths));
   const durationMs = deps.clock.now() - began;
   await turn.hooks.afterToolCall(made, result, durationMs);
   const { isError, content } = result;
@@ -60,19 +61,18 @@ async function attempt(turn: Turn, call: ToolCallBlock, origin: CallOrigin): Pro
   const tool = turn.tools.find(({ name }) => name === call.name);
   const refusal = refusalOf(turn, call, tool, origin);
   if (refusal !== null || tool === undefined) return { output: failed(refusal ?? ""), call };
-  const hooked = await turn.hooks.beforeToolCall(call);
-  if (hooked.block !== null) return { output: failed(`This call was blocked: ${hooked.block}`), call };
-  const made = { ...call, arguments: { ...hooked.arguments } };
-  const checked = await tool.check(made.arguments);
-  if ("problem" in checked) {
-    return { output: failed(`The arguments of ${tool.name} do not fit: ${checked.problem}`), call: made };
-  }
-  if (await tool.needsApproval(made.arguments)) {
-    const { approved, note } = await unlessAborted(turn.approve(made), turn.signal);
-    if (!approved) return { output: failed(`This call was not approved. ${note}`.trimEnd()), call: made };
+  const { signal, hooks } = turn;
+  const approve = async (made: ToolCallBlock) => {
+    const answer = await turn.approve(made);
+    // A person may have taken a while to answer.
     await turn.check();
-  }
-  return { output: await execute(turn, tool, checked.args, made, origin.entryId), call: made };
+    return answer;
+  };
+  const answer = await callUnderPolicy({ signal, hooks, approve }, tool, call, (args, made) =>
+    execute(turn, tool, args, made, origin.entryId),
+  );
+  if ("refusal" in answer) return { output: failed(answer.refusal.error), call: answer.call };
+  return answer;
 }
 
 /** Why a call is not even tried; `null`: it is. */
@@ -102,9 +102,9 @@ function execute(
   call: ToolCallBlock,
   entryId: string,
 ): Promise<ToolOutput> {
-  const { about, signal } = turn;
+  const { about, signal, state } = turn;
   const whileWaiting = turn.whileWaiting?.bind(turn) ?? keepingTheSlot;
-  const context = { about, toolCallId: call.id, entryId, signal, whileWaiting };
+  const context = { about, toolCallId: call.id, entryId, signal, state, whileWaiting };
   return unlessAborted(
     Promise.resolve().then(() => tool.execute(args, context)),
     signal,
@@ -115,6 +115,15 @@ const keepingTheSlot: ToolCallContext["whileWaiting"] = async (_, wait) => ({
   entered: true,
   value: await wait(),
 });
+
+/** The output of a failed call without paths of the machine. */
+export function hideInErrors(output: ToolOutput, hidePaths: (text: string) => string): ToolOutput {
+  if (output.isError !== true) return output;
+  const content = output.content.map((block) =>
+    block.type === "text" ? { ...block, text: hidePaths(block.text) } : block,
+  );
+  return { ...output, content };
+}
 
 function failed(text: string): ToolOutput {
   return { content: [{ type: "text", text }], isError: true };

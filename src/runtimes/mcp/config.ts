@@ -9,6 +9,8 @@ export interface McpCommand {
   readonly cwd?: string;
   /** How long a call may take; by default 60,000. */
   readonly timeoutMs?: number;
+  /** A person is asked before each call of its tools; by default nobody is. */
+  readonly approval?: boolean;
 }
 
 /** A server that is asked over Streamable HTTP. */
@@ -16,6 +18,7 @@ export interface McpAddress {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
+  readonly approval?: boolean;
 }
 
 export type McpServerConfig = McpCommand | McpAddress;

@@ -102,7 +102,7 @@ function toolOf(name: string, server: string, through: McpServer, tool: McpTool)
     inputSchema: { ...inputSchema, type: "object", properties: inputSchema.properties ?? {} },
     replay: tool.annotations?.readOnlyHint === true ? "safe" : "never",
     groups: ["group:mcp", `group:mcp:${server}`],
-    needsApproval: () => false,
+    needsApproval: () => through.needsApproval,
     // The server knows best what it takes, and says so in its answer.
     check: async (args) => ({ args }),
     execute: (args, { signal }) => through.call(tool.name, args as Readonly<Record<string, unknown>>, signal),

@@ -33,6 +33,10 @@ export class McpServer {
     this.#options = options;
   }
 
+  get needsApproval(): boolean {
+    return this.#config.approval ?? false;
+  }
+
   /** Throws with what is wrong, for people. */
   async tools(): Promise<readonly McpTool[]> {
     const connection = await this.#open();

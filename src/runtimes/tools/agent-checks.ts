@@ -60,9 +60,12 @@ export const agentChecks = {
   deny: toolEntries,
   ask: toolEntries,
   state: {
-    expected: "a list of state modules, or a function that makes one",
-    fits: (value) => typeof value === "function" || (Array.isArray(value) && value.every(isModule)),
+    expected: "a list of state modules and functions that make one, or a function that makes the list",
+    fits: (value) =>
+      typeof value === "function" ||
+      (Array.isArray(value) && value.every((each) => typeof each === "function" || isModule(each))),
   },
+  onDemand: { expected: "a list of names of groups", fits: isTextList },
   cwd: { expected: "an absolute path", fits: isAbsolute },
   maxSteps: whole(1),
   runTimeoutSeconds: whole(0, undefined, " (no limit)"),

@@ -1,7 +1,8 @@
 import { parseAgentId, readAgentId } from "../../core/names.ts";
-import type { Json } from "../../store/contract.ts";
 import { agentChecks, checkFields, isRecord, isText, refusal } from "./agent-checks.ts";
 import type { ToolDefinition } from "./define-tool.ts";
+import type { AgentState, StateSource } from "./state-instances.ts";
+import { sharingProblem } from "./state-instances.ts";
 
 /**
  * How much an agent thinks.
@@ -13,29 +14,6 @@ import type { ToolDefinition } from "./define-tool.ts";
  * ```
  */
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
-
-/**
- * A part of the agent that outlives a run: what it is now, as JSON, and how to become it again.
- *
- * @example
- * ```ts
- * import type { AgentState } from "skein";
- * let visits = 0;
- * const counter: AgentState = {
- *   key: "visits",
- *   save: () => visits,
- *   load: (value) => {
- *     visits = typeof value === "number" ? value : 0;
- *   },
- * };
- * ```
- */
-export interface AgentState {
-  readonly key: string;
-  save(): Json;
-  /** `null` for a new session. */
-  load(value: Json | null): void;
-}
 
 /**
  * What {@link defineAgent} is given.
@@ -59,8 +37,13 @@ export interface AgentSpec {
   readonly deny?: readonly string[];
   /** Those that a person is asked about before each call, written the same way, whatever the tool says itself. */
   readonly ask?: readonly string[];
-  /** A function is called for each run, so that two runs share nothing. */
-  readonly state?: readonly AgentState[] | (() => readonly AgentState[]);
+  /**
+   * State modules. Every run has its own instance of each: a function is called for it, an object is copied. A module that
+   * keeps its value anywhere but in `this` has to be given as a function.
+   */
+  readonly state?: StateSource;
+  /** Groups whose tools are offered only in sessions that have activated them, with `context.state.tools.activate`. */
+  readonly onDemand?: readonly string[];
   /** An absolute path; left out: where the caller stands. */
   readonly cwd?: string;
   /** Model calls of a turn at the most. */
@@ -140,12 +123,30 @@ export function defineAgent(spec: AgentSpec): AgentDefinition {
   checkFields(who, spec, agentChecks satisfies Readonly<Record<keyof AgentSpec, unknown>>);
   for (const [what, names] of [
     ["tools of the name", (spec.tools ?? []).map(({ name }) => name)],
-    ["state modules of the key", Array.isArray(spec.state) ? spec.state.map(({ key }) => key) : []],
+    ["state modules of the key", modulesOf(spec).map(({ key }) => key)],
   ] as const) {
     const twice = names.find((name, index) => names.indexOf(name) !== index);
     if (twice !== undefined) throw refusal(who, `has two ${what} "${twice}"`, "Give each its own");
   }
+  for (const module of modulesOf(spec)) {
+    if (module.key === "tools")
+      throw refusal(who, 'has a state module "tools", which is built in', "Give it another key");
+    const problem = sharingProblem(module);
+    if (problem === null) continue;
+    const advice = "Give a function that makes a new one for each run: state: [() => new Module()]";
+    throw refusal(
+      who,
+      `has a state module "${module.key}" that ${problem}, so that runs would share it`,
+      advice,
+    );
+  }
   return Object.freeze({ ...frozen(spec), id });
+}
+
+/** The state modules that are given as objects. */
+function modulesOf({ state }: AgentSpec): readonly AgentState[] {
+  if (state === undefined || typeof state === "function") return [];
+  return state.flatMap((each) => (typeof each === "function" ? [] : [each]));
 }
 
 /** Lists and records are copied, so that nobody changes the agent through what it was made from. */

@@ -21,6 +21,41 @@ export interface ToolContext {
   readonly cwd: string;
   /** The folder that `attachments/` stands for in the session's messages, whether it exists or not; `null`: none. */
   readonly attachments: string | null;
+  /** The run's own instances of the agent's state modules, by key. They are saved after the run. */
+  readonly state: ToolState;
+}
+
+/**
+ * The state modules of a session, by key. `tools` is built in.
+ *
+ * @example
+ * ```ts
+ * import { defineTool } from "skein";
+ * const open = defineTool({
+ *   name: "open_browser",
+ *   description: "Makes the tools of the browser available.",
+ *   execute: (_, { state }) => {
+ *     state.tools.activate("browser");
+ *     return "The tools of the browser are available now.";
+ *   },
+ * });
+ * ```
+ */
+export interface ToolState {
+  readonly tools: ActiveGroups;
+  readonly [key: string]: StateInstance;
+}
+
+interface StateInstance {
+  readonly key: string;
+  save(): unknown;
+}
+
+/** Which of the agent's `onDemand` groups are active in the session. A change takes effect with the next request. */
+interface ActiveGroups extends StateInstance {
+  readonly groups: readonly string[];
+  activate(group: string): void;
+  deactivate(group: string): void;
 }
 
 /**

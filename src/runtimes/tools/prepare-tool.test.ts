@@ -14,6 +14,7 @@ const call: ToolCallContext = {
   toolCallId: "call_1",
   entryId: "e",
   signal: new AbortController().signal,
+  state: {},
   whileWaiting: async (_, wait) => ({ entered: true, value: await wait() }),
 };
 
@@ -140,7 +141,7 @@ describe("the call", () => {
     const { about, signal, toolCallId } = call;
     expect(execute).toHaveBeenCalledWith(
       { city: "Kyoto" },
-      { ...about, attachments: null, signal, toolCallId },
+      { ...about, attachments: null, state: {}, signal, toolCallId },
     );
   });
 

@@ -1,6 +1,6 @@
 import type { Tool, ToolCallContext } from "../contract.ts";
 import { checkArguments } from "./check-arguments.ts";
-import type { ToolContext, ToolDefinition } from "./define-tool.ts";
+import type { ToolContext, ToolDefinition, ToolState } from "./define-tool.ts";
 import { jsonSchemaOf } from "./json-schema.ts";
 import { groupName } from "./select-tools.ts";
 import { toolOutput } from "./tool-output.ts";
@@ -32,7 +32,18 @@ async function needsApproval(definition: ToolDefinition, args: unknown): Promise
   }
 }
 
-function contextOf({ about, signal, toolCallId }: ToolCallContext): ToolContext {
+function contextOf({ about, signal, toolCallId, state }: ToolCallContext): ToolContext {
   const { runId, sessionKey, sessionId, userId, agentId, cwd, attachments = null } = about;
-  return { signal, toolCallId, runId, sessionKey, sessionId, userId, agentId, cwd, attachments };
+  return {
+    signal,
+    toolCallId,
+    runId,
+    sessionKey,
+    sessionId,
+    userId,
+    agentId,
+    cwd,
+    attachments,
+    state: state as ToolState,
+  };
 }

@@ -49,7 +49,18 @@ export function selectTools<T extends Selectable>(
       .filter(isUnfit)
       .map((entry) => ({ of, entry, note: `"${entry}" in what ${of} asks about fits no tool.` })),
   ]);
-  return { tools: tools.filter((tool) => layers.every((layer) => permits(layer, tool))), unmatched };
+  return { tools: tools.filter((tool) => denialOf(tool, layers) === null), unmatched };
+}
+
+/** Which rule keeps a tool from being called; `null`: none does. */
+export function denialOf(tool: Selectable, layers: readonly ToolLayer[]): string | null {
+  for (const { of, allow, deny = [] } of layers) {
+    const entry = deny.find((each) => fits(tool, each));
+    if (entry !== undefined) return `the rules of ${of} deny "${entry}"`;
+    if (allow !== undefined && !allow.some((each) => fits(tool, each)))
+      return `the rules of ${of} do not allow it`;
+  }
+  return null;
 }
 
 /** Whether any layer wants a person to be asked about its calls. */
@@ -75,11 +86,6 @@ export function joinTools<T extends Selectable>(
       origins.set(name, from);
     }
   return sources.flatMap(({ tools }) => tools);
-}
-
-function permits({ allow, deny = [] }: ToolRule, tool: Selectable): boolean {
-  if (deny.some((entry) => fits(tool, entry))) return false;
-  return allow === undefined || allow.some((entry) => fits(tool, entry));
 }
 
 function fits(tool: Selectable, entry: string): boolean {

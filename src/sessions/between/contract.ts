@@ -20,6 +20,8 @@ export interface Caller extends Asker {
   /** The entry of the message that made the call; `null`: there is none. */
   readonly entryId: string | null;
   readonly signal: AbortSignal;
+  /** An operator reads the result. Left out: a model does. */
+  readonly isOperator?: boolean;
   /** The slot is free meanwhile. */
   readonly whileWaiting: ToolCallContext["whileWaiting"];
 }

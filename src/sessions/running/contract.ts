@@ -35,6 +35,8 @@ export interface RunningDeps {
   agent(session: Pick<SessionRecord, "agentId" | "key">): AgentProfile | null;
   /** The tools of a run, those of servers too. */
   tools(agent: AgentProfile, session: SessionRecord, run: Run): Promise<readonly Tool[]>;
+  /** Whether the model of a session may learn where files are on this machine. */
+  seesPaths(session: SessionRecord): boolean;
   /** What goes to a channel when a run has ended well. */
   outgoing(session: SessionRecord, run: Run, reply: string): readonly OutboxRequest[];
   /** An answer as a JSON Schema asked for it, or what the model is told of it. */
@@ -66,8 +68,10 @@ export interface AgentProfile {
   readonly maxSteps: number;
   /** Of one answer; `null`: as much as the model may. */
   readonly maxOutputTokens: number | null;
-  /** Made anew for each run. */
+  /** New instances for each run. */
   state(): readonly StateModule[];
+  /** Groups whose tools are offered only while they are active in the session. */
+  readonly onDemand: readonly string[];
 }
 
 export interface RunSettings

@@ -78,21 +78,16 @@ class Ending {
   }
 
   /** The turn as far as it goes; `true`: it wanted to sleep, and there is nothing to wait for. */
-  async #closePass(turn: TurnToRun): Promise<boolean> {
+  async #closePass(turn: Omit<TurnToRun, "state">): Promise<boolean> {
     const { store, report } = this.#deps;
     const { scope, session } = this.#place;
     const { writer, begun } = turn;
     let ended: TurnEnd | Outcome | undefined;
+    const state = begun.agent.state();
     try {
-      await withState(
-        heldState(store.state, writer),
-        scope,
-        session.sessionId,
-        begun.agent.state(),
-        async () => {
-          ended = await runTurn(this.#deps, turn);
-        },
-      );
+      await withState(heldState(store.state, writer), scope, session.sessionId, state, async () => {
+        ended = await runTurn(this.#deps, { ...turn, state });
+      });
     } catch (error) {
       // What the run came to stands; that its state could not be saved besides is told, unless it is not ours any more.
       const [why, ...besides] = error instanceof AggregateError ? (error.errors as unknown[]) : [error];

@@ -1,6 +1,7 @@
 import type { Claim, Outcome, Run } from "../../runs/contract.ts";
 import { recoveryOf } from "../../runs/recovery.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
+import type { StateModule } from "../with-state.ts";
 import type { BegunTurn } from "./begin-turn.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import { lastAnswer } from "./last-answer.ts";
@@ -14,19 +15,21 @@ export interface TurnToRun extends RunPlace {
   readonly claim: Claim;
   readonly writer: RunWriter;
   readonly signal: AbortSignal;
+  /** Loaded from the session, and saved after the turn. */
+  readonly state: readonly StateModule[];
   /** It wanted to sleep, and there was nothing to wait for. */
   readonly isAwake: boolean;
 }
 
 /** The turn of a claimed run whose input is there, from wherever the session stands. */
 export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnEnd | Outcome> {
-  const { scope, session, claim, writer, signal, begun, isAwake } = turn;
+  const { scope, session, claim, writer, signal, state, begun, isAwake } = turn;
   const { run } = claim;
   const closed = claim.how === "new" || isAwake ? null : await recovered(deps, turn);
   if (closed !== null) return closed;
   signal.throwIfAborted();
   const tools = await deps.tools(begun.agent, session, run);
-  const ports = await turnPorts(deps, { place: turn, ...begun, claim, writer, signal, tools });
+  const ports = await turnPorts(deps, { place: turn, ...begun, claim, writer, signal, tools, state });
   if (session.meta.systemSent !== true)
     await deps.store.sessions.patch(scope, session.sessionId, { systemSent: true });
   return deps.runtime.run(ports);

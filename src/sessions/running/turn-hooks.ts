@@ -11,7 +11,6 @@ export function turnHooks(
 ): TurnHooks {
   const { provider, api, model } = about.model.policy;
   const asked = { provider, api, model, ctx };
-  const tools = about.tools.map(({ name }) => name);
   return {
     beforeToolCall: (call) => hooks.ask("before_tool_call", { ...called(call), ctx }),
     afterToolCall: (call, result, durationMs) =>
@@ -21,7 +20,10 @@ export function turnHooks(
         durationMs,
         ctx,
       }),
-    llmInput: (messages) => hooks.notify("llm_input", { ...asked, system: about.system, messages, tools }),
+    llmInput: (messages) => {
+      const tools = about.tools.map(({ name }) => name);
+      return hooks.notify("llm_input", { ...asked, system: about.system, messages, tools });
+    },
     llmOutput: (message) => hooks.notify("llm_output", { ...asked, message: message as AssistantMessage }),
   };
 }

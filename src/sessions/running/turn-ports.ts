@@ -1,10 +1,14 @@
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import { withoutPathsOutside } from "../../core/text.ts";
 import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
+import { ActiveTools } from "../active-tools.ts";
 import { pendingCalls } from "../guard/pending-calls.ts";
+import type { StateModule } from "../with-state.ts";
+import { stateByKey } from "../with-state.ts";
 import { acpLink } from "./acp-link.ts";
 import { takeSteered } from "./bring-input.ts";
 import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";
@@ -24,19 +28,29 @@ export interface TurnParts {
   readonly signal: AbortSignal;
   readonly model: TurnModel;
   readonly system: string | null;
+  /** Those of groups that are not active too. */
   readonly tools: readonly Tool[];
+  readonly state: readonly StateModule[];
 }
 
 /** What a runtime is given of the session, the queue and the hooks. */
 export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
-  const { place, agent, claim, writer, signal, model, system, tools } = parts;
+  const { place, agent, claim, writer, signal, model, system } = parts;
+  const offered = () => activeTools(parts);
   const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
   const about = aboutOf(deps, place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
   const partial = new PartialKeeper(deps, held);
   const waiting = new Waiting(deps, held, signal);
-  const requests = new TurnRequests(deps, place, { model, system, tools });
+  const asked = {
+    model,
+    system,
+    get tools() {
+      return offered();
+    },
+  };
+  const requests = new TurnRequests(deps, place, asked);
   const emit = (event: TurnEvent) => {
     partial.take(event);
     const type = eventTypes[event.type];
@@ -63,7 +77,10 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     signal,
     model,
     system,
-    tools,
+    get tools() {
+      return offered();
+    },
+    state: stateByKey(parts.state),
     thinkingLevel: await thinkingLevelOf(deps, parts),
     limits: {
       maxSteps: agent.maxSteps,
@@ -94,10 +111,19 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     makeRoom: (size, why) => room.make(size, why),
     approve: (call, asking) => approve(deps, held, waiting, call, { signal, asking }),
     whileWaiting: (runIds, wait) => waiting.while("run", runIds, wait),
-    hooks: turnHooks(deps.hooks, place.ctx, { model, system, tools }),
+    ...(deps.seesPaths(place.session)
+      ? {}
+      : { hidePaths: (text: string) => withoutPathsOutside(about.cwd, text) }),
+    hooks: turnHooks(deps.hooks, place.ctx, asked),
     emit,
     ...present({ acp: acpLink(deps, place, claim) }),
   };
+}
+
+/** A call may activate a group of tools for the steps after it. */
+function activeTools({ tools, state, agent }: TurnParts): readonly Tool[] {
+  const active = state.find((module) => module instanceof ActiveTools);
+  return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
 }
 
 /** Who goes on asks the model anew: half an answer that is not the end of the run is not said, but kept for people. */

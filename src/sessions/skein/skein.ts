@@ -65,6 +65,13 @@ export interface ToolCallOptions extends RuntimeContext {
   readonly signal?: AbortSignal;
   /** Told of the runs that the call begins to wait for. */
   readonly onWait?: (runIds: readonly string[]) => void;
+  /**
+   * The run of that session on whose behalf the call is made, as a tool finds it in its context: what the call sets off
+   * counts toward the budget of that run. Left out, or not a run that is running: the call begins a budget of its own.
+   */
+  readonly runId?: string;
+  /** The result is for an operator: rows of `sessions_list` name the files of the sessions. */
+  readonly isOperator?: boolean;
 }
 
 /**
@@ -115,7 +122,7 @@ export interface SkeinParts {
   readonly handles: HandleDeps;
   readonly watcher: Pick<RunWatcher, "untilSettled" | "untilEnded">;
   compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
-  tools(): Promise<readonly ToolListing[]>;
+  tools(session: RuntimeContext | null): Promise<readonly ToolListing[]>;
   callTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
   invokeTool(
     name: string,
@@ -233,14 +240,14 @@ export class Skein {
     return this.#open.compact((await session.record()) ?? noSuchSession(session.key), options);
   }
 
-  /** The session tools. */
-  async tools(): Promise<readonly ToolListing[]> {
-    return this.#open.tools();
+  /** The session tools; of a session, those that its rules allow. */
+  async tools(session: RuntimeContext | null = null): Promise<readonly ToolListing[]> {
+    return this.#open.tools(session);
   }
 
   /**
-   * Calls a session tool on behalf of a session. A tool that sets something off makes the session where it is not there;
-   * one that looks does not. A refusal is a result.
+   * Calls a session tool on behalf of a session, under the rules and hooks of its agent. A tool that sets something off
+   * creates the session where it does not exist; one that only reads does not. A refusal is a result.
    */
   async callTool(name: string, args: unknown, options: ToolCallOptions = {}): Promise<ToolCalled> {
     return this.#open.callTool(name, args, options);

@@ -2,7 +2,7 @@ import type { Redactor } from "../../access/redaction/redactor.ts";
 import { present } from "../../core/present.ts";
 import type { SessionRow } from "../../protocol/session-list.ts";
 import type { Asker } from "../../sessions/access/contract.ts";
-import type { BetweenDeps } from "../../sessions/between/contract.ts";
+import type { BetweenDeps, Caller } from "../../sessions/between/contract.ts";
 import { listRow } from "../../sessions/list-row.ts";
 import { childrenOf } from "../../sessions/list-sessions.ts";
 import type { ListedSession, SessionPage, SessionReach } from "../../store/contract.ts";
@@ -13,6 +13,7 @@ export type ToolRow = Omit<SessionRow, "userId" | "cwd" | "summary">;
 export interface RowDeps extends Pick<BetweenDeps, "access" | "store" | "runs"> {
   readonly redactor: Redactor;
   transcriptPaths(sessions: readonly ListedSession[]): ReadonlyMap<string, string>;
+  readonly showPaths: boolean;
 }
 
 /**
@@ -20,7 +21,7 @@ export interface RowDeps extends Pick<BetweenDeps, "access" | "store" | "runs"> 
  * so that nothing depends on a session that they may not see.
  */
 export async function listRows(
-  asker: Asker,
+  asker: Asker & Pick<Caller, "isOperator">,
   page: SessionPage,
   reach: SessionReach,
   deps: RowDeps,
@@ -33,7 +34,8 @@ export async function listRows(
   const withChildren = asker.sandboxed || page.behind === 0;
   const keys = withChildren ? page.sessions.map(({ key }) => key) : [];
   const children = await childrenOf(store.sessions, scopeOf(asker), keys, reach);
-  const paths = asker.sandboxed ? null : deps.transcriptPaths(page.sessions);
+  const seesPaths = !asker.sandboxed && (deps.showPaths || asker.isOperator === true);
+  const paths = seesPaths ? deps.transcriptPaths(page.sessions) : null;
   const rows = [];
   for (const session of page.sessions) {
     const { key, uid, meta } = session;

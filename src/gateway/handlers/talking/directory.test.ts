@@ -93,7 +93,7 @@ describe("tools from outside", () => {
     expect(JSON.stringify(result)).toMatch(why);
   });
 
-  test("[GTK11] what the session is not offered is not there, and hooks have their say", async () => {
+  test("[GTK11] a tool that rules deny is refused, an unknown one is not found, and hooks have their say", async () => {
     const hooks = new HookRegistry();
     const after: unknown[] = [];
     hooks.on("before_tool_call", ({ toolName }) =>
@@ -101,7 +101,10 @@ describe("tools from outside", () => {
     );
     hooks.on("after_tool_call", ({ toolName, result }) => void after.push([toolName, result.isError]));
     const { invoke } = await opened(hooks);
-    expect(await codeOf(invoke("session_search", { query: "x" }))).toBe("not_found");
+    expect(await invoke("session_search", { query: "x" })).toMatchObject({
+      isError: true,
+      result: { status: "forbidden", code: "forbidden" },
+    });
     expect(await codeOf(invoke("nothing"))).toBe("not_found");
     expect(JSON.stringify(await invoke("pay"))).toContain("Not on Sundays.");
     expect(JSON.stringify(await invoke("weather", { city: "Kyoto" }))).toContain("Nara");

@@ -37,7 +37,7 @@ export function directoryHandlers(deps: SkeinDeps): HandlersOf<Method> {
         sessionKey === undefined
           ? present({ userId: call.userId, agentId })
           : await spokenTo(deps, call, { sessionKey, agentId });
-      const how = { ...to, signal: call.signal, ...present({ idempotencyKey }) };
+      const how = { ...to, signal: call.signal, isOperator: call.isAdmin, ...present({ idempotencyKey }) };
       const { result, isError, rootId } = await skein.invokeTool(name, args, how);
       const seen = call.isAdmin ? result : shownTo(deps, call).value(withoutPaths(result, isError));
       return { name, isError, result: seen, ...present({ rootId }) };

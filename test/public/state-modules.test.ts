@@ -1,0 +1,242 @@
+import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { afterEach, describe, expect, test } from "vitest";
+import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import type { AgentState } from "../../src/runtimes/tools/state-instances.ts";
+import type { Json } from "../../src/store/contract.ts";
+import { closeAll, newFolder, withScript } from "../support/skein.ts";
+
+afterEach(closeAll);
+
+const sessionKey = "agent:main:main";
+
+interface Visits extends AgentState {
+  count: number;
+}
+
+class VisitCounter implements Visits {
+  readonly key = "visits";
+  count = 0;
+  save() {
+    return this.count;
+  }
+  load(value: Json | null) {
+    this.count = typeof value === "number" ? value : 0;
+  }
+}
+
+class SealedCounter implements Visits {
+  readonly key = "visits";
+  #count = 0;
+  get count() {
+    return this.#count;
+  }
+  set count(count) {
+    this.#count = count;
+  }
+  save() {
+    return this.#count;
+  }
+  load(value: Json | null) {
+    this.#count = typeof value === "number" ? value : 0;
+  }
+}
+
+const plain: Visits = {
+  key: "visits",
+  count: 0,
+  save() {
+    return this.count;
+  },
+  load(value) {
+    this.count = typeof value === "number" ? value : 0;
+  },
+};
+
+/** Counts a visit in the state, once as many runs as expected are in it. */
+function visitTool(runs: number) {
+  const everyone = Promise.withResolvers<void>();
+  let inside = 0;
+  return defineTool({
+    name: "visit",
+    description: "Counts a visit.",
+    execute: async (_, { state }: ToolContext) => {
+      inside += 1;
+      if (inside >= runs) everyone.resolve();
+      await everyone.promise;
+      const visits = state.visits as unknown as Visits;
+      visits.count += 1;
+      return `visit ${visits.count}`;
+    },
+  });
+}
+
+/** Calls a tool at every message of the user. */
+function calling(name: string) {
+  return ({ prompt }: LanguageModelV4CallOptions) =>
+    prompt.at(-1)?.role === "tool" ? { text: "Done." } : { calls: [{ name }] };
+}
+
+describe("state: [module]", () => {
+  const forms: [string, NonNullable<AgentSpec["state"]>][] = [
+    ["an object", [plain]],
+    ["an instance of a class", [new VisitCounter()]],
+    ["a function that makes the module", [() => new SealedCounter()]],
+    ["a function that makes the list", () => [new SealedCounter()]],
+  ];
+
+  test.each(forms)("[POL18] concurrent runs of two users share no value: %s", async (_, state) => {
+    const { skein } = await withScript(calling("visit"), { tools: [visitTool(2)], state });
+    const users = ["ann", "bob"];
+    const send = (userId: string) => skein.session({ userId, sessionKey }).send("hello").result;
+    await Promise.all(users.map(send));
+    await send("ann");
+    const saved = users.map(async (userId) => {
+      const { sessionId = "" } = (await skein.session({ userId, sessionKey }).record()) ?? {};
+      return (await skein.store.state.get({ userId, agentId: "main" }, sessionId, "visits"))?.value;
+    });
+    expect(await Promise.all(saved)).toEqual([2, 1]);
+  });
+
+  test("[POL19] a tool reaches the state of its session as context.state", async () => {
+    const { skein, lines } = await withScript(calling("visit"), { state: [plain], tools: [visitTool(1)] });
+    await skein.session({ sessionKey }).send("one").result;
+    const { sessionId } = await skein.session({ sessionKey }).send("two").result;
+    expect((await lines(sessionId)).filter((line) => line.startsWith("result"))).toEqual([
+      "result: visit 1",
+      "result: visit 2",
+    ]);
+    expect(plain.count).toBe(0);
+  });
+
+  test("[POL20] state belongs to one session, and is there when the folder is opened again", async () => {
+    const dir = newFolder();
+    const agent = () => ({ state: [plain], tools: [visitTool(1)] });
+    const first = await withScript(calling("visit"), agent(), { dir });
+    const send = async (at: typeof first, sessionId: string) => {
+      await at.skein.session({ sessionId }).send("hello").result;
+      return (await at.lines(sessionId)).filter((line) => line.startsWith("result")).at(-1);
+    };
+    expect(await send(first, "a")).toBe("result: visit 1");
+    expect(await send(first, "b")).toBe("result: visit 1");
+    await first.skein.close();
+    const second = await withScript(calling("visit"), agent(), { dir });
+    expect(await send(second, "a")).toBe("result: visit 2");
+  });
+
+  test("[POL21] invokeTool loads the state of the session before the call and saves it after", async () => {
+    const { skein } = await withScript(calling("visit"), { state: [plain], tools: [visitTool(1)] });
+    await skein.session({ sessionKey }).send("one").result;
+    const { result } = await skein.invokeTool("visit", {}, { sessionKey });
+    expect(JSON.stringify(result)).toContain("visit 2");
+    const { sessionId = "" } = (await skein.session({ sessionKey }).record()) ?? {};
+    expect((await skein.store.state.get({ agentId: "main" }, sessionId, "visits"))?.value).toBe(2);
+  });
+
+  const outside = { count: 0 };
+  const shared: [string, AgentState][] = [
+    ["arrow functions over a variable", { key: "visits", save: () => outside.count, load: () => undefined }],
+    [
+      "methods over a variable",
+      {
+        key: "visits",
+        save() {
+          return outside.count;
+        },
+        load(value) {
+          outside.count = Number(value);
+        },
+      },
+    ],
+    ["private fields", new SealedCounter()],
+    ["a key that is built in", { ...plain, key: "tools" }],
+  ];
+
+  test.each(shared)(
+    "[POL22] defineAgent refuses a module that runs could not have for themselves: %s",
+    (_, module) => {
+      expect(() => defineAgent({ id: "main", state: [module] })).toThrow(/state module/);
+    },
+  );
+
+  test("[POL22] a function that returns the same module for two runs fails the second run", async () => {
+    const one = new VisitCounter();
+    const { skein } = await withScript(() => ({ text: "Yes." }), { state: [() => one] as never });
+    await skein.session({ sessionKey }).send("one").result;
+    await expect(skein.session({ sessionKey }).send("two").result).rejects.toThrow(
+      "same object for two runs",
+    );
+  });
+});
+
+describe("the state module tools", () => {
+  const browse = defineTool({
+    name: "browse",
+    description: "Opens a page.",
+    groups: ["browser"],
+    execute: () => "a page",
+  });
+  const switchTool = (name: string, act: (state: ToolContext["state"]) => void) =>
+    defineTool({
+      name,
+      description: "Switches the browser.",
+      execute: (_, { state }: ToolContext) => {
+        act(state);
+        return state.tools.groups.join(", ") || "none";
+      },
+    });
+  const agent: Partial<AgentSpec> = {
+    onDemand: ["browser"],
+    allow: ["browse", "open_browser", "close_browser"],
+    tools: [
+      browse,
+      switchTool("open_browser", ({ tools }) => tools.activate("browser")),
+      switchTool("close_browser", ({ tools }) => tools.deactivate("browser")),
+    ],
+  };
+  /** Calls the tool that the last user message names. */
+  const obeying = ({ prompt }: LanguageModelV4CallOptions) => {
+    if (prompt.at(-1)?.role === "tool") return { text: "Done." };
+    const [name] =
+      /\w+_browser|browse/.exec(JSON.stringify(prompt.findLast(({ role }) => role === "user"))) ?? [];
+    return name === undefined ? { text: "Yes." } : { calls: [{ name }] };
+  };
+  const offered = (requests: readonly LanguageModelV4CallOptions[]) =>
+    requests.map(({ tools = [] }) => tools.some(({ name }) => name === "browse"));
+
+  test("[POL23] tools of a group on demand are not offered until the group is active, from the next request on", async () => {
+    const { skein, model } = await withScript(obeying, agent);
+    await skein.session({ sessionKey }).send("hello").result;
+    await skein.session({ sessionKey }).send("open_browser").result;
+    await skein.session({ sessionKey }).send("close_browser").result;
+    expect(offered(model.requests)).toEqual([false, false, true, true, false]);
+  });
+
+  test("[POL24] active groups belong to one session, and are there when the folder is opened again", async () => {
+    const dir = newFolder();
+    const first = await withScript(obeying, agent, { dir });
+    await first.skein.session({ sessionId: "a" }).send("open_browser").result;
+    await first.skein.session({ sessionId: "b" }).send("hello").result;
+    expect(offered(first.model.requests)).toEqual([false, true, false]);
+    await first.skein.close();
+    const second = await withScript(obeying, agent, { dir });
+    await second.skein.session({ sessionId: "a" }).send("hello").result;
+    await second.skein.session({ sessionId: "b" }).send("hello").result;
+    expect(offered(second.model.requests)).toEqual([true, false]);
+  });
+
+  test("[POL25] a tool whose group is not active is neither listed nor called outside of a run", async () => {
+    const { skein } = await withScript(obeying, agent);
+    await skein.session({ sessionKey }).send("hello").result;
+    const record = await skein.session({ sessionKey }).record();
+    const names = async () =>
+      record === null ? null : (await skein.offeredTools(record))?.tools.map(({ name }) => name);
+    expect(await names()).toEqual(["open_browser", "close_browser"]);
+    expect(await skein.invokeTool("browse", {}, { sessionKey })).toMatchObject({ isError: true });
+    await skein.invokeTool("open_browser", {}, { sessionKey });
+    expect(await names()).toEqual(["browse", "open_browser", "close_browser"]);
+    expect(await skein.invokeTool("browse", {}, { sessionKey })).toMatchObject({ isError: false });
+  });
+});
