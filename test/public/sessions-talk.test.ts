@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import type { Family } from "../support/family.ts";
-import { begun, call, calls, desk, gate, lastUser, results, withParts, words } from "../support/family.ts";
+import { begun, call, calls, desk, gate, lastUser, withParts, words } from "../support/family.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
 
 afterEach(closeAll);
@@ -25,7 +25,7 @@ async function settleRequest(family: Family, text = "Ask B", sessionKey = a): Pr
 describe("sessions_send, then sessions_yield", () => {
   const privateAnswer = "Only for you: twelve.";
 
-  test.fails.each([
+  test.each([
     {
       when: "before the reply",
       first: calls(["sessions_send", toB], ["sessions_yield", {}]),
@@ -53,7 +53,7 @@ describe("sessions_send, then sessions_yield", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test.fails("[TLK1] a target without a word wakes the run, and no announce step follows", async () => {
+  test("[TLK1] a target without a word wakes the run, and no announce step follows", async () => {
     const { channel, told } = desk();
     const family = await withParts(
       {
@@ -119,7 +119,7 @@ describe("the outcome of a message that was not waited for", () => {
     return { family, told, said };
   }
 
-  test.fails.each([
+  test.each([
     { how: "not waited for", send: {} },
     { how: "timed out", send: { timeoutSeconds: 1 } },
   ])("[TLK2] both sides announce it on their channels: $how", async ({ send }) => {
@@ -132,20 +132,20 @@ describe("the outcome of a message that was not waited for", () => {
     expect(family.reported).toEqual([]);
   });
 
-  test.fails("[TLK3] the asker stays silent with ANNOUNCE_SKIP", async () => {
+  test("[TLK3] the asker stays silent with ANNOUNCE_SKIP", async () => {
     const { family, said } = await askedOnChannels({ ann: "ANNOUNCE_SKIP", bob: "I told Ann." });
     expect(family.asked("Ask Bob")).toHaveLength(4);
     expect(said("ann")).toEqual(["I asked Bob."]);
     expect(said("bob")).toEqual(["Good morning.", "I told Ann."]);
   });
 
-  test.fails("[TLK3] the target stays silent with ANNOUNCE_SKIP", async () => {
+  test("[TLK3] the target stays silent with ANNOUNCE_SKIP", async () => {
     const { said } = await askedOnChannels({ ann: "Bob says twelve.", bob: "ANNOUNCE_SKIP" });
     expect(said("ann")).toEqual(["I asked Bob.", "Bob says twelve."]);
     expect(said("bob")).toEqual(["Good morning."]);
   });
 
-  test.fails("[TLK4] without a channel the asker's announcement is an assistant message in its session", async () => {
+  test("[TLK4] without a channel the asker's announcement is an assistant message in its session", async () => {
     const family = await withParts({
       "Ask B": [sendToB(), { text: "I asked B." }, { text: "REPLY_SKIP" }, { text: "B says twelve." }],
       "To B": [{ text: "Twelve." }],
@@ -155,7 +155,7 @@ describe("the outcome of a message that was not waited for", () => {
     expect(await family.skein.outbox()).toEqual([]);
   });
 
-  test.fails("[TLK4] a target that answers REPLY_SKIP is announced too", async () => {
+  test("[TLK4] a target that answers REPLY_SKIP is announced too", async () => {
     const family = await withParts({
       "Ask B": [sendToB(), { text: "I asked B." }, { text: "B has nothing to say." }],
       "To B": [{ text: "REPLY_SKIP" }],
@@ -165,7 +165,7 @@ describe("the outcome of a message that was not waited for", () => {
   });
 });
 
-test.fails("[TLK5] a turn of an exchange that takes longer than the step timeout is passed on", async () => {
+test("[TLK5] a turn of an exchange that takes longer than the step timeout is passed on", async () => {
   const clock = { ahead: 0, now: () => Date.now() + clock.ahead };
   const slow = gate("slow");
   const family = await withParts(
@@ -195,7 +195,7 @@ test.fails("[TLK5] a turn of an exchange that takes longer than the step timeout
 describe("a reply that a waiter took", () => {
   const bothCalls = calls(["gate", {}], ["sessions_send", { ...toB, timeoutSeconds: 600 }]);
 
-  test.fails("[TLK6] is delivered again when the waiting run is aborted before it wrote the reply", async () => {
+  test("[TLK6] is delivered again when the waiting run is aborted before it wrote the reply", async () => {
     const { tool } = gate();
     const family = await withParts(
       { "Ask B": [bothCalls, { text: "B says twelve." }], "To B": [{ text: "Twelve." }] },
@@ -213,7 +213,7 @@ describe("a reply that a waiter took", () => {
     expect((await family.runsAt(a)).map(({ state }) => state)).toEqual(["aborted", "ok"]);
   });
 
-  test.fails("[TLK6] of a child that was waited for is delivered again too", async () => {
+  test("[TLK6] of a child that was waited for is delivered again too", async () => {
     const { tool } = gate();
     const family = await withParts(
       {

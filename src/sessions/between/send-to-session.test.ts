@@ -156,7 +156,6 @@ describe("what is sent", () => {
         target: { key: target.key, sessionId: target.sessionId },
         request: " As given.\n",
         turns: 5,
-        stepMs: 30_000,
       },
     });
     const prompt = request?.options?.extraSystemPrompt ?? "";
