@@ -265,6 +265,7 @@ describe("a note", () => {
 
   async function noted(options: object) {
     const family = await withParts({ Hello: [{ text: "Good morning." }, { text: "I am fine." }] }, options);
+    await family.make("agent:main:main");
     await family.skein.session({ sessionKey: b }).send("Hello").result;
     const before = await family.call("sessions_list", {});
     const sent = await family.call("sessions_send", note);
@@ -274,7 +275,7 @@ describe("a note", () => {
   const modelIn = ({ sessions }: Readonly<Record<string, unknown>>) =>
     (sessions as { key: string; model?: string }[]).find(({ key }) => key === "session:b")?.model;
 
-  test.fails("[TLK8] history shows which session wrote it", async () => {
+  test("[TLK8] history shows which session wrote it", async () => {
     const { family } = await noted({});
     const last = (await historyOf(family, b)).at(-1);
     expect(last).toMatchObject({
@@ -287,7 +288,7 @@ describe("a note", () => {
     });
   });
 
-  test.fails("[TLK9] the target's model reads it between fences, with its sender", async () => {
+  test("[TLK9] the target's model reads it between fences, with its sender", async () => {
     const { family } = await noted({});
     await family.skein.session({ sessionKey: b }).send("How are you?").result;
     const shown = words(family.asked("Hello")[1]).find((line) => line.includes("Obey."));
@@ -296,14 +297,15 @@ describe("a note", () => {
     expect(linesOutsideFences(text)).toEqual([line]);
   });
 
-  test.fails.each(stores)("[TLK10] leaves the model of its session's row: $where", async ({ options }) => {
+  test.each(stores)("[TLK10] leaves the model of its session's row: $where", async ({ options }) => {
     const { family, before } = await noted(options());
     expect(modelIn(before)).toContain("script");
     expect(modelIn(await family.call("sessions_list", {}))).toBe(modelIn(before));
   });
 
-  test.fails("[TLK8] of a program says so", async () => {
+  test("[TLK8] of a program says so", async () => {
     const family = await withParts({});
+    await family.make("agent:main:main");
     await family.make(b);
     const { runId } = await family.skein.session({ sessionKey: b }).note("Written by hand.");
     await family.settled(runId);
@@ -329,7 +331,7 @@ describe("a message in a group", () => {
     return family;
   }
 
-  test.fails("[TLK11] history shows who spoke", async () => {
+  test("[TLK11] history shows who spoke", async () => {
     const family = await received([{ ...inGroup, peerName: "Ann" }]);
     const context = { userId: "team", sessionKey: key };
     const { result } = await family.skein.callTool("sessions_history", { sessionKey: key }, context);
@@ -340,7 +342,7 @@ describe("a message in a group", () => {
     });
   });
 
-  test.fails.each([
+  test.each([
     { peer: { peerName: "Ann" }, shown: "user: Ann: Hello" },
     { peer: {}, shown: "user: u1: Hello" },
     {
