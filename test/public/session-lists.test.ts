@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { run } from "../support/cli.ts";
 import type { Family } from "../support/family.ts";
 import { call, gate, results, withParts } from "../support/family.ts";
 import { closeAll as closeMcp, connected, rehearsedSkein, startMcp } from "../support/mcp-gateway.ts";
@@ -153,6 +154,18 @@ describe("a search for a sentence", () => {
   test.each(stores)("[TLK20] entries with all words come first: $where", async (place) => {
     const found = await searched(place.options(), "kyoto booking nights");
     expect(found).toEqual([answer, "Kyoto Kyoto Kyoto"]);
+  });
+});
+
+test("[TLK19] sessions search finds the answer to a question", async () => {
+  const dir = newFolder();
+  const { skein, ...family } = await withParts({}, { dir });
+  await say({ skein, ...family }, main, "Hotel Granvia in Kyoto, two nights.", "Good morning.");
+  await skein.close();
+  const { out } = await run(["sessions", "search", "Which hotel did we book?", "--dir", dir, "--json"]);
+  expect(JSON.parse(out)).toMatchObject({
+    count: 1,
+    hits: [{ snippet: expect.stringContaining("Granvia") }],
   });
 });
 
