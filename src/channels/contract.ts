@@ -72,6 +72,8 @@ export interface InboundMessage {
   readonly messageId: string;
   /** Who says it. */
   readonly peer: string;
+  /** The display name of the peer. In groups it is stored with the message, and the model reads it. */
+  readonly peerName?: string;
   readonly group?: string;
   readonly threadId?: string;
   readonly text: string;

@@ -4,14 +4,17 @@ import type { RoutingSettings } from "../channels/route-inbound.ts";
 import { routeInbound } from "../channels/route-inbound.ts";
 import type { AcceptedInbound } from "../channels/webhook/inbound.ts";
 import { inboundKey } from "../channels/webhook/inbound.ts";
-import type { Content } from "../core/messages.ts";
+import type { Content, Provenance } from "../core/messages.ts";
 import { present } from "../core/present.ts";
+import { cutText } from "../core/text.ts";
 import type { QueueMode, RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import { acceptInput, findFor, scopeOf } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { Store } from "../store/contract.ts";
+
+const longestPeerName = 200;
 
 export interface ReceiveDeps {
   readonly store: Store;
@@ -40,7 +43,7 @@ export async function receive(
     content: contentOf(message),
     queueMode,
     options: { deliverTo: delivery, origin: "channel" },
-    provenance: { kind: "external_user", sourceChannel: channel },
+    provenance: { kind: "external_user", sourceChannel: channel, ...groupSender(message) },
   });
   const session = isNew ? await findFor(store, context) : null;
   if (session !== null && !isDeepStrictEqual(session.meta.delivery, delivery))
@@ -59,6 +62,13 @@ async function boundSession(
   if (key === null) return null;
   const [session] = await store.sessions.find(present({ userId }), { by: "key", key });
   return session === undefined ? null : { agentId: session.agentId, sessionKey: session.key };
+}
+
+/** In a group, who of it wrote the message; elsewhere the session says so. */
+function groupSender({ group, peer, peerName }: InboundMessage): Partial<Provenance> {
+  if (group === undefined) return {};
+  const name = peerName === undefined ? null : cutText(peerName, longestPeerName);
+  return { sourcePeer: peer, ...present({ sourcePeerName: name }) };
 }
 
 function contentOf({ text, images = [] }: InboundMessage): Content {

@@ -4,6 +4,7 @@ import type { ToolDefinition } from "../runtimes/tools/define-tool.ts";
 import type { Selection, ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { denialOf, isAskedAbout, joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { ActiveTools } from "../sessions/active-tools.ts";
+import type { UngrantedTools } from "../sessions/between/contract.ts";
 import type { OfferedTools } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { Agent } from "./agents.ts";
@@ -107,11 +108,18 @@ export class RunTools {
     return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 
-  /** Entries, as rules have them, that fit no tool that an agent could have. */
-  async unfit(agent: Agent, entries: readonly string[]): Promise<readonly string[]> {
+  /** What of these entries a session does not get: entries that fit no tool of its agent, and tools that are denied to it. */
+  async ungranted(
+    agent: Agent,
+    session: Pick<SessionRecord, "meta">,
+    entries: readonly string[],
+  ): Promise<UngrantedTools> {
     const { allow: _, ...free } = { ...agent, deny: [], ask: [] };
     const all = await this.of(free, null, { meta: {} });
-    return selectTools(all, [{ of: "", allow: entries }]).unmatched.map(({ entry }) => entry);
+    const { tools, unmatched } = selectTools(all, [{ of: "", allow: entries }]);
+    const granted = new Set((await this.of(agent, null, session)).map(({ name }) => name));
+    const denied = tools.map(({ name }) => name).filter((name) => !granted.has(name));
+    return { unknown: unmatched.map(({ entry }) => entry), denied };
   }
 
   /** A source that was not asked, or is down, may have what an entry means. */

@@ -10,6 +10,7 @@ import { SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { parseKey } from "../core/keys.ts";
+import { present } from "../core/present.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
@@ -211,9 +212,11 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
     hooks: parts.hooks,
-    unfitTools: async (agentId, entries) => {
+    ungrantedTools: async ({ userId, agentId, sessionId }, entries) => {
       const agent = agents.find(agentId);
-      return agent === null ? [] : parts.tools().unfit(agent, entries);
+      const child = await store.sessions.get({ agentId, ...present({ userId }) }, sessionId);
+      if (agent === null || child === null) return { unknown: [], denied: [] };
+      return parts.tools().ungranted(agent, child, entries);
     },
     files: parts.files,
     redactor,

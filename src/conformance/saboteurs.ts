@@ -365,13 +365,26 @@ export const saboteurs: readonly Saboteur[] = [
       })),
   },
   {
-    name: "search matches any word",
+    name: "search looks for the first word alone",
     breaks: "SR1",
     wrap: (store) => ({
       ...store,
       search: {
         search: async (scope, query) =>
           store.search.search(scope, { ...query, text: query.text.split(" ")[0] ?? "" }),
+      },
+    }),
+  },
+  {
+    name: "search puts entries with all words last",
+    breaks: "SR1",
+    wrap: (store) => ({
+      ...store,
+      search: {
+        search: async (scope, query) => {
+          const found = await store.search.search(scope, query);
+          return { ...found, hits: found.hits.toReversed() };
+        },
       },
     }),
   },

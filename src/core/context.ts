@@ -4,7 +4,7 @@ import { encodeEntry } from "./entries.ts";
 import type { Node } from "./link.ts";
 import { linkEntries, tipAfter } from "./link.ts";
 import type { Content, Message } from "./messages.ts";
-import { textOf } from "./messages.ts";
+import { isNote, textOf } from "./messages.ts";
 
 /** What stands in for the entries that a compaction took out. */
 export interface CompactionSummaryMessage {
@@ -210,7 +210,7 @@ export function stateAfter(state: ContextState, entry: Entry): ContextState {
   if (entry.type !== "message") return state;
   const { message } = entry;
   if (message.role === "system") return { ...state, system: textOf(message.content) };
-  if (message.role !== "assistant" || !message.provider || !message.model) return state;
+  if (message.role !== "assistant" || !message.provider || !message.model || isNote(message)) return state;
   const { provider, model } = message;
   if (state.model?.provider === provider && state.model.modelId === model) return state;
   return { ...state, model: { provider, modelId: model } };

@@ -103,6 +103,9 @@ export const ProvenanceSchema = open({
   sourceSessionKey: Type.Optional(Type.String()),
   sourceChannel: Type.Optional(Type.String()),
   sourceTool: Type.Optional(Type.String()),
+  /** Of a message in a group: who wrote it, by the channel's ID. */
+  sourcePeer: Type.Optional(Type.String()),
+  sourcePeerName: Type.Optional(Type.String()),
   rootId: Type.Optional(Type.String()),
   hops: Type.Optional(Type.Number()),
   deliveryId: Type.Optional(Type.String()),
@@ -129,6 +132,8 @@ export const AssistantMessageSchema = open({
   stopReason: Type.Optional(Type.String()),
   errorMessage: Type.Optional(Type.String()),
   timestamp: Type.Optional(Type.Number()),
+  /** Of a note: who wrote it in the agent's place. */
+  provenance: Type.Optional(ProvenanceSchema),
   skein: Type.Optional(
     open({
       ...ours,

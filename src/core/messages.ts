@@ -13,6 +13,11 @@ export type Content = string | (TextBlock | ImageBlock)[];
 export type AssistantBlock = TextBlock | ThinkingBlock | ToolCallBlock;
 
 export interface Usage extends Static<typeof Schema.UsageSchema> {}
+/** Whether a message was written in the agent's place: no model answered. */
+export function isNote({ provider, model }: Pick<AssistantMessage, "provider" | "model">): boolean {
+  return provider === "skein" && model === "note";
+}
+
 export interface Provenance extends Static<typeof Schema.ProvenanceSchema> {}
 
 export interface UserMessage extends Static<typeof Schema.UserMessageSchema> {}

@@ -99,7 +99,10 @@ function normalizeMessage(value: Record<string, unknown>): Record<string, unknow
   return message;
 }
 
-const provenanceTexts = ["sourceSessionKey", "sourceChannel", "sourceTool", "rootId", "deliveryId"];
+const provenanceTexts = [
+  ...["sourceSessionKey", "sourceChannel", "sourceTool", "sourcePeer", "sourcePeerName"],
+  ...["rootId", "deliveryId"],
+];
 
 /** A field beside it must not cost the kind: what another session said would pass for a person's word. */
 function usableProvenance(provenance: Record<string, unknown>): Record<string, unknown> {

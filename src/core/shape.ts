@@ -111,6 +111,8 @@ const provenance = object({
   sourceSessionKey: opt(string),
   sourceChannel: opt(string),
   sourceTool: opt(string),
+  sourcePeer: opt(string),
+  sourcePeerName: opt(string),
   rootId: opt(string),
   hops: opt(number),
   deliveryId: opt(string),
@@ -128,6 +130,7 @@ const message = tagged("role", {
     stopReason: opt(string),
     errorMessage: opt(string),
     timestamp: opt(number),
+    provenance: opt(provenance),
     skein: ours({ response: opt(record), usage: opt(record), finishReason: opt(record) }),
   }),
   toolResult: object({

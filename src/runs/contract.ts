@@ -301,6 +301,11 @@ export interface RunStore {
   replyWait(runId: string): Promise<ReplyWait | null>;
   /** The waiter goes. `taken`: the reply was theirs before. `late`: it goes as the sequel says. */
   stopAwaiting(runId: string): Promise<"taken" | "late">;
+  /**
+   * The reply of another run, which this one waited for, stands in its session. A reply that is not confirmed when its
+   * waiter fails is delivered as if nobody had waited.
+   */
+  confirmReply(held: Held, runId: string): Promise<void>;
   /** By uid; a session that never had a run is `idle`. */
   work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>>;
   /** Of one parent, newest first. `endedSince`: those that ended earlier are left out. */

@@ -17,7 +17,7 @@ export interface ReplySequel extends ExchangeTerms {
   readonly type: "reply";
 }
 
-/** Of a turn of the exchange that follows; when it is over, the target may announce what came of it. */
+/** Of a turn of the exchange that follows; when it is over, both sides may announce what came of it. */
 export interface PingPongSequel extends ExchangeTerms {
   readonly type: "ping_pong";
   /** From 1; odd ones are the asker's. */
@@ -33,11 +33,9 @@ export interface ExchangeTerms {
   readonly request: string;
   /** Turns of ping-pong at the most; 0: the asker only gets the reply. */
   readonly turns: number;
-  /** A step that takes longer is the last. */
-  readonly stepMs: number;
   /** The target's outside channel, for the announce step; left out: it has none. */
   readonly announceTo?: DeliveryTarget;
-  /** Where the asker's own answer goes, where it gets the reply without ping-pong. */
+  /** Where the asker announces the outcome; left out: in its own session. */
   readonly deliverTo?: DeliveryTarget;
 }
 

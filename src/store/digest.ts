@@ -1,7 +1,7 @@
 import type { Entry } from "../core/entries.ts";
 import { copiedFrom, encodeEntry, lineOf } from "../core/entries.ts";
 import type { AssistantMessage, Message, UserMessage } from "../core/messages.ts";
-import { textOf } from "../core/messages.ts";
+import { isNote, textOf } from "../core/messages.ts";
 import { cutText } from "../core/text.ts";
 import type { SessionTree } from "../core/tree.ts";
 import type { SessionDigest } from "./contract.ts";
@@ -87,7 +87,7 @@ function withInput(digest: SessionDigest, message: UserMessage, time: number): S
 
 function withAnswer(digest: SessionDigest, message: AssistantMessage, isOurs: boolean): SessionDigest {
   const { provider, model, usage } = message;
-  const named = provider && model ? { model: { provider, modelId: model } } : {};
+  const named = provider && model && !isNote(message) ? { model: { provider, modelId: model } } : {};
   if (usage === undefined) return { ...digest, ...named };
   const tokens = usage.totalTokens ?? 0;
   const cost = message.skein?.costKnown === false ? undefined : usage.cost?.total;

@@ -20,20 +20,49 @@ export function wordsOf(text: string): string[] {
   return words;
 }
 
-/** What a query asks for: each must occur, its words as neighbours; of the last one only the beginning, if `prefix`. */
+/** Words that stand next to each other; of the last one only the beginning, if `prefix`. */
 export interface SearchTerm {
   readonly words: readonly string[];
   readonly prefix: boolean;
 }
 
-export function termsOf(query: string): SearchTerm[] {
-  const terms: SearchTerm[] = [];
+/** What a query looks for. An entry with any of the terms is a hit; entries with all of the phrases come first. */
+export interface SearchTerms {
+  readonly any: readonly SearchTerm[];
+  readonly all: readonly SearchTerm[];
+}
+
+/** The rest of a longer query changes no ranking that matters. */
+const mostTerms = 64;
+
+export function termsOf(query: string): SearchTerms {
+  const all: SearchTerm[] = [];
   for (const each of piecesOf(query)) {
-    if (!isCjk.test(each)) terms.push({ words: [cut(each.toLowerCase())], prefix: false });
-    else if (Array.from(each).length === 1) terms.push({ words: [each], prefix: true });
-    else terms.push({ words: pairsOf(each).slice(0, -1), prefix: false });
+    if (!isCjk.test(each)) all.push({ words: [cut(each.toLowerCase())], prefix: false });
+    else if (Array.from(each).length === 1) all.push({ words: [each], prefix: true });
+    else all.push({ words: pairsOf(each).slice(0, -1), prefix: false });
   }
-  return terms;
+  // A run of Chinese is a whole sentence: any pair of its characters may be the word that is looked for.
+  const any = all.flatMap(({ words, prefix }) => words.map((word) => ({ words: [word], prefix })));
+  return { any: distinct(any), all: distinct(all) };
+}
+
+function distinct(terms: readonly SearchTerm[]): SearchTerm[] {
+  const byText = new Map(terms.map((term) => [`${term.words.join(" ")}${term.prefix ? " *" : ""}`, term]));
+  return [...byText.values()].slice(0, mostTerms);
+}
+
+/** How often a term occurs among the words of a text. */
+export function countOccurrences(words: readonly string[], { words: wanted, prefix }: SearchTerm): number {
+  let count = 0;
+  for (let start = 0; start + wanted.length <= words.length; start++) {
+    const fits = wanted.every((word, offset) => {
+      const found = words[start + offset] ?? "";
+      return prefix && offset === wanted.length - 1 ? found.startsWith(word) : found === word;
+    });
+    if (fits) count += 1;
+  }
+  return count;
 }
 
 /** Runs of letters, digits and underscores, parted where the script changes. */

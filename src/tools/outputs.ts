@@ -45,6 +45,14 @@ const message = Type.Object({
 
 const { userId: _userId, cwd: _cwd, summary: _summary, ...rowFields } = SessionRowSchema.properties;
 
+const visibilityFields = {
+  hidden: Type.Optional(count),
+  visibility: Type.Object({
+    mode: Type.Enum(["self", "tree", "agent", "all"]),
+    sandboxed: Type.Boolean(),
+  }),
+};
+
 const sessionsList = either(
   Type.Object({
     count,
@@ -57,12 +65,8 @@ const sessionsList = either(
       }),
     ),
     nextCursor: maybeText,
-    hidden: Type.Optional(count),
     indexing: Type.Optional(IndexingSchema),
-    visibility: Type.Object({
-      mode: Type.Enum(["self", "tree", "agent", "all"]),
-      sandboxed: Type.Boolean(),
-    }),
+    ...visibilityFields,
   }),
 );
 
@@ -187,7 +191,7 @@ const subagents = either(
   }),
 );
 
-const sessionSearch = either(Type.Object(SearchSchema.properties));
+const sessionSearch = either(Type.Object({ ...SearchSchema.properties, ...visibilityFields }));
 
 const sessionList = either(
   Type.Object({
@@ -205,6 +209,7 @@ const sessionList = either(
     ),
     more: Type.Optional(Type.Boolean()),
     indexing: Type.Optional(IndexingSchema),
+    ...visibilityFields,
   }),
 );
 

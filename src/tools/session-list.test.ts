@@ -15,6 +15,8 @@ describe("session_list", () => {
     await world.create("agent:research:main");
     expect(await world.ask(sessionList)).toEqual({
       count: 2,
+      hidden: 0,
+      visibility: { mode: "tree", sandboxed: false },
       sessions: [
         {
           key: "slack:group:G1",

@@ -10,7 +10,7 @@ import { compareInList } from "../store/listing.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
 import { outputs } from "./outputs.ts";
 import { cutSummary } from "./reading/cut-summary.ts";
-import { indexingFor, scopeOf } from "./reading/scope.ts";
+import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
 
 const parameters = Type.Object(
   {
@@ -36,10 +36,9 @@ export const sessionList: SessionTool = {
     const scope = scopeOf(call, agentId);
     const reach = await deps.access.reach(call, "list");
     const includeGlobal = deps.settings.scope === "global";
+    const queries = [false, true].map((archived) => ({ archived, includeGlobal }));
     const pages = await Promise.all(
-      [false, true].map((archived) =>
-        deps.store.sessions.list(scope, { reach, archived, includeGlobal, limit }),
-      ),
+      queries.map((query) => deps.store.sessions.list(scope, { ...query, reach, limit })),
     );
     const found = pages.flatMap((page) => page.sessions).toSorted(compareInList);
     const sessions = found.slice(0, limit).map((session) => rowOf(session, call, deps));
@@ -50,6 +49,7 @@ export const sessionList: SessionTool = {
       sessions,
       more: isMore ? true : null,
       indexing: indexingFor(call, behind),
+      ...(await visibilityFields(call, "list", { scope, reach, queries }, deps)),
     });
     return { result };
   },

@@ -29,7 +29,7 @@ describe("session_search", () => {
     expect(await world.ask(sessionSearch, { query: "result", agentId: "research" })).toMatchObject({
       hits: [{ key: "agent:research:main", role: "toolResult" }],
     });
-    expect(await world.ask(sessionSearch, { query: "kyoto", role: "assistant" })).toEqual({
+    expect(await world.ask(sessionSearch, { query: "kyoto", role: "assistant" })).toMatchObject({
       count: 0,
       hits: [],
     });
@@ -70,9 +70,22 @@ describe("session_search", () => {
   test("[RDT12] a guess at a secret finds nothing", async () => {
     const world = readingWorld({ secrets: ["tigerlily"] });
     await world.create("agent:main:main", {}, [said(`the word is tigerlily, the key ${token}`)]);
-    expect(await world.ask(sessionSearch, { query: "tigerlily" })).toEqual({ count: 0, hits: [] });
-    expect(await world.ask(sessionSearch, { query: token })).toEqual({ count: 0, hits: [] });
+    expect(await world.ask(sessionSearch, { query: "tigerlily" })).toMatchObject({ count: 0, hits: [] });
+    expect(await world.ask(sessionSearch, { query: token })).toMatchObject({ count: 0, hits: [] });
     expect(await world.ask(sessionSearch, { query: "word" })).toMatchObject({ count: 1 });
+  });
+
+  test("[RDT12] a masked word does not count toward all words", async () => {
+    const world = readingWorld({ secrets: ["tigerlily"] });
+    await world.create("agent:main:main", {}, [
+      said("the word is tigerlily"),
+      said("one of the word list is rosemary, as far as anybody remembers it now"),
+    ]);
+    const { hits } = await world.ask(sessionSearch, { query: "word rosemary tigerlily" });
+    expect(hits).toHaveLength(2);
+    const both = await world.ask(sessionSearch, { query: "word tigerlily" });
+    const guessed = await world.ask(sessionSearch, { query: "word wrongguess" });
+    expect(both.hits).toEqual(guessed.hits);
   });
 
   test("[RDT12] searches what may be read, not what may be listed", async () => {

@@ -9,8 +9,9 @@ import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
 import { outputs } from "./outputs.ts";
 import { inTurns } from "./reading/in-turns.ts";
 import { readTime } from "./reading/read-time.ts";
-import { safeSnippet } from "./reading/safe-snippet.ts";
-import { indexingFor, refusalResult, scopeOf } from "./reading/scope.ts";
+import type { SafeSnippet } from "./reading/safe-snippet.ts";
+import { allWordsFirst, safeSnippet } from "./reading/safe-snippet.ts";
+import { indexingFor, refusalResult, scopeOf, visibilityFields } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
 const time = (description: string) =>
@@ -18,7 +19,10 @@ const time = (description: string) =>
 
 const parameters = Type.Object(
   {
-    query: Type.String({ description: "Words that must all occur.", minLength: 1 }),
+    query: Type.String({
+      description: "Words to look for, or a question. Entries with all words come first.",
+      minLength: 1,
+    }),
     sessionKey: Type.Optional(Type.String({ description: "Only in this session." })),
     agentId: Type.Optional(Type.String({ description: "Only in sessions of this agent." })),
     role: Type.Optional(
@@ -61,12 +65,19 @@ export const sessionSearch: SessionTool = {
       found === null
         ? { reach: await deps.access.reach(call, "history") }
         : { sessionId: found.session.sessionId };
+    const includeGlobal = deps.settings.scope === "global";
+    const queries = [false, true].map((archived) => ({ archived, includeGlobal }));
     const asked = { text: query, ...within, ...present({ role, ...times }), limit };
     const { hits, behind } = await deps.store.search.search(scope, asked);
     const rows = await inTurns(hits, readsAtATime, (hit) => rowOf(hit, query, call, deps));
-    const shown = rows.filter((row) => row !== null);
-    const indexing = indexingFor(call, behind);
-    return { result: present({ count: shown.length, hits: shown, indexing }) };
+    const shown = allWordsFirst(rows.filter((row) => row !== null));
+    const result = present({
+      count: shown.length,
+      hits: shown,
+      indexing: indexingFor(call, behind),
+      ...(await visibilityFields(call, "history", { scope, reach: within.reach, queries }, deps)),
+    });
+    return { result };
   },
 };
 
@@ -76,7 +87,7 @@ async function rowOf(
   query: string,
   call: Caller,
   { access, store, redactor, report }: ToolDeps,
-): Promise<ToolResult | null> {
+): Promise<readonly [ToolResult, SafeSnippet] | null> {
   const entry = await store.sessions.entry(scopeOf(call), sessionId, entryId).catch((error: unknown) => {
     // One entry that cannot be read does not cost the others.
     report(error);
@@ -84,9 +95,10 @@ async function rowOf(
   });
   // Each is redacted whole, and may be megabytes.
   await new Slices().turn();
-  const snippet = entry === null ? null : safeSnippet(entry, query, redactor);
-  if (snippet === null) return null;
-  return { key: access.display(call, key), sessionId, entryId, role, time: at, snippet };
+  const safe = entry === null ? null : safeSnippet(entry, query, redactor);
+  if (safe === null) return null;
+  const { snippet } = safe;
+  return [{ key: access.display(call, key), sessionId, entryId, role, time: at, snippet }, safe];
 }
 
 function timeOf(value: string | number | undefined, name: string): number | null {

@@ -4,15 +4,16 @@ import { stringifyJson } from "../core/json.ts";
 import type { SessionKind } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
-import type { ListedSession, Scope, SessionQuery, SessionReach } from "../store/contract.ts";
+import type { ListedSession } from "../store/contract.ts";
 import { namesOf } from "../store/listing.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
 import { outputs } from "./outputs.ts";
+import { inTurns } from "./reading/in-turns.ts";
 import { listQuery, readKinds, sessionKinds } from "./reading/list-query.ts";
 import { listRows } from "./reading/list-rows.ts";
 import type { RowMessages } from "./reading/row-messages.ts";
 import { rowMessages } from "./reading/row-messages.ts";
-import { indexingFor, scopeOf } from "./reading/scope.ts";
+import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
@@ -40,12 +41,11 @@ const parameters = Type.Object(
   { additionalProperties: false },
 );
 
-const mostHidden = 1000;
 const fetchesAtATime = 4;
 /** Of the messages of all rows together. */
 const mostBytes = 200 * 1024;
-const tooMuch: RowMessages = {
-  messagesError: "Left out: the list has enough messages. Read them with sessions_history, or ask for fewer.",
+const noRoom: RowMessages = {
+  messagesError: "The messages have no room in the list. Read them with sessions_history, or ask for fewer.",
 };
 
 export const sessionsList: SessionTool = {
@@ -69,36 +69,54 @@ export const sessionsList: SessionTool = {
       messageLimit === 0
         ? rows.map(({ row }) => row)
         : await withMessages(rows, (session) => rowMessages(call, session, messageLimit, deps));
-    const { visibility, sandboxed } = deps.access.policyFor(call);
     const result = present({
       count: sessions.length,
       sessions,
       nextCursor: page.nextCursor,
-      hidden: call.sandboxed ? null : await countHidden(scope, query, reach, deps),
       indexing: indexingFor(call, page.behind),
-      visibility: { mode: visibility.list, sandboxed },
+      ...(await visibilityFields(call, "list", { scope, reach, queries: [query] }, deps)),
     });
     return { result };
   },
 };
 
-/** Four sessions at a time, newest first, until there is enough of it: a result is to stay one that a model can read. */
+/** Every row gets its share of the room: what small rows leave over goes to the large ones. */
 async function withMessages(
   rows: Awaited<ReturnType<typeof listRows>>,
   fetch: (session: ListedSession) => Promise<RowMessages>,
 ): Promise<object[]> {
-  const shown: object[] = [];
-  let left = mostBytes;
-  for (let at = 0; at < rows.length; at += fetchesAtATime) {
-    const some = rows.slice(at, at + fetchesAtATime);
-    const fetched = await Promise.all(some.map(({ session }) => (left > 0 ? fetch(session) : tooMuch)));
-    for (const [index, { row }] of some.entries()) {
-      const messages = left > 0 ? (fetched[index] ?? tooMuch) : tooMuch;
-      left -= Buffer.byteLength(stringifyJson(messages));
-      shown.push({ ...row, ...(left >= 0 ? messages : tooMuch) });
-    }
+  const fetched = await inTurns(rows, fetchesAtATime, ({ session }) => fetch(session));
+  const sizes = fetched.map((messages) => Buffer.byteLength(stringifyJson(messages)));
+  const share = fairShare(sizes, mostBytes);
+  return rows.map(({ row }, index) => {
+    const messages = fetched[index] ?? noRoom;
+    return { ...row, ...((sizes[index] ?? 0) <= share ? messages : newestWithin(messages, share)) };
+  });
+}
+
+/** The most that each may have so that all together have no more than the room. */
+function fairShare(sizes: readonly number[], room: number): number {
+  let left = room;
+  const sorted = sizes.toSorted((a, b) => a - b);
+  for (const [index, size] of sorted.entries()) {
+    const share = left / (sorted.length - index);
+    if (size > share) return share;
+    left -= size;
   }
-  return shown;
+  return room;
+}
+
+function newestWithin(row: RowMessages, share: number): RowMessages {
+  if (row.messages === undefined) return noRoom;
+  let size = 0;
+  const from = row.messages.findLastIndex((message) => {
+    size += Buffer.byteLength(stringifyJson(message)) + 1;
+    return size > share;
+  });
+  const messages = row.messages.slice(from + 1);
+  if (messages.length === 0) return noRoom;
+  const messagesError = `Only the newest ${messages.length} of ${row.messages.length} messages have room in the list. Read the rest with sessions_history.`;
+  return { messages, messagesError };
 }
 
 function kindsOf(words: readonly string[]): readonly SessionKind[] {
@@ -118,22 +136,4 @@ function isFoundOpenly(session: ListedSession, search: string | undefined, { red
   const { name, meta } = session;
   const shown = { ...meta, label: safe(meta.label), displayName: safe(meta.displayName) };
   return namesOf({ ...session, name: safe(name), meta: shown }).includes(search.toLowerCase());
-}
-
-/**
- * How many sessions of the asker's own user the policy left out, on all pages of this list. Names are not looked for in
- * them: a number that follows a guess at a name would spell it out.
- */
-async function countHidden(
-  scope: Scope,
-  { text: _text, label: _label, ...query }: SessionQuery,
-  reach: SessionReach,
-  { store }: ToolDeps,
-): Promise<number> {
-  if (reach.agentIds === "all") return 0; // nothing is; two counts over all rows would say the same
-  const [all, reached] = await Promise.all([
-    store.sessions.count(scope, query),
-    store.sessions.count(scope, { ...query, reach }),
-  ]);
-  return Math.min(mostHidden, Math.max(0, all - reached));
 }

@@ -30,7 +30,7 @@ describe("sessions_spawn", () => {
   test("[SPN2] has the parameters that it is known for, and refuses others' by name", () => {
     const { properties } = sessionsSpawn.parameters as { properties: Record<string, unknown> };
     expect(Object.keys(properties)).toEqual([
-      ...["task", "prompt", "label", "runtime", "agentId", "resumeSessionId", "model", "thinking", "cwd"],
+      ...["task", "label", "runtime", "agentId", "resumeSessionId", "model", "thinking", "cwd"],
       ...["runTimeoutSeconds", "thread", "mode", "cleanup", "sandbox", "streamTo", "tools", "background"],
       ...["context", "attachments", "attachAs"],
     ]);

@@ -15,8 +15,9 @@ const oneOf = (values: readonly string[], description?: string) =>
   Type.Optional(Type.Unsafe<string>({ type: "string", enum: values, ...present({ description }) }));
 
 const parameters = Type.Object({
-  task: text("What the session is to do, whole: it knows nothing else of this conversation. Required."),
-  prompt: text("The same as task; give one of the two."),
+  task: Type.String({
+    description: "What the session is to do, whole: it knows nothing else of this conversation.",
+  }),
   label: text("A name for it, to be found again by.", { maxLength: 512 }),
   runtime: oneOf(["subagent", "acp"]),
   agentId: text("Which agent it is of; left out: yours, or for acp the default one. See agents_list.", {

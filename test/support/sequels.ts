@@ -53,7 +53,6 @@ export function replySequel(more: Partial<ReplySequel>): ReplySequel {
     target: { key: targetKey, sessionId: "b", channel: "desk" },
     request: "Is it open?",
     turns: 5,
-    stepMs: 30_000,
     ...more,
   };
 }

@@ -160,7 +160,7 @@ export function spawnGround(
       agent: (id) => agents.find((each) => each.id === id) ?? null,
     }),
     hooks: new HookRegistry(),
-    unfitTools: async () => [],
+    ungrantedTools: async () => ({ unknown: [], denied: [] }),
     report: (error: unknown) => reported.push(error),
     ...more,
   } as unknown as BetweenDeps;

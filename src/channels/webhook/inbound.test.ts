@@ -169,6 +169,7 @@ describe("a webhook takes messages in", () => {
     ["an empty text and no images", { text: "", peer: "p", images: [] }, ["text"]],
     ["numbers for texts", { text: 1, peer: 2, group: 3, agentId: "" }, ["text", "peer", "group", "agentId"]],
     ["null for nothing", { text: "x", peer: "p", threadId: null }, ["threadId"]],
+    ["an empty name", { text: "x", peer: "p", peerName: "" }, ["peerName"]],
     ["unknown fields", { text: "x", peer: "p", thread_id: "t", channel: "c" }, ["thread_id", "channel"]],
     ["its prototype", '{"text":"x","peer":"p","__proto__":{"text":"y"}}', ["__proto__"]],
     ["images that are none", { text: "x", peer: "p", images: "aGk=" }, ["images"]],

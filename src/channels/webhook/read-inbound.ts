@@ -11,7 +11,7 @@ export interface FieldProblem {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const optionalTexts = ["group", "threadId", "accountId", "agentId"] as const;
+const optionalTexts = ["peerName", "group", "threadId", "accountId", "agentId"] as const;
 const knownFields = ["text", "peer", "messageId", "images", ...optionalTexts];
 
 /** The message that a body holds, or all that is wrong with it. The id of the header goes before that of the body. */

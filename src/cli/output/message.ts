@@ -22,6 +22,7 @@ export interface ShownMessage {
   toolName?: unknown;
   isError?: unknown;
   errorMessage?: unknown;
+  provenance?: unknown;
 }
 
 /** Who spoke and when, and below it what was said. */
@@ -32,11 +33,19 @@ export function printMessage(terminal: Terminal, message: ShownMessage): void {
     time === null || Number.isNaN(time.getTime()) ? "" : time.toISOString().slice(0, 19).replace("T", " ");
   const failed = message.isError === true ? " (failed)" : "";
   const tool = typeof message.toolName === "string" ? ` ${message.toolName}${failed}` : "";
-  const head = oneLine(`${message.role}${tool}`, 60);
+  const head = oneLine(`${message.role}${tool}${writerOf(message)}`, 120);
   terminal.out(
     `\n${paint(terminal, color, head)}  ${paint(terminal, "dim", oneLine(`${stamp}  ${message.id}`, 80))}\n`,
   );
   for (const text of textsOf(message)) terminal.out(`${indent(escapeUnprintable(text))}\n`);
+}
+
+/** Who wrote it, where that is neither the user of the session nor its agent. */
+function writerOf({ provenance }: ShownMessage): string {
+  if (!isRecord(provenance)) return "";
+  const { sourcePeerName, sourcePeer, sourceSessionKey } = provenance;
+  const writer = [sourcePeerName, sourcePeer, sourceSessionKey].find((each) => typeof each === "string");
+  return writer === undefined ? "" : ` from ${writer}`;
 }
 
 function textsOf(message: ShownMessage): string[] {

@@ -63,7 +63,7 @@ function registerList(sessions: Command, terminal: Terminal): void {
 function registerSearch(sessions: Command, terminal: Terminal): void {
   sessions
     .command("search")
-    .description("Find words in what was said, tool results too; all words must occur.")
+    .description("Find words in what was said, tool results too; entries with all words come first.")
     .argument("<text>", "the words")
     .option("--session <ref>", "only in this session")
     .option("--role <role>", "only what this role said: user, assistant, toolResult")

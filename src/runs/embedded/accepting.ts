@@ -10,6 +10,7 @@ import { tellStarter } from "./child-events.ts";
 import { checkRoom, registerChild } from "./children.ts";
 import { heldBackUntil } from "./company.ts";
 import { arrived, endRun } from "./ending.ts";
+import { sleeperFor } from "./following.ts";
 import { refreshQueue } from "./queue.ts";
 import { awaitReply } from "./replies.ts";
 import { countPair, pairCount, rootFigures, writeFigures } from "./roots.ts";
@@ -27,7 +28,7 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
     (idempotencyKey === undefined ? books.options.newId() : runIdOf(session.userId, idempotencyKey));
   const root = request.root ?? { rootId: runId, hops: 0 };
   const isSilent = kind === "note" || !reserve(books, request, root);
-  const keeper = request.arrivalOf === undefined ? null : keeperOf(books, request.arrivalOf, session.uid);
+  const keeper = request.arrivalOf === undefined ? null : sleeperFor(books, request.arrivalOf, session.uid);
   const queueMode = request.queueMode ?? defaultMode(kind);
   insert(books, request, { runId, root, isSilent, keeper, queueMode });
   if (child !== undefined) registerChild(books, runId, session, child);
@@ -72,17 +73,6 @@ function reserve(books: Books, request: AcceptRequest, root: { rootId: string; h
   writeFigures(books, root.rootId, reserved.figures);
   if (pair !== undefined) countPair(books, root.rootId, pair);
   return true;
-}
-
-/** The run of this session that sleeps for what this announces, or woke and has not gone on yet. */
-function keeperOf(books: Books, arrivalOf: string, uid: string): string | null {
-  const sleepers = books.rows(
-    `uid = ? AND (state = 'sleeping' OR (state = 'queued' AND woken = 1))
-     AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0) ORDER BY seq LIMIT 1`,
-    uid,
-    arrivalOf,
-  );
-  return sleepers[0]?.runId ?? null;
 }
 
 function defaultMode(kind: InputKind): QueueMode {

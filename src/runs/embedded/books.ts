@@ -16,7 +16,7 @@ import type {
   LedgerValue as Value,
 } from "../contract.ts";
 import type { LaneCaps } from "../lanes.ts";
-import type { SequelStep } from "../sequels/contract.ts";
+import type { SequelFacts, SequelStep } from "../sequels/contract.ts";
 import type { RunRow } from "./rows.ts";
 import { jsonOrNull, runOf, selectRun } from "./rows.ts";
 
@@ -24,11 +24,7 @@ import { jsonOrNull, runOf, selectRun } from "./rows.ts";
  * What follows from a run that has ended; `null`: nothing does. It is called inside the transaction that ends the run: pure,
  * and told all of it. Of input that was merged, what was used and when it began are those of the turn that took it.
  */
-export type SequelOf = (
-  run: Run,
-  outcome: Outcome,
-  at: { readonly endedAt: number },
-) => readonly SequelStep[];
+export type SequelOf = (run: Run, outcome: Outcome, facts: SequelFacts) => readonly SequelStep[];
 
 export interface EmbeddedOptions {
   readonly ledger: Ledger;

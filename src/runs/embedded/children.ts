@@ -88,8 +88,8 @@ const isHeard = `(
     AND (told.written = 1 OR told.ended_at IS NOT NULL))
   OR EXISTS (SELECT 1 FROM outbox WHERE outbox.user = children.user AND outbox.idem = 'announce:' || children.run_id)
   OR EXISTS (SELECT 1 FROM run_replies LEFT JOIN runs AS waiter ON waiter.run_id = by_run
-    WHERE run_replies.run_id = children.run_id AND run_replies.state = 'taken'
-    AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))`;
+    WHERE run_replies.run_id = children.run_id AND (run_replies.state = 'written'
+      OR (run_replies.state = 'taken' AND (waiter.ended_at IS NOT NULL OR settled_at <= ?)))))`;
 
 /** Nothing is due while anything of its session is open, whoever asked for it. In no order: what fails keeps no place. */
 const due = `SELECT children.* FROM children INDEXED BY children_untidied JOIN runs AS first USING (run_id)

@@ -8,7 +8,7 @@ import { tellStarter } from "./child-events.ts";
 import { letCompanyGo } from "./company.ts";
 import { follow } from "./following.ts";
 import { refreshQueue } from "./queue.ts";
-import { leaveReplies } from "./replies.ts";
+import { leaveReplies, returnReplies } from "./replies.ts";
 import { rootFigures } from "./roots.ts";
 import type { RunRow } from "./rows.ts";
 
@@ -48,7 +48,17 @@ export function endRun(books: Books, row: RunRow, outcome: Outcome): boolean {
   refreshQueue(books, row.session.uid);
   const { state } = outcome;
   isOver(books, { ...row, state, outcome, endedAt: now, owner: null, leaseUntil: null, keptFor: null });
+  // A run that ends well has written every result that it got.
+  if (state !== "ok") deliverReturned(books, row.runId);
   return true;
+}
+
+/** Replies that a failed run took and never wrote take the course that they take when nobody waits. */
+function deliverReturned(books: Books, waiter: string): void {
+  for (const runId of returnReplies(books, waiter)) {
+    const row = books.row(runId);
+    if (row !== null && row.outcome !== null) follow(books, row, row.outcome);
+  }
 }
 
 /** All that its end means to others. What it says comes first: who sleeps for it is to find that. */

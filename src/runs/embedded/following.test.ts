@@ -251,7 +251,7 @@ describe("where it goes", () => {
     const asker = await tight.running("a");
     const { key, sessionId } = asker.run.session;
     const target = { key: sessionNamed("t").key, sessionId: "t" };
-    const terms = { asker: { key, sessionId }, target, request: "?", turns: 5, stepMs: 30_000 };
+    const terms = { asker: { key, sessionId }, target, request: "?", turns: 5 };
     const options = { sequel: { type: "reply" as const, ...terms } };
     const asked = { kind: "send" as const, root: asker.run.root, options };
     for (const reply of ["one", "two"]) {

@@ -5,7 +5,7 @@ import type { Outcome, Run, RunSession } from "../contract.ts";
 import type { SequelStep } from "../sequels/contract.ts";
 import type { Books, Durability } from "./books.ts";
 import { putOutbox } from "./outbox-rows.ts";
-import { takeReply } from "./replies.ts";
+import { hasUnwrittenReply, takeReply } from "./replies.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
 
@@ -15,8 +15,27 @@ import { publicRun } from "./rows.ts";
 export function follow(books: Books, ended: RunRow, outcome: Outcome): void {
   if (!ended.isFollowed || takeReply(books, ended.runId) || ended.options.sequel === undefined) return;
   const run = publicRun(ended);
-  const steps = books.options.sequelOf(run, outcome, { endedAt: ended.endedAt ?? books.now() });
+  const endedAt = ended.endedAt ?? books.now();
+  const steps = books.options.sequelOf(run, outcome, { endedAt, isAskerAsleep: isAskerAsleep(books, run) });
   for (const step of steps) carryOut(books, run, step);
+}
+
+function isAskerAsleep(books: Books, { runId, session, options }: Run): boolean {
+  const { sequel } = options;
+  if (sequel?.type !== "reply") return false;
+  const asker = books.sessionAt(session.userId, { key: sequel.asker.key });
+  return asker !== null && sleeperFor(books, runId, asker.uid) !== null;
+}
+
+/** The run of a session that sleeps for this one, or woke and has not gone on yet. */
+export function sleeperFor(books: Books, runId: string, uid: string): string | null {
+  const sleepers = books.rows(
+    `uid = ? AND (state = 'sleeping' OR (state = 'queued' AND woken = 1))
+     AND run_id IN (SELECT from_run FROM run_waits WHERE to_run = ? AND arrived = 0) ORDER BY seq LIMIT 1`,
+    uid,
+    runId,
+  );
+  return sleepers[0]?.runId ?? null;
 }
 
 function carryOut(books: Books, run: Run, { to, request, isBetweenStrangers }: SequelStep): void {
@@ -77,5 +96,5 @@ export function endDurability(books: Books, runId: string): Durability {
   const isFollowed =
     books.get("SELECT 1 FROM runs WHERE run_id = ? AND followed = 1", runId) !== undefined ||
     books.get("SELECT 1 FROM runs WHERE merged_into = ? AND followed = 1 LIMIT 1", runId) !== undefined;
-  return isFollowed ? "synced" : "unsynced";
+  return isFollowed || hasUnwrittenReply(books, runId) ? "synced" : "unsynced";
 }

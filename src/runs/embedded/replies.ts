@@ -1,4 +1,4 @@
-import type { Awaiting, ReplyWait } from "../contract.ts";
+import type { Awaiting, Held, ReplyWait } from "../contract.ts";
 import type { Books } from "./books.ts";
 
 /** Who waits for the reply of a run, and who gets it: decided once, in the transaction that ends the run or the wait. */
@@ -44,6 +44,27 @@ export function leaveReplies(books: Books, waiter: string): void {
   books.run(sql, books.now(), waiter);
 }
 
+/** The reply stands in the session of the run that took it. */
+export function confirmReply(books: Books, { runId: waiter }: Held, runId: string): void {
+  const sql = "UPDATE run_replies SET state = 'written' WHERE run_id = ? AND by_run = ? AND state = 'taken'";
+  books.run(sql, runId, waiter);
+}
+
+const unwritten = `SELECT run_id FROM runs JOIN run_replies USING (run_id)
+  WHERE started_by = ? AND by_run = started_by AND run_replies.state = 'taken'`;
+
+/** Whether a run took a reply that it has not written. */
+export function hasUnwrittenReply(books: Books, waiter: string): boolean {
+  return books.get(`${unwritten} LIMIT 1`, waiter) !== undefined;
+}
+
+/** Gives up the replies that a run took and never wrote; returns the runs that they came from. */
+export function returnReplies(books: Books, waiter: string): readonly string[] {
+  const runIds = books.all(unwritten, waiter).map(({ run_id }) => String(run_id));
+  for (const runId of runIds) books.run("UPDATE run_replies SET state = 'late' WHERE run_id = ?", runId);
+  return runIds;
+}
+
 /** What stands, once nobody waits. Without a wait the sequel takes its course too. */
 export function stopWaiting(books: Books, runId: string): "taken" | "late" {
   settle(books, runId, "late");
@@ -52,5 +73,7 @@ export function stopWaiting(books: Books, runId: string): "taken" | "late" {
 
 export function replyWaitOf(books: Books, runId: string): ReplyWait | null {
   const row = books.get("SELECT state, until FROM run_replies WHERE run_id = ?", runId);
-  return row === undefined ? null : { state: row.state as ReplyWait["state"], until: Number(row.until) };
+  if (row === undefined) return null;
+  const state = row.state === "written" ? "taken" : (row.state as ReplyWait["state"]);
+  return { state, until: Number(row.until) };
 }

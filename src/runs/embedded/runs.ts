@@ -59,7 +59,7 @@ import {
 import { Inbox } from "./inbox.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
-import { replyWaitOf, stopWaiting } from "./replies.ts";
+import { confirmReply, replyWaitOf, stopWaiting } from "./replies.ts";
 import { figuresOfRoot, rootFigures, writeFigures } from "./roots.ts";
 import { publicRun } from "./rows.ts";
 import { migrateRuns } from "./schema.ts";
@@ -129,6 +129,13 @@ export class EmbeddedRuns implements RunStore {
   /** Synced: whoever was told that the reply comes later gets it, also after a power cut. */
   async stopAwaiting(runId: string): Promise<"taken" | "late"> {
     return this.#books.change("synced", () => stopWaiting(this.#books, runId));
+  }
+
+  async confirmReply(held: Held, runId: string): Promise<void> {
+    this.#books.change("unsynced", () => {
+      this.#books.heldLine(held);
+      confirmReply(this.#books, held, runId);
+    });
   }
 
   async work(uids: readonly string[]): Promise<ReadonlyMap<string, SessionWork>> {

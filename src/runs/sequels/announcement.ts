@@ -1,7 +1,15 @@
 import { readKey } from "../../core/keys.ts";
-import type { ChildSequel, Outcome, ReplySequel, Run, RunUsage } from "../contract.ts";
-import { saidIn } from "./silent-reply.ts";
-import { fenced, inLine, mostCharacters } from "./untrusted.ts";
+import type {
+  ChildSequel,
+  ExchangeTerms,
+  Outcome,
+  PingPongSequel,
+  ReplySequel,
+  Run,
+  RunUsage,
+} from "../contract.ts";
+import { announceSkip, saidIn } from "./silent-reply.ts";
+import { fenced, inLine, longestQuote, mostCharacters } from "./untrusted.ts";
 
 /** What a session is told when something that it set off has ended. */
 
@@ -27,13 +35,9 @@ export function childAnnouncement(run: Run, sequel: ChildSequel, outcome: Outcom
   ].join("\n");
 }
 
-/** To the asker: what became of its message. */
+/** To the asker: the reply to its message, or how the target's turn failed. */
 export function replyAnnouncement(sequel: ReplySequel, outcome: Outcome): string {
   const name = displayOf(sequel.target.key);
-  const goesTo =
-    sequel.deliverTo === undefined
-      ? "stays here"
-      : `goes to the people on ${inLine(sequel.deliverTo.channel, mostCharacters)}`;
   const said = outcome.state === "ok" ? (saidIn(outcome.reply) ?? "") : (outcome.reply ?? "");
   return [
     `The session ${name}, which you sent a message to, has ended its turn.`,
@@ -41,8 +45,34 @@ export function replyAnnouncement(sequel: ReplySequel, outcome: Outcome): string
     `Status: ${statusOf(outcome)}`,
     ...resultLines(outcome, said, name),
     "",
-    `Next: go on with what you asked for. Your answer to this message ${goesTo}; to say more to that session, send to it.`,
+    nextForAsker(sequel),
   ].join("\n");
+}
+
+/** To the asker, after an exchange: what was said in it. */
+export function exchangeAnnouncement(exchange: Omit<PingPongSequel, "type" | "turn">): string {
+  const { target, request, firstReply, latestReply } = exchange;
+  return [
+    `Your exchange with the session ${displayOf(target.key)} is over.`,
+    `Your message: ${inLine(request, longestTask)}`,
+    `First reply (untrusted). ${untrusted}`,
+    fenced(firstReply, longestQuote),
+    `Latest words of the exchange (untrusted). ${untrusted}`,
+    fenced(latestReply, longestQuote),
+    "",
+    nextForAsker(exchange),
+  ].join("\n");
+}
+
+function nextForAsker({ deliverTo }: Pick<ExchangeTerms, "deliverTo">): string {
+  const place =
+    deliverTo === undefined
+      ? "stays in this session"
+      : `goes to the people on ${inLine(deliverTo.channel, mostCharacters)}`;
+  return [
+    `Next: say what came of it. Your answer to this message ${place}, never to that session;`,
+    `to say more to that session, send to it. To stay silent, reply exactly ${announceSkip}.`,
+  ].join(" ");
 }
 
 function resultLines(outcome: Outcome, text: string, name: string): readonly string[] {

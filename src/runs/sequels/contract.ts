@@ -8,3 +8,9 @@ export interface SequelStep {
   /** Neither spawned the other: counted against loops. */
   readonly isBetweenStrangers: boolean;
 }
+
+export interface SequelFacts {
+  readonly endedAt: number;
+  /** A run of the asker yielded to wait for this reply. */
+  readonly isAskerAsleep?: boolean;
+}

@@ -1,12 +1,10 @@
 import type { Party, PingPongSequel } from "../contract.ts";
 import { announceSkip, replySkip } from "./silent-reply.ts";
-import { fenced, inLine } from "./untrusted.ts";
+import { fenced, inLine, longestQuote } from "./untrusted.ts";
 
 /** What a session is told, behind its system prompt, about an exchange with another one. */
 
 const longestKey = 5000;
-/** Of each text that a prompt quotes. */
-export const longestQuote = 4000;
 
 export function messageContext(asker: Party, target: Party): string {
   return [

@@ -21,6 +21,9 @@ const only = ([step, ...more]: readonly SequelStep[]): SequelStep | null => {
   expect(more).toEqual([]);
   return step ?? null;
 };
+const idsOf = (sequel: Sequel, outcome: Outcome) =>
+  sequelOf(endedRun({ sequel }), outcome, at).map(({ request }) => request.idempotencyKey);
+
 const ok = (reply: string): Outcome => ({ state: "ok", reply });
 const desk = { channel: "desk", to: "ann", accountId: "work", threadId: "42" };
 const textIn = (step: SequelStep | null) => {
@@ -122,10 +125,14 @@ describe("the reply to a message", () => {
   });
 
   test.each(["", "  \n", "REPLY_SKIP", " REPLY_SKIP\n"])("[SND8] %j ends an exchange at once", (reply) => {
-    expect(following(replySequel({}), ok(reply))).toBeNull();
-    expect(following(replySequel({ announceTo: desk }), ok(reply))?.request.idempotencyKey).toBe(
-      "announce_step:r1",
-    );
+    expect(idsOf(replySequel({}), ok(reply))).toEqual(["announce:r1"]);
+    expect(idsOf(replySequel({ announceTo: desk }), ok(reply))).toEqual(["announce:r1", "announce_step:r1"]);
+  });
+
+  test.each(["Yes.", "REPLY_SKIP"])("[TLK1] %s to an asker that yielded is only announced", (reply) => {
+    const sequel = replySequel({ announceTo: desk });
+    const step = only(sequelOf(endedRun({ sequel }), ok(reply), { ...at, isAskerAsleep: true }));
+    expect(step).toMatchObject({ to: { key: askerKey }, request: { kind: "announce", arrivalOf: "r1" } });
   });
 });
 
@@ -150,14 +157,22 @@ describe("an exchange", () => {
     ["a word that ends it", ok("REPLY_SKIP"), {}, 2, "Yes."],
     ["an empty turn", ok(" "), {}, 2, "Yes."],
     ["a failed turn", { state: "error", reply: "half" }, {}, 2, "Yes."],
-    ["a turn that took too long", ok("At last."), { startedAt: -30_000 }, 2, "At last."],
     ["the last turn", ok("Bye."), {}, 5, "Bye."],
   ];
   test.each(over)(
-    "[SND9] %s is followed by one announce step of the target",
+    "[SND9] %s is followed by one announce step of each side",
     (_, outcome, run, turn, latest) => {
       const request = "```\nIs it open?";
-      const step = following(pingPongSequel({ turn, announceTo: desk, request }), outcome, run);
+      const terms = { turn, announceTo: desk, deliverTo: desk, request };
+      const [told, step, ...more] = sequelOf(endedRun({ sequel: pingPongSequel(terms) }, run), outcome, at);
+      expect(more).toEqual([]);
+      expect(told).toMatchObject({
+        to: { key: askerKey },
+        isBetweenStrangers: false,
+        request: { kind: "announce", idempotencyKey: "announce:r1", options: { deliverTo: desk } },
+      });
+      for (const part of ["\n```\nYes.\n```\n", `\n\`\`\`\n${latest}\n\`\`\`\n`, "ANNOUNCE_SKIP"])
+        expect(textIn(told ?? null)).toContain(part);
       expect(step).toMatchObject({
         to: { key: targetKey },
         isBetweenStrangers: false,
@@ -176,12 +191,15 @@ describe("an exchange", () => {
       expect(prompt).toContain(`Latest reply:\n\`\`\`\n${latest}\n\`\`\`\n`);
       expect(prompt).toContain("ANNOUNCE_SKIP");
       expect(prompt).not.toContain("REPLY_SKIP");
-      expect(following(pingPongSequel({ turn }), outcome, run)).toBeNull();
+      expect(following(pingPongSequel({ turn }), outcome, run)?.to.key).toBe(askerKey);
     },
   );
 
-  test("[SND9] what was only written, beyond the budget, ends it without a word", () => {
-    expect(following(pingPongSequel({ announceTo: desk }), { state: "ok" }, { isSilent: true })).toBeNull();
+  test.each<[string, Partial<Run>]>([
+    ["[SND9] what was only written, beyond the budget,", { isSilent: true }],
+    ["[TLK1] what a run that yielded for it has read", { mergedInto: "r0" }],
+  ])("%s sets nothing off", (_, run) => {
+    expect(following(pingPongSequel({ announceTo: desk }), ok("For you."), run)).toBeNull();
   });
 
   test("[SND10] ends after at most its turns and two steps, sides in turn, the asker first", () => {
@@ -213,15 +231,14 @@ describe("an exchange", () => {
           if (step === undefined) break;
           run = endedRun(step.request.options ?? {}, { runId: `r${index + 2}` });
         }
-        expect(steps.length).toBeLessThanOrEqual(Math.max(turns, 1) + 1);
+        expect(steps.length).toBeLessThanOrEqual(turns + 2);
         const exchanged = steps.filter(({ request }) => request.kind === "ping_pong");
         exchanged.forEach(({ to }, index) => {
           expect(to.key).toBe(index % 2 === 0 ? askerKey : targetKey);
         });
         const ids = steps.map(({ request }) => request.idempotencyKey);
         expect(new Set(ids).size).toBe(ids.length);
-        const between = turns === 0 ? "announce" : "ping_pong";
-        for (const { request } of steps.slice(0, -1)) expect(request.kind).toBe(between);
+        expect(exchanged).toEqual(steps.slice(0, exchanged.length));
       }),
     );
   });

@@ -12,11 +12,11 @@ import type {
   ReplySequel,
   Run,
 } from "../contract.ts";
-import { childAnnouncement, replyAnnouncement } from "./announcement.ts";
-import type { SequelStep } from "./contract.ts";
-import { announcePrompt, longestQuote, pingPongPrompt } from "./exchange-prompts.ts";
+import { childAnnouncement, exchangeAnnouncement, replyAnnouncement } from "./announcement.ts";
+import type { SequelFacts, SequelStep } from "./contract.ts";
+import { announcePrompt, pingPongPrompt } from "./exchange-prompts.ts";
 import { saidIn } from "./silent-reply.ts";
-import { mostCharacters } from "./untrusted.ts";
+import { longestQuote, mostCharacters } from "./untrusted.ts";
 
 /**
  * What the end of a run sets off in other sessions. It follows from the run alone, and each step has a name of its own, so
@@ -25,16 +25,16 @@ import { mostCharacters } from "./untrusted.ts";
 export function sequelOf(
   run: Run,
   outcome: Outcome,
-  { endedAt }: { readonly endedAt: number },
+  { endedAt, isAskerAsleep = false }: SequelFacts,
 ): readonly SequelStep[] {
   const { sequel } = run.options;
   switch (sequel?.type) {
     case "child":
       return [afterChild(run, sequel, outcome, endedAt)];
     case "reply":
-      return afterReply(run, sequel, outcome);
+      return afterReply(run, sequel, outcome, isAskerAsleep);
     case "ping_pong":
-      return afterTurn(run, sequel, outcome, endedAt);
+      return afterTurn(run, sequel, outcome);
     default:
       return [];
   }
@@ -46,33 +46,32 @@ function afterChild(run: Run, sequel: ChildSequel, outcome: Outcome, endedAt: nu
   return announcement(run, sequel.parent, from, text, sequel.deliverTo);
 }
 
-function afterReply(run: Run, sequel: ReplySequel, outcome: Outcome): readonly SequelStep[] {
+function afterReply(
+  run: Run,
+  sequel: ReplySequel,
+  outcome: Outcome,
+  isAskerAsleep: boolean,
+): readonly SequelStep[] {
   const { type: _, ...terms } = sequel;
   const { asker, target, turns, deliverTo } = terms;
   const from = { ...target, tool: "sessions_send", verbatim: true } as const;
   const told = announcement(run, asker, from, replyAnnouncement(sequel, outcome), deliverTo);
-  if (outcome.state !== "ok") return [told];
+  // A run that yielded for the reply owns it: what it answers goes to its own person, never to the target.
+  if (outcome.state !== "ok" || isAskerAsleep) return [told];
   const said = saidIn(outcome.reply);
   const exchange = { ...terms, firstReply: quote(said ?? ""), latestReply: quote(said ?? "") };
-  // Without turns of an exchange the asker has to be told; the target's announce step comes all the same.
-  if (turns === 0) return [told, ...announceStep(run, exchange)];
-  return said === null ? announceStep(run, exchange) : [pingPongTurn(run, { ...exchange, turn: 1 }, said)];
+  if (turns === 0 || said === null) return [told, ...targetAnnounceStep(run, exchange)];
+  return [pingPongTurn(run, { ...exchange, turn: 1 }, said)];
 }
 
-function afterTurn(
-  run: Run,
-  sequel: PingPongSequel,
-  outcome: Outcome,
-  endedAt: number,
-): readonly SequelStep[] {
-  // It was written without a model turn, because the budget is used up: nobody has said anything.
-  if (run.isSilent) return [];
+function afterTurn(run: Run, sequel: PingPongSequel, outcome: Outcome): readonly SequelStep[] {
+  // Written without a model turn because the budget is used up, or read by a run that yielded for it: no reply to pass on.
+  if (run.isSilent || run.mergedInto !== null) return [];
   const { type: _, ...exchange } = sequel;
   const said = outcome.state === "ok" ? saidIn(outcome.reply) : null;
-  if (said === null) return announceStep(run, exchange);
+  if (said === null) return announceSteps(run, exchange);
   const next = { ...exchange, latestReply: quote(said) };
-  const isInTime = endedAt - (run.startedAt ?? endedAt) <= sequel.stepMs;
-  if (!isInTime || sequel.turn >= sequel.turns) return announceStep(run, next);
+  if (sequel.turn >= sequel.turns) return announceSteps(run, next);
   return [pingPongTurn(run, { ...next, turn: sequel.turn + 1 }, said)];
 }
 
@@ -99,8 +98,16 @@ function pingPongTurn(run: Run, exchange: Omit<PingPongSequel, "type">, said: st
   };
 }
 
-/** The target may say on its own channel what came of it, where it has one. */
-function announceStep(run: Run, exchange: Exchange): readonly SequelStep[] {
+/** After an exchange each side may say to its own people what came of it. */
+function announceSteps(run: Run, exchange: Exchange): readonly SequelStep[] {
+  const { asker, target, deliverTo } = exchange;
+  const from = { ...target, tool: "sessions_send", verbatim: true } as const;
+  const told = announcement(run, asker, from, exchangeAnnouncement(exchange), deliverTo);
+  return [told, ...targetAnnounceStep(run, exchange)];
+}
+
+/** The target announces on its outside channel; without one it has nobody to tell. */
+function targetAnnounceStep(run: Run, exchange: Exchange): readonly SequelStep[] {
   const { asker, target, announceTo: deliverTo } = exchange;
   if (deliverTo === undefined) return [];
   const from = { ...asker, tool: "sessions_send", verbatim: true } as const;

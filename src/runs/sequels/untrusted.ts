@@ -4,6 +4,9 @@ import { cutText, escapeToLine, escapeUnprintable, fenceText } from "../../core/
 
 /** A model is told so much of a result at the most; the whole stands in the session that said it. */
 export const mostCharacters = 100_000;
+/** Of each text that the announcement of an exchange quotes. */
+export const longestQuote = 4000;
+
 export const noOutput = "(no output)";
 
 /**

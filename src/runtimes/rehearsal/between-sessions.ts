@@ -31,12 +31,12 @@ export function pingPong({ request, system, source, before }: Conversation): Rep
 }
 
 const replyAnnounced =
-  /^The session (?<session>\S{1,5000}), which you sent a message to, has ended its turn\./;
+  /^(?:The session (?<replied>\S{1,5000}), which you sent a message to, has ended its turn|Your exchange with the session (?<exchanged>\S{1,5000}) is over)\./;
 
 /** What became of a message that was sent, told later. `null`: it is something else. */
 export function lateReply({ request, source }: Conversation, language: Language): Reply | null {
-  const session =
-    source === null || source.isQuoted ? undefined : replyAnnounced.exec(request)?.groups?.session;
+  const found = source === null || source.isQuoted ? null : replyAnnounced.exec(request);
+  const session = found?.groups?.replied ?? found?.groups?.exchanged;
   return session === undefined ? null : says(repliedText(session, request, language));
 }
 

@@ -37,9 +37,9 @@ function inPlainWords(
 ): Reply {
   if (conversation.results.length > 0) return afterResults(conversation, languageFor(conversation));
   const step =
+    lateReply(conversation, languageFor(conversation)) ??
     announceStep(conversation) ??
-    pingPong(conversation) ??
-    lateReply(conversation, languageFor(conversation));
+    pingPong(conversation);
   if (step !== null) return step;
   const named = understand(conversation, isFirstTime);
   if (isArrival(conversation, named !== null)) return arrived(conversation, languageFor(conversation));

@@ -1,7 +1,7 @@
 import type { Clock } from "../../core/clock.ts";
 import type { IdSource } from "../../core/ids.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
-import type { DeliveryTarget, Run, RunStore } from "../../runs/contract.ts";
+import type { DeliveryTarget, Run, RunSession, RunStore } from "../../runs/contract.ts";
 import type { ToolCallContext } from "../../runtimes/contract.ts";
 import type { Store } from "../../store/contract.ts";
 import type { StoreWork } from "../../store/work.ts";
@@ -43,11 +43,18 @@ export interface BetweenDeps {
   /** The run, once it has ended, whoever runs it; rejects with the signal's reason. */
   untilEnded(runId: string, signal: AbortSignal): Promise<Run>;
   readonly files: FileBoundary;
-  /** Entries of a rule about tools that fit none of an agent's. */
-  unfitTools(agentId: string, entries: readonly string[]): Promise<readonly string[]>;
+  /** What of the tools that these entries name a child does not get. */
+  ungrantedTools(child: RunSession, entries: readonly string[]): Promise<UngrantedTools>;
   /** Asked before a child is made, and told of it. */
   readonly hooks: Pick<HookRegistry, "ask" | "notify">;
   report(error: unknown): void;
+}
+
+export interface UngrantedTools {
+  /** Entries that fit no tool of the child's agent. */
+  readonly unknown: readonly string[];
+  /** Names of tools that the rules about the child take away. */
+  readonly denied: readonly string[];
 }
 
 export interface BetweenSettings {

@@ -2,7 +2,8 @@ import { inTreeBy } from "../../access/visibility/lineage.ts";
 import { present } from "../../core/present.ts";
 import { cutText } from "../../core/text.ts";
 import type { AcceptRequest, Party, ReplySequel, RootRef, RunOptions } from "../../runs/contract.ts";
-import { longestQuote, messageContext } from "../../runs/sequels/exchange-prompts.ts";
+import { messageContext } from "../../runs/sequels/exchange-prompts.ts";
+import { longestQuote } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import { runSession, scopeOf } from "../input/accept-input.ts";
@@ -10,9 +11,6 @@ import { acceptRequest, deliveryRunId } from "../input/deliver-to-session.ts";
 import type { Caller } from "./contract.ts";
 import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
 import type { SendDeps, SendRequest } from "./send-contract.ts";
-
-/** A step of the exchange that follows takes so long at the most, where nothing else is said. */
-const usualStepMs = 30_000;
 
 /** The message as input of its target, with all that its end sets off. */
 export async function sendInput(
@@ -49,7 +47,7 @@ function sendOptions(
   { settings }: Pick<SendDeps, "settings">,
   caller: Caller,
   target: SessionRecord,
-  { message, timeoutSeconds = 0 }: SendRequest,
+  { message }: SendRequest,
   isKin: boolean,
 ): RunOptions {
   const origin = "inter_session";
@@ -61,7 +59,6 @@ function sendOptions(
     target: partyOf(target),
     request: cutText(message, longestQuote),
     turns: isKin ? 0 : settings.maxPingPongTurns,
-    stepMs: timeoutSeconds > 0 ? timeoutSeconds * 1000 : usualStepMs,
     ...present({
       // Between parent and child there is nothing to announce.
       announceTo: isKin || hasOnlyItsParents(target) ? null : outsideChannel(target),

@@ -1,3 +1,4 @@
+import { ambiguous } from "../../access/visibility/decision.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -8,6 +9,7 @@ import type { Denied, SessionAccess } from "../access/contract.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest } from "./send-contract.ts";
 import { refusalOf, unfit } from "./send-contract.ts";
+import { isGivenLabel } from "./spawn-names.ts";
 
 type Target = { readonly session: SessionRecord } | { readonly refusal: SendRefusal };
 type TargetDeps = Pick<SendDeps, "access" | "settings" | "store">;
@@ -65,31 +67,40 @@ async function byLabel(
   }
   const found = await access.find(caller, label, "send", { label: { agentId } });
   if ("session" in found) return notItself(access, caller, found.session);
+  if (found.refusal.code === "lookup_failed") return { refusal: refusalOf(found.refusal) };
+  const children = await childrenByLabel(deps, caller, label, named);
+  const [child, another] = children;
+  if (another !== undefined) {
+    const keys = children.map(({ key }) => access.display(caller, key));
+    return { refusal: refusalOf(ambiguous(shown(label), keys.toSorted())) };
+  }
+  if (child !== undefined) return { session: child };
   const refusal = refusalOf(found.refusal);
   if (refusal.code !== "not_found") return { refusal };
-  const child = named === null && !caller.sandboxed ? await childOfAnother(deps, caller, label) : null;
-  const advice =
-    child === null
-      ? ""
-      : `. Your child ${access.display(caller, child.key)} has it: add agentId "${child.agentId}", or use its sessionKey`;
-  return { refusal: { ...refusal, error: `No session found with label: ${shown(label)}${advice}` } };
+  return { refusal: { ...refusal, error: `No session found with label: ${shown(label)}` } };
 }
 
-/** A child of the asker's that has this label under another agent, as those of ACP agents do, if it may be sent to. */
-async function childOfAnother(
-  { access, store }: TargetDeps,
-  caller: Caller,
+const mostChildren = 200;
+
+/**
+ * The children that the asker gave this label, under whichever agent they run. A parent reaches them whatever its visibility
+ * is. One that has exactly this label is meant before those whose label got an ending.
+ */
+async function childrenByLabel(
+  { store }: TargetDeps,
+  { session, userId }: Caller,
   label: string,
-): Promise<SessionRecord | null> {
-  const { session, userId } = caller;
-  if (session === null) return null;
-  const query = { label, spawnedBy: session.key, limit: 1 };
-  // It is only advice: where the list cannot be had, the refusal stands as it is.
-  const page = await store.sessions.list(present({ userId }), query).catch(() => null);
-  const child = page?.sessions[0];
-  if (child === undefined) return null;
-  const found = await access.find(caller, label, "send", { label: { agentId: child.agentId } });
-  return "session" in found ? found.session : null;
+  agentId: string | null,
+): Promise<readonly SessionRecord[]> {
+  if (session === null) return [];
+  const scope = present({ userId, agentId });
+  const { sessions } = await store.sessions.list(scope, { spawnedBy: session.key, limit: mostChildren });
+  const children = sessions.filter(({ key, meta }) => {
+    const parsed = readKey(key);
+    return "spawnId" in parsed && isGivenLabel(meta.label ?? "", label, parsed.spawnId);
+  });
+  const exact = children.filter(({ meta }) => meta.label === label);
+  return exact.length > 0 ? exact : children;
 }
 
 function notItself(access: SessionAccess, caller: Caller, session: SessionRecord): Target {

@@ -36,7 +36,6 @@ describe("waiting for the reply", () => {
     expect(result).toEqual({ runId: result.runId, status: "ok", sessionKey: "session:b", reply: "Yes." });
     expect(between.accepted[0]).toMatchObject({
       awaitedBy: { by: { owner: "me" }, until: between.books.now + 60_000 },
-      options: { sequel: { stepMs: 60_000 } },
     });
     expect(await ask(caller)).toEqual(result);
     expect(between.accepted).toHaveLength(1);

@@ -47,6 +47,13 @@ export function markedLabel(label: string, spawnId: string): string {
   return withEnding(label, ` (${spawnId.slice(0, 8)})`);
 }
 
+/** Whether a child's label is one that its parent gave, or what was made of it because others may have it. */
+export function isGivenLabel(label: string, given: string, spawnId: string): boolean {
+  if (label === given || label === markedLabel(given, spawnId)) return true;
+  const number = Number(/ \((\d{1,6})\)$/.exec(label)?.[1]);
+  return number > 1 && label === numberedLabel(given, number);
+}
+
 function withEnding(label: string, ending: string): string {
   return `${cutText(label, longestLabel - ending.length).trimEnd()}${ending}`;
 }

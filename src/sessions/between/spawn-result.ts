@@ -35,13 +35,13 @@ export async function spawnResult(
     ...present({ threadId: run.options.deliverTo?.threadId }),
     ...(request.attachments.length === 0 ? {} : { attachments: receiptByNotes(request.attachments) }),
   };
-  const unfit = await unfitNote(deps, run, request);
-  const noted = (note: string) => ({ note: unfit === null ? note : `${note} ${unfit}` });
+  const ungranted = await ungrantedNote(deps, run, request);
+  const noted = (note: string) => ({ note: ungranted === null ? note : `${note} ${ungranted}` });
   if (request.background) return { ...told, ...noted(pushed) };
   const waited = await awaitChild(deps, caller, runId);
   if (waited === "late") return { ...told, ...noted(late) };
   if (waited === "circle") return { ...told, code: "wait_cycle", ...noted(circle) };
-  return { ...told, ...present({ note: unfit }), ...endOf(waited) };
+  return { ...told, ...present({ note: ungranted }), ...endOf(waited) };
 }
 
 /** What came of a child that was waited for. */
@@ -55,17 +55,21 @@ export function endOf({ state, outcome, usage }: Run): SpawnResult {
 }
 
 /** Nothing that was asked for is passed over in silence. */
-async function unfitNote(
-  { unfitTools }: BetweenDeps,
-  { session: { agentId } }: Run,
+async function ungrantedNote(
+  { ungrantedTools }: BetweenDeps,
+  { session }: Run,
   { tools }: SpawnRequest,
 ): Promise<string | null> {
   if (tools === undefined || tools.length === 0) return null;
-  const unfit = await unfitTools(
-    agentId,
-    tools.map((entry) => String(entry).trim()),
-  );
-  if (unfit.length === 0) return null;
-  const shown = unfit.map((entry) => `"${escapeToLine(cutText(entry, longestEntry))}"`).join(", ");
-  return `Of tools, ${shown} fits no tool of agent ${agentId}, and allows nothing.`;
+  const entries = tools.map((entry) => String(entry).trim());
+  const { unknown, denied } = await ungrantedTools(session, entries);
+  const quoted = (names: readonly string[]) =>
+    names.map((name) => `"${escapeToLine(cutText(name, longestEntry))}"`).join(", ");
+  const sentences = [
+    ...(unknown.length === 0
+      ? []
+      : [`Of tools, ${quoted(unknown)} fits no tool of agent ${session.agentId}, and allows nothing.`]),
+    ...(denied.length === 0 ? [] : [`Not granted, because the child may not use them: ${quoted(denied)}.`]),
+  ];
+  return sentences.length === 0 ? null : sentences.join(" ");
 }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { hashedId } from "../../core/hashed-id.ts";
 import { readKey } from "../../core/keys.ts";
+import type { Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type {
   Accepted,
@@ -110,7 +111,7 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   return {
     session: runSession(target),
     kind,
-    message: kind === "note" ? noteOf(text) : { role: "user", content: text, provenance },
+    message: kind === "note" ? noteOf(text, provenance) : { role: "user", content: text, provenance },
     idempotencyKey: `delivery:${id}`,
     entryId: id,
     queueMode: "followup",
@@ -121,8 +122,8 @@ export function acceptRequest(delivery: KnownDelivery, target: SessionRecord): A
   };
 }
 
-/** Words that are put into a session's own mouth. */
-export function noteOf(text: string): AcceptRequest["message"] {
+/** A message in the agent's place, with who wrote it. */
+export function noteOf(text: string, provenance: Provenance): AcceptRequest["message"] {
   return {
     role: "assistant",
     content: [{ type: "text", text }],
@@ -131,6 +132,7 @@ export function noteOf(text: string): AcceptRequest["message"] {
     model: "note",
     usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: { total: 0 } },
     stopReason: "stop",
+    provenance,
   };
 }
 

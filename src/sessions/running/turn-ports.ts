@@ -19,6 +19,7 @@ import { tailOf } from "./run-writer.ts";
 import { turnHooks } from "./turn-hooks.ts";
 import { TurnRequests } from "./turn-request.ts";
 import { Waiting } from "./waiting.ts";
+import { confirmReplies } from "./yielded.ts";
 
 export interface TurnParts {
   readonly place: RunPlace;
@@ -97,6 +98,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
         return { entry: null, refused: null };
       }
       const { entries, refused } = await writer.say(message);
+      if (refused === null) await confirmReplies(deps, held, [message]);
       await partial.settle();
       return { entry: entries.at(-1) ?? null, refused };
     },

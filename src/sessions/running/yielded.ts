@@ -1,7 +1,9 @@
 import type { Entry } from "../../core/entries.ts";
 import type { ToolResultMessage } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
+import type { MessageDraft } from "../../core/seal.ts";
 import { isRecord } from "../../core/shape.ts";
+import type { Held, RunStore } from "../../runs/contract.ts";
 import type { SleepRequest } from "../../runtimes/contract.ts";
 
 /** What the yields at the end of a branch wait for; where one does not say, everything that the run started. */
@@ -13,8 +15,27 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
 }
 
+/** Confirms the replies of other runs that these messages, as they stand in the session, brought to a run. */
+export async function confirmReplies(
+  { runs }: { readonly runs: Pick<RunStore, "confirmReply"> },
+  held: Held,
+  written: readonly (MessageDraft | ToolResultMessage)[],
+): Promise<void> {
+  for (const message of written) {
+    if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) continue;
+    const { runId } = fieldsOf(message.details) ?? fieldsOf(parsed(textOf(message.content))) ?? {};
+    if (typeof runId === "string") await runs.confirmReply(held, runId);
+  }
+}
+
+const waitingTools = ["sessions_send", "sessions_spawn"];
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
+  return isRecord(value) ? value : null;
+}
+
 /** Behind the last message that is no result. */
-function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
+export function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
   const said = tail.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
   const begin = said.findLastIndex(({ role }) => role !== "toolResult");
   return said.slice(begin + 1).filter((message) => message.role === "toolResult");

@@ -126,7 +126,7 @@ export class SessionHandle {
     const { run } = await runs.accept({
       session: runSession(session),
       kind: "note",
-      message: noteOf(text),
+      message: noteOf(text, { kind: "external_user" }),
       runId: newRunId(session.userId, idempotencyKey),
       queueMode: "followup",
       isDelivery: true,

@@ -1,6 +1,6 @@
 import type { ListedSession, Scope, SearchQuery, SessionQuery } from "../contract.ts";
 import type { ListPlace } from "../listing.ts";
-import type { SearchTerm } from "../search-words.ts";
+import type { SearchTerm, SearchTerms } from "../search-words.ts";
 import type { IndexDb } from "./index-db.ts";
 import type { Condition } from "./index-reach.ts";
 import { reachCondition } from "./index-reach.ts";
@@ -75,7 +75,8 @@ function listed(
 
 /** A search, made up so that it can be sent to another thread. */
 export interface WordSearch {
-  readonly match: string;
+  /** Asked in this order until there are enough hits: all words first, then any. */
+  readonly matches: readonly string[];
   readonly since: number;
   readonly until: number;
   readonly limit: number;
@@ -86,7 +87,7 @@ export interface WordSearch {
 export function wordSearch(
   scope: Scope,
   query: SearchQuery,
-  terms: readonly SearchTerm[],
+  { all, any }: SearchTerms,
   uid: string | null,
   limit: number,
 ): WordSearch {
@@ -96,8 +97,11 @@ export function wordSearch(
     ...(uid === null ? [] : [scopeWord("s", uid)]),
     ...(query.role === undefined ? [] : [scopeWord("r", query.role)]),
   ];
-  const body = terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? " *" : ""}`).join(" AND ");
-  const match = `scope : (${asked.join(" AND ")}) AND body : (${body})`;
+  const match = (terms: readonly SearchTerm[], operator: "AND" | "OR") => {
+    const body = terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? " *" : ""}`);
+    return `scope : (${asked.join(" AND ")}) AND body : (${body.join(` ${operator} `)})`;
+  };
+  const matches = [match(all, "AND"), ...(any.length > 1 ? [match(any, "OR")] : [])];
   const userId = scope.userId ?? "";
   const condition = reachCondition(userId, query.reach);
   const reached = condition && {
@@ -106,17 +110,32 @@ export function wordSearch(
     values: [userId, ...condition.values],
   };
   const { since = 0, until = Number.MAX_SAFE_INTEGER } = query;
-  return { match, since, until, limit, reached };
+  return { matches, since, until, limit, reached };
 }
 
-const hitsOfAll = "SELECT rowid, rank FROM words WHERE words MATCH ?";
+/** The words of the scope, in the first column, do not count. */
+const rank = "bm25(words, 0.0, 1.0) AS rank";
+const hitsOfAll = `SELECT rowid, ${rank} FROM words WHERE words MATCH ?`;
 /** Sessions out of reach are left out before anything is cut off: their hits cannot crowd out the others. */
 const hitsOf = ({ sql, table }: Condition) =>
-  `SELECT words.rowid, words.rank FROM words CROSS JOIN said AS heard ON heard.id = words.rowid
+  `SELECT words.rowid, ${rank} FROM words CROSS JOIN said AS heard ON heard.id = words.rowid
    WHERE words MATCH ? AND heard.uid IN (SELECT uid FROM ${table} WHERE ${sql})`;
 
-export function searchWords({ db }: IndexDb, search: WordSearch): FoundEntry[] {
-  const { match, since, until, limit, reached } = search;
+/** Best first, those with all words before the others. */
+export function searchWords(index: IndexDb, search: WordSearch): FoundEntry[] {
+  const found = new Map<string, FoundEntry>();
+  for (const match of search.matches) {
+    if (found.size >= search.limit) break;
+    for (const each of rankedHits(index, match, search)) {
+      const id = JSON.stringify([each.uid, each.entryId]);
+      if (!found.has(id)) found.set(id, each);
+    }
+  }
+  return [...found.values()].slice(0, search.limit);
+}
+
+function rankedHits({ db }: IndexDb, match: string, search: WordSearch): FoundEntry[] {
+  const { since, until, limit, reached } = search;
   const hits =
     reached === null
       ? `${hitsOfAll} ORDER BY rowid DESC LIMIT ${mostRanked}`

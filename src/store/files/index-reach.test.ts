@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ListedSession, SessionReach } from "../contract.ts";
 import { emptyDigest } from "../digest.ts";
+import { termsOf } from "../search-words.ts";
 import { emptyFold } from "./fold.ts";
 import { IndexDb } from "./index-db.ts";
 import { countSessions, listSessions, searchWords, wordSearch } from "./index-query.ts";
@@ -76,8 +77,9 @@ test("[RCH4] more hits out of reach than are ever ranked do not hide the one wit
   });
   const found = (reach?: SessionReach) => {
     const query = { text: "kyoto", ...(reach === undefined ? {} : { reach }) };
-    const terms = [{ words: ["kyoto"], prefix: false }];
-    return searchWords(index, wordSearch({ userId: "ann" }, query, terms, null, 5)).map(({ uid }) => uid);
+    return searchWords(index, wordSearch({ userId: "ann" }, query, termsOf("kyoto"), null, 5)).map(
+      ({ uid }) => uid,
+    );
   };
   expect(found()).toEqual(["aside", "aside", "aside", "aside", "aside"]);
   expect(found(treeOfRoot)).toEqual(["root"]);

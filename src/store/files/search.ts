@@ -23,7 +23,7 @@ export class FileSearch implements SearchStore {
     const terms = termsOf(query.text);
     const session =
       query.sessionId === undefined ? null : this.#catalogue.work.byId(scope.userId ?? null, query.sessionId);
-    if (terms.length === 0 || (query.sessionId !== undefined && session === null))
+    if (terms.any.length === 0 || (query.sessionId !== undefined && session === null))
       return { hits: [], behind: 0 };
     const { feed } = this.#catalogue;
     const behind = await feed.catchUp();

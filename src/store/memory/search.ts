@@ -3,7 +3,7 @@ import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
 import { kinOf, reaching } from "../reach.ts";
 import type { SearchTerm } from "../search-words.ts";
-import { termsOf, wordsOf } from "../search-words.ts";
+import { countOccurrences, termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { HeldSession, SessionTable } from "./session-table.ts";
 import { hasId } from "./session-table.ts";
@@ -19,54 +19,69 @@ export class MemorySearch implements SearchStore {
   async search(scope: Scope, query: SearchQuery): Promise<{ hits: readonly SearchHit[]; behind: number }> {
     const limit = hitLimit(query.limit);
     const terms = termsOf(query.text);
-    if (terms.length === 0) return { hits: [], behind: 0 };
+    if (terms.any.length === 0) return { hits: [], behind: 0 };
     const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
-    const found = [...this.#table.in(scope)]
-      .filter(isReached)
-      .filter((session) => query.sessionId === undefined || hasId(session, query.sessionId))
-      .flatMap((session) => hitsIn(session, query, terms));
-    found.sort((a, b) => b.score - a.score || b.hit.time - a.hit.time);
-    return { hits: found.slice(0, limit).map(({ hit }) => hit), behind: 0 };
+    const texts = [...this.#table.in(scope)].flatMap((session) => textsIn(session, terms.any));
+    const rank = bm25(texts);
+    const found = texts
+      .filter(({ session }) => isReached(session))
+      .filter(({ session }) => query.sessionId === undefined || hasId(session, query.sessionId))
+      .filter(({ counts, role, time }) => counts.some((count) => count > 0) && isAsked(query, role, time))
+      .map((text) => ({ ...text, hasAll: hasAll(text.words, terms.all), score: rank(text) }));
+    found.sort((a, b) => Number(b.hasAll) - Number(a.hasAll) || b.score - a.score || b.time - a.time);
+    return { hits: found.slice(0, limit).map((text) => hitOf(text, query.text)), behind: 0 };
   }
 }
 
-function hitsIn(
-  session: HeldSession,
-  query: SearchQuery,
-  terms: readonly SearchTerm[],
-): { hit: SearchHit; score: number }[] {
-  const hits: { hit: SearchHit; score: number }[] = [];
+/** One entry, with how often each term occurs in it. */
+interface SearchedText {
+  readonly session: HeldSession;
+  readonly entryId: string;
+  readonly role: string;
+  readonly time: number;
+  readonly text: string;
+  readonly words: readonly string[];
+  readonly counts: readonly number[];
+}
+
+function textsIn(session: HeldSession, terms: readonly SearchTerm[]): SearchedText[] {
+  const texts: SearchedText[] = [];
   for (const entry of session.tree.entries()) {
     const said = entryText(entry);
-    const time = Date.parse(entry.timestamp);
-    if (said === null || (query.role !== undefined && said.role !== query.role)) continue;
-    if (
-      (query.since !== undefined && time < query.since) ||
-      (query.until !== undefined && time > query.until)
-    )
-      continue;
+    if (said === null) continue;
     const words = wordsOf(said.text);
-    const counts = terms.map((term) => occurrences(words, term));
-    if (counts.includes(0)) continue;
-    const score = counts.reduce((sum, count) => sum + count / (count + 1 + words.length / 100), 0);
-    const { id: sessionId } = session.tree.header;
-    const snippet = snippetOf(said.text, query.text);
-    hits.push({
-      hit: { sessionId, key: session.key, entryId: entry.id, role: said.role, time, snippet },
-      score,
-    });
+    const counts = terms.map((term) => countOccurrences(words, term));
+    texts.push({ session, entryId: entry.id, time: Date.parse(entry.timestamp), ...said, words, counts });
   }
-  return hits;
+  return texts;
 }
 
-function occurrences(words: readonly string[], { words: wanted, prefix }: SearchTerm): number {
-  let count = 0;
-  for (let start = 0; start + wanted.length <= words.length; start++) {
-    const fits = wanted.every((word, offset) => {
-      const found = words[start + offset] ?? "";
-      return prefix && offset === wanted.length - 1 ? found.startsWith(word) : found === word;
-    });
-    if (fits) count += 1;
-  }
-  return count;
+function isAsked({ role, since, until }: SearchQuery, of: string, time: number): boolean {
+  if (role !== undefined && role !== of) return false;
+  return (since === undefined || time >= since) && (until === undefined || time <= until);
+}
+
+function hasAll(words: readonly string[], terms: readonly SearchTerm[]): boolean {
+  return terms.every((term) => countOccurrences(words, term) > 0);
+}
+
+/** Okapi BM25 with the constants of SQLite's full-text index, which ranks in the files store. */
+function bm25(texts: readonly SearchedText[]): (text: SearchedText) => number {
+  const meanLength = texts.reduce((sum, { words }) => sum + words.length, 0) / Math.max(1, texts.length);
+  const weights = (texts[0]?.counts ?? []).map((_, term) => {
+    const holding = texts.filter(({ counts }) => (counts[term] ?? 0) > 0).length;
+    return Math.max(1e-6, Math.log((texts.length - holding + 0.5) / (holding + 0.5)));
+  });
+  return ({ counts, words }) => {
+    const norm = 1.2 * (0.25 + (0.75 * words.length) / meanLength);
+    return counts.reduce(
+      (sum, count, term) => sum + ((weights[term] ?? 0) * count * 2.2) / (count + norm),
+      0,
+    );
+  };
+}
+
+function hitOf({ session, entryId, role, time, text }: SearchedText, query: string): SearchHit {
+  const { id: sessionId } = session.tree.header;
+  return { sessionId, key: session.key, entryId, role, time, snippet: snippetOf(text, query) };
 }

@@ -46,6 +46,7 @@ const provenanceNames = new Set([
   "sourceSessionKey",
   "sourceChannel",
   "sourceTool",
+  "sourcePeer",
   "rootId",
   "deliveryId",
 ]);

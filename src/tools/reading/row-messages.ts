@@ -10,11 +10,12 @@ import { scopeOf } from "./scope.ts";
 import { entryReading } from "./shown-message.ts";
 
 /** What a row of a list has of its session's last messages. */
-export type RowMessages =
-  | { readonly messages: readonly Readonly<Record<string, unknown>>[] }
+export interface RowMessages {
+  readonly messages?: readonly Readonly<Record<string, unknown>>[];
   /** To be allowed to list is not to be allowed to read: the code of the refusal. */
-  | { readonly messagesRefused: string }
-  | { readonly messagesError: string };
+  readonly messagesRefused?: string;
+  readonly messagesError?: string;
+}
 
 type Deps = Pick<BetweenDeps, "access" | "store" | "report"> & { readonly redactor: Redactor };
 

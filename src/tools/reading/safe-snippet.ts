@@ -3,30 +3,35 @@ import type { Entry } from "../../core/entries.ts";
 import { isRecord } from "../../core/shape.ts";
 import { entryText } from "../../store/entry-text.ts";
 import type { SearchTerm } from "../../store/search-words.ts";
-import { termsOf, wordsOf } from "../../store/search-words.ts";
+import { countOccurrences, termsOf, wordsOf } from "../../store/search-words.ts";
 import { snippetOf } from "../../store/snippet.ts";
 import { isBinary } from "./blocks.ts";
+
+export interface SafeSnippet {
+  readonly snippet: string;
+  /** Whether all words of the query stand in what may be shown. */
+  readonly hasAllWords: boolean;
+}
 
 /**
  * The text around a hit, made of the whole entry's redacted text: one that was cut first could show the half of a secret.
  * `null`: what was found is itself masked, and a hit would confirm a guess at it.
  */
-export function safeSnippet(entry: Entry, query: string, redactor: Redactor): string | null {
+export function safeSnippet(entry: Entry, query: string, redactor: Redactor): SafeSnippet | null {
   // By the names of fields first, and once more as the text that they are joined to.
   const said = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
   if (said === null) return null;
   const { text } = redactor.redact(said.text);
   const words = wordsOf(text);
-  return termsOf(query).every((term) => occurs(words, term)) ? snippetOf(text, query) : null;
+  const { any, all } = termsOf(query);
+  const occurs = (term: SearchTerm) => countOccurrences(words, term) > 0;
+  return any.some(occurs) ? { snippet: snippetOf(text, query), hasAllWords: all.every(occurs) } : null;
 }
 
-function occurs(words: readonly string[], { words: wanted, prefix }: SearchTerm): boolean {
-  return words.some((_, start) =>
-    wanted.every((word, offset) => {
-      const found = words[start + offset];
-      if (found === undefined) return false;
-      return prefix && offset === wanted.length - 1 ? found.startsWith(word) : found === word;
-    }),
+/** Hits in their order, those with all words first by what may be shown: a masked word must not move its entry to the front. */
+export function allWordsFirst<Hit>(hits: readonly (readonly [Hit, SafeSnippet])[]): Hit[] {
+  return [true, false].flatMap((isFirst) =>
+    hits.filter(([, { hasAllWords }]) => hasAllWords === isFirst).map(([hit]) => hit),
   );
 }
 

@@ -46,13 +46,21 @@ export function conversationText(message: ContextMessage): string | null {
 /** Who a user message is from: what another session or the system says is not the user's word. */
 export function senderOf({ provenance }: Pick<UserMessage, "provenance">): string {
   if (provenance?.kind === "internal_system") return "Message of the system";
-  if (provenance?.kind !== "inter_session") return "User";
+  if (provenance?.kind !== "inter_session") {
+    const peer = provenance?.sourcePeerName ?? provenance?.sourcePeer;
+    return peer === undefined ? "User" : `User ${label(peer)}`;
+  }
   const key = label(provenance.sourceSessionKey ?? "");
   return key === "" ? "Message of another session" : `Message of another session ${key}`;
 }
 
 export function noteFrom(customType: string): string {
   return `Note from ${label(customType)}`;
+}
+
+/** Who wrote an assistant message: a note of another session is not the assistant's word. */
+function writerOf(message: AssistantMessage): string {
+  return message.provenance?.kind === "inter_session" ? senderOf(message) : "Assistant";
 }
 
 /** Thinking is left out: what came of it is in the answer. */
@@ -64,7 +72,9 @@ function assistantText(message: AssistantMessage): string | null {
   const how =
     message.stopReason === "error" ? ", failed" : message.stopReason === "aborted" ? ", aborted" : "";
   const parts = [
-    ...(texts.some((text) => text.trim() !== "") ? [said(`Assistant${how}`, texts.join("\n"))] : []),
+    ...(texts.some((text) => text.trim() !== "")
+      ? [said(`${writerOf(message)}${how}`, texts.join("\n"))]
+      : []),
     ...(calls.length > 0 ? [said("Assistant calls", calls.join("\n"))] : []),
   ];
   return parts.length === 0 ? null : parts.join("\n");

@@ -1,5 +1,5 @@
-import type { Content, UserMessage } from "../../core/messages.ts";
-import { escapeToLine, fenceText } from "../../core/text.ts";
+import type { AssistantMessage, Content, UserMessage } from "../../core/messages.ts";
+import { cutText, escapeToLine, fenceText } from "../../core/text.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { annotated, derive, isAnnotated } from "../derive.ts";
@@ -9,8 +9,9 @@ const mark = "[Inter-session message]";
 const spellings = ["nter-session message]", "nter-Session Message]", "NTER-SESSION MESSAGE]"];
 
 /**
- * Step 1: a message of another session says so in its first line, once, and its text is fenced so that it cannot pass for an
- * announcement or a block of the system. A line of any user's text that reads like our first line gets a backslash.
+ * Step 1: a message or note of another session says so in its first line, once, and its text is fenced so that it cannot pass
+ * for an announcement or a block of the system. A message in a group begins with the name of its sender. A line of any
+ * user's text that reads like our first line gets a backslash.
  */
 export function annotateInterSessionMessages(
   messages: readonly TranscriptMessage[],
@@ -19,8 +20,15 @@ export function annotateInterSessionMessages(
   const changes: Change[] = [];
   let changed = false;
   const after = messages.map((message) => {
-    if (message.role !== "user" || isAnnotated(message)) return message;
-    const safe = withoutImitation(message);
+    if (isAnnotated(message)) return message;
+    if (message.role === "assistant") {
+      if (message.provenance?.kind !== "inter_session") return message;
+      changes.push(record("annotated", "It says which session it comes from.", message));
+      changed = true;
+      return noteWithFirstLine(message);
+    }
+    if (message.role !== "user") return message;
+    const safe = withoutImitation(withSender(message));
     if (safe !== message)
       changes.push(record("imitation_escaped", "A line that imitates ours is escaped.", message));
     const done = message.provenance?.kind === "inter_session" ? withFirstLine(safe) : safe;
@@ -29,6 +37,30 @@ export function annotateInterSessionMessages(
     return done;
   });
   return { messages: changed ? after : messages, changes };
+}
+
+const longestName = 80;
+
+/** Who of a group speaks, before the text. A name is one line, so that it cannot imitate another message. */
+function withSender(message: UserMessage): UserMessage {
+  const { content, provenance } = message;
+  const name = provenance?.sourcePeerName ?? provenance?.sourcePeer;
+  if (name === undefined || provenance?.kind === "inter_session") return message;
+  const sender = `${escapeToLine(cutText(name, longestName))}: `;
+  if (typeof content === "string") return annotated(message, { content: sender + content });
+  const [first, ...rest] = content;
+  const blocks =
+    first?.type === "text"
+      ? [{ ...first, text: sender + first.text }, ...rest]
+      : [{ type: "text" as const, text: sender.trim() }, ...content];
+  return annotated(message, { content: blocks });
+}
+
+function noteWithFirstLine(message: AssistantMessage): AssistantMessage {
+  const text = fenceText(
+    message.content.map((block) => (block.type === "text" ? block.text : "")).join("\n"),
+  );
+  return annotated(message, { content: [{ type: "text", text: `${firstLine(message)}\n${text}` }] });
 }
 
 function withoutImitation(message: UserMessage): UserMessage {
@@ -90,7 +122,7 @@ function withFirstLine(message: UserMessage): UserMessage {
   return annotated(message, { content: [{ ...first, text: `${line}\n${first.text}` }, ...rest] });
 }
 
-function firstLine({ provenance }: UserMessage): string {
+function firstLine({ provenance }: Pick<UserMessage, "provenance">): string {
   const parts = [
     ["sourceSession", provenance?.sourceSessionKey],
     ["sourceChannel", provenance?.sourceChannel],

@@ -12,7 +12,7 @@ import type { ListPlace } from "../../../sessions/list-sessions.ts";
 import { childrenOf, listSessions, listTrash, searchSessions } from "../../../sessions/list-sessions.ts";
 import type { ListedSession, SessionQuery } from "../../../store/contract.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
-import { safeSnippet } from "../../../tools/reading/safe-snippet.ts";
+import { allWordsFirst, safeSnippet } from "../../../tools/reading/safe-snippet.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { Repeated } from "../../calls/repeated.ts";
 import type { Mask } from "../../masking/mask.ts";
@@ -182,9 +182,9 @@ async function withSafeSnippets(
     const entry = await store.sessions.entry(scopeOf(call), hit.sessionId, hit.entryId);
     // Each is redacted whole, and may be megabytes.
     await slices.turn();
-    const snippet = entry === null ? null : safeSnippet(entry, query, redactor);
-    return snippet === null ? [] : [{ ...hit, snippet }];
+    const safe = entry === null ? null : safeSnippet(entry, query, redactor);
+    return safe === null ? [] : [[{ ...hit, snippet: safe.snippet }, safe] as const];
   });
-  const hits = rows.flat();
+  const hits = allWordsFirst(rows.flat());
   return { ...found, count: hits.length, hits };
 }

@@ -1,0 +1,210 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { run } from "../support/cli.ts";
+import type { Family } from "../support/family.ts";
+import { call, gate, results, withParts } from "../support/family.ts";
+import { closeAll as closeMcp, connected, rehearsedSkein, startMcp } from "../support/mcp-gateway.ts";
+import { closeAll, newFolder } from "../support/skein.ts";
+
+afterEach(closeAll);
+afterEach(closeMcp);
+
+const main = "agent:main:main";
+const stores = [
+  { where: "files", options: () => ({ dir: newFolder() }) },
+  { where: "memory", options: () => ({}) },
+];
+
+/** Writes user messages into a session without a model. */
+async function say(family: Family, sessionKey: string, ...texts: readonly string[]): Promise<void> {
+  const { sessionId } = await family.make(sessionKey);
+  const items = texts.map((content) => ({
+    draft: { type: "message", message: { role: "user", content } } as const,
+  }));
+  await family.skein.store.sessions.append({ agentId: "main" }, sessionId, items);
+}
+
+describe("a child by the label its parent gave", () => {
+  const spawn = (more: object = {}) =>
+    call("sessions_spawn", { task: "Stay", label: "helper", mode: "session", background: false, ...more });
+  const send = call("sessions_send", { label: "helper", message: "How many?", timeoutSeconds: 600 });
+
+  test.each([
+    { asker: "self", agent: { visibility: "self" as const }, more: {} },
+    { asker: "sandboxed", agent: { sandboxed: true }, more: {} },
+    { asker: "sandboxed, child of another agent", agent: { sandboxed: true }, more: { agentId: "other" } },
+    { asker: "tree, child of another agent", agent: {}, more: { agentId: "other" } },
+  ])("[TLK14] is reached by sessions_send: $asker", async ({ agent, more }) => {
+    const family = await withParts(
+      { Begin: [spawn(more), send, { text: "Done." }], Stay: [{ text: "I stay." }, { text: "Twelve." }] },
+      {
+        agent: { visibility: "tree", subagents: { allowAgents: ["other"] }, ...agent },
+        others: [{ id: "other", sandboxed: true }],
+      },
+    );
+    await family.skein.session().send("Begin").result;
+    expect(results(family.asked("Begin")[2])).toMatchObject([{ status: "ok", reply: "Twelve." }]);
+  });
+
+  test.each(["self", "tree"] as const)("[TLK15] a label of a stranger is not: %s", async (visibility) => {
+    const family = await withParts({ Begin: [send, { text: "Done." }] }, { agent: { visibility } });
+    const { sessionId } = await family.make("agent:main:session:b");
+    await family.skein.store.sessions.patch({ agentId: "main" }, sessionId, { label: "helper" });
+    await family.skein.session().send("Begin").result;
+    const [result] = results(family.asked("Begin")[1]);
+    expect(result?.status).toBe("forbidden");
+  });
+});
+
+describe("sessions_spawn {tools}", () => {
+  test("[TLK16] names every tool that the child was not granted", async () => {
+    const { tool } = gate();
+    const tools = ["gate", "sessions_list", "cron*", "group:sessions", "wether"];
+    const family = await withParts(
+      {
+        Begin: [call("sessions_spawn", { task: "Work", tools, background: false }), { text: "Done." }],
+        Work: [{ text: "Done." }],
+      },
+      { agent: { tools: [tool], subagents: { tools: { deny: ["gate"] } } } },
+    );
+    await family.skein.session().send("Begin").result;
+    const [result] = results(family.asked("Begin")[1]);
+    const note = String(result?.note);
+    for (const name of ["gate", "sessions_list", "sessions_send", "session_search", "cron*", "wether"])
+      expect(note).toContain(`"${name}"`);
+    const offered = family.asked("Work")[0]?.tools?.map(({ name }) => name) ?? [];
+    for (const name of offered) expect(note).not.toContain(`"${name}"`);
+  });
+});
+
+describe("what a list leaves out", () => {
+  test.each([
+    { tool: "session_list", args: {} },
+    { tool: "session_search", args: { query: "kyoto" } },
+  ])("[TLK17] $tool reports hidden and visibility as sessions_list does", async ({ tool, args }) => {
+    const family = await withParts({}, { agent: { visibility: "tree" } });
+    await say(family, main, "kyoto");
+    await say(family, "agent:main:session:b", "kyoto");
+    await say(family, "agent:main:session:c", "kyoto");
+    const { hidden, visibility } = await family.call("sessions_list", {});
+    expect({ hidden, visibility }).toEqual({ hidden: 2, visibility: { mode: "tree", sandboxed: false } });
+    expect(await family.call(tool, args)).toMatchObject({ count: 1, hidden, visibility });
+  });
+
+  test.each([
+    { tool: "session_list", args: {} },
+    { tool: "session_search", args: { query: "kyoto" } },
+  ])("[TLK17] $tool counts nothing for a sandboxed asker", async ({ tool, args }) => {
+    const family = await withParts({}, { agent: { sandboxed: true } });
+    await say(family, main, "kyoto");
+    await say(family, "agent:main:session:b", "kyoto");
+    const result = await family.call(tool, args);
+    expect(result.visibility).toEqual({ mode: "tree", sandboxed: true });
+    expect(result).not.toHaveProperty("hidden");
+  });
+});
+
+test("[TLK18] sessions_list shares its room for messages fairly", async () => {
+  const family = await withParts({});
+  await say(family, main, "small 0");
+  const small = Array.from({ length: 6 }, (_, index) => `agent:main:session:small${index}`);
+  for (const key of small) await say(family, key, "a small message");
+  // Listed first, and together larger than the room.
+  const large = Array.from({ length: 6 }, (_, index) => `agent:main:session:large${index}`);
+  const long = Array.from({ length: 20 }, () => "long words ".repeat(300));
+  for (const key of large) await say(family, key, ...long);
+  const { sessions } = await family.call("sessions_list", { messageLimit: 20 });
+  const rows = sessions as { key: string; messages?: readonly object[]; messagesError?: string }[];
+  for (const row of rows.filter(({ key }) => key.includes("small")))
+    expect(row.messages?.length, row.key).toBeGreaterThan(0);
+  const counts = rows.filter(({ key }) => key.includes("large")).map(({ messages }) => messages?.length ?? 0);
+  expect(Math.min(...counts)).toBeGreaterThan(1);
+  expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+  expect(Math.max(...counts)).toBeLessThan(20);
+  for (const { key, messagesError } of rows)
+    if (key.includes("large")) expect(messagesError).toMatch(/newest \d+ of 20/);
+});
+
+describe("a search for a sentence", () => {
+  const question = "Which hotel did we book for the trip to Kyoto in April?";
+  const answer = "The Kyoto booking is at Hotel Granvia, two nights.";
+  const texts = [
+    "Kyoto Kyoto Kyoto",
+    answer,
+    "Nothing about it.",
+    "Good morning.",
+    "上个月我们在京都订了酒店",
+  ];
+  const searched = async (options: object, query: string) => {
+    const family = await withParts({}, options);
+    await say(family, main, ...texts);
+    const { hits } = await family.call("session_search", { query });
+    return (hits as { snippet: string }[]).map(({ snippet }) => snippet);
+  };
+
+  test.each(stores)("[TLK19] finds the answer that has some of its words: $where", async (place) => {
+    const found = await searched(place.options(), question);
+    expect(found[0]).toBe(answer);
+    expect(found).not.toContain("Good morning.");
+  });
+
+  test.each(stores)("[TLK19] finds Chinese by the pairs of its characters: $where", async (place) => {
+    expect((await searched(place.options(), "京都的酒店叫什么名字？"))[0]).toBe(texts[4]);
+  });
+
+  test.each(stores)("[TLK20] entries with all words come first: $where", async (place) => {
+    const found = await searched(place.options(), "kyoto booking nights");
+    expect(found).toEqual([answer, "Kyoto Kyoto Kyoto"]);
+  });
+});
+
+test("[TLK19] sessions search finds the answer to a question", async () => {
+  const dir = newFolder();
+  const { skein, ...family } = await withParts({}, { dir });
+  await say({ skein, ...family }, main, "Hotel Granvia in Kyoto, two nights.", "Good morning.");
+  await skein.close();
+  const { out } = await run(["sessions", "search", "Which hotel did we book?", "--dir", dir, "--json"]);
+  expect(JSON.parse(out)).toMatchObject({
+    count: 1,
+    hits: [{ snippet: expect.stringContaining("Granvia") }],
+  });
+});
+
+const required = {
+  sessions_list: [],
+  sessions_history: ["sessionKey"],
+  sessions_send: ["message"],
+  sessions_spawn: ["task"],
+  sessions_yield: [],
+  session_status: [],
+  subagents: [],
+  session_search: ["query"],
+  session_list: [],
+  agents_list: [],
+};
+
+describe("the schemas of session tools", () => {
+  test("[TLK21] a provider reads which fields are required", async () => {
+    const family = await withParts({ Hello: [{ text: "Hi." }] });
+    await family.skein.session().send("Hello").result;
+    expect(requiredIn(family.asked("Hello")[0]?.tools)).toEqual(required);
+  });
+
+  test("[TLK21] an MCP client reads which fields are required", async () => {
+    const client = await connected(await startMcp(await rehearsedSkein()), "2025-11-25");
+    expect(requiredIn((await client.listTools()).tools)).toEqual(required);
+  });
+
+  test("[TLK22] sessions_spawn accepts prompt in the place of task", async () => {
+    const family = await withParts({ Work: [{ text: "Done." }] });
+    await family.make(main);
+    const spawned = await family.call("sessions_spawn", { prompt: "Work", background: false });
+    expect(spawned).toMatchObject({ status: "ok", result: "Done." });
+    const refused = await family.call("sessions_spawn", {});
+    expect(refused).toMatchObject({ status: "error", error: expect.stringContaining("task is required") });
+  });
+});
+
+function requiredIn(tools: readonly object[] = []): Record<string, readonly string[]> {
+  const listed = tools as { name: string; inputSchema: { required?: readonly string[] } }[];
+  return Object.fromEntries(listed.map(({ name, inputSchema }) => [name, inputSchema.required ?? []]));
+}
