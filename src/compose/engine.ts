@@ -129,6 +129,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
       agent.runtime === "acp" ? [] : tools.of(agents.find(agent.id) as Agent, run, session),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
     readOutput: readOutputLater,
+    turns: new Map(),
     untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),
     report,
   };
@@ -145,7 +146,7 @@ const readOutputLater: RunningDeps["readOutput"] = async (reply, schema) => {
   return "output" in read ? read : { correction: correction(read.problem) };
 };
 
-const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
+export const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
   const { shrinkImage } = await import("../runtimes/shrink-image.ts");
   return shrinkImage(image, limits);
 };

@@ -23,9 +23,11 @@ import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
+import type { RunningDeps } from "../sessions/running/contract.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
+import type { SkeinParts } from "../sessions/skein/skein.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { Recovery } from "../store/files/recover.ts";
@@ -53,7 +55,8 @@ import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
 import { ScratchFolder } from "./scratch-folder.ts";
 import { SessionTools } from "./session-tools.ts";
-import { attachRuns, contextDefaults, idleIn, routingOf } from "./settings.ts";
+import { attachRuns, contextDefaults, idleIn, openRunOf, routingOf } from "./settings.ts";
+import type { ShowRequestDeps } from "./show-request.ts";
 import type { Watching } from "./watching.ts";
 import { openWatching } from "./watching.ts";
 
@@ -266,10 +269,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     callTool: (name, args, how) => session.call(name, args, how),
     invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
     isSandboxed: (record) => session.isSandboxed(record),
-    offeredTools: async (record) => {
-      const agent = isAcpKey(record.key) ? null : agents.find(record.agentId);
-      return agent === null ? null : tools.offered(agent, record);
-    },
+    showRequest: requestShower(options, { config, agents, runs, tools, running: engine.running }),
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
     explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
@@ -285,6 +285,30 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       return closing;
     },
   });
+}
+
+/** Shows requests with what this process knows: its agents, hooks, servers and the turns in progress. */
+function requestShower(
+  { models = {} }: SkeinOptions,
+  parts: Pick<Ground, "config" | "agents"> & {
+    readonly runs: EmbeddedRuns;
+    readonly tools: RunTools;
+    readonly running: RunningDeps;
+  },
+): SkeinParts["showRequest"] {
+  const { config, agents, runs, tools, running } = parts;
+  const deps: ShowRequestDeps = {
+    ...running,
+    config,
+    agent: ({ key, agentId }) => (isAcpKey(key) ? null : agents.find(agentId)),
+    tools: (agent, record, run) => tools.offered(agent, record, run),
+    isGiven: ({ provider, model }) => Object.hasOwn(models, `${provider}/${model}`),
+    openRun: (record) => openRunOf(runs, record),
+  };
+  return async (record, options) => {
+    const { showRequest } = await import("./show-request.ts");
+    return showRequest(deps, record, options);
+  };
 }
 
 function handleDeps(

@@ -68,7 +68,11 @@ export class RunTools {
   }
 
   /** Those that a run of the session would have, as far as they are known without starting anything. */
-  async offered(agent: Agent, session: Pick<SessionRecord, "meta">): Promise<OfferedTools> {
+  async offered(
+    agent: Agent,
+    session: Pick<SessionRecord, "meta">,
+    run: Run | null = null,
+  ): Promise<OfferedTools> {
     const defined = await this.#definedBy(agent);
     const listed = await Promise.all(
       this.#sources.map(async (source) => {
@@ -77,7 +81,7 @@ export class RunTools {
         return { from, reach, tools: told === null ? null : besideDefined(source, told, defined) };
       }),
     );
-    const layers = toolLayers(agent, null, session, this.#subagents);
+    const layers = toolLayers(agent, run, session, this.#subagents);
     return offeredTools([{ from: `agent ${agent.id}`, tools: defined }, ...listed], layers);
   }
 

@@ -210,10 +210,15 @@ async function sessionOf(deps: RunningDeps, { session }: Run): Promise<SessionRe
   return found === null ? null : withWorkingDirectory(deps, found);
 }
 
-function placeOf({ store }: RunningDeps, session: SessionRecord, run: Run): RunPlace {
+/** `run` null: no run is open. */
+export function placeOf(
+  { store }: Pick<RunningDeps, "store">,
+  session: SessionRecord,
+  run: Run | null,
+): RunPlace {
   const { userId, agentId, key, sessionId, cwd, meta } = session;
   const scope = { agentId, ...(userId === null ? {} : { userId }) };
-  const { deliverTo } = run.options;
+  const deliverTo = run?.options.deliverTo;
   const ctx = {
     userId,
     agentId,

@@ -7,6 +7,7 @@ import { lastAnswer } from "./last-answer.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 import { turnPorts } from "./turn-ports.ts";
+import { TurnRequests } from "./turn-request.ts";
 import { yieldedFor } from "./yielded.ts";
 
 export interface TurnToRun extends RunPlace {
@@ -26,10 +27,17 @@ export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnE
   if (closed !== null) return closed;
   signal.throwIfAborted();
   const tools = await deps.tools(begun.agent, session, run);
-  const ports = await turnPorts(deps, { place: turn, ...begun, claim, writer, signal, tools });
+  const { model, system } = begun;
+  const requests = new TurnRequests(deps, turn, { model, system, tools });
+  const ports = await turnPorts(deps, { place: turn, ...begun, claim, writer, signal, tools, requests });
   if (session.meta.systemSent !== true)
     await deps.store.sessions.patch(scope, session.sessionId, { systemSent: true });
-  return deps.runtime.run(ports);
+  deps.turns.set(session.uid, { plan: ports, requests });
+  try {
+    return await deps.runtime.run(ports);
+  } finally {
+    deps.turns.delete(session.uid);
+  }
 }
 
 /** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */

@@ -13,7 +13,7 @@ import { PartialKeeper } from "./partial-keeper.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 import { turnHooks } from "./turn-hooks.ts";
-import { TurnRequests } from "./turn-request.ts";
+import type { TurnRequests } from "./turn-request.ts";
 import { Waiting } from "./waiting.ts";
 
 export interface TurnParts {
@@ -24,19 +24,20 @@ export interface TurnParts {
   readonly signal: AbortSignal;
   readonly model: TurnModel;
   readonly system: string | null;
+  readonly thinkingLevel: string;
   readonly tools: readonly Tool[];
+  readonly requests: TurnRequests;
 }
 
 /** What a runtime is given of the session, the queue and the hooks. */
 export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
-  const { place, agent, claim, writer, signal, model, system, tools } = parts;
+  const { place, agent, claim, writer, signal, model, system, thinkingLevel, tools, requests } = parts;
   const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
   const about = aboutOf(deps, place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
   const partial = new PartialKeeper(deps, held);
   const waiting = new Waiting(deps, held, signal);
-  const requests = new TurnRequests(deps, place, { model, system, tools });
   const emit = (event: TurnEvent) => {
     partial.take(event);
     const type = eventTypes[event.type];
@@ -64,7 +65,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     model,
     system,
     tools,
-    thinkingLevel: await thinkingLevelOf(deps, parts),
+    thinkingLevel,
     limits: {
       maxSteps: agent.maxSteps,
       stallMs: deps.settings.stallMs,
@@ -148,15 +149,6 @@ function aboutOf({ files }: RunningDeps, { session }: RunPlace, { runId }: Run):
 async function openCallsOf(deps: RunningDeps, place: RunPlace): Promise<Turn["open"]> {
   const { calls, entryId } = pendingCalls(await tailOf(deps, place));
   return entryId === null || calls.length === 0 ? null : { entryId, calls };
-}
-
-/** The run's own, else what was set for the session, else the agent's, else what the session's entries say. */
-async function thinkingLevelOf({ store }: RunningDeps, { claim, place, agent }: TurnParts): Promise<string> {
-  const { scope, session } = place;
-  const given = claim.run.options.thinking ?? session.meta.thinkingLevel ?? agent.thinking;
-  if (given !== null && given !== undefined) return given;
-  const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
-  return context?.thinkingLevel ?? "off";
 }
 
 function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: Usage): RunUsage {
