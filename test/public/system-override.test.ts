@@ -35,7 +35,7 @@ const systemPrompts = () =>
 const skein = (...args: string[]) =>
   run(args, { cwd: folder.path, home: folder.path, env: { SKEIN_DIR: gateway.root } });
 
-test.fails("[XRW9] agent and sessions.send take a system prompt for one run from an admin", async () => {
+test("[XRW9] agent and sessions.send take a system prompt for one run from an admin", async () => {
   const message = { message: "Hello", system: "You garden." };
   const { body } = await gateway.rpc("agent", { sessionKey: "main", idempotencyKey: "a", ...message });
   const { runId } = body as { runId: string };
@@ -46,7 +46,7 @@ test.fails("[XRW9] agent and sessions.send take a system prompt for one run from
   expect(systemPrompts()).toEqual(["You garden.", "You garden.", "You plan journeys."]);
 });
 
-test.fails("[XRW9] a token without the admin scope is refused", async () => {
+test("[XRW9] a token without the admin scope is refused", async () => {
   const token = await gateway.token({ scopes: ["read", "write"], userId: "ann" });
   const message = { message: "Hello", idempotencyKey: "a", system: "You garden." };
   for (const [method, to] of [
@@ -59,7 +59,7 @@ test.fails("[XRW9] a token without the admin scope is refused", async () => {
   expect(systemPrompts()).toEqual([]);
 });
 
-test.fails("[XRW9] skein send --system, over a gateway and on the folder", async () => {
+test("[XRW9] skein send --system, over a gateway and on the folder", async () => {
   expect(await skein("send", "main", "Hello", "--system", "You garden.")).toMatchObject({ exit: 0 });
   await gateway.open.close(0);
   expect(await skein("send", "main", "Hello", "--system", "You cook.")).toMatchObject({ exit: 0 });

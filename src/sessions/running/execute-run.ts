@@ -1,3 +1,4 @@
+import type { ContextMessage } from "../../core/context.ts";
 import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
 import { isFenced, RunStopped } from "../../runs/worker.ts";
@@ -6,7 +7,7 @@ import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { withState } from "../with-state.ts";
 import { withWorkingDirectory } from "../working-directory.ts";
 import { beginTurn } from "./begin-turn.ts";
-import { bringInput } from "./bring-input.ts";
+import { bringInput, prependedEntryId } from "./bring-input.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import { lastWords } from "./last-answer.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -165,6 +166,8 @@ class Ending {
 
   async #end(outcome: Outcome, outbox: readonly OutboxRequest[] = []): Promise<void> {
     const { runs, hooks, clock, report } = this.#deps;
+    // Read before the end: the next run of the session may begin right after it.
+    const messages = hooks.has("agent_end") ? await this.#messages() : [];
     try {
       await runs.end(this.#held, outcome, { outbox });
     } catch (error) {
@@ -174,11 +177,26 @@ class Ending {
     const told = {
       outcome: outcome.state,
       error: outcome.error ?? null,
-      messages: [],
+      messages,
       durationMs: clock.now() - this.#beganAt,
       ctx: this.#place.ctx,
     };
     await hooks.notify("agent_end", told).catch(report);
+  }
+
+  /** From the input of the run on; after a compaction in the run, what the compaction kept of it. */
+  async #messages(): Promise<readonly ContextMessage[]> {
+    const { scope, session } = this.#place;
+    const { entryId } = this.#claim.run;
+    const { store, report } = this.#deps;
+    const context = await store.sessions.context(scope, session.sessionId).catch((error: unknown) => {
+      report(error);
+      return null;
+    });
+    if (context === null) return [];
+    const { entryIds, messages } = context;
+    const begin = entryIds.findIndex((id) => id === prependedEntryId(entryId) || id === entryId);
+    return begin === -1 ? messages.filter(({ role }) => role !== "compactionSummary") : messages.slice(begin);
   }
 
   get #held() {

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SessionContext } from "../../core/context.ts";
-import { parseKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { Tool, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
@@ -8,7 +7,7 @@ import { byteBudgetFor, shouldCompact } from "../../transcript/compaction/limits
 import { contextTokens } from "../../transcript/context-tokens.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";
-import { historyLimitFor } from "../../transcript/history-limit.ts";
+import { sessionHistoryLimit } from "../../transcript/history-limit.ts";
 import { prepareTranscript } from "../../transcript/pipeline/prepare.ts";
 import { prunedResults } from "../../transcript/steps/prune-context.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
@@ -83,7 +82,7 @@ export class TurnRequests {
     const { model, system, tools } = this.#about;
     const { contextWindow } = this;
     const { messages, changes } = await prepareTranscript(context.messages, model.policy, {
-      ...present({ historyLimit: historyLimitFor(parseKey(session.key), this.#deps.settings.channels) }),
+      ...present({ historyLimit: sessionHistoryLimit(session, this.#deps.settings.channels) }),
       contextWindow: this.cutHarder ? Math.floor(contextWindow * harderShare) : contextWindow,
       entryIds: context.entryIds,
       ...present({ tools: this.#toolNames(context) }),

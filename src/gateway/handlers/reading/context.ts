@@ -1,6 +1,5 @@
 import type { SessionContext } from "../../../core/context.ts";
 import { SkeinError } from "../../../core/errors.ts";
-import { parseKey } from "../../../core/keys.ts";
 import { present } from "../../../core/present.ts";
 import type { Steps } from "../../../core/slices.ts";
 import { Slices } from "../../../core/slices.ts";
@@ -8,7 +7,7 @@ import type { Result } from "../../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import { noSuchSession } from "../../../store/refusals.ts";
-import { historyLimitFor } from "../../../transcript/history-limit.ts";
+import { sessionHistoryLimit } from "../../../transcript/history-limit.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
@@ -57,7 +56,7 @@ function lookAt(deps: FolderDeps, session: SessionRecord, context: SessionContex
     images: { blob: deps.blobs(session) },
     pruning: pruningBy(config, clock.now()),
     ...present({ thinkingLevel: session.meta.thinkingLevel }),
-    ...present({ historyLimit: historyLimitFor(parseKey(session.key), config.channels) }),
+    ...present({ historyLimit: sessionHistoryLimit(session, config.channels) }),
   };
   return { context, config, known };
 }
