@@ -12,7 +12,7 @@ import type { Runtime } from "../runtimes/contract.ts";
 import { createLoop } from "../runtimes/loop/loop.ts";
 import type { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
-import { redeliver } from "../sessions/input/deliver-to-session.ts";
+import { redeliver } from "../sessions/input/session-delivery.ts";
 import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/contract.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
 import { notForEver } from "../sessions/running/not-for-ever.ts";
