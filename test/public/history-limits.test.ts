@@ -7,6 +7,8 @@ import type { Twin } from "../../src/testing/server/start-twin.ts";
 import { startTwin } from "../../src/testing/server/start-twin.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { sections } from "../../src/transcript/compaction/sections.ts";
+import { estimateTokens } from "../../src/transcript/estimate-tokens.ts";
 import { assistantMessage } from "../support/session-text.ts";
 import { providers } from "../support/twin-model.ts";
 
@@ -22,6 +24,8 @@ afterEach(async () => {
   folder.remove();
 });
 
+const summary = sections.map(({ heading }) => `## ${heading}\n- Gardens of Kyoto.`).join("\n");
+
 /** A library Skein whose agent answers with a twin. */
 async function start(
   config: object,
@@ -29,7 +33,7 @@ async function start(
   { api, provider, model }: (typeof providers)[number] = providers[3],
   window = 100_000,
 ): Promise<{ readonly twin: Twin; readonly skein: Skein }> {
-  const twin = await startTwin({ api });
+  const twin = await startTwin({ api, otherwise: () => ({ content: [{ type: "text", text: summary }] }) });
   closers.push(() => twin.close());
   const models = { [model]: { contextWindow: window } };
   const configured = { providers: { [provider]: { baseUrl: twin.url, apiKey: "any", models } } };
@@ -76,6 +80,38 @@ describe("the history limit of a channel", () => {
     expect(lastBody(twin)).toContain("second");
     expect(lastBody(twin)).not.toContain("first");
   });
+});
+
+describe("compaction.maxHistoryShare", () => {
+  test.each([0.1, 0.3, 0.9])(
+    "[XRW10] %s of the window is the most that a request for a summary fills",
+    async (share) => {
+      const window = 40_000;
+      const compaction = { mode: "safeguard", maxHistoryShare: share };
+      const { twin, skein } = await start({ compaction }, {}, providers[3], window);
+      const { sessionId } = await skein.store.sessions.create(
+        { agentId: "main" },
+        { key: "agent:main:session:s", cwd: folder.path },
+      );
+      const messages = Array.from({ length: 60 }, (_, turn) => [
+        { role: "user" as const, content: `Question ${turn}: ${"which garden is quiet? ".repeat(60)}` },
+        assistantMessage(`Answer ${turn}: ${"the garden behind the temple. ".repeat(60)}`),
+      ]).flat();
+      await skein.store.sessions.append(
+        { agentId: "main" },
+        sessionId,
+        messages.map((message) => ({ draft: { type: "message" as const, message } })),
+      );
+      expect(await skein.compact({ sessionKey: "agent:main:session:s" })).toMatchObject({ done: true });
+      const sizes = twin.requests.map(({ body }) => {
+        const { messages: sent } = body as { messages: { content: string }[] };
+        return estimateTokens(sent.map(({ content }) => ({ role: "user", content })));
+      });
+      expect(sizes.length).toBeGreaterThan(0);
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(share * window);
+      if (share < 0.5) expect(sizes.length).toBeGreaterThan(1);
+    },
+  );
 });
 
 describe("hooks before a run", () => {
