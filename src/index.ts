@@ -56,9 +56,15 @@ export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export { RunError } from "./sessions/skein/run-error.ts";
 export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle.ts";
-export type { Skein, ToolCalled, ToolCallOptions, ToolListing } from "./sessions/skein/skein.ts";
+export type {
+  ShowRequestOptions,
+  Skein,
+  ToolCalled,
+  ToolCallOptions,
+  ToolListing,
+} from "./sessions/skein/skein.ts";
 export type { Turn, TurnEvent, TurnResult } from "./sessions/skein/turn-handle.ts";
-export { type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
+export { type SessionXray, type Xray, type XrayOptions, type XraySession, xray } from "./sessions/xray.ts";
 export type { LoneSession, OpenSessionOptions, SessionFile } from "./store/files/lone-session.ts";
 export type { ForeignTool } from "./tools/foreign-tools.ts";
 export type {

@@ -300,9 +300,10 @@ channels: { irc: { historyLimit: 1 } }
     const [silent, low, off, set] = [
       await made("silent"),
       await made("low", "low"),
-      await made("off", "high", "off"),
+      await made("off"),
       await made("set", "low"),
     ];
+    await store.sessions.patch(scope, off, { thinkingLevel: "off" });
     await store.sessions.patch(scope, set, { thinkingLevel: "medium" });
     await store.close();
     configure("openai/gpt-5");

@@ -1,16 +1,22 @@
 import type { LoadedConfig } from "../config/load.ts";
 import { systemClock } from "../core/clock.ts";
 import { createIdSource } from "../core/ids.ts";
+import { isAcpKey } from "../core/keys.ts";
 import type { FolderDeps, SkeinDeps } from "../gateway/calls/contract.ts";
 import type { RunStore } from "../runs/contract.ts";
+import { HookRegistry } from "../sessions/hooks.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
+import { Agents } from "./agents.ts";
 import { contextForModel } from "./context-for-model.ts";
+import { shrinkLater } from "./engine.ts";
 import { configuredFileBoundary } from "./file-boundary.ts";
+import { createModels } from "./models.ts";
 import { toolsByConfig } from "./offered-tools.ts";
 import { redactorOf } from "./redaction.ts";
 import { readBlobs, readLog } from "./session-files.ts";
-import { pendingIn, workIn } from "./settings.ts";
+import { openRunOf, pendingIn, runSettings, workIn } from "./settings.ts";
+import type { ShowRequestDeps } from "./show-request.ts";
 
 const defaultAgentId = "main";
 
@@ -22,9 +28,33 @@ export function folderDeps(
 ): FolderDeps {
   return {
     ...ground(store, loaded, processCwd),
-    offeredTools: (session) => toolsByConfig(loaded, session),
+    showRequest: async (session, options) => {
+      const { showRequest } = await import("./show-request.ts");
+      return showRequest(showingByConfig(store, loaded), session, options);
+    },
     runs: workIn(store) ?? null,
     pending: (sessionUid) => pendingIn(store, sessionUid),
+  };
+}
+
+/** For a folder that no process runs: agents and models as the configuration has them, without hooks. */
+function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDeps {
+  const { config, variable } = loaded;
+  const configured = Object.keys(config.agents);
+  const agents = new Agents({ config, env: variable, definitions: [], configured });
+  return {
+    store,
+    config,
+    models: createModels({ config, env: variable }),
+    hooks: new HookRegistry(() => undefined),
+    settings: runSettings(config),
+    clock: systemClock,
+    shrink: shrinkLater,
+    turns: new Map(),
+    agent: ({ key, agentId }) => (isAcpKey(key) ? null : agents.find(agentId)),
+    tools: (agent, session, run) => toolsByConfig(config, agents, agent, session, run),
+    isGiven: () => false,
+    openRun: (session) => openRunOf(workIn(store), session),
   };
 }
 
@@ -41,7 +71,7 @@ export function skeinDeps(
   const { runs, store, processCwd = process.cwd() } = parts;
   return {
     ...ground(store, loaded, processCwd),
-    offeredTools: (session) => skein.offeredTools(session),
+    showRequest: (session, options) => skein.showRequest(session, options),
     defaultAgentId: skein.defaultAgentId,
     skein,
     runs,
@@ -53,7 +83,7 @@ function ground(
   store: FilesStore,
   loaded: LoadedConfig,
   processCwd: string,
-): Omit<FolderDeps, "runs" | "pending" | "offeredTools"> {
+): Omit<FolderDeps, "runs" | "pending" | "showRequest"> {
   const { config } = loaded;
   return {
     store,

@@ -13,7 +13,7 @@ import type { Runtime } from "../runtimes/contract.ts";
 import { createLoop } from "../runtimes/loop/loop.ts";
 import type { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
-import { redeliver } from "../sessions/input/deliver-to-session.ts";
+import { redeliver } from "../sessions/input/session-delivery.ts";
 import type { AgentProfile, ModelPort, RunningDeps } from "../sessions/running/contract.ts";
 import { executeRun } from "../sessions/running/execute-run.ts";
 import { notForEver } from "../sessions/running/not-for-ever.ts";
@@ -139,6 +139,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     seesPaths: (session) => session.userId === null && !parts.isSandboxed(session),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
     readOutput: readOutputLater,
+    turns: new Map(),
     untilApproved: (approvalId, expiresAt, signal) => watcher.untilApproved(approvalId, expiresAt, signal),
     report,
   };
@@ -155,7 +156,7 @@ const readOutputLater: RunningDeps["readOutput"] = async (reply, schema) => {
   return "output" in read ? read : { correction: correction(read.problem) };
 };
 
-const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
+export const shrinkLater: NonNullable<Parameters<typeof executeRun>[0]["shrink"]> = async (image, limits) => {
   const { shrinkImage } = await import("../runtimes/shrink-image.ts");
   return shrinkImage(image, limits);
 };

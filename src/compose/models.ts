@@ -9,12 +9,13 @@ import type { Usage } from "../core/messages.ts";
 import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
 import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
+import { modelApi } from "../runtimes/models/open-model.ts";
 import { costOf, priceOf } from "../runtimes/models/prices.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import { modelInfo } from "../transcript/model-table.ts";
 import type { ModelRef } from "../transcript/parse-model.ts";
 import { parseModel } from "../transcript/parse-model.ts";
-import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
+import { resolveTranscriptPolicy } from "../transcript/policy.ts";
 
 export interface ModelSources {
   readonly config: Pick<Config, "models">;
@@ -56,7 +57,7 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
     throw new SkeinError("model_not_found", { model: `${provider}/${model}`, problem });
   }
   const settings = modelSettings(sources.config.models, provider, model);
-  const api = apiOf(provider, ref.api ?? settings.api ?? undefined);
+  const api = modelApi(ref, settings);
   const known = modelInfo(provider, model, api);
   const { contextWindow, maxOutput, vision } = settings;
   const info = { ...known, ...present({ contextWindow, maxOutput, vision }) };
@@ -69,7 +70,9 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
     policy,
     info,
     price,
-    open: once(async () => given ?? (isRehearsal ? openRehearsal() : opened(sources, ref, settings))),
+    open: once(
+      async () => given ?? (isRehearsal ? openRehearsal() : opened(sources, { ...ref, api }, settings)),
+    ),
   };
 }
 
@@ -111,12 +114,9 @@ async function opened(
   const { openModel } = await import("../runtimes/models/open-model.ts");
   const provider = own(config.models.providers, ref.provider);
   const apiKey = provider?.apiKey ?? keyFrom(env, ref.provider);
-  const { baseUrl, type, api } = settings;
+  const { baseUrl, type } = settings;
   const headers = provider === undefined ? undefined : { ...provider.headers };
-  return openModel(
-    { ...ref, ...present({ api: ref.api ?? api }) },
-    { ...present({ apiKey, baseUrl, headers }), type },
-  );
+  return openModel(ref, { ...present({ apiKey, baseUrl, headers }), type });
 }
 
 function keyFrom(env: Environment, provider: string): string | null {

@@ -1,11 +1,11 @@
-import type { LoadedConfig } from "../config/load.ts";
-import { isAcpKey } from "../core/keys.ts";
+import type { Config } from "../config/sections/all.ts";
+import type { Run } from "../runs/contract.ts";
 import type { Tool } from "../runtimes/contract.ts";
 import type { ToolLayer } from "../runtimes/tools/select-tools.ts";
 import { joinTools, selectTools } from "../runtimes/tools/select-tools.ts";
 import type { OfferedTools } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import { Agents } from "./agents.ts";
+import type { Agent, Agents } from "./agents.ts";
 import { mcpReach, mcpSourceName } from "./mcp-reach.ts";
 import { toolLayers } from "./tool-layers.ts";
 import type { ToolReach } from "./tool-reach.ts";
@@ -33,21 +33,20 @@ export function offeredTools(sources: readonly ListedSource[], layers: readonly 
   };
 }
 
-/** The same in a folder where nothing runs, by its configuration; `null`: nobody here answers for the session. */
+/** The same in a folder where nothing runs, by its configuration. */
 export async function toolsByConfig(
-  { config, variable }: Pick<LoadedConfig, "config" | "variable">,
+  config: Config,
+  agents: Agents,
+  agent: Agent,
   session: SessionRecord,
-): Promise<OfferedTools | null> {
-  const configured = Object.keys(config.agents);
-  const agents = new Agents({ config, env: variable, definitions: [], configured });
-  const agent = agents.find(session.agentId);
-  if (agent === null || isAcpKey(session.key)) return null;
+  run: Run | null,
+): Promise<OfferedTools> {
   const servers = Object.keys(config.mcpServers).map((name) => ({
     from: mcpSourceName(name),
     reach: mcpReach(name),
     tools: null,
   }));
-  const layers = toolLayers(agent, null, session, (agentId) => agents.policy(agentId)?.subagents ?? null);
+  const layers = toolLayers(agent, run, session, (agentId) => agents.policy(agentId)?.subagents ?? null);
   return offeredTools([{ from: "Skein", tools: await listedSessionTools() }, ...servers], layers);
 }
 

@@ -24,10 +24,12 @@ import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
 import { HookRegistry as Hooks } from "../sessions/hooks.ts";
+import type { RunningDeps } from "../sessions/running/contract.ts";
 import { SessionEnds } from "../sessions/session-ends.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
+import type { SkeinParts } from "../sessions/skein/skein.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -56,7 +58,8 @@ import { redactOnWrite, redactorOf } from "./redaction.ts";
 import { RunTools } from "./run-tools.ts";
 import { ScratchFolder } from "./scratch-folder.ts";
 import { SessionTools } from "./session-tools.ts";
-import { attachRuns, contextDefaults, idleIn, routingOf } from "./settings.ts";
+import { attachRuns, contextDefaults, idleIn, openRunOf, routingOf } from "./settings.ts";
+import type { ShowRequestDeps } from "./show-request.ts";
 import type { Watching } from "./watching.ts";
 import { openWatching } from "./watching.ts";
 
@@ -275,11 +278,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     callTool: (name, args, how) => callTool(invoking, name, args, how),
     invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
     isSandboxed,
-    offeredTools: async (record) => {
-      const agent = isAcpKey(record.key) ? null : agents.find(record.agentId);
-      if (agent === null) return null;
-      return tools.offered(agent, record, await ActiveTools.read(store.state, record));
-    },
+    showRequest: requestShower(options, { config, agents, runs, tools, running: engine.running }),
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
     explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
@@ -295,6 +294,31 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       return closing;
     },
   });
+}
+
+/** Shows requests with what this process knows: its agents, hooks, servers and the turns in progress. */
+function requestShower(
+  { models = {} }: SkeinOptions,
+  parts: Pick<Ground, "config" | "agents"> & {
+    readonly runs: EmbeddedRuns;
+    readonly tools: RunTools;
+    readonly running: RunningDeps;
+  },
+): SkeinParts["showRequest"] {
+  const { config, agents, runs, tools, running } = parts;
+  const deps: ShowRequestDeps = {
+    ...running,
+    config,
+    agent: ({ key, agentId }) => (isAcpKey(key) ? null : agents.find(agentId)),
+    tools: async (agent, record, run) =>
+      tools.offered(agent, record, await ActiveTools.read(running.store.state, record), run),
+    isGiven: ({ provider, model }) => Object.hasOwn(models, `${provider}/${model}`),
+    openRun: (record) => openRunOf(runs, record),
+  };
+  return async (record, options) => {
+    const { showRequest } = await import("./show-request.ts");
+    return showRequest(deps, record, options);
+  };
 }
 
 function handleDeps(

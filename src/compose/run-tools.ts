@@ -93,6 +93,7 @@ export class RunTools {
     agent: Agent,
     session: Pick<SessionRecord, "meta">,
     active: ActiveTools,
+    run: Run | null = null,
   ): Promise<OfferedTools> {
     const defined = await this.#definedBy(agent);
     const listed = await Promise.all(
@@ -104,7 +105,7 @@ export class RunTools {
       }),
     );
     const own = defined.filter((tool) => active.offers(tool, agent.onDemand));
-    const layers = toolLayers(agent, null, session, this.#subagents);
+    const layers = toolLayers(agent, run, session, this.#subagents);
     return offeredTools([{ from: `agent ${agent.id}`, tools: own }, ...listed], layers);
   }
 

@@ -82,8 +82,17 @@ export async function pendingIn(store: object, sessionUid: string): Promise<read
 }
 
 /** What goes on in the sessions of such a store. */
-export function workIn(store: object): Pick<RunStore, "work"> | undefined {
+export function workIn(store: object): Pick<RunStore, "work" | "get"> | undefined {
   return beside.get(store);
+}
+
+/** The run of a session that is open or starts next; `null`: there is none. */
+export async function openRunOf(
+  runs: Pick<RunStore, "work" | "get"> | undefined,
+  { uid }: SessionRecord,
+): Promise<Run | null> {
+  const runId = (await runs?.work([uid]))?.get(uid)?.runId ?? null;
+  return runId === null || runs === undefined ? null : runs.get(runId);
 }
 
 /** What a run store asks of the store beside it. */

@@ -45,6 +45,9 @@ export type Message =
   | CustomRoleMessage
   | SystemMessage;
 
+/** The custom type of entries that hold what hooks put before a prompt. */
+export const prependedContextType = "skein.context";
+
 /** The text of a content, blocks joined by line breaks; images and calls contribute nothing. */
 export function textOf(content: Content | readonly AssistantBlock[]): string {
   if (typeof content === "string") return content;

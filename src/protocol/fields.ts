@@ -28,6 +28,8 @@ export const fileContent = Type.String({ maxLength: 24 * mebi });
 export const time = Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000 });
 export const count = Type.Integer({ minimum: 0 });
 
+/** Of one run. */
+export const systemPrompt = Type.String({ minLength: 1, maxLength: 100_000 });
 export const thinkingLevel = Type.Enum(["off", "minimal", "low", "medium", "high", "xhigh"]);
 export const queueMode = Type.Enum(["steer", "followup", "interrupt"]);
 export const kind = Type.Enum(["main", "group", "cron", "hook", "node", "other"]);

@@ -128,6 +128,12 @@ export interface AcpLink {
   blob(sha256: string): Promise<Uint8Array | null>;
 }
 
+/** What every request of a turn is built from, beside the messages. */
+export interface RequestPlan extends Pick<Turn, "model" | "system" | "thinkingLevel" | "outputSchema"> {
+  readonly tools: readonly Pick<Tool, "name" | "description" | "inputSchema">[];
+  readonly limits: Pick<TurnLimits, "maxOutputTokens">;
+}
+
 export interface TurnLimits {
   /** Model calls of a turn; by default 50. */
   readonly maxSteps: number;

@@ -6,7 +6,7 @@ import { SessionTree } from "../core/tree.ts";
 import { combinations, toldHooks } from "./hook-answers.ts";
 import type { AskedHook, HookName, Hooks, ToldHook } from "./hook-events.ts";
 import { HookRegistry, HookStop, hookNames } from "./hooks.ts";
-import { prependedEntry, withPrependedContext } from "./prepended-context.ts";
+import { prependedEntry } from "./prepended-context.ts";
 
 const ctx = Object.freeze({ userId: "ann", agentId: "main", sessionId: "s" });
 const message: Message = { role: "user", content: "given" };
@@ -283,12 +283,8 @@ describe("answers", () => {
 });
 
 describe("what is prepended", () => {
-  test("[HKS5] it goes out before the prompt, and nothing does where there is nothing", () => {
-    expect(withPrependedContext("Hi", "The user is Ann.")).toBe("The user is Ann.\n\nHi");
-    for (const nothing of [null, "", " \n"]) {
-      expect(withPrependedContext("Hi", nothing)).toBe("Hi");
-      expect(prependedEntry(nothing)).toBeNull();
-    }
+  test("[HKS5] nothing is kept where there is nothing to prepend", () => {
+    for (const nothing of [null, "", " \n"]) expect(prependedEntry(nothing)).toBeNull();
   });
 
   test("[HKS5] it is kept as conversation of its own, which the model sees and people are not shown", () => {

@@ -1,13 +1,7 @@
+import { prependedContextType as customType } from "../core/messages.ts";
 import type { EntryDraft } from "../core/seal.ts";
 
 /** What hooks put before a prompt: seen by the model, kept beside what the user said, never inside it. */
-
-const customType = "skein.context";
-
-/** The prompt as it goes to the model. */
-export function withPrependedContext(prompt: string, context: string | null): string {
-  return isBlank(context) ? prompt : `${context}\n\n${prompt}`;
-}
 
 /** The entry that keeps it, to be written before the user's own; `null`: there is nothing to keep. */
 export function prependedEntry(context: string | null): EntryDraft | null {

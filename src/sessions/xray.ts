@@ -73,6 +73,24 @@ export interface Xray {
 }
 
 /**
+ * The request of a session with everything that its agent, its run and the configuration add.
+ *
+ * @example
+ * ```ts
+ * import type { SessionXray } from "skein";
+ * const body = ({ wire }: SessionXray) => JSON.stringify(wire);
+ * ```
+ */
+export interface SessionXray extends Xray {
+  readonly request: Xray["request"] & {
+    /** Servers whose tools are not known before they are started. */
+    readonly toolsUnlisted?: readonly string[];
+  };
+  /** The body as the provider receives it, where it was asked for. */
+  readonly wire?: unknown;
+}
+
+/**
  * Shows what a model would be sent from where a session stands. Nothing is sent, and the session stays as it is.
  *
  * @example

@@ -4,7 +4,7 @@ import { createRedactor } from "../access/redaction/redactor.ts";
 import type { Run } from "../runs/contract.ts";
 import type { ToolCallContext } from "../runtimes/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
-import { deliveryId } from "../sessions/input/deliver-to-session.ts";
+import { deliveryId } from "../sessions/input/session-delivery.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { SessionTool, ToolAnswer, ToolDeps } from "./contract.ts";
 import { toRuntimeTool } from "./to-runtime-tool.ts";

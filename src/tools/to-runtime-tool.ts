@@ -2,7 +2,7 @@ import { stringifyJson } from "../core/json.ts";
 import { present } from "../core/present.ts";
 import type { Tool, ToolCallContext, TurnAbout } from "../runtimes/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
-import { deliveryId } from "../sessions/input/deliver-to-session.ts";
+import { deliveryId } from "../sessions/input/session-delivery.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps } from "./contract.ts";
 import { isRefusal } from "./refusal.ts";

@@ -102,6 +102,8 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "SessionHandle",
       "SessionHeader",
       "SessionKind",
+      "SessionXray",
+      "ShowRequestOptions",
       "Skein",
       "SkeinEvent",
       "SkeinOptions",

@@ -4,7 +4,7 @@ import { Outgoing } from "../../src/compose/outgoing.ts";
 import { budgetExceeded } from "../../src/runs/budget.ts";
 import type { OutboxRow } from "../../src/runs/contract.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
-import { deliverToSession } from "../../src/sessions/input/deliver-to-session.ts";
+import { acceptRequest } from "../../src/sessions/input/session-delivery.ts";
 import { messagesOf, openRuns } from "../support/run-skein.ts";
 import { closeAll, withScript } from "../support/skein.ts";
 
@@ -98,13 +98,11 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
   const busy = target.send("Wait");
   busy.result.catch(() => undefined);
   await begun.promise;
-  const to = (await target.record())?.key ?? "";
+  const record = await target.record();
+  if (record === null) throw new Error("there is no such session");
   const root = { rootId: runId, hops: 1 };
   const text = "Are you there?";
-  await deliverToSession(
-    { store, runs, outbox: runs.outbox },
-    { id: "d1", from, runId, to, kind: "send", text, root },
-  );
+  await runs.accept(acceptRequest({ id: "d1", from, runId, kind: "send", text, root }, record));
   const isTold = until("entry.appended");
   await store.sessions.remove({ agentId: "main" }, "b");
   await isTold;

@@ -230,9 +230,7 @@ describe("the state module tools", () => {
   test("[POL25] a tool whose group is not active is neither listed nor called outside of a run", async () => {
     const { skein } = await withScript(obeying, agent);
     await skein.session({ sessionKey }).send("hello").result;
-    const record = await skein.session({ sessionKey }).record();
-    const names = async () =>
-      record === null ? null : (await skein.offeredTools(record))?.tools.map(({ name }) => name);
+    const names = async () => (await skein.xray({ sessionKey })).request.tools?.map(({ name }) => name);
     expect(await names()).toEqual(["open_browser", "close_browser"]);
     expect(await skein.invokeTool("browse", {}, { sessionKey })).toMatchObject({ isError: true });
     await skein.invokeTool("open_browser", {}, { sessionKey });

@@ -3,14 +3,12 @@ import { appendFileSync, closeSync, fsyncSync, openSync, writeSync } from "node:
 import { join } from "node:path";
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { createWebhook } from "../../src/channels/webhook/create.ts";
-import type { SkeinInside, SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
 import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
-import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
-import { deliverToSession, deliveryId } from "../../src/sessions/input/deliver-to-session.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TurnResult } from "../../src/sessions/skein/turn-handle.ts";
 import { sections } from "../../src/transcript/compaction/sections.ts";
@@ -41,8 +39,8 @@ function decide(note: Note, { prompt, tools = [] }: LanguageModelV4CallOptions):
 
 function stageOf(texts: string, hasTools: boolean): string {
   if (!hasTools) return "summary";
+  if (texts.includes("call-tell")) return "final";
   if (texts.includes("From the worker")) return "noted";
-  if (texts.includes("told-result")) return "final";
   if (texts.includes("looked-result") || texts.includes("SUMMARY-OF-ALL")) return "tell";
   return texts.includes("Do the work") ? "calls" : "first";
 }
@@ -62,25 +60,35 @@ const steps: Record<string, ModelStep> = {
     usage: { input: 3500, output: 10 },
   },
   summary: { text: summary, usage },
-  tell: { text: "Now the other.", calls: [{ name: "tell", id: "call-tell" }], usage },
+  // It waits for the reply, so that the turn has the same messages however often it is killed.
+  tell: {
+    text: "Now the other.",
+    calls: [
+      {
+        name: "sessions_send",
+        id: "call-tell",
+        arguments: {
+          sessionKey: "session:other",
+          message: "From the worker: it is done.",
+          timeoutSeconds: 1800,
+        },
+      },
+    ],
+    usage,
+  },
   final: { text: "All is done.", usage },
   noted: { text: "Noted.", usage },
 };
 
-function agentOf(note: Note, insideOf: () => SkeinInside) {
+function agentOf(note: Note) {
   return defineAgent({
     id: "main",
     model: "test/model",
     system: "You work.",
+    visibility: "agent",
     tools: [
       noting(note, "look", "safe", () => `looked-result ${long("seen", 100)}`),
       noting(note, "act", "never", () => `acted-result ${long("done", 100)}`),
-      defineTool({
-        name: "tell",
-        description: "Tells the other session.",
-        replay: "safe",
-        execute: async (_, context) => `told-result ${await tell(insideOf(), context)}`,
-      }),
     ],
   });
 }
@@ -95,27 +103,6 @@ function noting(note: Note, name: string, replay: "safe" | "never", answer: () =
       return answer();
     },
   });
-}
-
-async function tell({ store, runs }: SkeinInside, context: ToolContext): Promise<boolean> {
-  const { sessionId, sessionKey, runId, toolCallId, userId, agentId } = context;
-  const session = await store.sessions.get({ agentId, ...(userId === null ? {} : { userId }) }, sessionId);
-  const run = await runs.get(runId);
-  if (session === null || run === null) throw new Error("there is no such run");
-  const { delivered } = await deliverToSession(
-    { store, runs, outbox: runs.outbox },
-    {
-      id: deliveryId(sessionId, runId, toolCallId),
-      from: { uid: session.uid, userId, agentId, key: sessionKey, sessionId },
-      runId,
-      to: "agent:main:session:other",
-      kind: "send",
-      text: "From the worker: it is done.",
-      root: { rootId: run.root.rootId, hops: run.root.hops + 1 },
-      tool: "tell",
-    },
-  );
-  return delivered;
 }
 
 /** A folder for it, with what is said of its model. */
@@ -134,27 +121,17 @@ export async function openScenario(
   more: Partial<SkeinOptions> = {},
 ): Promise<Skein> {
   const note = noteIn(folder, points);
-  let inside: SkeinInside | null = null;
-  const insideOf = () => {
-    if (inside === null) throw new Error("it is not open");
-    return inside;
-  };
   const accept = () => Promise.reject(new Error("nothing comes in"));
-  return openSkein(
-    {
-      dir: join(folder, "skein"),
-      config: join(folder, "skein.yaml"),
-      agents: [agentOf(note, insideOf)],
-      models: { "test/model": scriptedModel((request) => decide(note, request)) },
-      channels: [createWebhook({ id: "hook", secret: "s", url, accept })],
-      env: {},
-      report: (error) => appendFileSync(join(folder, "reports.log"), `${String(error)}\n`),
-      ...more,
-    },
-    (parts) => {
-      inside = parts;
-    },
-  );
+  return openSkein({
+    dir: join(folder, "skein"),
+    config: join(folder, "skein.yaml"),
+    agents: [agentOf(note)],
+    models: { "test/model": scriptedModel((request) => decide(note, request)) },
+    channels: [createWebhook({ id: "hook", secret: "s", url, accept })],
+    env: {},
+    report: (error) => appendFileSync(join(folder, "reports.log"), `${String(error)}\n`),
+    ...more,
+  });
 }
 
 /** What stood there before. */

@@ -43,7 +43,8 @@ export async function wholeGateway(options: WholeOptions = {}): Promise<WholeGat
   const { config = "", folder, clock = systemClock } = options;
   const home = folder ?? temporaryFolder("skein-gateway-");
   const root = join(home.path, "root");
-  const usual = `defaults: { model: rehearsal/basic }\nlogging: { level: error, file: ${join(home.path, "log")} }\n`;
+  const defaults = /^"?defaults"?:/m.test(config) ? "" : "defaults: { model: rehearsal/basic }\n";
+  const usual = `${defaults}logging: { level: error, file: ${join(home.path, "log")} }\n`;
   writeFileSync(join(home.path, "skein.yaml"), usual + config);
   const where = { cwd: home.path, root, env: { HOME: home.path } };
   const pieces = { ...gatewayPieces, ...options.pieces };

@@ -30,15 +30,6 @@ export function readAllowList(entries: readonly string[]): readonly AllowEntry[]
   return entries.map(readEntry);
 }
 
-/** What is wrong in a list, each entry with its place. */
-export function allowMistakes(allow: readonly AllowEntry[]): string[] {
-  return allow.flatMap((entry, index) =>
-    entry.is === "mistake"
-      ? [`tools.agentToAgent.allow.${index}: "${shown(entry.text)}" allows nothing: ${entry.problem}`]
-      : [],
-  );
-}
-
 /** Whether one agent may reach another. What is no agent id reaches nobody, and nobody reaches it. */
 export function pairVerdict({ enabled, allow }: AgentToAgent, from: string, to: string): PairVerdict {
   const [asker, target] = [readAgentId(from), readAgentId(to)];

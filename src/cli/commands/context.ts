@@ -81,7 +81,7 @@ async function contextOfFile(
   const context = (await readSessionFile(pathFrom(terminal, name))).context();
   const { config } = await loadSettings(terminal, options);
   const known = { pruning: pruningBy(config, terminal.now()) };
-  return seeContext({ context, config, known, agentModel: null }, options, contextForModel);
+  return seeContext({ context, config, known }, options, contextForModel);
 }
 
 function hint(terminal: Terminal, name: string, options: ContextCommandOptions): void {

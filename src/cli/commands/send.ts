@@ -22,6 +22,7 @@ import { TurnPrinter } from "../output/turn-printer.ts";
 
 export interface SendCommandOptions extends GlobalOptions {
   readonly model?: string;
+  readonly system?: string;
   readonly thinking?: NonNullable<Said["thinking"]>;
   readonly queue?: QueueMode;
   readonly key?: string;
@@ -67,7 +68,7 @@ async function sendOptions(
   terminal: Terminal,
   options: SendCommandOptions,
 ): Promise<Omit<Said, "key" | "message">> {
-  const { model, thinking, queue, key = createIdSource()(), timeout, image = [] } = options;
+  const { model, thinking, system, queue, key = createIdSource()(), timeout, image = [] } = options;
   if (model !== undefined) {
     const { parseModel } = await import("../../transcript/parse-model.ts");
     parseModel(model);
@@ -75,7 +76,7 @@ async function sendOptions(
   const attachments = await readImages(terminal, image);
   return {
     idempotencyKey: key,
-    ...present({ model, thinking, queueMode: queue, runTimeoutSeconds: timeout }),
+    ...present({ model, thinking, system, queueMode: queue, runTimeoutSeconds: timeout }),
     ...(attachments.length === 0 ? {} : { attachments }),
   };
 }

@@ -19,6 +19,7 @@ export function registerTalking(program: Command, terminal: Terminal): void {
     .argument("<text...>", "what is said; - reads it from the input")
     .option("--model <provider/model>", "answer with this model")
     .addOption(new Option("--thinking <level>", "how much the model is to think").choices(thinkingLevels))
+    .option("--system <text>", "the system prompt of this turn, instead of the agent's")
     .addOption(
       new Option("--queue <mode>", "what becomes of it while a turn runs (default: as configured)").choices([
         "steer",

@@ -10,7 +10,7 @@ import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
 import type { Run, RunStore } from "../../runs/contract.ts";
-import type { OfferedTools, Skein } from "../../sessions/skein/skein.ts";
+import type { ShowRequestOptions, Skein } from "../../sessions/skein/skein.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import type { ModelRef } from "../../transcript/parse-model.ts";
@@ -74,14 +74,13 @@ export interface FolderDeps {
   /** The blobs of a session, read when they are asked for. */
   blobs(session: SessionRecord): (sha256: string) => Uint8Array | null;
   readonly redactor: Redactor;
-  /** The tools that the next turn of a session would be offered; nothing is started. `null`: they are not known. */
-  offeredTools(session: SessionRecord): Promise<OfferedTools | null>;
-  /** What a model would be sent. */
+  /** The request of a session's model; `null`: its agent is not known here, or is an ACP agent. */
+  showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<ContextPayload | null>;
+  /** What a model would be sent of a context whose agent is not known. */
   contextForModel(
     context: SessionContext,
     model: ModelRef,
     known: Omit<XrayOptions, "contextWindow" | "vision" | "overrides" | "tools"> & {
-      readonly offered?: OfferedTools;
       readonly settings?: ModelSettings;
       readonly wire?: boolean;
     },

@@ -12,6 +12,7 @@ import {
   oneChat,
   queueMode,
   reference,
+  systemPrompt,
   thinkingLevel,
   user,
 } from "../fields.ts";
@@ -86,13 +87,15 @@ export const agent = method({
       /** 0: none. */
       runTimeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 604_800 })),
       provenance: Type.Optional(provenance),
-      extraSystemPrompt: Type.Optional(Type.String({ minLength: 1, maxLength: 100_000 })),
+      /** Instead of the agent's system prompt. */
+      system: Type.Optional(systemPrompt),
+      extraSystemPrompt: Type.Optional(systemPrompt),
       ...user,
     },
     atLeastOne("sessionKey", "agentId"),
   ),
   result: AcceptedSchema,
-  adminOnly: ["provenance", "extraSystemPrompt"],
+  adminOnly: ["provenance", "system", "extraSystemPrompt"],
   isIdempotent: true,
 });
 

@@ -14,6 +14,7 @@ import {
   queueMode,
   reference,
   sessionId,
+  systemPrompt,
   thinkingLevel,
   user,
 } from "../fields.ts";
@@ -59,12 +60,15 @@ export const sessionsSend = method({
       queueMode: Type.Optional(queueMode),
       model: Type.Optional(model),
       thinking: Type.Optional(thinkingLevel),
+      /** Instead of the agent's system prompt. */
+      system: Type.Optional(systemPrompt),
       runTimeoutSeconds: Type.Optional(Type.Integer({ minimum: 0, maximum: 604_800 })),
       attachments: Type.Optional(attachments),
     },
     closed,
   ),
   result: SentSchema,
+  adminOnly: ["system"],
   isIdempotent: true,
 });
 

@@ -1,6 +1,5 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4Usage } from "@ai-sdk/provider";
 import type { AssistantMessage, Usage } from "../../core/messages.ts";
-import { isRecord } from "../../core/shape.ts";
 
 /**
  * Tokens, both ways. With us `input` is what was read and not found in the cache, as pi counts it, and the four add up
@@ -27,33 +26,6 @@ type Counts = LanguageModelV4Usage["inputTokens"];
 type OutputCounts = LanguageModelV4Usage["outputTokens"];
 
 const noCost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
-
-/** As the provider told it, where that was kept; else as far as it can be told from ours. */
-export function sdkUsageOf(message: AssistantMessage): LanguageModelV4Usage | undefined {
-  const kept = message.skein?.usage;
-  if (isRecord(kept?.inputTokens) && isRecord(kept.outputTokens)) {
-    return {
-      inputTokens: { ...noCounts, ...kept.inputTokens },
-      outputTokens: { ...noOutputCounts, ...kept.outputTokens },
-      ...(isRecord(kept.raw) ? { raw: kept.raw as NonNullable<LanguageModelV4Usage["raw"]> } : {}),
-    };
-  }
-  if (message.usage === undefined) return undefined;
-  const { input, output, cacheRead, cacheWrite } = message.usage;
-  const total = (input ?? 0) + (cacheRead ?? 0) + (cacheWrite ?? 0);
-  return {
-    inputTokens: { total, noCache: input, cacheRead, cacheWrite },
-    outputTokens: { ...noOutputCounts, total: output },
-  };
-}
-
-const noCounts: Counts = {
-  total: undefined,
-  noCache: undefined,
-  cacheRead: undefined,
-  cacheWrite: undefined,
-};
-const noOutputCounts: OutputCounts = { total: undefined, text: undefined, reasoning: undefined };
 
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted";
 type Unified = LanguageModelV4FinishReason["unified"];

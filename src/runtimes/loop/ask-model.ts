@@ -1,15 +1,14 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
 import { modelInfo } from "../../transcript/model-table.ts";
 import type { AnswerDraft } from "../ai-sdk/from-response.ts";
-import { modelRequest } from "../ai-sdk/model-request.ts";
 import type { Turn, TurnRequest } from "../contract.ts";
 import { PartCollector } from "./collect-parts.ts";
 import type { Failure } from "./failure.ts";
 import { failureOf } from "./failure.ts";
 import { errorOf } from "./failure-error.ts";
 import { chargedUsage, unfinishedAnswer, wholeAnswer } from "./messages.ts";
-import { outputOptions, withOutputRules } from "./output.ts";
+import { buildModelCall } from "./model-call.ts";
 import { readAnswer } from "./read-answer.ts";
 import { retryDelay } from "./retry-delay.ts";
 import type { LoopDeps } from "./waits.ts";
@@ -75,7 +74,7 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
   await turn.hooks.llmInput(request.messages);
   try {
     const opened = (await unlessAborted(model.open(), signal)) as LanguageModelV4;
-    const options = callOptions(turn, request);
+    const { options } = buildModelCall(turn, request.messages);
     const facts = await readAnswer(
       opened,
       options,
@@ -88,19 +87,6 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
     if (signal.aborted) return await keepAborted(turn, collector, attempt, deps);
     return { answer: null, failure: failureOf(error, deps.clock.now()), collector, error };
   }
-}
-
-function callOptions(turn: Turn, request: TurnRequest): LanguageModelV4CallOptions {
-  const { options } = modelRequest({
-    transcript: request.messages,
-    policy: turn.model.policy,
-    system: withOutputRules(turn.system, turn.outputSchema) ?? undefined,
-    tools: turn.tools,
-    thinkingLevel: turn.thinkingLevel,
-    maxOutputTokens: turn.limits.maxOutputTokens,
-    info: turn.model.info,
-  });
-  return outputOptions(options, turn);
 }
 
 /** What was said until then is kept. Under a lost fence nothing can be, and the reason for the abort is told all the same. */

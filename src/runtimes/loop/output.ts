@@ -2,7 +2,7 @@ import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { MessageDraft } from "../../core/seal.ts";
 import { cutText, thrownText } from "../../core/text.ts";
 import { joined, ofProvider, optionsField } from "../ai-sdk/metadata.ts";
-import type { Turn } from "../contract.ts";
+import type { RequestPlan } from "../contract.ts";
 
 /** Answers that have to fit a JSON Schema: how they are asked for, and how they are read. */
 
@@ -16,15 +16,18 @@ export function withOutputRules(system: string | null, schema: Schema | null): s
 }
 
 /** Adds the schema for the APIs that take one beside what else is asked of them. */
-export function outputOptions(options: LanguageModelV4CallOptions, turn: Turn): LanguageModelV4CallOptions {
-  const { outputSchema } = turn;
-  if (outputSchema === null || !takesSchema(turn)) return options;
+export function outputOptions(
+  options: LanguageModelV4CallOptions,
+  plan: RequestPlan,
+): LanguageModelV4CallOptions {
+  const { outputSchema } = plan;
+  if (outputSchema === null || !takesSchema(plan)) return options;
   // OpenAI's strict mode refuses most schemas that were not written for it.
   const loose = ofProvider("openai", { strictJsonSchema: false });
   return {
     ...options,
     ...optionsField(
-      joined(options.providerOptions, turn.model.policy.api.startsWith("openai-") ? loose : undefined),
+      joined(options.providerOptions, plan.model.policy.api.startsWith("openai-") ? loose : undefined),
     ),
     responseFormat: {
       type: "json",
@@ -39,7 +42,7 @@ export function outputOptions(options: LanguageModelV4CallOptions, turn: Turn): 
  * OpenAI takes a schema beside tools, and so does the rehearsal model. Elsewhere the two exclude each other, or nobody says that they do not; and where
  * Anthropic's package makes a tool of the schema, the call of it is forced, which thinking does not allow.
  */
-function takesSchema({ model, tools, thinkingLevel }: Turn): boolean {
+function takesSchema({ model, tools, thinkingLevel }: RequestPlan): boolean {
   const { api } = model.policy;
   if (api === "openai-responses" || ["openai", "rehearsal"].includes(model.provider)) return true;
   return tools.length === 0 && (api !== "anthropic-messages" || thinkingLevel === "off");

@@ -1,4 +1,8 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
+import { rehearsalModel } from "../../config/default-model.ts";
+import type { ModelSettings } from "../../config/model-settings.ts";
+import { modelSettings, providerType } from "../../config/model-settings.ts";
+import type { Config } from "../../config/sections/all.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Api } from "../../transcript/contract.ts";
@@ -71,6 +75,27 @@ export async function openModel(ref: ModelRef, options: OpenModelOptions = {}): 
       return createOpenAICompatible({ ...settings, baseURL, name: provider, includeUsage: true })(model);
     }
   }
+}
+
+/** The wire format of a model: the one that is named or configured, else the usual one of its provider. */
+export function modelApi(ref: ModelRef, { api, type }: Pick<ModelSettings, "api" | "type">): Api {
+  const isUnknownServer = type === "openai-compatible" && providerType(ref.provider) === type;
+  return apiOf(isUnknownServer ? ref.provider : type, ref.api ?? api ?? undefined);
+}
+
+/** Refuses a model whose provider is unknown and has no base URL: most often its name is mistyped. */
+export function checkReachable(
+  { provider, model }: Pick<ModelRef, "provider" | "model">,
+  models: Config["models"],
+  baseUrl?: string,
+): void {
+  if (`${provider}/${model}` === rehearsalModel) return;
+  const settings = modelSettings(models, provider, model);
+  if (settings.type !== "openai-compatible" || settings.baseUrl !== null || baseUrl !== undefined) return;
+  throw noBaseUrl(
+    provider,
+    `: baseUrl (on the command line: --base-url <url>), or models.providers.${provider}.baseUrl`,
+  );
 }
 
 /** A provider that nobody knows is a server whose address we need, or a slip of the pen. */

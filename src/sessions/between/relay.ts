@@ -6,7 +6,7 @@ import { later } from "../../core/later.ts";
 import { present } from "../../core/present.ts";
 import type { ChildSequel, Run, RunStore } from "../../runs/contract.ts";
 import type { Store } from "../../store/contract.ts";
-import { acceptRequest, deliveryId } from "../input/deliver-to-session.ts";
+import { acceptRequest, deliveryId } from "../input/session-delivery.ts";
 import { Progress, progressNote } from "./progress.ts";
 
 export interface RelayDeps {

@@ -7,7 +7,7 @@ import { longestQuote } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import { runSession, scopeOf } from "../input/accept-input.ts";
-import { acceptRequest, deliveryRunId } from "../input/deliver-to-session.ts";
+import { acceptRequest, deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
 import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
 import type { SendDeps, SendRequest } from "./send-contract.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Between } from "../../../test/support/between.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { deliveryRunId } from "../input/deliver-to-session.ts";
+import { deliveryRunId } from "../input/session-delivery.ts";
 import type { SendRequest } from "./send-contract.ts";
 import { sendToSession } from "./send-to-session.ts";
 

@@ -3,7 +3,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Accepted, Run } from "../../runs/contract.ts";
 import type { SessionRecord } from "../../store/contract.ts";
-import { deliveryRunId } from "../input/deliver-to-session.ts";
+import { deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
 import { pendingDelivery, refusalOf, unfit } from "./send-contract.ts";

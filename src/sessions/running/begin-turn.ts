@@ -1,12 +1,15 @@
 import { SkeinError } from "../../core/errors.ts";
-import type { Claim, Outcome, Run } from "../../runs/contract.ts";
+import type { Claim, Outcome } from "../../runs/contract.ts";
 import type { TurnModel } from "../../runtimes/contract.ts";
-import type { SessionMeta } from "../../store/contract.ts";
-import { childSystemBlock } from "../between/child-prompt.ts";
+import type { TranscriptMessage } from "../../transcript/contract.ts";
+import { isInserted } from "../../transcript/derive.ts";
 import { leaveTornCopies } from "../truncate-in-session.ts";
 import { bringArrivals, bringInput, pointBack, promptOf } from "./bring-input.ts";
 import type { AgentProfile, RunningDeps, RunPlace } from "./contract.ts";
+import type { TurnPlan } from "./plan-turn.ts";
+import { planTurn } from "./plan-turn.ts";
 import type { RunWriter } from "./run-writer.ts";
+import { TurnRequests } from "./turn-request.ts";
 
 export interface TurnToBegin extends RunPlace {
   readonly agent: AgentProfile | null;
@@ -15,10 +18,8 @@ export interface TurnToBegin extends RunPlace {
 }
 
 /** What was settled once, before the input: whoever goes on in the same turn goes on with it. */
-export interface BegunTurn {
+export interface BegunTurn extends TurnPlan {
   readonly agent: AgentProfile;
-  readonly model: TurnModel;
-  readonly system: string | null;
 }
 
 /** Brings the input into the session, before anything is loaded or asked that may take its time. An outcome: it was refused. */
@@ -29,23 +30,12 @@ export async function beginTurn(deps: RunningDeps, turn: TurnToBegin): Promise<B
   const { key, sessionId, leafId } = session;
   await deps.hooks.notify("session_start", { key, sessionId, isNew: leafId === null, ctx });
   const agent = required(turn);
-  const model = deps.models.turnModel(modelOf(run, session, agent));
-  const { system, prepend } = await promptBuild(deps, turn, systemOf(run, agent, session.meta));
+  const plan = await planTurn(deps, turn, agent, run.options);
+  const { model, thinkingLevel } = plan;
+  const { system, prepend } = await askPromptHooks(deps, turn, plan);
   const refused = await bring(deps, turn, model, prepend);
   if (refused !== null) return { state: "error", code: "refused", error: refused };
-  return { agent, model, system };
-}
-
-/** Of an ACP agent the model is its own affair: what is wanted of it stands with the session. */
-function modelOf({ options }: Run, { meta }: TurnToBegin["session"], agent: AgentProfile): string {
-  if (agent.runtime !== "acp") return options.model ?? meta.model ?? agent.model;
-  const model = options.model ?? meta.model;
-  const thinking = options.thinking ?? meta.thinkingLevel;
-  if (model === undefined && thinking === undefined) return agent.model;
-  const asked = model === undefined ? `thinking ${thinking}` : `model ${model}`;
-  const problem = `its model and its thinking are set once, when it is spawned; here it was asked for ${asked}`;
-  const advice = "Leave that out, of the session's settings too, or spawn it anew with it";
-  throw new SkeinError("acp_unsupported", { agent: agent.id, problem, advice });
+  return { agent, model, system, thinkingLevel };
 }
 
 function required({ agent, scope }: TurnToBegin): AgentProfile {
@@ -75,27 +65,28 @@ async function bring(
   return refused;
 }
 
-/**
- * The run's own system prompt, else the agent's; what a spawned session is told and what is added stand behind it. Somebody
- * else's agent has none of our tools, and is told nothing of them.
- */
-function systemOf({ options }: Run, agent: AgentProfile, meta: SessionMeta): string | null {
-  const child = agent.runtime === "acp" ? null : childSystemBlock(meta);
-  const parts = [options.system ?? agent.system, child, options.extraSystemPrompt];
-  const text = parts.filter((part) => part !== null && part !== undefined && part.trim() !== "").join("\n\n");
-  return text === "" ? null : text;
+/** The history as hooks see it: cleaned for the model, without what only fills a request up. */
+export async function cleanedHistory(
+  deps: Pick<RunningDeps, "store" | "settings" | "clock" | "shrink">,
+  place: RunPlace,
+  model: TurnModel,
+): Promise<readonly TranscriptMessage[]> {
+  const requests = new TurnRequests(deps, place, { model, system: null, tools: null });
+  const { messages } = await requests.preview();
+  return messages.filter((message) => !isInserted(message));
 }
 
-/** What hooks make of the system prompt, and put before the prompt. */
-async function promptBuild(
-  { hooks, store }: RunningDeps,
-  { claim, scope, session, ctx }: TurnToBegin,
-  system: string | null,
+/** Lets hooks change the system prompt and add context before the prompt. */
+async function askPromptHooks(
+  deps: RunningDeps,
+  turn: TurnToBegin,
+  { model, system }: Pick<TurnPlan, "model" | "system">,
 ): Promise<{ readonly system: string | null; readonly prepend: string | null }> {
+  const { hooks } = deps;
   if (!hooks.has("before_agent_start") && !hooks.has("before_prompt_build")) return { system, prepend: null };
-  const prompt = promptOf(claim.run);
-  const context = await store.sessions.context(scope, session.sessionId);
-  const messages = context?.messages ?? [];
+  const prompt = promptOf(turn.claim.run);
+  const messages = await cleanedHistory(deps, turn, model);
+  const { ctx } = turn;
   const started = await hooks.ask("before_agent_start", { prompt, messages, ctx });
   const built = await hooks.ask("before_prompt_build", { system, prompt, messages, ctx });
   const prepend = [started.prependContext, built.prependContext].filter((text) => text !== null).join("\n\n");

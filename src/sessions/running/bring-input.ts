@@ -25,6 +25,11 @@ export interface BringOptions {
   readonly prepend: string | null;
 }
 
+/** The ID of the entry that holds what hooks put before an input. */
+export function prependedEntryId(entryId: string): string {
+  return `${entryId}-context`;
+}
+
 /** The input of a new or recovered run. `null`: a hook or the guard refused it. */
 export async function bringInput(
   { store, files }: Pick<Deps, "store" | "files">,
@@ -38,7 +43,7 @@ export async function bringInput(
   const isFirst =
     context !== null &&
     (await store.sessions.entry(place.scope, place.session.sessionId, run.entryId)) === null;
-  if (isFirst) await writer.note(context, `${run.entryId}-context`);
+  if (isFirst) await writer.note(context, prependedEntryId(run.entryId));
   const { refused, wasThere } = await saidBy(files, place, writer, run, options.seesImages);
   return { refused, wasThere: wasThere === true };
 }

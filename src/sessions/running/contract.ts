@@ -7,7 +7,7 @@ import type { MessageDraft } from "../../core/seal.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
-import type { Runtime, Tool, TurnModel } from "../../runtimes/contract.ts";
+import type { Runtime, Tool, Turn, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
 import type { Summarise } from "../../transcript/compaction/ask-summariser.ts";
 import type { ImagePort } from "../../transcript/contract.ts";
@@ -46,7 +46,14 @@ export interface RunningDeps {
   ): Promise<{ readonly output: unknown } | { readonly correction: MessageDraft }>;
   /** Resolves when an approval is answered, or its time is over. */
   untilApproved(approvalId: string, expiresAt: number, signal: AbortSignal): Promise<void>;
+  /** The turns in progress in this process, by the uid of their session. */
+  readonly turns: Map<string, TurnInProgress>;
   report(error: unknown): void;
+}
+
+export interface TurnInProgress {
+  readonly plan: Turn;
+  readonly requests: { preview(): Promise<TurnRequest> };
 }
 
 export interface ModelPort {

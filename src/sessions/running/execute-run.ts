@@ -1,3 +1,4 @@
+import type { ContextMessage } from "../../core/context.ts";
 import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
 import { isFenced, RunStopped } from "../../runs/worker.ts";
@@ -6,7 +7,7 @@ import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { withState } from "../with-state.ts";
 import { withWorkingDirectory } from "../working-directory.ts";
 import { beginTurn } from "./begin-turn.ts";
-import { bringInput } from "./bring-input.ts";
+import { bringInput, prependedEntryId } from "./bring-input.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 import { lastWords } from "./last-answer.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -162,6 +163,8 @@ class Ending {
     const { runs, hooks, clock, report } = this.#deps;
     const target = outbox.at(-1)?.target;
     if (target !== undefined) await this.#keepLastTarget(target).catch(report);
+    // Read before the end: the next run of the session may begin right after it.
+    const messages = hooks.has("agent_end") ? await this.#messages() : [];
     try {
       await runs.end(this.#held, outcome, { outbox });
     } catch (error) {
@@ -171,7 +174,7 @@ class Ending {
     const told = {
       outcome: outcome.state,
       error: outcome.error ?? null,
-      messages: [],
+      messages,
       durationMs: clock.now() - this.#beganAt,
       ctx: this.#place.ctx,
     };
@@ -186,6 +189,21 @@ class Ending {
     const isKept = Object.entries(last).every(([field, value]) => (meta[field] ?? null) === value);
     if (isKept || meta.delivery !== undefined) return;
     await this.#deps.store.sessions.patch(scope, sessionId, last);
+  }
+
+  /** From the input of the run on; after a compaction in the run, what the compaction kept of it. */
+  async #messages(): Promise<readonly ContextMessage[]> {
+    const { scope, session } = this.#place;
+    const { entryId } = this.#claim.run;
+    const { store, report } = this.#deps;
+    const context = await store.sessions.context(scope, session.sessionId).catch((error: unknown) => {
+      report(error);
+      return null;
+    });
+    if (context === null) return [];
+    const { entryIds, messages } = context;
+    const begin = entryIds.findIndex((id) => id === prependedEntryId(entryId) || id === entryId);
+    return begin === -1 ? messages.filter(({ role }) => role !== "compactionSummary") : messages.slice(begin);
   }
 
   get #held() {
@@ -217,10 +235,15 @@ async function sessionOf(deps: RunningDeps, { session }: Run): Promise<SessionRe
   return found === null ? null : withWorkingDirectory(deps, found);
 }
 
-function placeOf({ store }: RunningDeps, session: SessionRecord, run: Run): RunPlace {
+/** `run` null: no run is open. */
+export function placeOf(
+  { store }: Pick<RunningDeps, "store">,
+  session: SessionRecord,
+  run: Run | null,
+): RunPlace {
   const { userId, agentId, key, sessionId, cwd, meta } = session;
   const scope = { agentId, ...(userId === null ? {} : { userId }) };
-  const { deliverTo } = run.options;
+  const deliverTo = run?.options.deliverTo;
   const ctx = {
     userId,
     agentId,

@@ -7,7 +7,8 @@ import type { RunningDeps, RunPlace } from "./contract.ts";
 import { lastAnswer } from "./last-answer.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
-import { turnPorts } from "./turn-ports.ts";
+import { activeTools, turnPorts } from "./turn-ports.ts";
+import { TurnRequests } from "./turn-request.ts";
 import { confirmReplies, lastResults, yieldedFor } from "./yielded.ts";
 
 export interface TurnToRun extends RunPlace {
@@ -29,10 +30,25 @@ export async function runTurn(deps: RunningDeps, turn: TurnToRun): Promise<TurnE
   if (closed !== null) return closed;
   signal.throwIfAborted();
   const tools = await deps.tools(begun.agent, session, run);
-  const ports = await turnPorts(deps, { place: turn, ...begun, claim, writer, signal, tools, state });
+  const { model, system, agent } = begun;
+  const asked = {
+    model,
+    system,
+    get tools() {
+      return activeTools(tools, state, agent);
+    },
+  };
+  const requests = new TurnRequests(deps, turn, asked);
+  const parts = { place: turn, ...begun, claim, writer, signal, asked, state, requests };
+  const ports = await turnPorts(deps, parts);
   if (session.meta.systemSent !== true)
     await deps.store.sessions.patch(scope, session.sessionId, { systemSent: true });
-  return deps.runtime.run(ports);
+  deps.turns.set(session.uid, { plan: ports, requests });
+  try {
+    return await deps.runtime.run(ports);
+  } finally {
+    deps.turns.delete(session.uid);
+  }
 }
 
 /** What a lost owner left: text that it had streamed, and a branch that says how to go on. `null`: the turn goes on. */

@@ -17,7 +17,7 @@ import { PartialKeeper } from "./partial-keeper.ts";
 import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 import { turnHooks } from "./turn-hooks.ts";
-import { TurnRequests } from "./turn-request.ts";
+import type { RequestAbout, TurnRequests } from "./turn-request.ts";
 import { Waiting } from "./waiting.ts";
 import { confirmReplies } from "./yielded.ts";
 
@@ -29,29 +29,22 @@ export interface TurnParts {
   readonly signal: AbortSignal;
   readonly model: TurnModel;
   readonly system: string | null;
-  /** Those of groups that are not active too. */
-  readonly tools: readonly Tool[];
+  readonly thinkingLevel: string;
+  /** The tools are those of groups that are active at the moment. */
+  readonly asked: RequestAbout & { readonly tools: readonly Tool[] };
   readonly state: readonly StateModule[];
+  readonly requests: TurnRequests;
 }
 
 /** What a runtime is given of the session, the queue and the hooks. */
 export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Turn> {
-  const { place, agent, claim, writer, signal, model, system } = parts;
-  const offered = () => activeTools(parts);
+  const { place, agent, claim, writer, signal, model, system, thinkingLevel, asked, requests } = parts;
   const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
   const about = aboutOf(deps, place, run);
   const told = { userId: about.userId, sessionKey: about.sessionKey, sessionId: about.sessionId };
   const partial = new PartialKeeper(deps, held);
   const waiting = new Waiting(deps, held, signal);
-  const asked = {
-    model,
-    system,
-    get tools() {
-      return offered();
-    },
-  };
-  const requests = new TurnRequests(deps, place, asked);
   const emit = (event: TurnEvent) => {
     partial.take(event);
     const type = eventTypes[event.type];
@@ -79,10 +72,10 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     model,
     system,
     get tools() {
-      return offered();
+      return asked.tools;
     },
     state: stateByKey(parts.state),
-    thinkingLevel: await thinkingLevelOf(deps, parts),
+    thinkingLevel,
     limits: {
       maxSteps: agent.maxSteps,
       stallMs: deps.settings.stallMs,
@@ -123,7 +116,11 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
 }
 
 /** A call may activate a group of tools for the steps after it. */
-function activeTools({ tools, state, agent }: TurnParts): readonly Tool[] {
+export function activeTools(
+  tools: readonly Tool[],
+  state: readonly StateModule[],
+  agent: AgentProfile,
+): readonly Tool[] {
   const active = state.find((module) => module instanceof ActiveTools);
   return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
 }
@@ -176,15 +173,6 @@ function aboutOf({ files }: RunningDeps, { session }: RunPlace, { runId }: Run):
 async function openCallsOf(deps: RunningDeps, place: RunPlace): Promise<Turn["open"]> {
   const { calls, entryId } = pendingCalls(await tailOf(deps, place));
   return entryId === null || calls.length === 0 ? null : { entryId, calls };
-}
-
-/** The run's own, else what was set for the session, else the agent's, else what the session's entries say. */
-async function thinkingLevelOf({ store }: RunningDeps, { claim, place, agent }: TurnParts): Promise<string> {
-  const { scope, session } = place;
-  const given = claim.run.options.thinking ?? session.meta.thinkingLevel ?? agent.thinking;
-  if (given !== null && given !== undefined) return given;
-  const context = await store.sessions.context(scope, session.sessionId, { byteBudget: 1 });
-  return context?.thinkingLevel ?? "off";
 }
 
 function runUsage({ input, output, cacheRead, cacheWrite, totalTokens, cost }: Usage): RunUsage {

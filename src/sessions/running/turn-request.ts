@@ -1,4 +1,5 @@
-import { parseKey } from "../../core/keys.ts";
+import { isDeepStrictEqual } from "node:util";
+import type { SessionContext } from "../../core/context.ts";
 import { present } from "../../core/present.ts";
 import type { Tool, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
@@ -6,7 +7,7 @@ import { byteBudgetFor, shouldCompact } from "../../transcript/compaction/limits
 import { contextTokens } from "../../transcript/context-tokens.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";
-import { historyLimitFor } from "../../transcript/history-limit.ts";
+import { sessionHistoryLimit } from "../../transcript/history-limit.ts";
 import { prepareTranscript } from "../../transcript/pipeline/prepare.ts";
 import { prunedResults } from "../../transcript/steps/prune-context.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
@@ -21,8 +22,13 @@ type Deps = Pick<RunningDeps, "store" | "settings" | "clock" | "shrink">;
 export interface RequestAbout {
   readonly model: TurnModel;
   readonly system: string | null;
-  readonly tools: readonly Tool[];
+  /** `null`: not known. */
+  readonly tools: readonly RequestTool[] | null;
+  /** How the names of tools begin whose servers have not listed them yet. */
+  readonly unlisted?: readonly string[];
 }
+
+type RequestTool = Pick<Tool, "name" | "description" | "inputSchema">;
 
 /** Derives from the session, again for each step, what the model is asked. */
 export class TurnRequests {
@@ -30,6 +36,7 @@ export class TurnRequests {
   readonly #place: RunPlace;
   readonly #about: RequestAbout;
   #pruned: PruningOptions["pruned"];
+  #last: TurnRequest | null = null;
   /** The last measures against a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
@@ -45,29 +52,62 @@ export class TurnRequests {
   }
 
   async next(): Promise<TurnRequest> {
-    const { store } = this.#deps;
+    const request = await this.#build(await this.#context());
+    this.#pruned = prunedResults(request.messages);
+    this.#last = request;
+    return request;
+  }
+
+  /** The request that the model is answering now. Once the session has gone on, the one that would come next. */
+  async preview(): Promise<TurnRequest> {
+    const context = await this.#context();
+    const last = this.#last;
+    if (last !== null && isDeepStrictEqual(last.context.entryIds, context.entryIds)) return last;
+    return this.#build(context);
+  }
+
+  async #context(): Promise<SessionContext> {
     const { scope, session } = this.#place;
+    const byteBudget = byteBudgetFor(this.contextWindow);
+    const context = await this.#deps.store.sessions.context(
+      scope,
+      session.sessionId,
+      present({ byteBudget }),
+    );
+    return context ?? noSuchSession(session.sessionId);
+  }
+
+  async #build(context: SessionContext): Promise<TurnRequest> {
+    const { session } = this.#place;
     const { model, system, tools } = this.#about;
     const { contextWindow } = this;
-    const byteBudget = byteBudgetFor(contextWindow);
-    const context =
-      (await store.sessions.context(scope, session.sessionId, present({ byteBudget }))) ??
-      noSuchSession(session.sessionId);
     const { messages, changes } = await prepareTranscript(context.messages, model.policy, {
-      ...present({ historyLimit: historyLimitFor(parseKey(session.key), this.#deps.settings.channels) }),
+      ...present({ historyLimit: sessionHistoryLimit(session, this.#deps.settings.channels) }),
       contextWindow: this.cutHarder ? Math.floor(contextWindow * harderShare) : contextWindow,
       entryIds: context.entryIds,
-      tools: tools.map(({ name }) => name),
+      ...present({ tools: this.#toolNames(context) }),
       images: this.#images(),
       pruning: this.#pruning(context.messages.findLast(isAnswer)?.timestamp ?? null),
     });
-    this.#pruned = prunedResults(messages);
     const compactedAt = context.messages.findLast(({ role }) => role === "compactionSummary")?.timestamp;
     const counted = contextTokens(messages, present({ compactedAt }));
-    const standing = counted.measured > 0 ? 0 : standingTokens(system, tools);
+    const standing = counted.measured > 0 ? 0 : standingTokens(system, tools ?? []);
     const tokens = counted.tokens + standing;
     const isOverThreshold = shouldCompact({ tokens, contextWindow, cut: context.cut });
     return { messages, context, changes, tokens, isOverThreshold };
+  }
+
+  /** The offered tools, and those of servers that have not listed theirs yet as far as the history calls them. */
+  #toolNames({ messages }: SessionContext): readonly string[] | undefined {
+    const { tools, unlisted = [] } = this.#about;
+    if (tools === null) return undefined;
+    const called = messages.flatMap((message) =>
+      unlisted.length > 0 && message.role === "assistant" && typeof message.content !== "string"
+        ? message.content.flatMap((block) => (block.type === "toolCall" ? [block.name] : []))
+        : [],
+    );
+    const fromUnlisted = called.filter((name) => unlisted.some((prefix) => name.startsWith(prefix)));
+    return [...new Set([...tools.map(({ name }) => name), ...fromUnlisted])];
   }
 
   #images() {
@@ -95,7 +135,7 @@ function isAnswer({ role }: { readonly role: string }): boolean {
 }
 
 /** What goes along with every request, where the provider has not counted it yet. */
-function standingTokens(system: string | null, tools: readonly Tool[]): number {
+function standingTokens(system: string | null, tools: readonly RequestTool[]): number {
   const text = [
     system ?? "",
     ...tools.map(({ description, inputSchema }) => description + JSON.stringify(inputSchema)),

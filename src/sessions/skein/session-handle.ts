@@ -6,7 +6,7 @@ import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.t
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
-import { noteOf } from "../input/deliver-to-session.ts";
+import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
 import type { RunWatcher } from "./run-watcher.ts";

@@ -23,6 +23,7 @@ import { noSuchSession } from "../../store/refusals.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
+import type { SessionXray } from "../xray.ts";
 import type { CompactNowOptions } from "./compact-now.ts";
 import { noSuchRun } from "./run-error.ts";
 import type { RunWatcher } from "./run-watcher.ts";
@@ -48,6 +49,24 @@ export interface OfferedTools {
   }[];
   /** Servers that a turn would start first, and how the names of their tools begin. */
   readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
+}
+
+/**
+ * What of a request is shown.
+ *
+ * @example
+ * ```ts
+ * import type { ShowRequestOptions } from "skein";
+ * const options: ShowRequestOptions = { model: "openai/gpt-5", wire: true };
+ * ```
+ */
+export interface ShowRequestOptions {
+  /** Instead of the model that the next request goes to, as provider/model. */
+  readonly model?: string;
+  /** Of a model whose provider is not known. */
+  readonly baseUrl?: string;
+  /** Adds the body as the provider receives it. */
+  readonly wire?: boolean;
 }
 
 /**
@@ -131,7 +150,7 @@ export interface SkeinParts {
   ): Promise<ToolInvoked>;
   explainAccess(asker: SessionRecord, reference: string, action: AccessAction): Promise<AccessExplanation>;
   isSandboxed(session: SessionRecord): boolean;
-  offeredTools(session: SessionRecord): Promise<OfferedTools | null>;
+  showRequest(session: SessionRecord, options?: ShowRequestOptions): Promise<SessionXray | null>;
   agents(userId: string | null): Promise<AgentListPayload["agents"]>;
   models(): ModelListPayload["models"];
   /** There may be something to send. */
@@ -280,9 +299,22 @@ export class Skein {
     return this.#parts.isSandboxed(session);
   }
 
-  /** The tools that the next turn of a session would be offered; nothing is started. `null`: nobody here answers for it. */
-  async offeredTools(session: SessionRecord): Promise<OfferedTools | null> {
-    return this.#open.offeredTools(session);
+  /**
+   * Shows the request that a session's model is answering now, or would be sent next, with everything that was changed for
+   * the provider. Nothing is sent, and no server is started. `not_found` where this process does not have the agent.
+   */
+  async xray(context: RuntimeContext, options: ShowRequestOptions = {}): Promise<SessionXray> {
+    const session = this.session(context);
+    const record = (await session.record()) ?? noSuchSession(session.key);
+    const shown = await this.#open.showRequest(record, options);
+    if (shown !== null) return shown;
+    const advice = "Define it with defineAgent, or under agents in the configuration";
+    throw new SkeinError("not_found", { what: "Agent", name: record.agentId, advice });
+  }
+
+  /** The same of a session record; `null`: this process does not have the agent, or it is an ACP agent. */
+  async showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<SessionXray | null> {
+    return this.#open.showRequest(session, options);
   }
 
   /** Whether a session may do this with another, and every rule on the way. The reference is as the asker would write it. */

@@ -25,7 +25,9 @@ export function chunkTokens(
   const { threshold, summaryTokens } = compactionLimits(contextWindow);
   const share = Math.min(mostHistoryShare, Math.max(leastHistoryShare, maxHistoryShare));
   const input = mode === "safeguard" ? Math.min(threshold, contextWindow * share) : threshold;
-  const least = Math.max(leastTokens, Math.floor(contextWindow * leastShare));
+  // The notes so far seldom take all that is set aside for them: with a small share, half of what is left is conversation.
+  const half = (input - overheadTokens) / 2;
+  const least = Math.max(leastTokens, Math.floor(Math.min(contextWindow * leastShare, half)));
   return Math.max(least, Math.floor(input - summaryTokens - overheadTokens));
 }
 

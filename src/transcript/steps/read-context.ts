@@ -1,5 +1,6 @@
 import type { ContextMessage } from "../../core/context.ts";
 import type { AssistantMessage, Content, TextBlock } from "../../core/messages.ts";
+import { prependedContextType, textOf } from "../../core/messages.ts";
 import type { Change, StepResult, TranscriptMessage } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive, standIn } from "../derive.ts";
@@ -22,12 +23,32 @@ export function readContext(
   const changes: Change[] = [];
   let changed = false;
   const read: TranscriptMessage[] = [];
-  for (const message of messages) {
+  for (const [place, message] of messages.entries()) {
     const after = readMessage(message, (kind, note) => changes.push(record(kind, note, message)));
-    if (after !== message) changed = true;
-    if (after !== null) read.push(after);
+    const before = messages[place - 1];
+    const joined = after !== null && before !== undefined ? joinPrepended(before, read.at(-1), after) : null;
+    if (joined !== null) read.pop();
+    if (joined !== null || after !== message) changed = true;
+    if (after !== null) read.push(joined ?? after);
   }
   return { messages: changed ? read : (messages as readonly TranscriptMessage[]), changes };
+}
+
+/** Context that hooks put before a prompt goes out as one text with it. `null`: the two are not such a pair. */
+function joinPrepended(
+  before: ContextMessage,
+  context: TranscriptMessage | undefined,
+  prompt: TranscriptMessage,
+): TranscriptMessage | null {
+  if (before.role !== "custom" || before.customType !== prependedContextType) return null;
+  if (context?.role !== "user" || prompt.role !== "user") return null;
+  const text = textOf(context.content);
+  if (text.trim() === "") return null;
+  if (typeof prompt.content === "string") return derive(prompt, { content: `${text}\n\n${prompt.content}` });
+  const [first, ...rest] = prompt.content;
+  if (first === undefined) return derive(prompt, { content: text });
+  if (first.type !== "text") return derive(prompt, { content: [{ type: "text", text }, first, ...rest] });
+  return derive(prompt, { content: [{ ...first, text: `${text}\n\n${first.text}` }, ...rest] });
 }
 
 type Tell = (kind: string, note: string) => void;

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { deliveryError } from "../../../src/channels/delivery-error.ts";
-import { deliverToSession } from "../../../src/sessions/input/deliver-to-session.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { messagesOf, openRuns } from "../../support/run-skein.ts";
 
@@ -24,30 +23,6 @@ describe("dead letters", () => {
     expect(await open.skein.outbox({ states: ["dead"] })).toHaveLength(1);
     expect((await open.skein.session(where).send("And now?").result).reply).toBe("Here.");
     expect(open.reports).toEqual([]);
-    await open.skein.close({ graceMs: 0 });
-  });
-
-  test("[KIL11] what was for a session that is gone, too", async () => {
-    const open = await openRuns({ script: [{ text: "Yes." }] });
-    const { runId, sessionKey } = await open.skein.session(where).send("Hello").result;
-    const { store, runs } = open.inside;
-    const session = (await runs.get(runId))?.session;
-    if (session === undefined) throw new Error("there is no such run");
-    const { delivered } = await deliverToSession(
-      { store, runs, outbox: runs.outbox },
-      {
-        id: "d1",
-        from: session,
-        runId,
-        to: "agent:main:session:nobody",
-        kind: "send",
-        text: "Are you there?",
-        root: { rootId: runId, hops: 1 },
-      },
-    );
-    expect(delivered).toBe(false);
-    expect(sessionKey).toBe(session.key);
-    expect(await noteOf(open)).toMatch(/agent:main:session:nobody.*is gone.*Are you there\?/);
     await open.skein.close({ graceMs: 0 });
   });
 });

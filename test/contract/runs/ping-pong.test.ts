@@ -6,7 +6,7 @@ import { scriptedModel } from "../../../src/runtimes/rehearsal/scripted-model.ts
 import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { ToolContext } from "../../../src/runtimes/tools/define-tool.ts";
 import { defineTool } from "../../../src/runtimes/tools/define-tool.ts";
-import { deliverToSession, deliveryId } from "../../../src/sessions/input/deliver-to-session.ts";
+import { acceptRequest, deliveryId } from "../../../src/sessions/input/session-delivery.ts";
 import type { RunSkein } from "../../support/run-skein.ts";
 import { brief, messagesOf, openRuns } from "../../support/run-skein.ts";
 
@@ -25,22 +25,21 @@ async function pass({ inside }: RunSkein, kind: "send" | "ping_pong", context: T
   const { store, runs } = inside;
   const session = await store.sessions.get({ agentId }, sessionId);
   const run = await runs.get(runId);
-  if (session === null || run === null) throw new Error("there is no such run");
+  const other = sessionId === "ping" ? "pong" : "ping";
+  const target = await store.sessions.get({ agentId }, other);
+  if (session === null || run === null || target === null) throw new Error("there is no such run");
   const { rootId, hops } = run.root;
-  await deliverToSession(
-    { store, runs, outbox: runs.outbox },
-    {
-      id: deliveryId(sessionId, runId, toolCallId),
-      from: { uid: session.uid, userId, agentId, key: sessionKey, sessionId },
-      runId,
-      to: `agent:main:session:${sessionId === "ping" ? "pong" : "ping"}`,
-      kind,
-      text: "Your turn.",
-      root: { rootId, hops: kind === "send" ? hops + 1 : hops },
-      tool: "pass",
-      isBetweenStrangers: true,
-    },
-  );
+  const delivery = {
+    id: deliveryId(sessionId, runId, toolCallId),
+    from: { uid: session.uid, userId, agentId, key: sessionKey, sessionId },
+    runId,
+    kind,
+    text: "Your turn.",
+    root: { rootId, hops: kind === "send" ? hops + 1 : hops },
+    tool: "pass",
+    isBetweenStrangers: true,
+  };
+  await runs.accept(acceptRequest(delivery, target));
   return "passed on";
 }
 

@@ -1,6 +1,5 @@
 import type { SessionContext } from "../../../core/context.ts";
 import { SkeinError } from "../../../core/errors.ts";
-import { parseKey } from "../../../core/keys.ts";
 import { present } from "../../../core/present.ts";
 import type { Steps } from "../../../core/slices.ts";
 import { Slices } from "../../../core/slices.ts";
@@ -8,7 +7,7 @@ import type { Result } from "../../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
 import { noSuchSession } from "../../../store/refusals.ts";
-import { historyLimitFor } from "../../../transcript/history-limit.ts";
+import { sessionHistoryLimit } from "../../../transcript/history-limit.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
@@ -26,47 +25,40 @@ export function contextHandlers(deps: FolderDeps): HandlersOf<"sessions.context"
     "sessions.context": async (params, call) => {
       const { model, baseUrl, wire } = params;
       const session = await findSession(deps, call, params);
-      const looked = await lookAt(deps, call, session);
-      const seen = await seeContext(looked, present({ model, baseUrl, wire }), deps.contextForModel);
+      const asked = present({ model, baseUrl, wire });
+      const context = await contextInFrame(deps, call, session);
+      const seen =
+        (await deps.showRequest(session, asked)) ??
+        (await seeContext(lookAt(deps, session, context), asked, deps.contextForModel));
       const shown = await new Slices(call.signal).run(masked(seen, maskFor(deps, call)));
       return shown as Result<"sessions.context">;
     },
   };
 }
 
-async function lookAt(deps: FolderDeps, call: Call, session: SessionRecord): Promise<Looked> {
-  const { store, config, clock } = deps;
-  const { sessionId, agentId, key } = session;
+/** Refuses a context that one frame cannot hold. */
+async function contextInFrame(
+  { store }: FolderDeps,
+  call: Call,
+  { sessionId, key }: SessionRecord,
+): Promise<SessionContext> {
   const context =
     (await store.sessions.context(scopeOf(call), sessionId, { byteBudget: contentBytes })) ??
     noSuchSession(sessionId);
   if (context.cut !== null) throw new SkeinError("too_large", { what: `The context of ${key}` });
-  const agent = Object.hasOwn(config.agents, agentId) ? config.agents[agentId] : undefined;
-  const offered = await deps.offeredTools(session);
-  const known = {
-    ...present({ offered }),
-    images: { blob: deps.blobs(session) },
-    pruning: pruningBy(config, clock.now()),
-    ...present({ system: context.system ?? agent?.system }),
-    ...present({ thinkingLevel: await levelOf(deps, session, context, agent?.thinking ?? null) }),
-    ...present({ historyLimit: historyLimitFor(parseKey(key), config.channels) }),
-  };
-  return { context, config, known, agentModel: agent?.model ?? null };
+  return context;
 }
 
-/** The level that was set for the session, else what its entries say, else the agent's; `null`: the context's. */
-async function levelOf(
-  deps: FolderDeps,
-  session: SessionRecord,
-  { thinkingLevel }: SessionContext,
-  agents: string | null,
-): Promise<string | null> {
-  const { meta } = session;
-  if (meta.thinkingLevel !== undefined) return meta.thinkingLevel;
-  if (agents === null || thinkingLevel !== "off") return null;
-  // A context says off whether somebody chose it or nobody said anything.
-  const isChosen = (await deps.readTree(session)).path().some(({ type }) => type === "thinking_level_change");
-  return isChosen ? null : agents;
+/** For a session whose agent is not known here, or is an ACP agent: its own model, and no tools. */
+function lookAt(deps: FolderDeps, session: SessionRecord, context: SessionContext): Looked {
+  const { config, clock } = deps;
+  const known = {
+    images: { blob: deps.blobs(session) },
+    pruning: pruningBy(config, clock.now()),
+    ...present({ thinkingLevel: session.meta.thinkingLevel }),
+    ...present({ historyLimit: sessionHistoryLimit(session, config.channels) }),
+  };
+  return { context, config, known };
 }
 
 function* masked(seen: ContextPayload, mask: Mask): Steps<ContextPayload> {

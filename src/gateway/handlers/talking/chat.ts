@@ -20,10 +20,10 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
   const { skein } = deps;
   return {
     "sessions.send": async (params, call) => {
-      const { timeoutMs = 0, model, thinking, runTimeoutSeconds } = params;
+      const { timeoutMs = 0, model, thinking, system, runTimeoutSeconds } = params;
       const run = await accepted(deps, call, params, async () => ({
         to: await spokenTo(deps, call, params),
-        options: present({ model, thinking, runTimeoutSeconds }),
+        options: present({ model, thinking, system, runTimeoutSeconds }),
       }));
       return shownTo(deps, call).sent(await ended(deps, call, run.runId, timeoutMs));
     },
@@ -89,8 +89,8 @@ async function asked(deps: SkeinDeps, call: Call, params: Params<"agent">): Prom
       ? present({ userId: call.userId, agentId })
       : await spokenTo(deps, call, { sessionKey, agentId });
   const deliverTo = deliver === true ? await channelOf(deps.skein.session(to)) : undefined;
-  const { extraSystemPrompt } = params;
-  const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, extraSystemPrompt };
+  const { system, extraSystemPrompt } = params;
+  const options = { model, thinking, runTimeoutSeconds, deliverTo, provenance, system, extraSystemPrompt };
   return { to, options: present(options) };
 }
 

@@ -8,7 +8,6 @@ import type {
   AcceptRequest,
   InputKind,
   OutboxRow,
-  OutboxStore,
   RootRef,
   RunOptions,
   RunSession,
@@ -16,12 +15,6 @@ import type {
 } from "../../runs/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
 import { runSession } from "./accept-input.ts";
-
-export interface DeliverDeps {
-  readonly store: Pick<Store, "sessions">;
-  readonly runs: Pick<RunStore, "accept">;
-  readonly outbox: Pick<OutboxStore, "put">;
-}
 
 /** A message from one session to another. */
 export interface SessionDelivery {
@@ -46,11 +39,6 @@ export interface SessionDelivery {
   readonly options?: RunOptions;
 }
 
-export type Delivered =
-  | { readonly delivered: true; readonly accepted: Accepted; readonly target: SessionRecord }
-  /** There is nobody to give it to. */
-  | { readonly delivered: false; readonly letter: OutboxRow };
-
 /** The name of what a tool call sets off: the same call again is the same delivery. */
 export function deliveryId(sessionId: string, entryId: string, toolCallId: string, part = ""): string {
   const text = JSON.stringify([sessionId, entryId, toolCallId, part]);
@@ -58,27 +46,14 @@ export function deliveryId(sessionId: string, entryId: string, toolCallId: strin
 }
 
 /**
- * Delivers exactly once: the accepted input is the delivery. A target that is gone passes to the session that spawned it;
- * where there is none, it becomes a dead letter.
+ * Delivers a dead letter to the session that has the key now, else to the session that spawned it. The same letter is
+ * accepted once. `null`: there is still no such session.
  */
-export async function deliverToSession(deps: DeliverDeps, delivery: SessionDelivery): Promise<Delivered> {
-  const target = await targetOf(deps.store, delivery);
-  if (target === null) {
-    const letter = await deps.outbox.put({
-      session: delivery.from,
-      runId: delivery.runId,
-      target: { channel: "session", to: delivery.to },
-      text: delivery.text,
-      idempotencyKey: delivery.id,
-    });
-    return { delivered: false, letter };
-  }
-  return { delivered: true, accepted: await deps.runs.accept(acceptRequest(delivery, target)), target };
-}
-
-/** A letter once more, to whoever has the key now. `null`: there is still nobody. The same letter is the same input. */
 export async function redeliver(
-  { store, runs }: { readonly store: DeliverDeps["store"]; readonly runs: Pick<RunStore, "accept" | "get"> },
+  {
+    store,
+    runs,
+  }: { readonly store: Pick<Store, "sessions">; readonly runs: Pick<RunStore, "accept" | "get"> },
   { outboxId: id, session: from, runId, target: { to = "" }, text }: OutboxRow,
 ): Promise<Accepted | null> {
   const sending = runId === null ? null : await runs.get(runId);

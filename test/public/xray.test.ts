@@ -1,0 +1,290 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { SkeinOptions } from "../../src/index.ts";
+import { createSkein, defineAgent, defineTool, HookRegistry } from "../../src/index.ts";
+import type { Result } from "../../src/protocol/methods/method-table.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { Scripted } from "../../src/testing/twins/contract.ts";
+import { run } from "../support/cli.ts";
+import type { GatedTwin } from "../support/gated-twin.ts";
+import { startGatedTwin } from "../support/gated-twin.ts";
+import { startHttpToolServer } from "../support/mcp-http.ts";
+import { assistantMessage } from "../support/session-text.ts";
+import type { TwinProvider } from "../support/twin-model.ts";
+import { providers } from "../support/twin-model.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
+
+let folder: TemporaryFolder;
+let closers: (() => Promise<unknown>)[] = [];
+/** What each twin received, and the X-ray that was taken before the twin answered. */
+let requests: { readonly body: string; readonly xray: string }[] = [];
+
+beforeEach(() => {
+  folder = temporaryFolder("skein-xray-");
+  closers = [];
+  requests = [];
+});
+afterEach(async () => {
+  for (const close of closers.reverse()) await close();
+  folder.remove();
+});
+
+type TakeXray = () => Promise<string>;
+const text = (reply: string): Scripted => ({ content: [{ type: "text", text: reply }] });
+const toolCall = (name: string, args: Record<string, unknown> = {}): Scripted => ({
+  content: [{ type: "toolCall", name, arguments: args }],
+});
+const [anthropic, , openai] = providers;
+const nameOf = ({ provider, model }: TwinProvider) => `${provider}/${model}`;
+
+/** A twin of each provider, whose requests wait until `takeXray` has shown the session that is running. */
+async function startTwins(takeXray: TakeXray): Promise<Map<TwinProvider, GatedTwin>> {
+  const gates = new Map<TwinProvider, GatedTwin>();
+  for (const each of providers) {
+    const gate = await startGatedTwin({ api: each.api }, async (body) => {
+      requests.push({ body, xray: await takeXray().catch(String) });
+    });
+    closers.push(() => gate.close());
+    gates.set(each, gate);
+  }
+  return gates;
+}
+
+const providerConfig = (gates: ReadonlyMap<TwinProvider, GatedTwin>, window = 200_000) => ({
+  providers: Object.fromEntries(
+    [...gates].map(([{ provider, model }, { url }]) => [
+      provider,
+      { baseUrl: url, apiKey: "any", models: { [model]: { contextWindow: window } } },
+    ]),
+  ),
+});
+
+const asYaml = (config: object) =>
+  Object.entries(config)
+    .map(([section, value]) => `${section}: ${JSON.stringify(value)}\n`)
+    .join("");
+
+/** A gateway in this process, and the command line beside it. */
+async function startGateway(config: object) {
+  const takeXray: TakeXray = async () => {
+    const { sessions } = await call("sessions.list", {});
+    const [running, ...more] = sessions.filter(({ status }) => status === "running");
+    if (running === undefined || more.length > 0) throw new Error("not one running session");
+    const { out, err } = await skein("context", running.key, "--wire");
+    return out === "" ? err : JSON.stringify(JSON.parse(out));
+  };
+  const gates = await startTwins(takeXray);
+  const whole = { models: providerConfig(gates), ...config };
+  const gateway = await wholeGateway({ folder, config: asYaml(whole) });
+  closers.push(() => gateway.close());
+  const skein = (...args: string[]) =>
+    run(args, { cwd: folder.path, home: folder.path, env: { SKEIN_DIR: gateway.root } });
+  const call = async <
+    M extends "sessions.list" | "sessions.patch" | "sessions.context" | "agent" | "agent.wait",
+  >(
+    method: M,
+    params: object,
+  ) => {
+    const { status, body } = await gateway.rpc(method, params);
+    expect([status, body]).toEqual([200, expect.anything()]);
+    return body as Result<M>;
+  };
+  return { gates, gateway, skein, call };
+}
+
+/** A library Skein with agents of its own. */
+async function startLibrary(config: object, options: SkeinOptions, window?: number) {
+  const takeXray: TakeXray = async () => {
+    const { wire } = await opened.xray({ sessionKey: "agent:main:session:s" }, { wire: true });
+    return JSON.stringify(wire);
+  };
+  const gates = await startTwins(takeXray);
+  const file = join(folder.path, "skein.yaml");
+  writeFileSync(file, JSON.stringify({ models: providerConfig(gates, window), ...config }));
+  const opened = await createSkein({ dir: join(folder.path, "root"), config: file, quiet: true, ...options });
+  closers.push(() => opened.close());
+  return { gates, skein: opened, session: opened.session({ sessionKey: "agent:main:session:s" }) };
+}
+
+const bodies = () => requests.map(({ body }) => body);
+function expectSame(count: number): void {
+  expect(requests.map(({ xray }) => xray)).toEqual(bodies());
+  expect(requests).toHaveLength(count);
+}
+
+describe("the X-ray of a session over a gateway is the request that its provider receives", () => {
+  const settings: [string, object, string?][] = [
+    ["an agent without settings", { agents: { main: {} } }],
+    ["defaults.system", { defaults: { system: "You plan journeys." } }, "You plan journeys."],
+    ["defaults.thinking", { defaults: { thinking: "high" } }],
+    [
+      "the agent's own system prompt, thinking and tools",
+      { agents: { main: { system: "You garden.", thinking: "low", tools: { allow: ["sessions_list"] } } } },
+      "You garden.",
+    ],
+  ];
+  test.each(providers.flatMap((provider) => settings.map((each) => [nameOf(provider), ...each] as const)))(
+    "[XRW1] %s, %s",
+    async (model, _, config, expected = "") => {
+      const { defaults = {}, ...rest } = config as { defaults?: object };
+      const { gates, skein } = await startGateway({
+        agents: { main: {} },
+        ...rest,
+        defaults: { ...defaults, model },
+      });
+      const gate = [...gates].find(([each]) => nameOf(each) === model)?.[1];
+      gate?.twin.enqueue(toolCall("sessions_list", {}), text("There is one."), text("Good night."));
+      expect(await skein("send", "main", "Which sessions are there?")).toMatchObject({ exit: 0 });
+      expect(await skein("send", "main", "Thank you")).toMatchObject({ exit: 0 });
+      expectSame(3);
+      for (const body of bodies()) expect(body).toContain(expected);
+    },
+  );
+
+  test("[XRW1] the block of a sub-agent", async () => {
+    const { skein } = await startGateway({
+      defaults: { model: nameOf(anthropic), system: "You plan journeys." },
+    });
+    expect(await skein("spawn", "Find the gardens of Kyoto")).toMatchObject({ exit: 0 });
+    expectSame(requests.length);
+    expect(bodies()[0]).toContain("Find the gardens of Kyoto");
+    expect(JSON.parse(bodies()[0] ?? "").system[0].text).toMatch(/^You plan journeys\.\n\n./);
+  });
+
+  test("[XRW1] tools from an MCP server", async () => {
+    const server = await startHttpToolServer();
+    closers.push(() => server.close());
+    const { gates, skein } = await startGateway({
+      defaults: { model: nameOf(openai) },
+      mcpServers: { notes: { url: server.url } },
+    });
+    gates.get(openai)?.twin.enqueue(toolCall("notes__echo", { say: "hello" }), text("It says hello."));
+    expect(await skein("send", "main", "Say hello")).toMatchObject({ exit: 0 });
+    expectSame(2);
+    expect(bodies()[0]).toContain("notes__echo");
+    expect(bodies()[1]).toContain("function_call_output");
+  });
+
+  test("[XRW2] the model, thinking and prompts of one run", async () => {
+    const { call, skein } = await startGateway({
+      defaults: { model: nameOf(anthropic), system: "You plan." },
+    });
+    const given = { model: nameOf(openai), thinking: "high", extraSystemPrompt: "It is Sunday." };
+    const { runId } = await call("agent", {
+      sessionKey: "main",
+      message: "Hello",
+      idempotencyKey: "one",
+      ...given,
+    });
+    expect(await call("agent.wait", { runId, timeoutMs: 60_000 })).toMatchObject({ state: "ok" });
+    await skein("send", "main", "And now without");
+    expectSame(2);
+    expect(JSON.parse(bodies()[0] ?? "")).toMatchObject({ model: "gpt-5", reasoning: { effort: "high" } });
+    expect(bodies()[0]).toContain("You plan.\\n\\nIt is Sunday.");
+    expect(JSON.parse(bodies()[1] ?? "")).toMatchObject({ model: "claude-sonnet-4-5" });
+  });
+
+  test("[XRW3] names the model that the next request goes to after a switch", async () => {
+    const { gates, call, skein } = await startGateway({
+      defaults: { model: nameOf(anthropic), thinking: "high" },
+    });
+    gates.get(anthropic)?.twin.enqueue({
+      content: [
+        { type: "thinking", thinking: "A greeting." },
+        { type: "text", text: "Hello, Ann." },
+      ],
+    });
+    await skein("send", "main", "Hello");
+    await call("sessions.patch", { key: "main", model: nameOf(openai) });
+    expect(await call("sessions.context", { key: "main" })).toMatchObject({
+      request: { provider: "openai", model: "gpt-5" },
+    });
+    await skein("send", "main", "Hello again");
+    expectSame(2);
+    expect(JSON.parse(bodies()[1] ?? "")).toMatchObject({ model: "gpt-5" });
+  });
+});
+
+describe("the X-ray of a library session is the request that its provider receives", () => {
+  const find = defineTool({
+    name: "find",
+    description: "Finds gardens.",
+    parameters: { type: "object", properties: { where: { type: "string" } } },
+    execute: () => "Ryoan-ji",
+  });
+
+  test("[XRW1] with hooks, tools of its own and a schema for the answer", async () => {
+    const hooks = new HookRegistry();
+    let day = 0;
+    hooks.on("before_prompt_build", ({ system }) => ({ system: `${system} It is day ${++day}.` }));
+    hooks.on("before_agent_start", () => ({ prependContext: "The user is Ann." }));
+    const agent = defineAgent({
+      id: "main",
+      model: nameOf(openai),
+      system: "You plan journeys.",
+      tools: [find],
+      maxOutputTokens: 500,
+    });
+    const { gates, session } = await startLibrary({}, { agents: [agent], hooks });
+    gates.get(openai)?.twin.enqueue(toolCall("find", { where: "Kyoto" }), text('{"garden":"Ryoan-ji"}'));
+    const schema = { type: "object", properties: { garden: { type: "string" } } };
+    const { output } = await session.send("Which garden?", { schema }).result;
+    expect(output).toEqual({ garden: "Ryoan-ji" });
+    expectSame(2);
+    expect(bodies()[1]).toContain("You plan journeys. It is day 1.");
+    expect(bodies()[1]).toContain("The user is Ann.");
+  });
+
+  test("[XRW2] with the system prompt and the tools of one run", async () => {
+    const agent = defineAgent({ id: "main", model: nameOf(openai), system: "You plan.", tools: [find] });
+    const { session, skein } = await startLibrary({}, { agents: [agent] });
+    await session.send("Hello", { system: "You garden.", tools: ["find"], thinking: "low" }).result;
+    expectSame(1);
+    expect(JSON.parse(bodies()[0] ?? "")).toMatchObject({
+      tools: [{ name: "find" }],
+      reasoning: { effort: "low" },
+    });
+    expect(bodies()[0]).toContain("You garden.");
+    const { request } = await skein.xray({ sessionKey: "agent:main:session:s" });
+    expect(request).toMatchObject({ system: "You plan.", thinkingLevel: "off" });
+    expect(request.tools?.length).toBeGreaterThan(1);
+  });
+
+  test("[XRW4] with old tool results pruned, from the second step of a turn on", async () => {
+    const agent = defineAgent({ id: "main", model: nameOf(openai), tools: [find], deny: ["group:sessions"] });
+    const pruning = { contextPruning: { mode: "cache-ttl", ttl: "5m" } };
+    const { gates, session, skein } = await startLibrary(pruning, { agents: [agent] }, 30_000);
+    const { sessionId } = await skein.store.sessions.create(
+      { agentId: "main" },
+      { key: "agent:main:session:s", cwd: folder.path },
+    );
+    const drafts = Array.from({ length: 8 }, (_, turn) => [
+      { role: "user" as const, content: `Question ${turn}` },
+      {
+        ...assistantMessage(""),
+        content: [{ type: "toolCall" as const, id: `c${turn}`, name: "find", arguments: {} }],
+        stopReason: "toolUse" as const,
+      },
+      {
+        role: "toolResult" as const,
+        toolCallId: `c${turn}`,
+        toolName: "find",
+        content: [{ type: "text" as const, text: `${turn} garden `.repeat(1200) }],
+        isError: false,
+        timestamp: 2,
+      },
+      assistantMessage(`Answer ${turn}`),
+    ]).flat();
+    await skein.store.sessions.append(
+      { agentId: "main" },
+      sessionId,
+      drafts.map((message) => ({ draft: { type: "message" as const, message } })),
+    );
+    gates.get(openai)?.twin.enqueue(toolCall("find"), text("Done."));
+    await session.send("And now?").result;
+    expectSame(2);
+    for (const body of bodies()) expect(body).toContain("characters of an old tool result left out");
+  });
+});
