@@ -9,6 +9,8 @@ import type { Usage } from "../core/messages.ts";
 import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
 import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
+import type { LoopDeps } from "../runtimes/loop/waits.ts";
+import { loopDeps } from "../runtimes/loop/waits.ts";
 import { costOf, priceOf } from "../runtimes/models/prices.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import { modelInfo } from "../transcript/model-table.ts";
@@ -21,6 +23,7 @@ export interface ModelSources {
   readonly env: Environment;
   /** Models that somebody made, by provider/model: they go before all others. */
   readonly given?: Readonly<Record<string, LanguageModelV4>>;
+  readonly loop?: Partial<LoopDeps>;
 }
 
 /** The provider of the model that ships: it sends nothing anywhere and costs nothing. */
@@ -33,9 +36,10 @@ const noCharge: ModelPrice = { input: 0, output: 0 };
 export function createModels(sources: ModelSources): ModelPort {
   return {
     turnModel: (name) => turnModel(sources, name),
-    summariser: (model, signal, told) => async (request) => {
-      const { summariserOf } = await import("../runtimes/ai-sdk/summariser.ts");
-      return summariserOf(model, signal, (usage) => told(priced(usage, model)))(request);
+    summariser: (model, options) => async (request) => {
+      const { summariserOf } = await import("../runtimes/loop/summariser.ts");
+      const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
+      return summariserOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
     },
   };
 }

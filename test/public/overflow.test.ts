@@ -319,7 +319,7 @@ const google: Wording = [
 const every = [...wordings.map((wording) => [...wording, "openai"] as const), [...google, "google"] as const];
 
 describe("[OVF1] a refusal for the length of the request is recognized, whichever provider words it", () => {
-  test.fails.each(every)("%s", async (_, status, body, _words, format) => {
+  test.each(every)("%s", async (_, status, body, _words, format) => {
     const { skein } = await openSkein(
       (request) => {
         if (request.body.length > 16_000) return { status, body };
@@ -339,13 +339,13 @@ describe("[OVF1] a refusal for the length of the request is recognized, whicheve
 });
 
 describe("[OVF2] a request that no measure makes fit ends in the provider's own words", () => {
-  test.fails.each(every)("%s", async (_, status, body, said, format) => {
+  test.each(every)("%s", async (_, status, body, said, format) => {
     const { skein } = await openSkein(() => ({ status, body }), { format });
     const { result } = await sendAndWatch(skein, "Hello");
     expect(result).toMatchObject({ code: "context_overflow", message: expect.stringContaining(said) });
   });
 
-  test.fails("an answer that ends with model_context_window_exceeded is an overflow too", async () => {
+  test("an answer that ends with model_context_window_exceeded is an overflow too", async () => {
     const { skein } = await openSkein(() => ({ text: "", finishReason: "model_context_window_exceeded" }));
     const { result } = await sendAndWatch(skein, "Hello");
     expect(result).toMatchObject({
@@ -377,7 +377,7 @@ describe("[OVF3] a refusal for anything else is no overflow", () => {
 });
 
 describe("[OVF4] an error of a provider is shown in its words in every shape", () => {
-  test.fails.each([
+  test.each([
     ["error as text", { error: "The model is being repaired" }],
     ["top-level message", { message: "The model is being repaired" }],
     ["detail", { detail: "The model is being repaired" }],
@@ -392,7 +392,7 @@ describe("[OVF4] an error of a provider is shown in its words in every shape", (
     expect((result as Error).message).not.toContain("Bad Request");
   });
 
-  test.fails("an empty body: the status is named, and that there was no reason", async () => {
+  test("an empty body: the status is named, and that there was no reason", async () => {
     const { skein } = await openSkein(() => ({ status: 400, body: "" }));
     const { result } = await sendAndWatch(skein, "Hello");
     expect((result as Error).message).toContain("HTTP 400 without a reason");
@@ -437,7 +437,7 @@ const callRead = (id: string): StandInReply => ({
 });
 
 describe("[OVF5] after an overflow every further request is smaller than the one that was refused", () => {
-  test.fails.each([300_000, 200_000, 30_000])("with a tool result of %i characters", async (length) => {
+  test.each([300_000, 200_000, 30_000])("with a tool result of %i characters", async (length) => {
     const limit = 20_000;
     const { skein, standIn } = await openSkein(
       (request, index) => (index === 0 ? callRead("call_1") : overflow(limit)(request)),
@@ -454,9 +454,11 @@ describe("[OVF5] after an overflow every further request is smaller than the one
 });
 
 describe("[OVF6] every measure says how many tokens it freed", () => {
-  test.fails("done: more than none, not done: none", async () => {
-    const { skein } = await openSkein(overflow(16_000));
+  test("done: more than none, not done: none", async () => {
+    let limit = Number.POSITIVE_INFINITY;
+    const { skein } = await openSkein((request) => overflow(limit)(request));
     await sendParts(skein, 5);
+    limit = 12_000;
     const { measures } = await sendAndWatch(skein, words(6));
     const ended = measures.flatMap((event) =>
       event.type === "compaction" && event.phase !== "started" ? [event] : [],
@@ -477,13 +479,15 @@ describe("[OVF7] a request for a summary is tried again as any other", () => {
     ["503", { status: 503, body: "busy", headers: { "retry-after-ms": "1" } }],
     ["a reset", "reset"],
   ];
-  test.fails.each(faults)("%s", async (_, fault) => {
+  test.each(faults)("%s", async (_, fault) => {
+    let limit = Number.POSITIVE_INFINITY;
     let faultsLeft = 1;
     const { skein, standIn } = await openSkein((request) => {
       if (request.isSummary && faultsLeft-- > 0) return fault;
-      return overflow(16_000)(request);
+      return overflow(limit)(request);
     });
     await sendParts(skein, 5);
+    limit = 12_000;
     const { result, events } = await sendAndWatch(skein, words(6));
     expect(result).toMatchObject({ reply: "Noted." });
     expect(faultsLeft).toBeLessThan(0);
@@ -498,7 +502,7 @@ describe("[OVF7] a request for a summary is tried again as any other", () => {
 });
 
 describe("[OVF8] a summary that overflows itself is made from smaller pieces", () => {
-  test.fails("a window configured far too large still recovers", async () => {
+  test("a window configured far too large still recovers", async () => {
     const { skein, standIn } = await openSkein(overflow(12_000));
     await appendTurns(
       skein,
@@ -512,7 +516,7 @@ describe("[OVF8] a summary that overflows itself is made from smaller pieces", (
     expect(events.some((event) => event.type === "compaction" && event.phase === "done")).toBe(true);
     const page = await skein.store.sessions.page({ agentId: "main" }, "s", { along: "all", limit: 1000 });
     const said = (page?.entries ?? []).flatMap((entry) =>
-      entry.type === "message" && entry.message.role === "user" ? [textOf(entry.message)] : [],
+      entry.type === "message" && entry.message.role === "user" ? [textOf(entry.message.content)] : [],
     );
     for (let turn = 0; turn < 60; turn++) expect(said).toContain(words(turn));
   });
@@ -521,7 +525,7 @@ describe("[OVF8] a summary that overflows itself is made from smaller pieces", (
 describe("[OVF9] a summary that fails for good ends no turn that a shorter way can save", () => {
   const failing: StandInReply = { status: 400, body: { error: { message: "no summaries today" } } };
 
-  test.fails("over the threshold but within the window: the request is sent as it is", async () => {
+  test("over the threshold but within the window: the request is sent as it is", async () => {
     const { skein } = await openSkein((request) => (request.isSummary ? failing : { text: "Noted." }));
     await appendTurns(
       skein,
@@ -532,7 +536,7 @@ describe("[OVF9] a summary that fails for good ends no turn that a shorter way c
     expect(result).toMatchObject({ reply: "Noted." });
   });
 
-  test.fails("after an overflow: results are cut instead", async () => {
+  test("after an overflow: results are cut instead", async () => {
     const { skein } = await openSkein(
       (request, index) => {
         if (index === 0) return callRead("call_1");

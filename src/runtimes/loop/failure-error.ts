@@ -7,7 +7,7 @@ import type { Failure } from "./failure.ts";
 export function errorOf(
   failure: Failure,
   cause: unknown,
-  { model, about }: Turn,
+  { model }: Turn,
   attempts: number,
   size: { readonly tokens: number; readonly contextWindow: number },
 ): SkeinError {
@@ -17,7 +17,7 @@ export function errorOf(
   const problem = failure.text.replace(/[.\s]+$/, "");
   switch (failure.kind) {
     case "overflow":
-      return new SkeinError("context_overflow", { sessionId: about.sessionId, ...size }, { cause });
+      return overflowError(size, problem);
     case "auth": {
       const keyed = keyedProviders.find((known) => known.provider === provider);
       const setting = `models.providers.${provider}.apiKey`;
@@ -29,4 +29,14 @@ export function errorOf(
     default:
       return new SkeinError("model_failed", { model: name, attempts, problem }, { cause });
   }
+}
+
+/** `said`: the provider's words, where it refused the request; `null`: nothing was sent. */
+export function overflowError(
+  { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
+  said: string | null,
+): SkeinError {
+  const counted = `about ${tokens} tokens, and the model's window has ${contextWindow}`;
+  const problem = said === null ? counted : `${said} (counted here: ${counted})`;
+  return new SkeinError("context_overflow", { problem });
 }

@@ -2,7 +2,7 @@ import { parseKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { Tool, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import { byteBudgetFor, shouldCompact } from "../../transcript/compaction/limits.ts";
+import { byteBudgetFor, leastWindow, shouldCompact } from "../../transcript/compaction/limits.ts";
 import { contextTokens } from "../../transcript/context-tokens.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";
@@ -33,15 +33,22 @@ export class TurnRequests {
   /** The last measures against a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
+  #window: number;
 
   constructor(deps: Deps, place: RunPlace, about: RequestAbout) {
     this.#deps = deps;
     this.#place = place;
     this.#about = about;
+    this.#window = configuredWindow(about.model);
   }
 
   get contextWindow(): number {
-    return this.#about.model.info.contextWindow ?? usualWindow;
+    return this.#window;
+  }
+
+  /** A request of so many tokens was refused: the window is no larger, whatever the configuration says. */
+  lowerWindow(refusedTokens: number): void {
+    this.#window = Math.max(leastWindow, Math.min(this.#window, refusedTokens));
   }
 
   async next(): Promise<TurnRequest> {
@@ -49,7 +56,8 @@ export class TurnRequests {
     const { scope, session } = this.#place;
     const { model, system, tools } = this.#about;
     const { contextWindow } = this;
-    const byteBudget = byteBudgetFor(contextWindow);
+    // By the configured window: a lowered one makes the request smaller, and must not make its older part disappear.
+    const byteBudget = byteBudgetFor(configuredWindow(model));
     const context =
       (await store.sessions.context(scope, session.sessionId, present({ byteBudget }))) ??
       noSuchSession(session.sessionId);
@@ -88,6 +96,10 @@ export class TurnRequests {
       deny: tools.deny,
     };
   }
+}
+
+function configuredWindow({ info }: TurnModel): number {
+  return info.contextWindow ?? usualWindow;
 }
 
 function isAnswer({ role }: { readonly role: string }): boolean {
