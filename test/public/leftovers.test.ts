@@ -1,0 +1,84 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createSkein } from "../../src/create-skein.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
+import { startStandIn } from "../support/provider-stand-in.ts";
+
+let home: TemporaryFolder;
+let standIn: StandIn | null = null;
+let skein: Skein | null = null;
+
+beforeEach(() => {
+  home = temporaryFolder();
+});
+afterEach(async () => {
+  await skein?.close();
+  await standIn?.close();
+  skein = null;
+  standIn = null;
+  home.remove();
+});
+
+/** Without the shape of any provider's keys: only its value gives it away. */
+const key = "gardens-of-kyoto-4711";
+
+describe("[LEF1] a key that a provider repeats in its error is shown nowhere", () => {
+  const errors: readonly (readonly [string, number, (said: string) => unknown])[] = [
+    ["401", 401, (message) => ({ error: { message } })],
+    ["400", 400, (message) => ({ error: { message } })],
+    ["400 as text", 400, (message) => ({ error: message })],
+    ["404", 404, (message) => ({ message })],
+    ["500, after every retry", 500, (message) => ({ error: { message } })],
+    ["413", 413, (message) => message],
+  ];
+  const places = [
+    ["the configuration", `apiKey: ${key}`, {}],
+    ["a header of the configuration", `apiKey: any-other-key, headers: { x-desk-key: "${key}" }`, {}],
+    ["the environment", "", { OPENAI_API_KEY: key }],
+  ] as const;
+  const cases = places.flatMap(([place, setting, env]) =>
+    errors.map(([name, status, body]) => [place, name, setting, env, status, body] as const),
+  );
+
+  test.fails.each(cases)("from %s: %s", async (_place, _name, setting, env, status, body) => {
+    standIn = await startStandIn("openai", (request): StandInReply => {
+      expect(JSON.stringify(request.headers)).toContain(key);
+      return {
+        status,
+        body: body(`Incorrect API key provided: ${key}.`),
+        headers: { "retry-after-ms": "1" },
+      };
+    });
+    const config = join(home.path, "skein.yaml");
+    const log = join(home.path, "skein.log");
+    const fields = [`baseUrl: "${standIn.url}"`, "api: openai-completions", setting].filter(Boolean);
+    writeFileSync(
+      config,
+      `defaults: { model: openai/m }\nmodels: { providers: { openai: { ${fields.join(", ")} } } }\nlogging: { level: debug, file: "${log}" }\n`,
+    );
+    const dir = join(home.path, "root");
+    skein = await createSkein({ dir, config, env, quiet: true });
+    const turn = skein.session({ agentId: "main", sessionId: "s" }).send("Hello");
+    const events: unknown[] = [];
+    for await (const event of turn) events.push(event);
+    const error = await turn.result.then(
+      () => null,
+      (thrown: unknown) => thrown as Error,
+    );
+    expect(error?.message).toContain("Incorrect API key provided");
+    expect(`${error?.message} ${error?.stack}`).not.toContain(key);
+    expect(JSON.stringify(events)).not.toContain(key);
+    const page = await skein.store.sessions.page({ agentId: "main" }, "s", { along: "all", limit: 100 });
+    expect(JSON.stringify(page)).toContain("Incorrect API key provided");
+    expect(JSON.stringify(page)).not.toContain(key);
+    await skein.close();
+    skein = null;
+    const logged = readFileSync(log, "utf8");
+    expect(logged).toContain("Incorrect API key provided");
+    expect(logged).not.toContain(key);
+  });
+});
