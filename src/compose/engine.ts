@@ -45,6 +45,8 @@ export interface EngineParts {
   readonly newId: IdSource;
   readonly leaseMs: number;
   readonly report: (error: unknown) => void;
+  /** Masks secrets in what providers say. */
+  readonly redact: (text: string) => string;
 }
 
 /** What works: it runs what is queued, and sends what is in the outbox. */
@@ -120,7 +122,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     clock,
     newId,
     worker,
-    runtime: runtimeOf(createLoop({ clock }), parts.acp),
+    runtime: runtimeOf(createLoop({ clock, redact: parts.redact }), parts.acp),
     models,
     shrink: shrinkLater,
     settings: runSettings(config),

@@ -6,12 +6,15 @@ import type { Failure } from "./failure.ts";
 /** A failure as the error that ends a turn. One of our own, such as an address that is missing, stays what it is. */
 export function errorOf(
   failure: Failure,
-  cause: unknown,
+  error: unknown,
   { model }: Turn,
   attempts: number,
   size: { readonly tokens: number; readonly contextWindow: number },
 ): SkeinError {
-  if (cause instanceof SkeinError) return cause;
+  if (error instanceof SkeinError) return error;
+  // The error of a call holds the whole request and answer, keys included; the words that may be shown are in the failure.
+  const isCall = typeof error === "object" && error !== null && "responseBody" in error;
+  const cause = isCall ? undefined : error;
   const { provider } = model;
   const name = `${provider}/${model.model}`;
   const problem = failure.text.replace(/[.\s]+$/, "");
