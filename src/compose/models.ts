@@ -30,7 +30,7 @@ export interface ModelSources {
 const rehearsal = "rehearsal";
 /** The provider under which the words of ACP agents stand: `acp/codex`. */
 const acp = "acp";
-const noCharge: ModelPrice = { input: 0, output: 0 };
+const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 
 /** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
 export function createModels(sources: ModelSources): ModelPort {
@@ -79,7 +79,10 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
 
 /** What is configured goes before what is known; without both sides there is no price. */
 function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
-  const { input, output, ...rest } = { ...known, ...present(price) };
+  const configured = present(price);
+  if (Object.keys(configured).length === 0) return known;
+  // One that is changed in part is no longer the price list's.
+  const { date: _, input, output, ...rest } = { ...known, ...configured, source: "configuration" };
   return input === undefined || output === undefined ? null : { input, output, ...rest };
 }
 

@@ -48,6 +48,10 @@ export interface TurnModel {
 }
 
 export interface ModelPrice {
+  /** The price list that it was taken from, or `configuration`. */
+  readonly source: string;
+  /** The day on which it was taken from there, as 2026-11-15. */
+  readonly date?: string;
   readonly input: number;
   readonly output: number;
   readonly cacheRead?: number;

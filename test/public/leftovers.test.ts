@@ -5,8 +5,10 @@ import { createSkein } from "../../src/create-skein.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { run } from "../support/cli.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
 
 let home: TemporaryFolder;
 let standIn: StandIn | null = null;
@@ -80,5 +82,63 @@ describe("[OVF10] a key that a provider repeats in its error is shown nowhere", 
     const logged = readFileSync(log, "utf8");
     expect(logged).toContain("Incorrect API key provided");
     expect(logged).not.toContain(key);
+  });
+});
+
+describe("[OVF11] a price names its source", () => {
+  test("prices from a list have its address and a date, configured ones replace them, others are unknown", async () => {
+    const gateway = await wholeGateway({
+      config: `models:
+  providers:
+    anthropic: { models: { claude-sonnet-4-6: {} } }
+    openai: { models: { gpt-5: { price: { input: 7 } } } }
+    desk: { baseUrl: "http://127.0.0.1:9/v1", models: { free: { price: { input: 0, output: 0 } }, other: {} } }
+`,
+    });
+    try {
+      const { body } = await gateway.rpc("models.list");
+      const { models } = body as { models: readonly { model: string; price: unknown }[] };
+      const priceOf = (name: string) => models.find(({ model }) => model === name)?.price;
+      expect(priceOf("anthropic/claude-sonnet-4-6")).toEqual({
+        input: 3,
+        output: 15,
+        cacheRead: 0.3,
+        cacheWrite: 3.75,
+        source: expect.stringMatching(/^https:\/\/docs\.claude\.com\//),
+        date: expect.stringMatching(/^\d{4}-\d{2}-\d{2}$/),
+      });
+      expect(priceOf("openai/gpt-5")).toEqual({
+        input: 7,
+        output: 10,
+        cacheRead: 0.125,
+        source: "configuration",
+      });
+      expect(priceOf("desk/free")).toEqual({ input: 0, output: 0, source: "configuration" });
+      expect(priceOf("desk/other")).toBe("unknown");
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  test.each([
+    ["a configured price", "price: { input: 1000, output: 1000 }", /^ +cost +\$\d/m],
+    ["no known price", "contextWindow: 100000", /^ +cost +unknown$/m],
+  ])("a run of a model with %s shows that", async (_, setting, shown) => {
+    standIn = await startStandIn("openai", () => ({
+      text: "Hello.",
+      usage: { prompt_tokens: 900, completion_tokens: 100, total_tokens: 1000 },
+    }));
+    const root = join(home.path, "root");
+    const config = join(home.path, "skein.yaml");
+    writeFileSync(
+      config,
+      `defaults: { model: desk/m }\nmodels: { providers: { desk: { baseUrl: "${standIn.url}", apiKey: any-key-at-all, models: { m: { ${setting} } } } } }\n`,
+    );
+    skein = await createSkein({ dir: root, config, env: {}, quiet: true });
+    const { runId } = await skein.session({ agentId: "main", sessionId: "s" }).send("Hello").result;
+    await skein.close();
+    skein = null;
+    const { out } = await run(["runs", "show", runId, "--dir", root, "--config", config]);
+    expect(out).toMatch(shown);
   });
 });

@@ -7,7 +7,7 @@ import { summariserSystem } from "../../src/transcript/compaction/prompts.ts";
 
 /** What the stand-in does with one request. */
 export type StandInReply =
-  | { readonly text: string; readonly finishReason?: string }
+  | { readonly text: string; readonly finishReason?: string; readonly usage?: object }
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   /** The connection is reset before any answer. */
   | "reset";
@@ -78,21 +78,21 @@ function refuse(response: ServerResponse, said: Extract<StandInReply, { status: 
 function answer(
   response: ServerResponse,
   format: "openai" | "google",
-  { text, finishReason }: Extract<StandInReply, { text: string }>,
+  { text, finishReason, usage }: Extract<StandInReply, { text: string }>,
 ): void {
   response.writeHead(200, { "content-type": "text/event-stream" });
-  const chunks = format === "openai" ? openaiChunks(text, finishReason) : googleChunks(text);
+  const chunks = format === "openai" ? openaiChunks(text, finishReason, usage) : googleChunks(text);
   for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
   response.end(format === "openai" ? "data: [DONE]\n\n" : "");
 }
 
-function openaiChunks(text: string, finishReason = "stop"): object[] {
+function openaiChunks(text: string, finishReason = "stop", usage?: object): object[] {
   const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "m" };
   const delta = (fields: object, finish_reason: string | null = null) => ({
     ...chunk,
     choices: [{ index: 0, delta: fields, finish_reason }],
   });
-  return [delta({ role: "assistant", content: text }), delta({}, finishReason)];
+  return [delta({ role: "assistant", content: text }), { ...delta({}, finishReason), usage }];
 }
 
 function googleChunks(text: string): object[] {
