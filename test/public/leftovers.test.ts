@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createSkein } from "../../src/create-skein.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
@@ -8,6 +8,7 @@ import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
+import { imageData } from "../support/twins.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 let home: TemporaryFolder;
@@ -140,5 +141,62 @@ describe("[OVF11] a price names its source", () => {
     skein = null;
     const { out } = await run(["runs", "show", runId, "--dir", root, "--config", config]);
     expect(out).toMatch(shown);
+  });
+});
+
+describe("[OVF12] optional packages are not installed by default, and a sentence says how to add one", () => {
+  const optional = [
+    "@opentelemetry/exporter-trace-otlp-http",
+    "@opentelemetry/resources",
+    "@opentelemetry/sdk-trace-base",
+    "sharp",
+  ];
+
+  test.each(optional)("%s", (name) => {
+    const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+    const {
+      dependencies,
+      optionalDependencies = {},
+      peerDependencies,
+      peerDependenciesMeta,
+    } = JSON.parse(text) as Record<string, Record<string, unknown>>;
+    expect({ ...dependencies, ...optionalDependencies }).not.toHaveProperty([name]);
+    expect(peerDependencies).toHaveProperty([name]);
+    expect(peerDependenciesMeta).toHaveProperty([name], { optional: true });
+  });
+
+  test("an image that has to be made smaller: the request has the command in its place", async () => {
+    vi.doMock("sharp", () => {
+      throw new Error("Cannot find package 'sharp'");
+    });
+    try {
+      standIn = await startStandIn("openai", () => ({ text: "I see none." }));
+      const config = join(home.path, "skein.yaml");
+      writeFileSync(
+        config,
+        `defaults: { model: desk/m }\nmodels: { providers: { desk: { baseUrl: "${standIn.url}", apiKey: any-key-at-all, models: { m: { vision: true } } } } }\n`,
+      );
+      skein = await createSkein({ memory: true, config, env: {}, quiet: true });
+      const images = [{ data: imageData("png", 4000, 3000), mimeType: "image/png" }];
+      await skein.session({ agentId: "main", sessionId: "s" }).send("What is this?", { images }).result;
+      expect(standIn.requests[0]?.body).toContain("npm install sharp");
+    } finally {
+      vi.doUnmock("sharp");
+    }
+  });
+
+  test("spans to a collector: opening fails with the command", async () => {
+    vi.doMock("@opentelemetry/exporter-trace-otlp-http", () => {
+      throw new Error("Cannot find package '@opentelemetry/exporter-trace-otlp-http'");
+    });
+    try {
+      const config = join(home.path, "skein.yaml");
+      writeFileSync(config, "telemetry: { otlp: 'http://127.0.0.1:9' }\n");
+      await expect(createSkein({ memory: true, config, env: {}, quiet: true })).rejects.toThrow(
+        /run: npm install @opentelemetry\/sdk-trace-base @opentelemetry\/exporter-trace-otlp-http @opentelemetry\/resources/,
+      );
+    } finally {
+      vi.doUnmock("@opentelemetry/exporter-trace-otlp-http");
+    }
   });
 });
