@@ -103,7 +103,7 @@ function ground(
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
     readTree: (session, signal) => readLog(store, session, signal),
     blobs: (session) => readBlobs(store, session),
-    redactor: redactorOf(config),
+    redactor: redactorOf(loaded),
     contextForModel,
   };
 }

@@ -48,6 +48,8 @@ export interface EngineParts {
   readonly leaseMs: number;
   isSandboxed(session: SessionRecord): boolean;
   readonly report: (error: unknown) => void;
+  /** Masks secrets in what providers say. */
+  readonly redact: (text: string) => string;
 }
 
 /** What works: it runs what is queued, and sends what is in the outbox. */
@@ -129,7 +131,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     clock,
     newId,
     worker,
-    runtime: runtimeOf(createLoop({ clock }), parts.acp),
+    runtime: runtimeOf(createLoop({ clock, redact: parts.redact }), parts.acp),
     models,
     shrink: shrinkLater,
     settings: runSettings(config),

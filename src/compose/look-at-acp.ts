@@ -23,7 +23,7 @@ const mostAtOnce = 4;
 /** Starts every configured ACP agent for a moment and asks what it is. Secrets are masked in their complaints. */
 export async function lookAtAcp(config: Config, options: LookOptions): Promise<AcpAgentsPayload> {
   const agents = Object.keys(config.acp.agents).flatMap((name) => acpAgentOf(config, name) ?? []);
-  const redactor = redactorOf(config);
+  const redactor = redactorOf({ config, variable: (name) => options.env[name] });
   const found: AcpAgentPayload[] = [];
   const queue = [...agents.entries()];
   let done = 0;

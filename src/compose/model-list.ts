@@ -35,10 +35,11 @@ function rowOf(name: string, models: ModelListParts["models"], agents: readonly 
 }
 
 function known(model: TurnModel | null) {
-  if (model === null) return { isPriced: false };
+  if (model === null) return { price: "unknown" as const };
   const { contextWindow, maxOutput, vision, thinking } = model.info;
   const { api } = model.policy;
-  return { isPriced: model.price !== null, ...present({ api, contextWindow, maxOutput, vision, thinking }) };
+  const price = model.price ?? ("unknown" as const);
+  return { price, ...present({ api, contextWindow, maxOutput, vision, thinking }) };
 }
 
 function attempt<T>(act: () => T): T | null {

@@ -9,6 +9,8 @@ import type { Usage } from "../core/messages.ts";
 import { own } from "../core/own.ts";
 import { present } from "../core/present.ts";
 import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
+import type { LoopDeps } from "../runtimes/loop/waits.ts";
+import { loopDeps } from "../runtimes/loop/waits.ts";
 import { modelApi } from "../runtimes/models/open-model.ts";
 import { costOf, priceOf } from "../runtimes/models/prices.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
@@ -22,21 +24,23 @@ export interface ModelSources {
   readonly env: Environment;
   /** Models that somebody made, by provider/model: they go before all others. */
   readonly given?: Readonly<Record<string, LanguageModelV4>>;
+  readonly loop?: Partial<LoopDeps>;
 }
 
 /** The provider of the model that ships: it sends nothing anywhere and costs nothing. */
 const rehearsal = "rehearsal";
 /** The provider under which the words of ACP agents stand: `acp/codex`. */
 const acp = "acp";
-const noCharge: ModelPrice = { input: 0, output: 0 };
+const noCharge: ModelPrice = { input: 0, output: 0, source: "rehearsal" };
 
 /** Every model that a run may name, ready to be asked. Packages are loaded when one is asked. */
 export function createModels(sources: ModelSources): ModelPort {
   return {
     turnModel: (name) => turnModel(sources, name),
-    summariser: (model, signal, told) => async (request) => {
-      const { summariserOf } = await import("../runtimes/ai-sdk/summariser.ts");
-      return summariserOf(model, signal, (usage) => told(priced(usage, model)))(request);
+    summariser: (model, options) => async (request) => {
+      const { summariserOf } = await import("../runtimes/loop/summariser.ts");
+      const onUsage = (usage: Usage) => options.onUsage(priced(usage, model));
+      return summariserOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
     },
   };
 }
@@ -78,7 +82,10 @@ function turnModel(sources: ModelSources, name: string): TurnModel {
 
 /** What is configured goes before what is known; without both sides there is no price. */
 function priceFor({ price }: ModelSettings, known: ModelPrice | null): ModelPrice | null {
-  const { input, output, ...rest } = { ...known, ...present(price) };
+  const configured = present(price);
+  if (Object.keys(configured).length === 0) return known;
+  // One that is changed in part is no longer the price list's.
+  const { date: _, input, output, ...rest } = { ...known, ...configured, source: "configuration" };
   return input === undefined || output === undefined ? null : { input, output, ...rest };
 }
 

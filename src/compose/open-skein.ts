@@ -125,7 +125,7 @@ export async function openSkein(
   const newId = options.newId ?? createIdSource(clock);
   const { loaded, configured } = await configOf(options);
   const { config, variable } = loaded;
-  const redactor = redactorOf(config);
+  const redactor = redactorOf(loaded);
   const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
@@ -215,8 +215,10 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const outgoing = new Outgoing(channels, config.session.sendPolicy);
   const gone = new AbortController();
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
-  const models = createModels({ config, env: variable, ...present({ given: options.models }) });
-  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report };
+  const redact = (text: string) => redactor.redact(text).text;
+  const loop = { clock, redact };
+  const models = createModels({ config, env: variable, loop, ...present({ given: options.models }) });
+  const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
   const session = new SessionTools({
     ...here,
     channels,

@@ -118,7 +118,7 @@ export const errorCatalogue = {
   },
   context_overflow: {
     status: 413,
-    text: "The conversation in session {sessionId} does not fit: about {tokens} tokens, and the model's window has {contextWindow}.",
+    text: "The conversation does not fit the model: {problem}.",
     remedy: "Nothing of it is lost. Use a model with a larger window, or go on in a new session.",
   },
   budget_exceeded: {

@@ -65,6 +65,8 @@ interface Kinds {
     readonly measure: string;
     readonly note?: string;
     readonly entryId?: string;
+    /** Of a measure that has ended: by how many tokens the next request is smaller. */
+    readonly freedTokens?: number;
   };
   "run.waiting": { readonly for: "run" | "approval"; readonly runIds?: readonly string[] };
   /** Its wait is over, and it has a slot again. */

@@ -47,6 +47,20 @@ export const AgentListSchema = Type.Object(
 export type AgentListPayload = Static<typeof AgentListSchema>;
 
 /** `models.list`: those that the configuration or an agent names. What is not known of one is absent. */
+const ModelPriceSchema = Type.Object(
+  {
+    input: Type.Number(),
+    output: Type.Number(),
+    cacheRead: Type.Optional(Type.Number()),
+    cacheWrite: Type.Optional(Type.Number()),
+    /** The address of the price list, or `configuration`. */
+    source: Type.String(),
+    /** As 2026-11-15; absent for a configured price. */
+    date: optionalText,
+  },
+  closed,
+);
+
 export const ModelListSchema = Type.Object(
   {
     count,
@@ -61,8 +75,8 @@ export const ModelListSchema = Type.Object(
           maxOutput: Type.Optional(count),
           vision: Type.Optional(Type.Boolean()),
           thinking: Type.Optional(Type.Enum(["none", "budget", "levels"])),
-          /** Whether it costs something that is known. */
-          isPriced: Type.Boolean(),
+          /** Dollars per million tokens, from where, and as of when. */
+          price: Type.Union([ModelPriceSchema, Type.Literal("unknown")]),
           /** Agents that have it as theirs. */
           agents: Type.Array(Type.String()),
         },

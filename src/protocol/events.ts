@@ -96,6 +96,7 @@ const runEvents = {
       measure: text,
       note: maybeText,
       entryId: maybeText,
+      freedTokens: Type.Optional(count),
     },
     whole("note"),
   ),

@@ -48,6 +48,10 @@ export interface TurnModel {
 }
 
 export interface ModelPrice {
+  /** The price list that it was taken from, or `configuration`. */
+  readonly source: string;
+  /** The day on which it was taken from there, as 2026-11-15. */
+  readonly date?: string;
   readonly input: number;
   readonly output: number;
   readonly cacheRead?: number;
@@ -81,11 +85,11 @@ export interface Turn {
   check(): Promise<void>;
   /** After each answer; `budget_exceeded` ends the turn. */
   charge(usage: Usage): Promise<void>;
-  /** The context is too large. Takes measures; `context_overflow` when none is left. */
+  /** The context is too large. `true`: a measure made the next request smaller. `false`: no measure is left. */
   makeRoom(
     size: { readonly tokens: number; readonly contextWindow: number },
     why: "threshold" | "overflow",
-  ): Promise<void>;
+  ): Promise<boolean>;
   /** Frees the slot while a tool waits for other runs. Left out: the tool waits, and the slot is kept. */
   readonly whileWaiting?: ToolCallContext["whileWaiting"];
   /** Asks a person; `false`: no, or nobody answered in time. Aborted: the question is taken back, and the reason thrown. */
@@ -142,6 +146,15 @@ export interface TurnLimits {
   /** By default 3. */
   readonly maxRetries: number;
   readonly maxOutputTokens?: number;
+}
+
+/** How summaries are asked for: with the same limits as any other request. */
+export interface SummariserOptions {
+  readonly signal: AbortSignal;
+  readonly limits: Pick<TurnLimits, "stallMs" | "maxRetries">;
+  /** What each answer used. */
+  onUsage(usage: Usage): void;
+  onRetry?(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
 
 export interface TurnRequest {

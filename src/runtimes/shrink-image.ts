@@ -15,7 +15,7 @@ const nextSide = 0.7;
 
 /**
  * Makes an image fit: upright, its longest side and its bytes within the limits, of an animation the first frame.
- * `null` where it cannot be read, or the optional package `sharp` is not installed.
+ * `null` where it cannot be read, `not_installed` where the optional package `sharp` is missing.
  */
 export const shrinkImage: Shrink = shrinkerWith(async () => (await import("sharp")).default);
 
@@ -25,8 +25,9 @@ export function shrinkerWith(load: LoadSharp): Shrink {
     const header = readImageHeader(bytes);
     if (header === null || header.width * header.height > mostPixels) return null;
     const isDrawn = header.mimeType === "image/png" || header.mimeType === "image/gif";
+    const sharp = await load().catch(() => null);
+    if (sharp === null) return "not_installed";
     try {
-      const sharp = await load();
       const { data, info } = await within(
         sharp(bytes, { limitInputPixels: mostPixels, failOn: "error" }),
         maxSide,
@@ -44,7 +45,7 @@ export function shrinkerWith(load: LoadSharp): Shrink {
       }
       return null;
     } catch {
-      // Not installed, not readable, or too much for it: all the same to the caller.
+      // Not readable, or too much for it: all the same to the caller.
       return null;
     }
   };

@@ -45,7 +45,13 @@ export const logTable: { readonly [T in SkeinEventType]: Line<T> | null } = {
   "run.compaction": {
     level: ({ phase }) => (phase === "not_done" ? "warn" : phase === "done" ? "info" : "debug"),
     text: "compaction",
-    fields: ({ phase, measure, note, entryId }) => ({ phase, measure, note, entryId }),
+    fields: ({ phase, measure, note, entryId, freedTokens }) => ({
+      phase,
+      measure,
+      note,
+      entryId,
+      freedTokens,
+    }),
   },
   "run.waiting": {
     level: "debug",

@@ -122,11 +122,11 @@ export interface TranscriptPolicy {
 export interface ImagePort {
   /** The bytes of a blob; `null`: not there. */
   readonly blob?: (sha256: string) => Promise<Uint8Array | null> | Uint8Array | null;
-  /** Makes an image smaller; `null` where it cannot be read, or nothing is there to do it. */
+  /** Makes an image smaller; `null` where it cannot be read, `not_installed` where the package for it is missing. */
   readonly shrink?: (
     image: { readonly bytes: Uint8Array; readonly mimeType: string },
     limits: Pick<ImageLimits, "maxSide" | "maxBytes">,
-  ) => Promise<{ readonly bytes: Uint8Array; readonly mimeType: string } | null>;
+  ) => Promise<{ readonly bytes: Uint8Array; readonly mimeType: string } | "not_installed" | null>;
 }
 
 /**

@@ -166,6 +166,7 @@ describe.each(providers)("the loop with $api", (provider) => {
         },
       ]);
       await it.say({ role: "user", content: "Go on" });
+      return true;
     };
     Object.assign(it.turn, { makeRoom });
     expect(await it.run()).toMatchObject({ kind: "answered" });

@@ -14,6 +14,8 @@ import { prepareTranscript } from "../../src/transcript/pipeline/prepare.ts";
 
 export const scope = { userId: "ann", agentId: "main" };
 const stallMs = 120_000;
+/** So often the port of a turn makes room. */
+const mostRoom = 3;
 
 export interface TurnOptions {
   readonly model: TurnModel;
@@ -96,6 +98,7 @@ export async function openTurn(options: TurnOptions) {
     },
     makeRoom: async (_, why) => {
       rooms.push(why);
+      return rooms.length <= mostRoom;
     },
     approve: async () => ({ approved: true, note: "" }),
     hooks: {

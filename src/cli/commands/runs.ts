@@ -40,7 +40,7 @@ function linesOf({ run, input, approvals: asked }: RunPayload): AnswerLine[] {
     ["retried as", run.retriedAs],
     ["owner lost", run.lost === undefined ? undefined : String(run.lost)],
     ["tokens", usage.totalTokens === 0 ? undefined : String(usage.totalTokens)],
-    ["cost", shownCost(usage.costUsd ?? null)],
+    ["cost", usage.costUsd === undefined ? "unknown" : shownCost(usage.costUsd)],
     ["error", error === undefined ? undefined : `${error.message} [${error.code}]`],
     ...approvals.map(({ approvalId, toolName }): [string, string] => ["asks", `${toolName} (${approvalId})`]),
   ];

@@ -61,7 +61,7 @@ export class Inside {
   #reloading: Reloading<Serving> | null = null;
 
   static async open(options: InsideOptions): Promise<Inside> {
-    return new Inside(options, await openGatewayLog(options.loaded.config));
+    return new Inside(options, await openGatewayLog(options.loaded));
   }
 
   private constructor(options: InsideOptions, log: Log) {
@@ -82,7 +82,7 @@ export class Inside {
       report: (errorId, method, error) =>
         this.log("error", `${method} failed: ${thrownText(error)}`, { errorId, error }),
     });
-    const first = redactorOf(options.loaded.config);
+    const first = redactorOf(options.loaded);
     const parts = {
       tokens: folder.tokens,
       clock,
@@ -213,7 +213,7 @@ export class Inside {
   async #reopen(loaded: LoadedConfig): Promise<Serving> {
     // Opening makes the folder where there is none, and this one was there.
     if (loaded.config.store.path === this.#options.folder.root) this.#serving().checkInPlace();
-    const log = await openGatewayLog(loaded.config);
+    const log = await openGatewayLog(loaded);
     try {
       const serving = await this.#open(loaded);
       this.#log.close();

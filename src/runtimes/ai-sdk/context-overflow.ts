@@ -1,38 +1,44 @@
-/** What providers say when a request is longer than the model's context window. */
-const words: readonly RegExp[] = [
-  /prompt is too long/i,
-  /request_too_large|request exceeds the maximum size/i,
-  /context_length_exceeded/i,
-  /maximum context length/i,
-  /exceeds? the (?:model's )?(?:maximum |available )?context (?:window|length|size)/i,
-  /input token count .{0,40}exceeds/i,
-  /too large for model .{0,80}context length/i,
-  /input length and `?max_tokens`? exceed context limit/i,
-  /too many tokens/i,
+/** How providers word the refusal of a request that is longer than the model's context window. */
+const wordings: readonly (readonly [provider: string, words: RegExp])[] = [
+  ["Anthropic", /prompt is too long/i],
+  ["Anthropic, by bytes", /request_too_large|request exceeds the maximum size/i],
+  ["Anthropic and Bedrock", /input length and `?max_tokens`? exceed context limit/i],
+  ["Bedrock", /input is too long for requested model/i],
+  ["OpenAI and servers like it", /context[_ ]length[_ ]exceeded/i],
+  ["OpenAI", /exceeds? (?:the |this )?(?:model'?s )?(?:maximum )?context (?:window|length)/i],
+  ["OpenAI, OpenRouter, vLLM and LiteLLM", /maximum context length/i],
+  ["LiteLLM", /ContextWindowExceededError/],
+  ["OpenRouter", /exceeds (?:the )?maximum allowed input length/i],
+  ["Google, by tokens", /input token count .{0,40}exceeds/i],
+  ["Google, by bytes", /request payload size exceeds the limit/i],
+  ["Mistral", /too large for model .{0,80}context length/i],
+  ["xAI", /maximum prompt length is \d/i],
+  ["Groq", /reduce (?:the length of the messages|your message size)/i],
+  ["Together", /is longer than the model'?s context length|`inputs` tokens \+ `max_new_tokens` must be/i],
+  ["GitHub Copilot", /prompt token count of \d+ exceeds the limit|max_prompt_tokens_exceeded/i],
+  ["Kimi", /exceeded model token limit/i],
+  ["MiniMax", /context window exceeds limit/i],
+  ["Z.ai", /prompt exceeds max length|model_context_window_exceeded/i],
+  ["LM Studio", /greater than the context length|tokens when context the overflows/i],
+  ["llama.cpp", /exceeds the available context size|exceed_context_size_error/i],
+  ["Ollama", /prompt too long; exceeded (?:max )?context length/i],
+  ["any other", /too many tokens/i],
 ];
 
-/** A longer message is read at its beginning: nobody hides this sentence behind a page. */
+/** A limit on tokens per minute is worded alike, but a shorter request does not help against it. */
+const throttled = /throttl|rate limit|too many requests|per (?:minute|day)/i;
+
+/** Only the beginning of a longer text is searched. */
 const mostRead = 4000;
 
-const mostCauses = 8;
-
-interface Failure {
-  readonly statusCode?: unknown;
-  readonly message?: unknown;
-  readonly responseBody?: unknown;
-  readonly cause?: unknown;
-}
-
 /**
- * Whether a call failed because the request was longer than the context window: then it is worth being made shorter.
- * Anything else, a limit on requests a minute among them, is not.
+ * Whether a provider refused a request because it is longer than the context window, judged by the HTTP status and by
+ * everything that the provider said. A shorter request helps in exactly this case.
  */
-export function isContextOverflow(error: unknown, depth = 0): boolean {
-  if (typeof error !== "object" || error === null || depth > mostCauses) return false;
-  const { statusCode, message, responseBody, cause } = error as Failure;
-  if (statusCode === 429 || statusCode === 401 || statusCode === 403) return false;
-  if (statusCode === 413) return true;
-  const texts = [message, responseBody].filter((text) => typeof text === "string");
-  if (texts.some((text) => words.some((word) => word.test(text.slice(0, mostRead))))) return true;
-  return isContextOverflow(cause, depth + 1);
+export function isContextOverflow(status: number | null, texts: readonly string[]): boolean {
+  if (status === 429 || status === 401 || status === 403) return false;
+  if (status === 413) return true;
+  const starts = texts.map((text) => text.slice(0, mostRead));
+  if (starts.some((text) => throttled.test(text))) return false;
+  return starts.some((text) => wordings.some(([, words]) => words.test(text)));
 }

@@ -89,19 +89,30 @@ describe("asking a model", () => {
     expect(aborted.model.asked).toHaveLength(1);
   });
 
-  test("[LOP10] room is made three times at the most, and costs no attempt", async () => {
+  test("[LOP10] room is made as long as a measure helps, and costs no attempt", async () => {
     const it = await begin([tooLong, apiError(500, "Boom"), tooLong, says("Fits.")]);
     expect(await it.run()).toMatchObject({ reply: "Fits." });
     expect([it.rooms, it.sleeps]).toEqual([["overflow", "overflow"], [500]]);
     const never = await begin(Array.from({ length: 9 }, () => tooLong));
     await expect(never.run()).rejects.toMatchObject({ code: "context_overflow" });
-    expect([never.rooms.length, never.model.asked.length]).toEqual([3, 4]);
+    expect([never.rooms.length, never.model.asked.length]).toEqual([4, 4]);
   });
 
-  test("[LOP10] when no measure is left, the turn ends with what the port says", async () => {
-    const none = new SkeinError("context_overflow", { sessionId: "s", tokens: 9, contextWindow: 8 });
-    const it = await begin([tooLong], { with: { makeRoom: () => Promise.reject(none) } });
-    await expect(it.run()).rejects.toBe(none);
+  test("[LOP10] when no measure is left, the turn ends in the provider's words", async () => {
+    const it = await begin([tooLong], { with: { makeRoom: async () => false } });
+    await expect(it.run()).rejects.toThrow(/does not fit the model: prompt is too long.*counted here/);
+    expect(await lastMessage(it)).toMatchObject({ stopReason: "error", skein: { retryable: false } });
+  });
+
+  test("[LOP10] over the threshold without a measure left, a request that fits the window is sent", async () => {
+    const it = await begin([says("Fits.")], { over: [true], with: { makeRoom: async () => false } });
+    expect(await it.run()).toMatchObject({ reply: "Fits." });
+    const large = await begin([says("never")], {
+      over: [true],
+      with: { makeRoom: async () => false },
+      model: { ...scriptedModel([]), info: { contextWindow: 1 } },
+    });
+    await expect(large.run()).rejects.toMatchObject({ code: "context_overflow" });
   });
 
   test("[LOP11] no key, an unknown model and an unknown provider are told with what to do", async () => {

@@ -6,7 +6,7 @@ import type { Turn, TurnRequest } from "../contract.ts";
 import { PartCollector } from "./collect-parts.ts";
 import type { Failure } from "./failure.ts";
 import { failureOf } from "./failure.ts";
-import { errorOf } from "./failure-error.ts";
+import { errorOf, overflowError } from "./failure-error.ts";
 import { chargedUsage, unfinishedAnswer, wholeAnswer } from "./messages.ts";
 import { buildModelCall } from "./model-call.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -14,23 +14,17 @@ import { retryDelay } from "./retry-delay.ts";
 import type { LoopDeps } from "./waits.ts";
 import { unlessAborted } from "./waits.ts";
 
-/** So often room is asked for before it is left to the provider to say no, or given up. */
-const mostRoom = 3;
-
 /**
  * The next answer of the model, not yet written. Asks again where that may help and makes room where it is needed; when it
  * gives up, or the turn is aborted, what there is of the answer is written, and the reason thrown.
  */
 export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft> {
   let request = await requestWithRoom(turn);
-  let rooms = 0;
   for (let attempt = 1; ; attempt++) {
     const tried = await tryOnce(turn, request, attempt, deps);
     if (tried.answer !== null) return tried.answer;
     const { failure, collector, error } = tried;
-    if (failure.kind === "overflow" && rooms < mostRoom) {
-      rooms++;
-      await turn.makeRoom(sizeOf(turn, request), "overflow");
+    if (failure.kind === "overflow" && (await turn.makeRoom(sizeOf(turn, request), "overflow"))) {
       request = await requestWithRoom(turn);
       // Nothing is wrong with the model: this was no attempt.
       attempt--;
@@ -85,7 +79,7 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
     return { answer: wholeAnswer(collector, facts, model, deps.clock.now()) };
   } catch (error) {
     if (signal.aborted) return await keepAborted(turn, collector, attempt, deps);
-    return { answer: null, failure: failureOf(error, deps.clock.now()), collector, error };
+    return { answer: null, failure: failureOf(error, deps), collector, error };
   }
 }
 
@@ -110,9 +104,12 @@ async function keepAborted(
 
 async function requestWithRoom(turn: Turn): Promise<TurnRequest> {
   let request = await turn.request();
-  for (let rooms = 0; request.isOverThreshold && rooms < mostRoom; rooms++) {
-    await turn.makeRoom(sizeOf(turn, request), "threshold");
-    request = await turn.request();
+  while (request.isOverThreshold) {
+    const size = sizeOf(turn, request);
+    if (await turn.makeRoom(size, "threshold")) request = await turn.request();
+    // Over the threshold it may still fit. Beyond the window, or without its older part, it must not be sent.
+    else if (request.context.cut === null && size.tokens <= size.contextWindow) return request;
+    else throw overflowError(size, null);
   }
   return request;
 }

@@ -6,18 +6,21 @@ import type { Failure } from "./failure.ts";
 /** A failure as the error that ends a turn. One of our own, such as an address that is missing, stays what it is. */
 export function errorOf(
   failure: Failure,
-  cause: unknown,
-  { model, about }: Turn,
+  error: unknown,
+  { model }: Turn,
   attempts: number,
   size: { readonly tokens: number; readonly contextWindow: number },
 ): SkeinError {
-  if (cause instanceof SkeinError) return cause;
+  if (error instanceof SkeinError) return error;
+  // The error of a call holds the whole request and answer, keys included; the words that may be shown are in the failure.
+  const isCall = typeof error === "object" && error !== null && "responseBody" in error;
+  const cause = isCall ? undefined : error;
   const { provider } = model;
   const name = `${provider}/${model.model}`;
   const problem = failure.text.replace(/[.\s]+$/, "");
   switch (failure.kind) {
     case "overflow":
-      return new SkeinError("context_overflow", { sessionId: about.sessionId, ...size }, { cause });
+      return overflowError(size, problem);
     case "auth": {
       const keyed = keyedProviders.find((known) => known.provider === provider);
       const setting = `models.providers.${provider}.apiKey`;
@@ -29,4 +32,14 @@ export function errorOf(
     default:
       return new SkeinError("model_failed", { model: name, attempts, problem }, { cause });
   }
+}
+
+/** `said`: the provider's words, where it refused the request; `null`: nothing was sent. */
+export function overflowError(
+  { tokens, contextWindow }: { readonly tokens: number; readonly contextWindow: number },
+  said: string | null,
+): SkeinError {
+  const counted = `about ${tokens} tokens, and the model's window has ${contextWindow}`;
+  const problem = said === null ? counted : `${said} (counted here: ${counted})`;
+  return new SkeinError("context_overflow", { problem });
 }

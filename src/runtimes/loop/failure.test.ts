@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { apiError } from "../../../test/support/scripted-model.ts";
 import { failureOf, StreamFailure } from "./failure.ts";
+import { loopDeps } from "./waits.ts";
 
 const named = (name: string, more: object = {}) => Object.assign(new Error("oh"), { name, ...more });
 
@@ -65,23 +66,29 @@ describe("failures of a model", () => {
     ["a filter", new StreamFailure("filtered", "f"), "other", "filtered"],
     ["a bug of ours", new RangeError("internal"), "other", "model_failed"],
   ])("[LOP8] [LOP10] [LOP11] %s", (_, error, kind, code) => {
-    expect(failureOf(error, 0)).toMatchObject({ kind, code });
+    expect(failureOf(error, loopDeps({ clock: { now: () => 0 } }))).toMatchObject({ kind, code });
   });
 
   test("[LOP11] its text is the provider's, cut to a sane length, and its wait is in it", () => {
     const headers = { responseHeaders: { "Retry-After": "3" } };
-    expect(failureOf(apiError(429, "Slow down", headers), 0)).toMatchObject({
+    expect(
+      failureOf(apiError(429, "Slow down", headers), loopDeps({ clock: { now: () => 0 } })),
+    ).toMatchObject({
       text: "Slow down",
       retryAfterMs: 3000,
     });
-    expect(failureOf(apiError(400, "x".repeat(9000)), 0).text).toHaveLength(2000);
-    expect(failureOf({ error: { message: "Inner" } }, 0).text).toBe("Inner");
+    expect(
+      failureOf(apiError(400, "x".repeat(9000)), loopDeps({ clock: { now: () => 0 } })).text,
+    ).toHaveLength(2000);
+    expect(failureOf({ error: { message: "Inner" } }, loopDeps({ clock: { now: () => 0 } })).text).toBe(
+      "Inner",
+    );
   });
 
   test("[LOP8] whatever is thrown, there is an answer", () => {
     fc.assert(
       fc.property(fc.anything(), (thrown) => {
-        const { kind, text } = failureOf(thrown, 0);
+        const { kind, text } = failureOf(thrown, loopDeps({ clock: { now: () => 0 } }));
         return typeof kind === "string" && typeof text === "string";
       }),
     );

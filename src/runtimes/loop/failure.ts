@@ -1,6 +1,8 @@
+import { STATUS_CODES } from "node:http";
 import { cutText, thrownText } from "../../core/text.ts";
 import { isContextOverflow } from "../ai-sdk/context-overflow.ts";
 import { retryAfterOf } from "./retry-delay.ts";
+import type { LoopDeps } from "./waits.ts";
 
 /** Why asking a model failed, whoever says so and however. */
 export interface Failure {
@@ -16,7 +18,7 @@ export interface Failure {
 /** A stream that went wrong without an error of its own. */
 export class StreamFailure extends Error {
   override readonly name = "StreamFailure";
-  readonly code: "cut" | "stalled" | "filtered";
+  readonly code: "cut" | "stalled" | "filtered" | "overflow";
 
   constructor(code: StreamFailure["code"], message: string) {
     super(message);
@@ -37,19 +39,20 @@ interface Told {
   readonly headers: unknown;
 }
 
-export function failureOf(error: unknown, now: number): Failure {
+export function failureOf(error: unknown, { clock, redact }: Pick<LoopDeps, "clock" | "redact">): Failure {
   const told = toldBy(error);
-  const text = cutText(told.message, longestText);
+  const text = cutText(redact(told.message), longestText);
   const failure = (kind: Failure["kind"], code: string): Failure => ({
     kind,
     code,
     text,
-    retryAfterMs: retryAfterOf(told.headers, now),
+    retryAfterMs: retryAfterOf(told.headers, clock.now()),
   });
   if (error instanceof StreamFailure) {
+    if (error.code === "overflow") return failure("overflow", "context_overflow");
     return failure(error.code === "filtered" ? "other" : "transient", error.code);
   }
-  if (isContextOverflow(error) || isContextOverflow(asError(error)))
+  if (isContextOverflow(told.status, [told.message, told.words, ...causeTexts(error)]))
     return failure("overflow", "context_overflow");
   const [kind, code] = byStatus(told) ?? byName(error, told) ?? ["other", "model_failed"];
   return failure(kind, code);
@@ -110,23 +113,70 @@ function toldBy(error: unknown): Told {
   const fields = error as Record<string, unknown>;
   const inner = nested(fields);
   const texts = [fields.type, fields.code, fields.responseBody, inner.type, inner.code, inner.status];
-  const said = [fields.message, inner.message].find((each) => typeof each === "string" && each !== "");
+  const status = typeof fields.statusCode === "number" ? fields.statusCode : null;
   return {
     name: error instanceof Error ? error.name : "",
-    message: typeof said === "string" ? said : jsonOf(error),
-    status: typeof fields.statusCode === "number" ? fields.statusCode : null,
+    message: messageOf(fields, inner, status) ?? jsonOf(error),
+    status,
     words: texts.filter((each) => typeof each === "string").join("\n"),
     headers: fields.responseHeaders ?? null,
   };
 }
 
+/** The provider's own words where there are any. The SDK puts the bare name of the status in place of a body it cannot read. */
+function messageOf(
+  { message, responseBody }: Record<string, unknown>,
+  inner: Record<string, unknown>,
+  status: number | null,
+): string | null {
+  const said = typeof responseBody === "string" ? wordsInBody(responseBody) : null;
+  if (said !== null) return said;
+  const own = [message, inner.message].find((each) => typeof each === "string" && each.trim() !== "");
+  const isBare = status !== null && status >= 400 && (own === undefined || own === STATUS_CODES[status]);
+  if (isBare) return `HTTP ${status} without a reason`;
+  return typeof own === "string" ? own : null;
+}
+
+/** The sentence in the body of an error, in any of the shapes that servers send; `null`: there is none. */
+function wordsInBody(body: string): string | null {
+  const text = body.trim();
+  if (text === "" || text.startsWith("<")) return null;
+  try {
+    return sentenceIn(JSON.parse(text));
+  } catch {
+    return text;
+  }
+}
+
+const sentenceKeys = ["error", "message", "detail", "errors", "base_resp", "status_msg", "msg"] as const;
+
+function sentenceIn(value: unknown, depth = 0): string | null {
+  if (typeof value === "string") return value.trim() === "" ? null : value;
+  if (typeof value !== "object" || value === null || depth > 4) return null;
+  const fields = value as Record<string, unknown>;
+  const inside = Array.isArray(value) ? value.slice(0, 1) : sentenceKeys.map((key) => fields[key]);
+  for (const each of inside) {
+    const found = sentenceIn(each, depth + 1);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** What the errors say that led to this one. */
+function causeTexts(error: unknown): string[] {
+  const texts: string[] = [];
+  let at: unknown = error;
+  for (let depth = 0; typeof at === "object" && at !== null && depth < mostCauses; depth++) {
+    const { message, responseBody, cause } = at as Record<string, unknown>;
+    for (const text of [message, responseBody]) if (typeof text === "string") texts.push(text);
+    at = cause;
+  }
+  return texts;
+}
+
 /** Some servers wrap the error of a stream once more. */
 function nested({ error }: Record<string, unknown>): Record<string, unknown> {
   return typeof error === "object" && error !== null ? (error as Record<string, unknown>) : {};
-}
-
-function asError(error: unknown): unknown {
-  return error instanceof Error ? error : { message: toldBy(error).message };
 }
 
 function jsonOf(value: unknown): string {

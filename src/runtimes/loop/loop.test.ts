@@ -79,7 +79,8 @@ describe("the loop", () => {
   test("[LOP2] over the threshold room is made first, and not for ever", async () => {
     const it = await begin([says("Done.")], { over: [true, true, true, true, true] });
     expect(await it.run()).toMatchObject({ kind: "answered" });
-    expect(it.rooms).toEqual(["threshold", "threshold", "threshold"]);
+    // The port makes room three times; then the request is sent as it is.
+    expect(it.rooms).toEqual(Array(4).fill("threshold"));
   });
 
   test("[LOP6] a tool that asks to sleep ends the turn when every call is answered", async () => {

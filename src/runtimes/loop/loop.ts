@@ -1,4 +1,3 @@
-import { systemClock } from "../../core/clock.ts";
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { ToolCallBlock } from "../../core/messages.ts";
@@ -13,7 +12,7 @@ import { chargedUsage, isEmptyAnswer } from "./messages.ts";
 import { correction, readOutput } from "./output.ts";
 import { Repeats } from "./repeats.ts";
 import type { LoopDeps } from "./waits.ts";
-import { realSleep } from "./waits.ts";
+import { loopDeps } from "./waits.ts";
 
 /** So often a model is told that its answer does not fit. */
 const mostCorrections = 2;
@@ -23,7 +22,7 @@ const mostCorrections = 2;
  * before the next request, so that whoever takes a turn up goes on from what is written.
  */
 export function createLoop(deps: Partial<LoopDeps> = {}): Runtime {
-  const whole = { clock: systemClock, random: Math.random, sleep: realSleep, ...deps };
+  const whole = loopDeps(deps);
   return { run: (turn) => new Loop(turn, whole).run() };
 }
 

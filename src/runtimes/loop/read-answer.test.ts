@@ -19,6 +19,7 @@ function begin() {
   const deps = {
     clock: { now: () => now },
     random: () => 0,
+    redact: (text: string) => text,
     sleep: (ms: number, signal: AbortSignal) =>
       new Promise<void>((resolve) => {
         sleeps.push({ ms, wake: resolve, signal });
@@ -77,6 +78,7 @@ describe("reading an answer", () => {
     const deps = {
       clock: { now: () => 0 },
       random: () => 0,
+      redact: (text: string) => text,
       sleep: () => new Promise<void>(() => undefined),
     };
     setTimeout(() => stop.abort(new Error("enough")), 10);

@@ -1,4 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
+import { isContextOverflow } from "../ai-sdk/context-overflow.ts";
 import type { ResponseFacts } from "../ai-sdk/from-response.ts";
 import { errorMessageOf } from "../ai-sdk/usage.ts";
 import type { Delta, PartCollector } from "./collect-parts.ts";
@@ -68,9 +69,13 @@ function immediately(): Promise<void> {
 /** A reason for ending that is none is a failure, even where the stream came to its end. */
 function ended(facts: ResponseFacts | null): ResponseFacts {
   if (facts === null) throw new StreamFailure("cut", "The answer ended before it was complete.");
+  const { unified, raw = "" } = facts.finishReason;
+  // Some servers accept a request that is too long, and end the answer at once with this reason.
+  if (unified !== "length" && isContextOverflow(null, [raw]))
+    throw new StreamFailure("overflow", `The provider ended the answer with ${raw}.`);
   const problem = errorMessageOf(facts.finishReason);
   if (problem === undefined) return facts;
-  const isFiltered = facts.finishReason.unified === "content-filter";
+  const isFiltered = unified === "content-filter";
   throw new StreamFailure(isFiltered ? "filtered" : "cut", problem);
 }
 

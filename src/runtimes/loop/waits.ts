@@ -1,4 +1,5 @@
 import type { Clock } from "../../core/clock.ts";
+import { systemClock } from "../../core/clock.ts";
 
 /** Resolves after so long; rejects with the signal's reason as soon as it is aborted. */
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
@@ -9,6 +10,13 @@ export interface LoopDeps {
   /** From 0 up to, but not, 1. */
   readonly random: () => number;
   readonly sleep: Sleep;
+  /** Masks secrets in what a provider said: some repeat the key that they were sent. */
+  readonly redact: (text: string) => string;
+}
+
+/** The real ones, except for those given. */
+export function loopDeps(given: Partial<LoopDeps> = {}): LoopDeps {
+  return { clock: systemClock, random: Math.random, sleep: realSleep, redact: (text) => text, ...given };
 }
 
 export const realSleep: Sleep = (ms, signal) => {

@@ -1,6 +1,14 @@
 import type { Usage } from "../../core/messages.ts";
 import type { ModelPrice } from "../contract.ts";
 
+/** The price lists, and the day on which the rows below were last held against them. */
+const sources: Readonly<Record<string, Pick<ModelPrice, "source" | "date">>> = {
+  anthropic: { source: "https://docs.claude.com/en/docs/about-claude/pricing", date: "2026-11-15" },
+  openai: { source: "https://platform.openai.com/docs/pricing", date: "2026-11-15" },
+  google: { source: "https://ai.google.dev/gemini-api/docs/pricing", date: "2026-11-15" },
+  mistral: { source: "https://mistral.ai/pricing", date: "2026-11-15" },
+};
+
 /**
  * What the well-known models cost, in dollars per million tokens, as their makers' price lists have it. Only flat prices
  * are here: a model that costs more for a longer request has none, and one that is not here has none either.
@@ -70,9 +78,11 @@ export function priceOf(provider: string, model: string): ModelPrice | null {
   const row = Object.entries(rows ?? {}).find(([name]) => {
     return model === name || (model.startsWith(name) && sameModel.test(model.slice(name.length)));
   })?.[1];
-  if (row === undefined) return null;
+  const from = sources[provider];
+  if (row === undefined || from === undefined) return null;
   const [input, output, cacheRead, cacheWrite] = row;
   return {
+    ...from,
     input,
     output,
     ...(cacheRead === undefined ? {} : { cacheRead }),
@@ -85,7 +95,7 @@ export type Cost = Required<NonNullable<Usage["cost"]>>;
 const million = 1_000_000;
 
 /** In dollars. What is read from a cache or written into it costs what other input does, unless it has a price. */
-export function costOf(usage: Usage, price: ModelPrice): Cost {
+export function costOf(usage: Usage, price: Omit<ModelPrice, "source">): Cost {
   const of = (tokens: number | undefined, each: number) => ((tokens ?? 0) * each) / million;
   const input = of(usage.input, price.input);
   const output = of(usage.output, price.output);

@@ -2,12 +2,11 @@ import type { Config } from "../../config/sections/all.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Emit } from "../../core/events.ts";
 import type { IdSource } from "../../core/ids.ts";
-import type { Usage } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
-import type { Runtime, Tool, Turn, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
+import type { Runtime, SummariserOptions, Tool, Turn, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
 import type { Summarise } from "../../transcript/compaction/ask-summariser.ts";
 import type { ImagePort } from "../../transcript/contract.ts";
@@ -59,8 +58,8 @@ export interface TurnInProgress {
 export interface ModelPort {
   /** Throws a SkeinError where the name is none. */
   turnModel(name: string): TurnModel;
-  /** Summaries by the same model; `told` hears what they cost. */
-  summariser(model: TurnModel, signal: AbortSignal, told: (usage: Usage) => void): Summarise;
+  /** Summaries by the same model. */
+  summariser(model: TurnModel, options: SummariserOptions): Summarise;
 }
 
 /** An agent as it runs. */

@@ -1,13 +1,13 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
-import type { TurnModel } from "../../runtimes/contract.ts";
+import type { TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import type { ContextSize } from "../../transcript/compaction/limits.ts";
 import type { Measure } from "../../transcript/compaction/recover.ts";
+import { estimateTokens } from "../../transcript/estimate-tokens.ts";
 import { sessionLikelyHasOversizedToolResults } from "../../transcript/steps/truncate-tool-results.ts";
 import { compactSession } from "../compact-session.ts";
-import type { CompactionOutcome } from "../compaction-outcome.ts";
 import { ContextRecovery } from "../recover-context.ts";
 import { truncateOversizedToolResultsInSession } from "../truncate-in-session.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
@@ -28,8 +28,20 @@ export interface RoomAbout {
     readonly measure: Measure;
     readonly note?: string;
     readonly entryId?: string;
+    readonly freedTokens?: number;
   }): void;
+  /** A request for a summary is tried again. */
+  retried(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
+
+/** How large the next request is, by our own estimate of what it holds now. */
+interface RequestSize {
+  readonly tokens: number;
+  /** Its older part does not fit the byte budget. */
+  readonly isCut: boolean;
+}
+
+type Taken = { readonly note?: string; readonly entryId?: string };
 
 /** What one run does about a context that does not fit, over all its steps. */
 export class RoomMaker {
@@ -38,58 +50,105 @@ export class RoomMaker {
   readonly #about: RoomAbout;
   readonly #recovery: ContextRecovery;
   #trigger: "threshold" | "overflow" = "threshold";
+  /** The request that did not fit. */
+  #refused: RequestSize = { tokens: 0, isCut: false };
 
   constructor(deps: Deps, place: RunPlace, about: RoomAbout) {
     this.#deps = deps;
     this.#place = place;
     this.#about = about;
-    this.#recovery = new ContextRecovery(place.session.sessionId, {
+    const { requests } = about;
+    this.#recovery = new ContextRecovery({
       hasOversizedResults: () => this.#hasOversized(),
-      truncateOversized: () => this.#tell("truncate_oversized", () => this.#truncateOversized()),
-      compact: (compactions) => this.#compact(compactions),
-      truncate: () => this.#inMemory("truncate", "cutHarder"),
-      prune: () => this.#inMemory("prune", "pruneNow"),
+      // Requests cut these results by the lowered window already: what that frees counts.
+      truncateOversized: () =>
+        this.#take("truncate_oversized", () => this.#truncateOversized(), this.#refused),
+      compact: (compactions) => this.#take("compact", () => this.#compact(compactions)),
+      truncate: () =>
+        this.#take("truncate", async () => {
+          requests.cutHarder = true;
+          return {};
+        }),
+      prune: () =>
+        this.#take("prune", async () => {
+          requests.pruneNow = true;
+          return {};
+        }),
     });
   }
 
-  async make(size: ContextSize, why: "threshold" | "overflow"): Promise<void> {
+  /** `true`: the next request is smaller than the one that did not fit. `false`: nothing is left to be done. */
+  async make({ tokens }: ContextSize, why: "threshold" | "overflow"): Promise<boolean> {
     this.#trigger = why;
-    await this.#recovery.makeRoom(size);
+    this.#refused = await this.#size();
+    // The provider knows its window better than the configuration does.
+    if (why === "overflow") this.#about.requests.lowerWindow(tokens);
+    const measure = await this.#recovery.makeRoom();
+    return measure !== "give_up" || (await this.#gainSince(this.#refused)).isBetter;
   }
 
+  /** Takes one measure, looks at what the next request is then, and tells how much smaller that is. */
+  async #take(measure: Measure, take: () => Promise<Taken>, since?: RequestSize): Promise<boolean> {
+    const { told, signal } = this.#about;
+    told({ phase: "started", measure });
+    const before = since ?? (await this.#size());
+    const { note, entryId } = await take();
+    signal.throwIfAborted();
+    const { freedTokens, isBetter } = await this.#gainSince(before);
+    told({ phase: isBetter ? "done" : "not_done", measure, freedTokens, ...present({ note, entryId }) });
+    return isBetter;
+  }
+
+  async #gainSince(before: RequestSize): Promise<{ freedTokens: number; isBetter: boolean }> {
+    const now = await this.#size();
+    const freedTokens = Math.max(0, before.tokens - now.tokens);
+    return { freedTokens, isBetter: freedTokens > 0 || (before.isCut && !now.isCut) };
+  }
+
+  async #size(): Promise<RequestSize> {
+    const { messages, context } = await this.#about.requests.next();
+    return { tokens: estimateTokens(messages), isCut: context.cut !== null };
+  }
+
+  /** Results over the limit of the configured window are cut in every request: to cut those for good frees nothing. */
   async #hasOversized(): Promise<boolean> {
     const { messages } = await this.#context();
-    return sessionLikelyHasOversizedToolResults(messages, this.#window);
+    if (!sessionLikelyHasOversizedToolResults(messages, this.#window)) return false;
+    return this.#refused.isCut || (await this.#gainSince(this.#refused)).isBetter;
   }
 
-  async #truncateOversized(): Promise<boolean> {
+  async #truncateOversized(): Promise<Taken> {
     const { store, newId } = this.#deps;
     const { scope, session } = this.#place;
     const { writer } = this.#about;
     const record = (await store.sessions.get(scope, session.sessionId)) ?? noSuchSession(session.sessionId);
     const options = { contextWindow: this.#window, newId, fence: writer.fence };
     try {
-      const { truncated } = await truncateOversizedToolResultsInSession(
+      const { truncated, refused } = await truncateOversizedToolResultsInSession(
         store.sessions,
         scope,
         record,
         options,
       );
       if (truncated.length > 0) await writer.lookAgain();
-      return truncated.length > 0;
+      return present({ note: refused });
     } catch (error) {
-      if (error instanceof SkeinError && error.code === "conflict") return false;
+      if (error instanceof SkeinError && error.code === "conflict") return { note: error.message };
       throw error;
     }
   }
 
-  async #compact(compactions: number): Promise<CompactionOutcome> {
+  async #compact(compactions: number): Promise<Taken> {
     const { settings, models } = this.#deps;
     const { scope, session, ctx } = this.#place;
-    const { model, signal, writer, told } = this.#about;
-    told({ phase: "started", measure: "compact" });
+    const { model, signal, writer, retried } = this.#about;
     const bill = new Bill((usage) => this.#about.used(usage));
-    const summarise = models.summariser(model, signal, (usage) => bill.add(usage));
+    const summarise = models.summariser(model, {
+      signal,
+      limits: settings,
+      onUsage: (usage) => bill.add(usage),
+      onRetry: retried,
+    });
     const outcome = await compactSession(this.#deps, scope, session, {
       summarise: (request) => bill.unlessOver(() => summarise(request)),
       contextWindow: this.#window,
@@ -101,26 +160,9 @@ export class RoomMaker {
       ctx,
       fence: writer.fence,
     });
-    if (outcome.done) told({ phase: "done", measure: "compact", entryId: outcome.entryId });
-    else told({ phase: "not_done", measure: "compact", note: outcome.note });
-    // A summary that is there stands; where it cost more than there was, the turn ends all the same.
+    // A summary that was written stays; if it cost more than the budget has left, the turn ends even so.
     await bill.settle();
-    return outcome;
-  }
-
-  async #inMemory(measure: Measure, flag: "cutHarder" | "pruneNow"): Promise<boolean> {
-    return this.#tell(measure, async () => {
-      const before = (await this.#about.requests.next()).tokens;
-      this.#about.requests[flag] = true;
-      return (await this.#about.requests.next()).tokens < before;
-    });
-  }
-
-  async #tell(measure: Measure, take: () => Promise<boolean>): Promise<boolean> {
-    this.#about.told({ phase: "started", measure });
-    const helped = await take();
-    this.#about.told({ phase: helped ? "done" : "not_done", measure });
-    return helped;
+    return outcome.done ? { entryId: outcome.entryId } : { note: outcome.note };
   }
 
   get #window(): number {

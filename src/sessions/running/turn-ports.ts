@@ -62,6 +62,7 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     writer,
     requests,
     used: (usage) => deps.runs.charge(held, runUsage(usage)),
+    retried: emit,
     told: (event) =>
       deps.emit({ type: "run.compaction", at: deps.clock.now(), ...told, runId: run.runId, ...event }),
   });

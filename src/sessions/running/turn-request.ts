@@ -3,7 +3,7 @@ import type { SessionContext } from "../../core/context.ts";
 import { present } from "../../core/present.ts";
 import type { Tool, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import { byteBudgetFor, shouldCompact } from "../../transcript/compaction/limits.ts";
+import { byteBudgetFor, leastWindow, shouldCompact } from "../../transcript/compaction/limits.ts";
 import { contextTokens } from "../../transcript/context-tokens.ts";
 import type { PruningOptions } from "../../transcript/contract.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";
@@ -40,15 +40,22 @@ export class TurnRequests {
   /** The last measures against a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
+  #window: number;
 
   constructor(deps: Deps, place: RunPlace, about: RequestAbout) {
     this.#deps = deps;
     this.#place = place;
     this.#about = about;
+    this.#window = configuredWindow(about.model);
   }
 
   get contextWindow(): number {
-    return this.#about.model.info.contextWindow ?? usualWindow;
+    return this.#window;
+  }
+
+  /** A request of so many tokens was refused: the window is no larger, whatever the configuration says. */
+  lowerWindow(refusedTokens: number): void {
+    this.#window = Math.max(leastWindow, Math.min(this.#window, refusedTokens));
   }
 
   async next(): Promise<TurnRequest> {
@@ -68,7 +75,8 @@ export class TurnRequests {
 
   async #context(): Promise<SessionContext> {
     const { scope, session } = this.#place;
-    const byteBudget = byteBudgetFor(this.contextWindow);
+    // By the configured window: a lowered one makes the request smaller, and must not make its older part disappear.
+    const byteBudget = byteBudgetFor(configuredWindow(this.#about.model));
     const context = await this.#deps.store.sessions.context(
       scope,
       session.sessionId,
@@ -128,6 +136,10 @@ export class TurnRequests {
       deny: tools.deny,
     };
   }
+}
+
+function configuredWindow({ info }: TurnModel): number {
+  return info.contextWindow ?? usualWindow;
 }
 
 function isAnswer({ role }: { readonly role: string }): boolean {

@@ -28,7 +28,7 @@ export async function compactNow(
   checkIdle(session);
   const model = models.turnModel(modelName(deps, session));
   return compactSession(deps, scopeOf(session), session, {
-    summarise: models.summariser(model, signal, () => undefined),
+    summarise: models.summariser(model, { signal, limits: settings, onUsage: () => undefined }),
     contextWindow: model.info.contextWindow ?? usualWindow,
     mode: settings.compaction.mode,
     maxHistoryShare: settings.compaction.maxHistoryShare,

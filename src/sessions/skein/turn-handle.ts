@@ -1,5 +1,6 @@
 import type { Entry } from "../../core/entries.ts";
 import type { SkeinEvent } from "../../core/events.ts";
+import { present } from "../../core/present.ts";
 import type { Run, RunUsage } from "../../runs/contract.ts";
 import { RunError } from "./run-error.ts";
 
@@ -41,6 +42,8 @@ export type TurnEvent =
       readonly phase: "started" | "done" | "not_done";
       readonly measure: string;
       readonly note?: string;
+      /** Of a measure that has ended: by how many tokens the next request is smaller. */
+      readonly freedTokens?: number;
     }
   | {
       readonly type: "approval";
@@ -228,8 +231,8 @@ export function turnEventOf(event: SkeinEvent, approvals: Approvals = new Map())
       return { type: "retry", attempt, delayMs, error };
     }
     case "run.compaction": {
-      const { phase, measure, note } = event;
-      return { type: "compaction", phase, measure, ...(note === undefined ? {} : { note }) };
+      const { phase, measure, note, freedTokens } = event;
+      return { type: "compaction", phase, measure, ...present({ note, freedTokens }) };
     }
     case "approval.requested": {
       const { approvalId, toolName, arguments: args } = event;

@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
 import { truncateText } from "./truncate-text.ts";
 
@@ -20,7 +21,7 @@ export interface SummaryRequest {
 
 /**
  * What makes the summaries: any model, or anything else. It may fail, answer nothing or never: history is not touched
- * then.
+ * then. Where it throws a `SkeinError` with the code `context_overflow`, it is asked again with smaller prompts.
  *
  * @example
  * ```ts
@@ -33,10 +34,18 @@ export type Summarise = (request: SummaryRequest) => Promise<string>;
 /** Why there is no summary. */
 export interface SummaryFailure {
   /**
-   * `failed`: it threw. `empty`: it answered nothing. `too_long`, `poor`: what it answered is none. `timed_out`,
+   * `failed`: it threw. `overflow`: the prompt was too long for it. `empty`: it answered nothing. `too_long`, `poor`: what it answered is none. `timed_out`,
    * `aborted`: the signal came first. `nothing_said`: there is nothing in the range that a model sees.
    */
-  readonly failure: "failed" | "empty" | "too_long" | "poor" | "timed_out" | "aborted" | "nothing_said";
+  readonly failure:
+    | "failed"
+    | "overflow"
+    | "empty"
+    | "too_long"
+    | "poor"
+    | "timed_out"
+    | "aborted"
+    | "nothing_said";
   readonly note: string;
 }
 
@@ -68,6 +77,11 @@ function textAnswer(answer: unknown): { readonly text: string } {
 }
 
 function failed(error: unknown): SummaryFailure {
+  if (error instanceof SkeinError && error.code === "context_overflow") {
+    const { problem } = error.details;
+    const said = typeof problem === "string" ? problem : error.message;
+    return { failure: "overflow", note: `the prompt is too long for the summariser: ${lineOf(said)}` };
+  }
   return { failure: "failed", note: `the summariser failed: ${lineOf(thrownText(error))}` };
 }
 

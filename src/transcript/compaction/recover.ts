@@ -5,32 +5,29 @@ export type Measure = "truncate_oversized" | "compact" | "truncate" | "prune" | 
 
 /** What a run has done about it so far. */
 export interface RecoveryState {
-  /** Whether results that are likely too large wait to be truncated for good, before anything is summarised. */
-  readonly oversized: "waiting" | "settled";
   readonly compaction: "possible" | "spent";
   readonly truncation: "untried" | "tried";
   readonly pruning: "untried" | "tried";
+  /** How often results were truncated for good. */
+  readonly truncations: number;
   readonly compactions: number;
 }
 
-/** How a run begins. */
-export function recoveryFor({
-  hasOversizedResults,
-}: {
-  readonly hasOversizedResults: boolean;
-}): RecoveryState {
-  return {
-    oversized: hasOversizedResults ? "waiting" : "settled",
-    compaction: "possible",
-    truncation: "untried",
-    pruning: "untried",
-    compactions: 0,
-  };
-}
+/** Each overflow shows a smaller window, by which other results are oversized. */
+const mostTruncations = 3;
 
-/** What to do now that the context does not fit. */
-export function nextMeasure(state: RecoveryState): Measure {
-  if (state.oversized === "waiting") return "truncate_oversized";
+/** How a run begins. */
+export const noRecovery: RecoveryState = {
+  compaction: "possible",
+  truncation: "untried",
+  pruning: "untried",
+  truncations: 0,
+  compactions: 0,
+};
+
+/** What to do now that the context does not fit. `hasOversizedResults`: before anything is summarized, those are cut. */
+export function nextMeasure(state: RecoveryState, hasOversizedResults: boolean): Measure {
+  if (hasOversizedResults && state.truncations < mostTruncations) return "truncate_oversized";
   if (state.compaction === "possible") return "compact";
   if (state.truncation === "untried") return "truncate";
   return state.pruning === "untried" ? "prune" : "give_up";
@@ -38,12 +35,12 @@ export function nextMeasure(state: RecoveryState): Measure {
 
 /**
  * The state once a measure was taken. A compaction that did not make the context smaller was the last one, and so is
- * the third; everything else is done once. So a run takes at most six measures.
+ * the third; pruning and truncation in memory are done once. So a run takes at most eight measures.
  */
 export function afterMeasure(state: RecoveryState, measure: Measure, isSmaller: boolean): RecoveryState {
   switch (measure) {
     case "truncate_oversized":
-      return { ...state, oversized: "settled" };
+      return { ...state, truncations: isSmaller ? state.truncations + 1 : mostTruncations };
     case "compact": {
       const compactions = state.compactions + 1;
       const isLast = !isSmaller || compactions >= mostCompactions;

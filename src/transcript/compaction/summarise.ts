@@ -3,7 +3,7 @@ import type { Summarise, SummaryFailure } from "./ask-summariser.ts";
 import type { CompactionMode } from "./chunks.ts";
 import { chunksBackwards, chunksOf, chunkTokens } from "./chunks.ts";
 import { conversationText } from "./conversation-text.ts";
-import { compactionLimits } from "./limits.ts";
+import { compactionLimits, leastWindow } from "./limits.ts";
 import type { CutPlan } from "./plan-cut.ts";
 import { messageTokens } from "./plan-cut.ts";
 import type { PromptParts } from "./prompts.ts";
@@ -66,7 +66,17 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
   let notes: PieceSummary | null = null;
   let chunks = 0;
   let retried = false;
-  for await (const piece of gathered.pieces()) {
+  // Pieces still to be summarized, next one first. A piece that does not fit is split, and so is all that follows.
+  let { contextWindow } = options;
+  const pieces = gathered.pieces();
+  let waiting: Piece[] = [];
+  for (;;) {
+    if (waiting.length === 0) {
+      const { done, value } = await pieces.next();
+      if (done === true) break;
+      waiting = splitPiece(value, { ...options, contextWindow });
+    }
+    const piece = waiting[0] as Piece;
     const made = await summarisePiece(
       {
         conversation: piece.texts.join("\n\n"),
@@ -76,15 +86,21 @@ export async function makeSummary(plan: CutPlan, options: SummaryOptions): Promi
         files: gathered.files,
         ...(options.instructions === undefined ? {} : { instructions: options.instructions }),
       },
-      { ...options, ask: piece.isEnd || plan.isCut ? latest : null, spent: gathered.spent },
+      { ...options, contextWindow, ask: piece.isEnd || plan.isCut ? latest : null, spent: gathered.spent },
     );
-    if ("failure" in made) return made;
+    if ("failure" in made) {
+      if (made.failure !== "overflow" || contextWindow / 2 < leastWindow) return made;
+      contextWindow = Math.floor(contextWindow / 2);
+      waiting = waiting.flatMap((each) => splitPiece(each, { ...options, contextWindow }));
+      continue;
+    }
+    waiting = waiting.slice(1);
     notes = made;
     chunks += 1;
     retried ||= made.retried;
   }
   if (notes === null) return { failure: "nothing_said", note: "nothing in the range is seen by a model" };
-  const { requestTokens } = compactionLimits(options.contextWindow);
+  const { requestTokens } = compactionLimits(contextWindow);
   const text = withRequest(notes.text, requestUnderWay(plan, gathered.asks), requestTokens);
   const { files, usage, olderTokens } = gathered;
   return { text, chunks, retried, missing: notes.missing, files, usage, olderTokens };
@@ -98,6 +114,15 @@ interface Piece {
   readonly isEnd: boolean;
   /** The summary that the first piece is added to. */
   readonly before: string | null;
+}
+
+/** A piece as several that fit the window, in the order in which they are summarized. */
+function splitPiece(piece: Piece, options: SummaryOptions): Piece[] {
+  const { contextWindow, mode, maxHistoryShare } = options;
+  const chunks = [...chunksOf(piece.texts, chunkTokens(contextWindow, mode, maxHistoryShare))];
+  const last = chunks.at(-1);
+  const pieces = chunks.map((texts) => ({ ...piece, texts, isEnd: piece.isEnd && texts === last }));
+  return piece.order === "older" ? pieces.toReversed() : pieces;
 }
 
 /** The range in pieces, and what is counted on the way. */

@@ -2,7 +2,15 @@ import type { BlobRef, ImageBlock } from "../../core/messages.ts";
 import { cutText, escapeToLine } from "../../core/text.ts";
 
 /** Why an image is not shown. */
-export type Reason = "unseen" | "old" | "surplus" | "missing" | "unreadable" | "unsupported" | "large";
+export type Reason =
+  | "unseen"
+  | "old"
+  | "surplus"
+  | "missing"
+  | "unreadable"
+  | "unsupported"
+  | "large"
+  | "not_installed";
 
 const reasons: Readonly<Record<Reason, string>> = {
   unseen: "this model sees no images",
@@ -12,6 +20,7 @@ const reasons: Readonly<Record<Reason, string>> = {
   unreadable: "could not be read",
   unsupported: "of a kind that this model does not take",
   large: "too large to be shown",
+  not_installed: "not shown, because making images fit needs the package sharp: npm install sharp",
 };
 
 /** What stands in for an image. */

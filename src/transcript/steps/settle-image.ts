@@ -45,6 +45,7 @@ export function* settleImage(
     return sent(found.bytes, header, done, block?.data);
   }
   const smaller = yield* shrunk(found.bytes, header, limits, port);
+  if (smaller === "not_installed") return { reason: smaller };
   const after = smaller === null ? null : readImageHeader(smaller);
   if (smaller === null || after === null || !fits(smaller, after, limits))
     return { reason: isTaken ? "large" : "unsupported" };
@@ -96,8 +97,9 @@ function* shrunk(
   { mimeType }: ImageHeader,
   limits: ImageLimits,
   port: ImagePort | undefined,
-): Waiting<Uint8Array | null> {
+): Waiting<Uint8Array | "not_installed" | null> {
   const result = yield* attempt(() => port?.shrink?.({ bytes, mimeType }, limits));
+  if (result === "not_installed") return result;
   const smaller = (result as { readonly bytes?: unknown } | null | undefined)?.bytes;
   return smaller instanceof Uint8Array ? smaller : null;
 }

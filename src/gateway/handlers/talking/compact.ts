@@ -7,6 +7,7 @@ import { contextOf, findSession } from "../shared/session-of.ts";
 /** Of these another try may come to more. */
 const ofSummariser: readonly CompactionNotDone["reason"][] = [
   "failed",
+  "overflow",
   "empty",
   "too_long",
   "poor",

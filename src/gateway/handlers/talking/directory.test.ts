@@ -151,7 +151,12 @@ describe("who there is, and who may what", () => {
     const { as } = await openTalking({ script: answering() });
     const { models } = await as(ann).call("models.list", {});
     expect(models).toMatchObject([
-      { model: "rehearsal/script", provider: "rehearsal", isPriced: true, agents: ["main"] },
+      {
+        model: "rehearsal/script",
+        provider: "rehearsal",
+        price: { input: 0, output: 0, source: "rehearsal" },
+        agents: ["main"],
+      },
     ]);
   });
 

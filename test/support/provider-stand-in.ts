@@ -1,0 +1,101 @@
+// A local server that answers in a provider's wire format and refuses with any status and body that a test gives.
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { summariserSystem } from "../../src/transcript/compaction/prompts.ts";
+
+/** What the stand-in does with one request. */
+export type StandInReply =
+  | { readonly text: string; readonly finishReason?: string; readonly usage?: object }
+  | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
+  /** The connection is reset before any answer. */
+  | "reset";
+
+export interface StandInRequest {
+  /** The whole request as it was sent. */
+  readonly body: string;
+  readonly isSummary: boolean;
+  readonly headers: IncomingMessage["headers"];
+}
+
+export interface StandIn {
+  readonly url: string;
+  readonly requests: readonly StandInRequest[];
+  close(): Promise<void>;
+}
+
+/** A summary with every section that a compaction asks for. */
+export const goodSummary = [
+  "Goal",
+  "Decisions",
+  "Open work",
+  "Constraints",
+  "Pending asks",
+  "Exact identifiers",
+  "Files touched",
+]
+  .map((heading) => `## ${heading}\n- A trip to Kyoto.`)
+  .join("\n");
+
+export async function startStandIn(
+  format: "openai" | "google",
+  reply: (request: StandInRequest, index: number) => StandInReply,
+): Promise<StandIn> {
+  const requests: StandInRequest[] = [];
+  const server = createServer(async (incoming, response) => {
+    const body = Buffer.concat(await incoming.toArray()).toString();
+    const isSummary = body.includes(JSON.stringify(summariserSystem).slice(1, -1));
+    const request = { body, isSummary, headers: incoming.headers };
+    requests.push(request);
+    const said = reply(request, requests.length - 1);
+    if (said === "reset") incoming.socket.resetAndDestroy();
+    else if ("status" in said) refuse(response, said);
+    else answer(response, format, said);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    requests,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+function refuse(response: ServerResponse, said: Extract<StandInReply, { status: number }>): void {
+  const isText = typeof said.body === "string";
+  response.writeHead(said.status, {
+    "content-type": isText ? "text/plain" : "application/json",
+    ...said.headers,
+  });
+  response.end(isText ? said.body : JSON.stringify(said.body));
+}
+
+function answer(
+  response: ServerResponse,
+  format: "openai" | "google",
+  { text, finishReason, usage }: Extract<StandInReply, { text: string }>,
+): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  const chunks = format === "openai" ? openaiChunks(text, finishReason, usage) : googleChunks(text);
+  for (const chunk of chunks) response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  response.end(format === "openai" ? "data: [DONE]\n\n" : "");
+}
+
+function openaiChunks(text: string, finishReason = "stop", usage?: object): object[] {
+  const chunk = { id: "c1", object: "chat.completion.chunk", created: 1, model: "m" };
+  const delta = (fields: object, finish_reason: string | null = null) => ({
+    ...chunk,
+    choices: [{ index: 0, delta: fields, finish_reason }],
+  });
+  return [delta({ role: "assistant", content: text }), { ...delta({}, finishReason), usage }];
+}
+
+function googleChunks(text: string): object[] {
+  const content = { role: "model", parts: [{ text }] };
+  return [{ candidates: [{ content, finishReason: "STOP", index: 0 }], modelVersion: "m" }];
+}
