@@ -38,6 +38,7 @@ const mistralImages: ImageLimits = { ...image, gif: "still", maxCount: 8, maxTot
 const anthropic: Rules = {
   sanitizeMode: "full",
   toolCallIds: "strict",
+  callsWithoutTools: "text",
   repairToolPairing: true,
   missingResults: "synthetic",
   thinking: "signed",
@@ -51,6 +52,7 @@ const anthropic: Rules = {
 const openai: Rules = {
   sanitizeMode: "images-only",
   toolCallIds: "strict",
+  callsWithoutTools: "native",
   repairToolPairing: true,
   missingResults: "drop",
   thinking: "none",
@@ -66,6 +68,7 @@ const rules: Readonly<Record<Api, Rules>> = {
   "anthropic-messages": anthropic,
   "google-generative-ai": {
     ...anthropic,
+    callsWithoutTools: "native",
     thinking: "base64",
     turns: "gemini",
     toolResultImages: "behind",

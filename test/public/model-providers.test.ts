@@ -129,7 +129,7 @@ describe("tool names", () => {
   });
   const calls = (name: string): ScriptedReply => ({ content: [{ type: "toolCall", name, arguments: {} }] });
 
-  test.fails("[HKP14] a tool of a server named 1password is called through Google", async () => {
+  test("[HKP14] a tool of a server named 1password is called through Google", async () => {
     server = await startHttpToolServer();
     const config = `mcpServers: { 1password: { url: "${server.url}" } }\n`;
     const replies = [
@@ -158,7 +158,7 @@ describe("tool names", () => {
     expect(JSON.stringify(body())).not.toContain("_1password");
   });
 
-  test.fails("[HKP16] two tools whose names become the same stay two", async () => {
+  test("[HKP16] two tools whose names become the same stay two", async () => {
     const other = defineTool({
       name: "_1password__find",
       description: "Another one.",
@@ -174,7 +174,7 @@ describe("tool names", () => {
     expect(JSON.stringify(body().contents)).toContain("the other");
   });
 
-  test.fails("[HKP17] the X-ray lists the renamed tool and the renamed call", async () => {
+  test("[HKP17] the X-ray lists the renamed tool and the renamed call", async () => {
     const { append, dir } = await openTwinSkein("google-generative-ai", {
       config: `mcpServers: { 1password: { url: "http://127.0.0.1:9/mcp" } }\n`,
     });

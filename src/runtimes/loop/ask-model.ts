@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
 import { modelInfo } from "../../transcript/model-table.ts";
+import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { AnswerDraft } from "../ai-sdk/from-response.ts";
 import { modelRequest } from "../ai-sdk/model-request.ts";
 import type { Turn, TurnRequest } from "../contract.ts";
@@ -67,7 +68,8 @@ type Tried =
     };
 
 async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: LoopDeps): Promise<Tried> {
-  const collector = new PartCollector();
+  const { options, toolNames } = requestOptions(turn, request);
+  const collector = new PartCollector(toolNames);
   const { model, limits, signal } = turn;
   const onDelta = (delta: { kind: "text" | "thinking"; delta: string }) => {
     turn.emit({ type: "delta", ...delta });
@@ -75,7 +77,6 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
   await turn.hooks.llmInput(request.messages);
   try {
     const opened = (await unlessAborted(model.open(), signal)) as LanguageModelV4;
-    const options = callOptions(turn, request);
     const facts = await readAnswer(
       opened,
       options,
@@ -90,8 +91,11 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
   }
 }
 
-function callOptions(turn: Turn, request: TurnRequest): LanguageModelV4CallOptions {
-  const { options } = modelRequest({
+function requestOptions(
+  turn: Turn,
+  request: TurnRequest,
+): { readonly options: LanguageModelV4CallOptions; readonly toolNames: ToolNames } {
+  const { options, toolNames } = modelRequest({
     transcript: request.messages,
     policy: turn.model.policy,
     system: withOutputRules(turn.system, turn.outputSchema) ?? undefined,
@@ -100,7 +104,7 @@ function callOptions(turn: Turn, request: TurnRequest): LanguageModelV4CallOptio
     maxOutputTokens: turn.limits.maxOutputTokens,
     info: turn.model.info,
   });
-  return outputOptions(options, turn);
+  return { options: outputOptions(options, turn), toolNames };
 }
 
 /** What was said until then is kept. Under a lost fence nothing can be, and the reason for the abort is told all the same. */
