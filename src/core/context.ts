@@ -167,7 +167,7 @@ export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: C
   return path.findIndex(({ parentId }) => parentId !== null && parentId === firstKeptEntryId);
 }
 
-/** Counts back from the newest; the leaf is in however large it is. */
+/** Counts back from the newest message, which is in however large it is. */
 function withinBudget(
   chosen: readonly Entry[],
   edits: ContextEdits,
@@ -175,11 +175,14 @@ function withinBudget(
 ): { from: number; cut: string | null } {
   if (budget === undefined) return { from: 0, cut: null };
   let bytes = 0;
+  let hasShown = false;
   for (let index = chosen.length - 1; index >= 0; index--) {
-    const entry = chosen[index] as Entry;
-    bytes += shownBytes(contextMessage(entry, edits));
+    const message = contextMessage(chosen[index] as Entry, edits);
+    if (message === null) continue;
+    bytes += shownBytes(message);
     const next = chosen[index + 1];
-    if (bytes > budget && next !== undefined) return { from: index + 1, cut: next.id };
+    if (bytes > budget && hasShown && next !== undefined) return { from: index + 1, cut: next.id };
+    hasShown = true;
   }
   return { from: 0, cut: null };
 }
@@ -190,8 +193,7 @@ const sizes = new WeakMap<ContextMessage, number>();
 const imageBytes = 12_000;
 
 /** Bytes of a message that a model may be shown; `details` of results, usage and metadata are not among them. */
-function shownBytes(message: ContextMessage | null): number {
-  if (message === null) return 0;
+function shownBytes(message: ContextMessage): number {
   const known = sizes.get(message);
   if (known !== undefined) return known;
   const size = messageBytes(message);
