@@ -151,6 +151,8 @@ export interface Said {
   /** The message itself; `null`: it was refused. */
   readonly entry: Entry | null;
   readonly refused: string | null;
+  /** Every call of the answer was invalid and left out; a message tells the model which and why. */
+  readonly hasOnlyInvalidCalls?: true;
 }
 
 /** The hooks of a turn, with the context of the run filled in. */

@@ -142,7 +142,7 @@ describe("an answer whose calls are all invalid", () => {
   };
   const options = { agent: { tools: [current] }, replies: [invalid, says("Corrected.")] };
 
-  test.fails("[HKP4] the model is told which calls and why, and the turn continues", async () => {
+  test("[HKP4] the model is told which calls and why, and the turn continues", async () => {
     const { send, body, skein } = await openTwinSkein("openai-completions", options);
     expect(await send("Read it")).toBe("Corrected.");
     const sent = JSON.stringify(body());
@@ -158,7 +158,7 @@ describe("an answer whose calls are all invalid", () => {
     expect(JSON.stringify(told[0])).toMatch(/read file.*name does not match.*delete!/);
   });
 
-  test.fails("[HKP5] what the guard changed is an event, a log line and a line of `runs show`", async () => {
+  test("[HKP5] what the guard changed is an event, a log line and a line of `runs show`", async () => {
     const opened = await openTwinSkein("openai-completions", {
       ...options,
       config: "logging: { file: skein.log }\n",
