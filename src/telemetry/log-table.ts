@@ -43,7 +43,7 @@ export const logTable: { readonly [T in SkeinEventType]: Line<T> | null } = {
     fields: ({ attempt, delayMs, code, error }) => ({ attempt, delayMs, error: { code, message: error } }),
   },
   "run.note": {
-    level: "info",
+    level: ({ kind }) => (kind === "image_to_blob" ? "debug" : "warn"),
     text: "message changed",
     fields: ({ kind, note }) => ({ kind, note }),
   },
