@@ -263,12 +263,15 @@ export async function withBlobs(
   notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  if (typeof message.content === "string" && message.content.length <= mostResultCharacters) return message;
+  // The words of a user are never cut: what no window holds was refused when it was sent.
+  const isCapped = message.role !== "user";
+  if (typeof message.content === "string" && !(isCapped && message.content.length > mostResultCharacters))
+    return message;
   const blocks =
     typeof message.content === "string"
       ? [{ type: "text" as const, text: message.content }]
       : message.content;
-  const capped = await capResult(store, scope, blocks, notes);
+  const capped = isCapped ? await capResult(store, scope, blocks, notes) : blocks;
   const content = await Promise.all(capped.map((block) => imageToBlob(store, scope, block, notes)));
   return content.some((block, index) => block !== blocks[index]) ? { ...message, content } : message;
 }
