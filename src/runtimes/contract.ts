@@ -70,7 +70,7 @@ export interface Turn {
   /** Calls that a lost owner left open, and the entry of the message that made them. */
   readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
   /** What the model is concerned with, as the session stands, made valid for this model. */
-  request(): Promise<TurnRequest>;
+  request(options?: RequestOptions): Promise<TurnRequest>;
   /** Refused: the run goes on without it. */
   say(message: MessageDraft): Promise<Said>;
   /** An entry that is no message, for people: a plan. */
@@ -136,6 +136,11 @@ export interface TurnLimits {
   /** By default 3. */
   readonly maxRetries: number;
   readonly maxOutputTokens?: number;
+}
+
+export interface RequestOptions {
+  /** This request, and every later one of the turn, goes out without the thinking that its provider sealed. */
+  readonly isSealedThinkingRejected?: boolean;
 }
 
 export interface TurnRequest {

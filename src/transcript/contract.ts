@@ -176,6 +176,8 @@ export interface TranscriptOptions {
   readonly historyLimit?: number;
   readonly images?: ImagePort;
   readonly pruning?: PruningOptions;
+  /** The provider rejected what it had sealed: the model's own thinking is sent as if another model had thought it. */
+  readonly isSealedThinkingRejected?: boolean;
 }
 
 /**

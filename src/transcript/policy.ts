@@ -104,6 +104,9 @@ const sameApi: Readonly<Record<string, Api>> = {
   "openai-chat": "openai-completions",
 };
 
+/** OpenAI-compatible providers that ask for the `reasoning_content` of earlier answers; others may refuse the field. */
+const reasoningProviders = /^(?:deepseek|moonshot|moonshotai|kimi)(?:[._-]|$)/i;
+
 /**
  * What a provider asks of a transcript.
  *
@@ -115,12 +118,14 @@ const sameApi: Readonly<Record<string, Api>> = {
  */
 export function resolveTranscriptPolicy(request: PolicyRequest): TranscriptPolicy {
   const api = apiOf(request.provider, request.api);
+  const wantsReasoning = api === "openai-completions" && reasoningProviders.test(request.provider);
   const given = Object.entries(request.overrides ?? {}).filter(([, value]) => value !== undefined);
   return {
     provider: request.provider,
     api,
     model: request.model,
     ...rules[api],
+    ...(wantsReasoning ? { thinking: "plain" as const } : {}),
     ...Object.fromEntries(given),
   };
 }

@@ -52,7 +52,7 @@ describe("sealed thinking that its provider rejects", () => {
   } as const;
   const apis = Object.keys(sealed) as (keyof typeof sealed)[];
 
-  test.fails.each(apis)("[HKP9] %s is asked once more without it", async (api) => {
+  test.each(apis)("[HKP9] %s is asked once more without it", async (api) => {
     const { append, send, body, twin } = await openTwinSkein(api, { replies: [says("Kyoto.")] });
     await append(user("Plan a day"), answer(providerOf(api), ...sealed[api]));
     expect(await send("Where?")).toBe("Kyoto.");
@@ -64,7 +64,7 @@ describe("sealed thinking that its provider rejects", () => {
     expect(await send("When?")).toBe("In November.");
   });
 
-  test.fails("[HKP10] a second rejection ends the turn with the provider's words", async () => {
+  test("[HKP10] a second rejection ends the turn with the provider's words", async () => {
     const message = "messages.1.content.0: Invalid `signature` in `thinking` block";
     const fault = { fault: "status", status: 400, message } as const;
     const { append, send, twin } = await openTwinSkein("anthropic-messages", { replies: [fault, fault] });
@@ -75,7 +75,7 @@ describe("sealed thinking that its provider rejects", () => {
 });
 
 describe("thinking that goes back to its provider", () => {
-  test.fails("[HKP11] a turn with nothing but thinking goes to Mistral as text", async () => {
+  test("[HKP11] a turn with nothing but thinking goes to Mistral as text", async () => {
     const { append, send, body } = await openTwinSkein("mistral-conversations");
     const thinking = { type: "thinking", thinking: "Gardens first." };
     await append(user("Plan a day"), answer(providerOf("mistral-conversations"), thinking));
@@ -100,7 +100,7 @@ describe("thinking that goes back to its provider", () => {
     return messages.find(({ role }) => role === "assistant")?.reasoning_content;
   };
 
-  test.fails.each([
+  test.each([
     ["deepseek", "deepseek-chat"],
     ["moonshot", "kimi-k2-thinking"],
     ["moonshotai", "kimi-k2-thinking"],
@@ -113,7 +113,7 @@ describe("thinking that goes back to its provider", () => {
     expect(await reasoned({ name: "local", model: "qwen3" })).toBeUndefined();
   });
 
-  test.fails("[HKP13] `reasoningContent` of a provider turns it on and off", async () => {
+  test("[HKP13] `reasoningContent` of a provider turns it on and off", async () => {
     const [on, off] = ["reasoningContent: true", "reasoningContent: false"];
     expect(await reasoned({ name: "proxy", model: "kimi-k2-thinking", provider: on })).toBe("Gardens first.");
     expect(await reasoned({ name: "deepseek", model: "deepseek-chat", provider: off })).toBeUndefined();

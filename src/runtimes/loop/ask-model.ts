@@ -4,7 +4,7 @@ import { modelInfo } from "../../transcript/model-table.ts";
 import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { AnswerDraft } from "../ai-sdk/from-response.ts";
 import { modelRequest } from "../ai-sdk/model-request.ts";
-import type { Turn, TurnRequest } from "../contract.ts";
+import type { RequestOptions, Turn, TurnRequest } from "../contract.ts";
 import { PartCollector } from "./collect-parts.ts";
 import type { Failure } from "./failure.ts";
 import { failureOf } from "./failure.ts";
@@ -26,6 +26,7 @@ const mostRoom = 3;
 export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft> {
   let request = await requestWithRoom(turn);
   let rooms = 0;
+  let isSealedThinkingRejected = false;
   for (let attempt = 1; ; attempt++) {
     const tried = await tryOnce(turn, request, attempt, deps);
     if (tried.answer !== null) return tried.answer;
@@ -36,6 +37,10 @@ export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft>
       request = await requestWithRoom(turn);
       // Nothing is wrong with the model: this was no attempt.
       attempt--;
+    } else if (failure.kind === "sealed_thinking" && !isSealedThinkingRejected) {
+      isSealedThinkingRejected = true;
+      turn.emit({ type: "retry", attempt, delayMs: 0, code: failure.code, error: failure.text });
+      request = await requestWithRoom(turn, { isSealedThinkingRejected });
     } else if (failure.kind === "transient" && attempt <= turn.limits.maxRetries) {
       const delayMs = retryDelay(attempt, failure.retryAfterMs, deps.random);
       turn.emit({ type: "retry", attempt, delayMs, code: failure.code, error: failure.text });
@@ -126,8 +131,8 @@ async function keepAborted(
   throw turn.signal.reason;
 }
 
-async function requestWithRoom(turn: Turn): Promise<TurnRequest> {
-  let request = await turn.request();
+async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promise<TurnRequest> {
+  let request = await turn.request(options);
   for (let rooms = 0; request.isOverThreshold && rooms < mostRoom; rooms++) {
     await turn.makeRoom(sizeOf(turn, request), "threshold");
     request = await turn.request();

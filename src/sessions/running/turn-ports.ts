@@ -93,7 +93,10 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     },
     outputSchema: run.options.outputSchema ?? null,
     open: await openCallsOf(deps, place),
-    request: () => requests.next(),
+    request: ({ isSealedThinkingRejected = false } = {}) => {
+      if (isSealedThinkingRejected) requests.isSealedThinkingRejected = true;
+      return requests.next();
+    },
     say: async (message) => {
       if (isLeftBehind(message, signal, deps.worker)) {
         await partial.leave();

@@ -33,6 +33,8 @@ export class TurnRequests {
   /** The last measures against a context that does not fit. */
   cutHarder = false;
   pruneNow = false;
+  /** From then on, in every request of the run. */
+  isSealedThinkingRejected = false;
 
   constructor(deps: Deps, place: RunPlace, about: RequestAbout) {
     this.#deps = deps;
@@ -58,6 +60,7 @@ export class TurnRequests {
       contextWindow: this.cutHarder ? Math.floor(contextWindow * harderShare) : contextWindow,
       entryIds: context.entryIds,
       tools: tools.map(({ name }) => name),
+      isSealedThinkingRejected: this.isSealedThinkingRejected,
       images: this.#images(),
       pruning: this.#pruning(context.messages.findLast(isAnswer)?.timestamp ?? null),
     });
