@@ -45,6 +45,21 @@ export function createModels(sources: ModelSources): ModelPort {
   };
 }
 
+/** The context window of a model; `null`: it is not known, or there is no such model. */
+export function windowOf(
+  models: Pick<ModelPort, "turnModel">,
+  name: string | undefined,
+): { readonly model: string; readonly contextWindow: number } | null {
+  if (name === undefined) return null;
+  try {
+    const { contextWindow } = models.turnModel(name).info;
+    return contextWindow === undefined ? null : { model: name, contextWindow };
+  } catch {
+    // The run names what is wrong with the model.
+    return null;
+  }
+}
+
 /** As it is charged: without a price there is no cost, which is not the same as none. */
 function priced({ cost: _, ...tokens }: Usage, { price }: TurnModel): Usage {
   return price === null ? tokens : { ...tokens, cost: costOf(tokens, price) };

@@ -50,7 +50,7 @@ import type { InvokeParts } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
 import { modelList } from "./model-list.ts";
-import { createModels } from "./models.ts";
+import { createModels, windowOf } from "./models.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
@@ -192,6 +192,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const acp = openAcp({ config, bus, files, clock, env, report });
   const serves = (agentId: string, key: string) =>
     isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
+  const modelWindow = (agentId: string, key: string, named: string | undefined) =>
+    isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
   const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
@@ -204,6 +206,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     defaults,
     queueMode: config.queue.mode,
     serves,
+    modelWindow,
   };
   const channels = openChannels({
     config,
@@ -327,7 +330,7 @@ function handleDeps(
   parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema">,
   newId: IdSource,
 ): HandleDeps {
-  const { store, runs, bus, watcher, defaults, queueMode, serves, closed } = parts;
+  const { store, runs, bus, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
   return {
     store,
     runs,
@@ -336,6 +339,7 @@ function handleDeps(
     defaults,
     queueMode,
     serves,
+    modelWindow,
     closed,
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
     abort: (runId, reason) => runs.abort(runId, reason),

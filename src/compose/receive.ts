@@ -9,6 +9,7 @@ import { present } from "../core/present.ts";
 import { cutText } from "../core/text.ts";
 import type { QueueMode, RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
+import type { AcceptDeps } from "../sessions/input/accept-input.ts";
 import { acceptInput, findFor, scopeOf } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
@@ -23,11 +24,12 @@ export interface ReceiveDeps {
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
+  modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
 }
 
 /** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
 export async function receive(
-  { store, runs, routing, defaults, queueMode, serves }: ReceiveDeps,
+  { store, runs, routing, defaults, queueMode, serves, modelWindow }: ReceiveDeps,
   message: InboundMessage,
   idempotencyKey = inboundKey(message),
 ): Promise<AcceptedInbound> {
@@ -36,7 +38,7 @@ export async function receive(
   const { agentId, sessionKey } = (await boundSession({ store, runs }, message, userId)) ?? route;
   const { channel } = message;
   const context = resolveRuntimeContext({ userId, agentId, sessionKey, channel, delivery }, defaults);
-  const { run, isNew } = await acceptInput({ store, runs, serves }, context, {
+  const { run, isNew } = await acceptInput({ store, runs, serves, modelWindow }, context, {
     kind: "channel",
     runId: runIdOf(userId, idempotencyKey),
     idempotencyKey,

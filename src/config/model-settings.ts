@@ -41,8 +41,24 @@ export function modelSettings({ providers }: Models, provider: string, model: st
     maxOutput: its?.maxOutput ?? null,
     vision: its?.vision ?? null,
     price: its?.price ?? noPrice,
-    overrides: { ...Object.fromEntries(given), ...(its?.vision === false ? { images: null } : {}) },
+    overrides: {
+      ...returned(provider, settings),
+      ...Object.fromEntries(given),
+      ...(its?.vision === false ? { images: null } : {}),
+    },
   };
+}
+
+/** `reasoning_content` is plain thinking on its way back. */
+function returned(
+  name: string,
+  settings: Models["providers"][string] | undefined,
+): Pick<ModelSettings["overrides"], "thinking"> {
+  const { reasoningContent = null, type = null, api = null } = settings ?? {};
+  const isCompatible =
+    api === "openai-completions" || (api === null && providerType(name, type) === "openai-compatible");
+  if (reasoningContent === null || !isCompatible) return {};
+  return { thinking: reasoningContent ? "plain" : "none" };
 }
 
 const typeOfName: Readonly<Record<string, ProviderType>> = {

@@ -95,7 +95,7 @@ describe("the context", () => {
       userLine("b", "c", "x".repeat(500)),
       userLine("d", "b", "y".repeat(500)),
     );
-    expect(buildContext(lines, "d", { byteBudget: 1500 })).toMatchObject({
+    expect(buildContext(lines, "d", { byteBudget: 1000 })).toMatchObject({
       entryIds: ["c", "b", "d"],
       cut: "c",
     });
@@ -107,9 +107,9 @@ describe("the context", () => {
     });
   });
 
-  test("[CTX6] the budget is in bytes, and an entry that just fits is in", () => {
-    const lines = read(userLine("a", null, "世界"), userLine("b", "a"));
-    const bytes = lines.reduce((sum, line) => sum + Buffer.byteLength(JSON.stringify(line)) + 1, 0);
+  test("[CTX6] the budget is in bytes of text, and an entry that just fits is in", () => {
+    const lines = read(userLine("a", null, "世界"), userLine("b", "a", "and"));
+    const bytes = Buffer.byteLength("世界and");
     expect(buildContext(lines, "b", { byteBudget: bytes }).cut).toBeNull();
     expect(buildContext(lines, "b", { byteBudget: bytes - 1 }).cut).toBe("b");
   });

@@ -1,6 +1,5 @@
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Compaction, ContextEdit, CorruptLine, Entry } from "./entries.ts";
-import { encodeEntry } from "./entries.ts";
 import type { Node } from "./link.ts";
 import { linkEntries, tipAfter } from "./link.ts";
 import type { Content, Message } from "./messages.ts";
@@ -69,7 +68,7 @@ export interface SessionContext {
  * ```
  */
 export interface ContextOptions {
-  /** Bytes of entries at the most; the newest are taken. The summary of a compaction is always in. */
+  /** Bytes at the most that a model may be shown; the newest entries are taken. The summary of a compaction is always in. */
   readonly byteBudget?: number;
   /** The parent that a cut working set leaves out on purpose. */
   readonly base?: string;
@@ -117,8 +116,8 @@ export function contextOf(
   const compaction = path[lastCompaction] as Compaction | undefined;
   const kept = compaction === undefined ? 0 : firstKept(path, compaction, lastCompaction, diagnostics);
   const chosen = path.slice(kept);
-  const { from, cut } = withinBudget(chosen, options.byteBudget);
   const edits = editsIn(chosen);
+  const { from, cut } = withinBudget(chosen, edits, options.byteBudget);
   const messages: ContextMessage[] = [];
   const entryIds: string[] = [];
   const take = (entry: Entry, message: ContextMessage | null) => {
@@ -168,32 +167,60 @@ export function keptBehindDamage(path: readonly Entry[], { firstKeptEntryId }: C
   return path.findIndex(({ parentId }) => parentId !== null && parentId === firstKeptEntryId);
 }
 
-/** Counts back from the newest; the leaf is in however large it is. */
+/** Counts back from the newest message, which is in however large it is. */
 function withinBudget(
   chosen: readonly Entry[],
+  edits: ContextEdits,
   budget: number | undefined,
 ): { from: number; cut: string | null } {
   if (budget === undefined) return { from: 0, cut: null };
   let bytes = 0;
+  let hasShown = false;
   for (let index = chosen.length - 1; index >= 0; index--) {
-    const entry = chosen[index] as Entry;
-    bytes += sizeOf(entry);
+    const message = contextMessage(chosen[index] as Entry, edits);
+    if (message === null) continue;
+    bytes += shownBytes(message);
     const next = chosen[index + 1];
-    if (bytes > budget && next !== undefined) return { from: index + 1, cut: next.id };
+    if (bytes > budget && hasShown && next !== undefined) return { from: index + 1, cut: next.id };
+    hasShown = true;
   }
   return { from: 0, cut: null };
 }
 
-/** An entry never changes, and a context is derived at every step of a turn: each is measured once. */
-const sizes = new WeakMap<Entry, number>();
+/** A message never changes, and a context is derived at every step of a turn: each is measured once. */
+const sizes = new WeakMap<ContextMessage, number>();
+/** An image costs a model a bounded number of tokens, however many bytes it has. */
+const imageBytes = 12_000;
 
-/** Bytes of its line. */
-function sizeOf(entry: Entry): number {
-  const known = sizes.get(entry);
+/** Bytes of a message that a model may be shown; `details` of results, usage and metadata are not among them. */
+function shownBytes(message: ContextMessage): number {
+  const known = sizes.get(message);
   if (known !== undefined) return known;
-  const size = Buffer.byteLength(encodeEntry(entry)) + 1;
-  sizes.set(entry, size);
+  const size = messageBytes(message);
+  sizes.set(message, size);
   return size;
+}
+
+function messageBytes(message: ContextMessage): number {
+  switch (message.role) {
+    case "compactionSummary":
+    case "branchSummary":
+      return Buffer.byteLength(message.summary);
+    case "bashExecution":
+      if (message.excludeFromContext === true) return 0;
+      return Buffer.byteLength(message.command) + Buffer.byteLength(message.output);
+    default: {
+      const { content } = message;
+      if (!Array.isArray(content)) return Buffer.byteLength(String(content ?? ""));
+      return content.reduce((sum: number, block) => sum + blockBytes(block), 0);
+    }
+  }
+}
+
+function blockBytes(block: unknown): number {
+  const { type, text } = (block ?? {}) as { readonly type?: unknown; readonly text?: unknown };
+  if (type === "image") return imageBytes;
+  return Buffer.byteLength(typeof text === "string" ? text : (JSON.stringify(block) ?? ""));
 }
 
 /** What holds behind an entry, beside what was said: the last one that says so wins. */

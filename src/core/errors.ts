@@ -116,6 +116,11 @@ export const errorCatalogue = {
     text: "The request is larger than {bytes} bytes.",
     remedy: "Send less at once.",
   },
+  message_too_large: {
+    status: 413,
+    text: "The message has about {tokens} tokens, and the window of {model} has {contextWindow}.",
+    remedy: "Nothing was accepted. Shorten the message, or use a model with a larger window.",
+  },
   context_overflow: {
     status: 413,
     text: "The conversation does not fit the model: {problem}.",

@@ -60,6 +60,8 @@ interface Kinds {
     readonly code: string;
     readonly error: string;
   };
+  /** What was changed of a message on its way into the session: an invalid call left out, a result cut. */
+  "run.note": { readonly kind: string; readonly note: string };
   "run.compaction": {
     readonly phase: "started" | "done" | "not_done";
     readonly measure: string;

@@ -85,6 +85,7 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   unreadable_file: { code: "lookup_failed", isRetryable: true, isPrivate: true },
   too_large: { code: "too_large" },
   body_too_large: { code: "too_large" },
+  message_too_large: { code: "too_large" },
   context_overflow: { code: "too_large" },
   budget_exceeded: { code: "budget_exceeded" },
   children_exceeded: { code: "budget_exceeded" },

@@ -90,6 +90,7 @@ const runEvents = {
     { attempt: count, delayMs: Type.Number({ minimum: 0 }), code: text, error: text },
     whole("error"),
   ),
+  "run.note": kindOf({ kind: text, note: text }, whole("note")),
   "run.compaction": kindOf(
     {
       phase: Type.Enum(["started", "done", "not_done"]),

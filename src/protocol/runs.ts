@@ -114,7 +114,13 @@ export type RunListPayload = Static<typeof RunListSchema>;
 
 /** `runs.get`: one run, the whole text of its input, and every approval that it asked for. */
 export const RunSchema = Type.Object(
-  { run: RunRowSchema, input: Type.String(), approvals: Type.Array(ApprovalSchema) },
+  {
+    run: RunRowSchema,
+    input: Type.String(),
+    approvals: Type.Array(ApprovalSchema),
+    /** What was changed of its messages on their way into the session. */
+    notes: Type.Array(Type.Object({ kind: Type.String(), note: Type.String() }, strict)),
+  },
   strict,
 );
 export type RunPayload = Static<typeof RunSchema>;

@@ -74,7 +74,7 @@ export interface Turn {
   /** Calls that a lost owner left open, and the entry of the message that made them. */
   readonly open: { readonly entryId: string; readonly calls: readonly ToolCallBlock[] } | null;
   /** What the model is concerned with, as the session stands, made valid for this model. */
-  request(): Promise<TurnRequest>;
+  request(options?: RequestOptions): Promise<TurnRequest>;
   /** Refused: the run goes on without it. */
   say(message: MessageDraft): Promise<Said>;
   /** An entry that is no message, for people: a plan. */
@@ -157,6 +157,11 @@ export interface SummariserOptions {
   onRetry?(event: Extract<TurnEvent, { type: "retry" }>): void;
 }
 
+export interface RequestOptions {
+  /** This request, and every later one of the turn, goes out without the thinking that its provider sealed. */
+  readonly isSealedThinkingRejected?: boolean;
+}
+
 export interface TurnRequest {
   readonly messages: readonly TranscriptMessage[];
   readonly context: SessionContext;
@@ -170,6 +175,8 @@ export interface Said {
   /** The message itself; `null`: it was refused. */
   readonly entry: Entry | null;
   readonly refused: string | null;
+  /** Every call of the answer was invalid and left out; a message tells the model which and why. */
+  readonly hasOnlyInvalidCalls?: true;
 }
 
 /** The hooks of a turn, with the context of the run filled in. */

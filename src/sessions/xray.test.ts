@@ -115,10 +115,10 @@ describe("the X-ray", () => {
       diagnostics,
     };
     const seen = await xray(context, claude, { tools: [] });
-    expect(seen.changes).toContainEqual(expect.objectContaining({ kind: "call_removed", entryId: "e1" }));
+    expect(seen.changes).toContainEqual(expect.objectContaining({ kind: "calls_to_text", entryId: "e1" }));
     expect(seen.diagnostics).toEqual(diagnostics);
-    const kept = await xray(context, claude, { overrides: { repairToolPairing: false } });
-    expect(kept.changes.map(({ kind }) => kind)).not.toContain("call_removed");
+    const kept = await xray(context, claude, { tools: [], overrides: { callsWithoutTools: "native" } });
+    expect(kept.changes.map(({ kind }) => kind)).not.toContain("calls_to_text");
   });
 
   test("[XRY3] tokens by part add up to the estimate of the whole", async () => {

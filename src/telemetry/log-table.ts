@@ -42,6 +42,11 @@ export const logTable: { readonly [T in SkeinEventType]: Line<T> | null } = {
     text: "model is asked again",
     fields: ({ attempt, delayMs, code, error }) => ({ attempt, delayMs, error: { code, message: error } }),
   },
+  "run.note": {
+    level: ({ kind }) => (kind === "image_to_blob" ? "debug" : "warn"),
+    text: "message changed",
+    fields: ({ kind, note }) => ({ kind, note }),
+  },
   "run.compaction": {
     level: ({ phase }) => (phase === "not_done" ? "warn" : phase === "done" ? "info" : "debug"),
     text: "compaction",

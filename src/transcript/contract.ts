@@ -93,6 +93,8 @@ export interface TranscriptPolicy {
   readonly sanitizeMode: "full" | "images-only";
   /** `strict`: `[A-Za-z0-9_-]{1,40}`. `strict9`: nine letters or digits. `kept`: up to 64 characters, as they are. */
   readonly toolCallIds: "strict" | "strict9" | "kept";
+  /** How calls of the history are sent in a request that offers no tools. */
+  readonly callsWithoutTools: "native" | "text";
   readonly repairToolPairing: boolean;
   /** What becomes of a call without a result. */
   readonly missingResults: "synthetic" | "drop";
@@ -166,7 +168,7 @@ export interface PruningOptions {
 export interface TranscriptOptions {
   /** `entryIds[i]` is the entry that `messages[i]` comes from, for the changes. */
   readonly entryIds?: readonly string[];
-  /** Names of the tools that are offered now. Left out: not known, and no call is dropped for that. */
+  /** Names of the tools that are offered now. Left out: not known, and the history keeps its calls as calls. */
   readonly tools?: readonly string[];
   /** The model's context window in tokens. Left out: not known, and nothing is cut for it. */
   readonly contextWindow?: number;
@@ -174,6 +176,8 @@ export interface TranscriptOptions {
   readonly historyLimit?: number;
   readonly images?: ImagePort;
   readonly pruning?: PruningOptions;
+  /** The provider rejected what it had sealed: the model's own thinking is sent as if another model had thought it. */
+  readonly isSealedThinkingRejected?: boolean;
 }
 
 /**

@@ -38,6 +38,7 @@ const mistralImages: ImageLimits = { ...image, gif: "still", maxCount: 8, maxTot
 const anthropic: Rules = {
   sanitizeMode: "full",
   toolCallIds: "strict",
+  callsWithoutTools: "text",
   repairToolPairing: true,
   missingResults: "synthetic",
   thinking: "signed",
@@ -51,6 +52,7 @@ const anthropic: Rules = {
 const openai: Rules = {
   sanitizeMode: "images-only",
   toolCallIds: "strict",
+  callsWithoutTools: "native",
   repairToolPairing: true,
   missingResults: "drop",
   thinking: "none",
@@ -66,6 +68,7 @@ const rules: Readonly<Record<Api, Rules>> = {
   "anthropic-messages": anthropic,
   "google-generative-ai": {
     ...anthropic,
+    callsWithoutTools: "native",
     thinking: "base64",
     turns: "gemini",
     toolResultImages: "behind",
@@ -101,6 +104,9 @@ const sameApi: Readonly<Record<string, Api>> = {
   "openai-chat": "openai-completions",
 };
 
+/** OpenAI-compatible providers that ask for the `reasoning_content` of earlier answers; others may refuse the field. */
+const reasoningProviders = /^(?:deepseek|moonshot|moonshotai|kimi)(?:[._-]|$)/i;
+
 /**
  * What a provider asks of a transcript.
  *
@@ -112,12 +118,14 @@ const sameApi: Readonly<Record<string, Api>> = {
  */
 export function resolveTranscriptPolicy(request: PolicyRequest): TranscriptPolicy {
   const api = apiOf(request.provider, request.api);
+  const wantsReasoning = api === "openai-completions" && reasoningProviders.test(request.provider);
   const given = Object.entries(request.overrides ?? {}).filter(([, value]) => value !== undefined);
   return {
     provider: request.provider,
     api,
     model: request.model,
     ...rules[api],
+    ...(wantsReasoning ? { thinking: "plain" as const } : {}),
     ...Object.fromEntries(given),
   };
 }

@@ -89,8 +89,10 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
     tools: [gate],
   });
   const { store, runs } = inside;
-  const until = (type: string) =>
-    new Promise<void>((resolve) => skein.subscribe((event) => void (event.type === type && resolve())));
+  const until = (type: string, sessionId: string) =>
+    new Promise<void>((resolve) =>
+      skein.subscribe((event) => void (event.type === type && event.sessionId === sessionId && resolve())),
+    );
   const { runId, sessionKey } = await skein.session({ sessionId: "a" }).send("Hello").result;
   const from = (await runs.get(runId))?.session;
   if (from === undefined) throw new Error("there is no such run");
@@ -103,7 +105,7 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
   const root = { rootId: runId, hops: 1 };
   const text = "Are you there?";
   await runs.accept(acceptRequest({ id: "d1", from, runId, kind: "send", text, root }, record));
-  const isTold = until("entry.appended");
+  const isTold = until("entry.appended", "a");
   await store.sessions.remove({ agentId: "main" }, "b");
   await isTold;
   const [note] = (await messagesOf(skein, "a")).filter(({ role }) => role === "custom");
@@ -111,7 +113,8 @@ test("[LIB19] what a removed session had not read is its sender's dead letter, w
   const [letter] = await skein.outbox({ states: ["dead"] });
   expect(letter).toMatchObject({ session: { key: sessionKey }, runId, text });
   await store.sessions.restore({ agentId: "main" }, "b");
-  const isAnswered = until("run.ended");
+  // The run that wrote the note into the first session may still be closing.
+  const isAnswered = until("run.ended", "b");
   await skein.settleOutbox(letter?.outboxId ?? "", "retry");
   await isAnswered;
   expect(JSON.stringify((await messagesOf(skein, "b")).slice(-2))).toMatch(/Are you there.*I am back/);

@@ -103,7 +103,8 @@ function nextEvent<T extends SkeinEventType>(
 async function linesOf({ store }: Skein, sessionId: string, userId?: string): Promise<string[]> {
   const scope = userId === undefined ? {} : { userId };
   const page = await store.sessions.page(scope, sessionId, { along: "branch", limit: 1000 });
-  const isMeta = (entry: Entry) => entry.type === "custom" && entry.customType === "skein.meta";
+  const isMeta = (entry: Entry) =>
+    entry.type === "custom" && ["skein.meta", "skein.notes"].includes(entry.customType);
   return (page?.entries ?? []).filter((entry) => !isMeta(entry)).map(lineOf);
 }
 

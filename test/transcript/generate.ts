@@ -28,6 +28,7 @@ export function optionsOf(seed: number): TranscriptOptions {
   const pruning = { mode: "cache-ttl", ttlMs: 1000, lastCallAt: 0, now: 10_000 } as const;
   return {
     ...(seed % 2 === 0 ? { tools: toolNames } : {}),
+    ...(seed % 11 === 0 ? { tools: [] } : {}),
     ...(seed % 3 === 0 ? { contextWindow: seed % 9 === 0 ? 1000 : seed % 2 === 0 ? 8000 : 30_000 } : {}),
     ...(seed % 5 < 2 ? { images: { blob } } : {}),
     ...(seed % 7 === 0 ? { historyLimit: 1 + (seed % 3) } : {}),

@@ -21,7 +21,7 @@ export async function showRun(terminal: Terminal, runId: string, options: Global
   });
 }
 
-function linesOf({ run, input, approvals: asked }: RunPayload): AnswerLine[] {
+function linesOf({ run, input, approvals: asked, notes }: RunPayload): AnswerLine[] {
   const approvals = asked.filter((each) => each.answer === undefined);
   const { usage, error } = run;
   const told: [string, string | undefined][] = [
@@ -42,6 +42,7 @@ function linesOf({ run, input, approvals: asked }: RunPayload): AnswerLine[] {
     ["tokens", usage.totalTokens === 0 ? undefined : String(usage.totalTokens)],
     ["cost", usage.costUsd === undefined ? "unknown" : shownCost(usage.costUsd)],
     ["error", error === undefined ? undefined : `${error.message} [${error.code}]`],
+    ...notes.map(({ note }): [string, string] => ["changed", note]),
     ...approvals.map(({ approvalId, toolName }): [string, string] => ["asks", `${toolName} (${approvalId})`]),
   ];
   const lines = told.flatMap(([title, text]) =>

@@ -43,6 +43,12 @@ const baseUrl = optional(
   "the usual address",
 );
 
+const reasoningContent = optional(
+  "Whether answers go back with their reasoning_content, for OpenAI-compatible servers; null: only to DeepSeek and Moonshot (Kimi), by the provider's name.",
+  flag,
+  "what its name says",
+);
+
 const tokens = (about: string) => optional(about, wholeNumber(1), "what is known of the model");
 const dollars = (of: string) =>
   optional(
@@ -87,7 +93,7 @@ const models: Table<typeof model> = {
 const provider = {
   node: "group",
   about: "A provider of models.",
-  fields: { type, api, apiKey, baseUrl, headers, models },
+  fields: { type, api, apiKey, baseUrl, headers, reasoningContent, models },
 } satisfies Group;
 
 const providers: Table<typeof provider> = {

@@ -21,6 +21,10 @@ const fields: { readonly [Field in keyof PolicySettings]: Setting<PolicySettings
     choice("full", "images-only"),
   ),
   toolCallIds: override("Which ids of tool calls it takes", choice("strict", "strict9", "kept")),
+  callsWithoutTools: override(
+    "How it gets earlier tool calls in a request without tools",
+    choice("native", "text"),
+  ),
   repairToolPairing: override("Whether calls and results are put together again", flag),
   missingResults: override("What becomes of a call without a result", choice("synthetic", "drop")),
   thinking: override(

@@ -2,6 +2,7 @@ import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool } from "@a
 import type { Api, Change, TranscriptMessage, TranscriptPolicy } from "../../transcript/contract.ts";
 import type { ModelInfo } from "../../transcript/model-table.ts";
 import { modelInfo } from "../../transcript/model-table.ts";
+import { ToolNames } from "../../transcript/tool-names.ts";
 import { wellFormed, wellFormedJson } from "../../transcript/well-formed.ts";
 import { cacheMark } from "./cache-breakpoints.ts";
 import { joined, ofProvider, optionsField } from "./metadata.ts";
@@ -37,6 +38,8 @@ export interface ModelRequest {
   readonly options: LanguageModelV4CallOptions;
   /** What could not be asked for as it was meant. */
   readonly changes: readonly Change[];
+  /** The names that the tools have in the request; calls of the answer are mapped back by them. */
+  readonly toolNames: ToolNames;
 }
 
 /** Of an answer, unless somebody says otherwise; the providers count thinking in, so room for it comes on top. */
@@ -62,7 +65,17 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
     efforts: info.efforts,
     messages: transcript,
   });
-  const tools = (input.tools ?? []).map(functionTool);
+  const offered = input.tools ?? [];
+  const toolNames = new ToolNames(
+    offered.map(({ name }) => name),
+    api,
+  );
+  for (const { name } of offered) {
+    const sent = toolNames.sent(name);
+    const note = `The tool ${name} is offered as ${sent}: the provider does not take its name.`;
+    if (sent !== name) report({ step: "modelRequest", kind: "name_rewritten", note });
+  }
+  const tools = offered.map((tool) => functionTool({ ...tool, name: toolNames.sent(tool.name) }));
   if (api === "anthropic-messages" && prompt[0]?.role !== "system") markLast(tools);
   const providerOptions = joined(
     standingOptions(policy, info.thinking === "levels"),
@@ -77,6 +90,7 @@ export function modelRequest(input: ModelRequestInput): ModelRequest {
       ...optionsField(providerOptions),
     },
     changes: [...changes, ...thinking.changes, ...toolsUnknown(input)],
+    toolNames,
   };
 }
 

@@ -2,7 +2,7 @@ import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { SkeinError } from "../../core/errors.ts";
 import { modelInfo } from "../../transcript/model-table.ts";
 import type { AnswerDraft } from "../ai-sdk/from-response.ts";
-import type { Turn, TurnRequest } from "../contract.ts";
+import type { RequestOptions, Turn, TurnRequest } from "../contract.ts";
 import { PartCollector } from "./collect-parts.ts";
 import type { Failure } from "./failure.ts";
 import { failureOf } from "./failure.ts";
@@ -20,6 +20,7 @@ import { unlessAborted } from "./waits.ts";
  */
 export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft> {
   let request = await requestWithRoom(turn);
+  let isSealedThinkingRejected = false;
   for (let attempt = 1; ; attempt++) {
     const tried = await tryOnce(turn, request, attempt, deps);
     if (tried.answer !== null) return tried.answer;
@@ -28,6 +29,10 @@ export async function askModel(turn: Turn, deps: LoopDeps): Promise<AnswerDraft>
       request = await requestWithRoom(turn);
       // Nothing is wrong with the model: this was no attempt.
       attempt--;
+    } else if (failure.kind === "sealed_thinking" && !isSealedThinkingRejected) {
+      isSealedThinkingRejected = true;
+      turn.emit({ type: "retry", attempt, delayMs: 0, code: failure.code, error: failure.text });
+      request = await requestWithRoom(turn, { isSealedThinkingRejected });
     } else if (failure.kind === "transient" && attempt <= turn.limits.maxRetries) {
       const delayMs = retryDelay(attempt, failure.retryAfterMs, deps.random);
       turn.emit({ type: "retry", attempt, delayMs, code: failure.code, error: failure.text });
@@ -60,7 +65,8 @@ type Tried =
     };
 
 async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: LoopDeps): Promise<Tried> {
-  const collector = new PartCollector();
+  const { options, toolNames } = buildModelCall(turn, request.messages);
+  const collector = new PartCollector(toolNames);
   const { model, limits, signal } = turn;
   const onDelta = (delta: { kind: "text" | "thinking"; delta: string }) => {
     turn.emit({ type: "delta", ...delta });
@@ -68,7 +74,6 @@ async function tryOnce(turn: Turn, request: TurnRequest, attempt: number, deps: 
   await turn.hooks.llmInput(request.messages);
   try {
     const opened = (await unlessAborted(model.open(), signal)) as LanguageModelV4;
-    const { options } = buildModelCall(turn, request.messages);
     const facts = await readAnswer(
       opened,
       options,
@@ -102,8 +107,8 @@ async function keepAborted(
   throw turn.signal.reason;
 }
 
-async function requestWithRoom(turn: Turn): Promise<TurnRequest> {
-  let request = await turn.request();
+async function requestWithRoom(turn: Turn, options: RequestOptions = {}): Promise<TurnRequest> {
+  let request = await turn.request(options);
   while (request.isOverThreshold) {
     const size = sizeOf(turn, request);
     if (await turn.makeRoom(size, "threshold")) request = await turn.request();

@@ -3,6 +3,7 @@ import type {
   LanguageModelV4ResponseMetadata,
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
+import type { ToolNames } from "../../transcript/tool-names.ts";
 import type { ResponseFacts } from "../ai-sdk/from-response.ts";
 import { joined } from "../ai-sdk/metadata.ts";
 
@@ -22,7 +23,13 @@ export class PartCollector {
   /** Texts and thoughts that have not ended, by kind and id. */
   readonly #open = new Map<string, Said>();
   readonly #response: LanguageModelV4ResponseMetadata = {};
+  readonly #toolNames: Pick<ToolNames, "original"> | null;
   #facts: ResponseFacts | null = null;
+
+  /** Names of calls are mapped back to those of the tools; left out: they are the same. */
+  constructor(toolNames: Pick<ToolNames, "original"> | null = null) {
+    this.#toolNames = toolNames;
+  }
 
   /** What there is to show of a part; `null`: nothing. A part of a kind that is not known says nothing. */
   add(part: LanguageModelV4StreamPart): Delta | null {
@@ -39,6 +46,8 @@ export class PartCollector {
         this.#end(part);
         return null;
       case "tool-call":
+        this.#content.push({ ...part, toolName: this.#toolNames?.original(part.toolName) ?? part.toolName });
+        return null;
       case "tool-result":
       case "tool-approval-request":
       case "file":

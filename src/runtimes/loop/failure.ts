@@ -6,8 +6,8 @@ import type { LoopDeps } from "./waits.ts";
 
 /** Why asking a model failed, whoever says so and however. */
 export interface Failure {
-  /** `transient`: worth asking again. */
-  readonly kind: "transient" | "overflow" | "auth" | "not_found" | "other";
+  /** `transient`: worth asking again. `sealed_thinking`: worth asking again without it. */
+  readonly kind: "transient" | "overflow" | "sealed_thinking" | "auth" | "not_found" | "other";
   /** A short name, for events. */
   readonly code: string;
   /** In the provider's words, cut to a sane length. */
@@ -62,6 +62,9 @@ type Verdict = readonly [Failure["kind"], string];
 
 const noKey = /api[ _-]?key not valid|API_KEY_INVALID|invalid[_ ]api[_ ]key|invalid x-api-key/i;
 const noModel = /model_not_found|invalid model|no such model|model[^.]{0,120}(?:not found|does not exist)/i;
+/** Anthropic, Google and OpenAI about thinking that they sealed themselves, with another key or for another account. */
+const sealedThinking =
+  /invalid `?signature`? in `?(?:redacted_)?thinking|(?:corrupted|invalid) (?:value at .{0,80})?thought[_ ]signature|thought[_ ]signature is (?:invalid|not valid)|invalid_encrypted_content|encrypted content .{0,80}could not be verified/i;
 /** The account is empty: asking again helps nobody. */
 const noCredit = /insufficient_quota|billing_(?:error|hard_limit)|credit balance is too low/i;
 
@@ -71,6 +74,7 @@ function byStatus({ status, message, words }: Told): Verdict | null {
   if (status === 401 || status === 403 || (status === 400 && noKey.test(all))) return ["auth", "model_auth"];
   if (status === 404 || ((status === 400 || status === 422) && noModel.test(all)))
     return ["not_found", "model_not_found"];
+  if (status === 400 && sealedThinking.test(all)) return ["sealed_thinking", "thinking_rejected"];
   if (noCredit.test(all)) return ["other", "model_failed"];
   if (status === 429) return ["transient", "rate_limited"];
   if (status === 529 || status === 503) return ["transient", "overloaded"];

@@ -85,9 +85,10 @@ class Loop {
       (error: unknown) => ({ error }),
     );
     const kept = asKept(answer, turn.tools);
-    const { entry } = await turn.say(kept);
+    const { entry, hasOnlyInvalidCalls } = await turn.say(kept);
     if (counted !== null) throw counted.error;
     if (entry !== null) this.#lastEntryId = entry.id;
+    if (hasOnlyInvalidCalls === true) return null;
     const calls = madeCalls(callsIn(entry), kept, answer);
     if (entry === null || calls.length === 0) return this.#close(answer, entry);
     const origin = { entryId: entry.id, isReplay: false };

@@ -1,5 +1,6 @@
 import type { LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { Change, TranscriptMessage } from "../../transcript/contract.ts";
+import type { ToolNames } from "../../transcript/tool-names.ts";
 import { modelRequest } from "../ai-sdk/model-request.ts";
 import type { RequestPlan } from "../contract.ts";
 import { outputOptions, withOutputRules } from "./output.ts";
@@ -10,12 +11,14 @@ export interface ModelCall {
   readonly system: string | null;
   /** What the model cannot be asked for. */
   readonly changes: readonly Change[];
+  /** Maps the names of the calls in the answer back. */
+  readonly toolNames: ToolNames;
 }
 
 /** Builds the call to a model. Runs and the X-ray both use it, so that the X-ray shows what a run sends. */
 export function buildModelCall(plan: RequestPlan, transcript: readonly TranscriptMessage[]): ModelCall {
   const system = withOutputRules(plan.system, plan.outputSchema);
-  const { options, changes } = modelRequest({
+  const { options, changes, toolNames } = modelRequest({
     transcript,
     policy: plan.model.policy,
     system: system ?? undefined,
@@ -24,5 +27,5 @@ export function buildModelCall(plan: RequestPlan, transcript: readonly Transcrip
     maxOutputTokens: plan.limits.maxOutputTokens,
     info: plan.model.info,
   });
-  return { options: outputOptions(options, plan), system, changes };
+  return { options: outputOptions(options, plan), system, changes, toolNames };
 }

@@ -155,19 +155,6 @@ describe("the guard", () => {
     expect(await transcript(store)).toEqual(["assistant", "user"]);
   });
 
-  test("[GRD4] a long text of the user is kept whole in a blob that its block names", async () => {
-    const { store, say } = await guarded();
-    const text = `begin ${"x".repeat(500_000)} end`;
-    const { entries } = await say(user(text));
-    const [entry] = entries;
-    if (entry?.type !== "message" || entry.message.role !== "user") throw new Error("not written");
-    const [block] = entry.message.content as { text: string; skein: { blob: { sha256: string } } }[];
-    expect(block?.text.length).toBeLessThanOrEqual(400_000);
-    expect(block?.text).toMatch(/^begin x.*x end$/s);
-    const bytes = await store.blobs.get(scope, block?.skein.blob.sha256 ?? "");
-    expect(Buffer.from(bytes ?? []).toString()).toBe(text);
-  });
-
   test("[GRD4] texts are cut to the cap in proportion, head and tail kept, no pair of surrogates split", () => {
     fc.assert(
       fc.property(

@@ -10,6 +10,7 @@ import type {
 } from "../../core/messages.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
+import { cutText } from "../../core/text.ts";
 import type { AppendItem, AppendOptions, EntryPage, Scope, Store } from "../../store/contract.ts";
 import { capTexts, mostResultCharacters } from "../../transcript/cap-texts.ts";
 import { missingResult } from "../../transcript/missing-result.ts";
@@ -17,14 +18,14 @@ import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
 
-/** Something that the guard did to a message on its way in, for the run's report. */
+/** A change that the guard made to a message on its way in, for events, the log and `runs show`. */
 export interface GuardNote {
   readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "synthetic_result";
   readonly note: string;
 }
 
 export interface GuardedAppend {
-  /** What was written, synthetic results first. Empty: it was refused. */
+  /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty: it was refused. */
   readonly entries: readonly Entry[];
   readonly notes: readonly GuardNote[];
   /** Why nothing was written. The run goes on. */
@@ -54,6 +55,10 @@ const pathLimit = 200;
 /** A message with more calls than this is beyond any provider. */
 const mostCalls = 1000;
 const mostTries = 20;
+/** Characters of an invalid name that a note quotes. */
+const mostNamed = 80;
+/** The message by which a model hears that all calls of its answer were invalid. */
+export const invalidCallsType = "skein.invalid_calls";
 
 /**
  * The only way in for messages: calls are checked, results must answer one, calls left open get a synthetic result
@@ -82,7 +87,14 @@ export async function guardedAppend(
     const told = calls.map(
       ({ id, name }): GuardNote => ({ kind: "synthetic_result", note: `${name} (${id}) had no result` }),
     );
-    return { items: [...synthetic, itemOf(prepared.message, options.id)], notes: [...notes, ...told] };
+    return {
+      items: [
+        ...synthetic,
+        itemOf(prepared.message, options.id),
+        ...invalidCallsNote(prepared.message, notes),
+      ],
+      notes: [...notes, ...told],
+    };
   });
   const isInput = options.isInput === true || prepared.message.role === "user";
   if (isInput && done.entries.length > 0) await unarchive(deps.store, scope, sessionId);
@@ -219,9 +231,28 @@ async function prepare(
 
 function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {
   if (block.type !== "toolCall") return true;
-  const problem = callProblem(block as Partial<ToolCallBlock>);
-  if (problem !== null) notes.push({ kind: "call_removed", note: `a tool call was taken out: ${problem}` });
+  const call = block as Partial<ToolCallBlock>;
+  const problem = callProblem(call);
+  const name = JSON.stringify(cutText(String(call.name ?? ""), mostNamed));
+  if (problem !== null)
+    notes.push({ kind: "call_removed", note: `the tool call ${name} was left out: ${problem}` });
   return problem === null;
+}
+
+/**
+ * An invalid call is left out, so it can have no result. When an answer has no other calls, the model hears of them in a
+ * message of their own, in the same write: a turn that is taken up after a crash goes on from it.
+ */
+function invalidCallsNote(message: MessageDraft, notes: readonly GuardNote[]): AppendItem[] {
+  const invalid = notes.filter(({ kind }) => kind === "call_removed");
+  if (invalid.length === 0 || message.role !== "assistant") return [];
+  if (message.content.some(({ type }) => type === "toolCall")) return [];
+  const content = [
+    "[Skein] None of your tool calls could be made:",
+    ...invalid.map(({ note }) => `- ${note}.`),
+    "Call tools by their exact names, with an object of arguments, or answer without them.",
+  ].join("\n");
+  return [{ draft: { type: "custom_message", customType: invalidCallsType, content, display: true } }];
 }
 
 /** Puts what is too large for a line into blobs. */
@@ -232,12 +263,15 @@ export async function withBlobs(
   notes: GuardNote[] = [],
 ): Promise<MessageDraft> {
   if (message.role !== "toolResult" && message.role !== "user" && message.role !== "custom") return message;
-  if (typeof message.content === "string" && message.content.length <= mostResultCharacters) return message;
+  // The words of a user are never cut: what no window holds was refused when it was sent.
+  const isCapped = message.role !== "user";
+  if (typeof message.content === "string" && !(isCapped && message.content.length > mostResultCharacters))
+    return message;
   const blocks =
     typeof message.content === "string"
       ? [{ type: "text" as const, text: message.content }]
       : message.content;
-  const capped = await capResult(store, scope, blocks, notes);
+  const capped = isCapped ? await capResult(store, scope, blocks, notes) : blocks;
   const content = await Promise.all(capped.map((block) => imageToBlob(store, scope, block, notes)));
   return content.some((block, index) => block !== blocks[index]) ? { ...message, content } : message;
 }

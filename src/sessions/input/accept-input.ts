@@ -1,6 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import { isAcpKey, parseKey } from "../../core/keys.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
+import { textOf } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import { sessionIdLookups } from "../../core/references.ts";
 import type {
@@ -13,6 +14,8 @@ import type {
 } from "../../runs/contract.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { leastWindow } from "../../transcript/compaction/limits.ts";
+import { estimateTokens } from "../../transcript/estimate-tokens.ts";
 import { firstFound, refuseTrashed } from "../current-session.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
 import type { ResolvedContext } from "../runtime-context.ts";
@@ -22,6 +25,13 @@ export interface AcceptDeps {
   readonly runs: Pick<RunStore, "accept">;
   /** Whether there is an agent for such a session; left out: all there are. */
   serves?(agentId: string, key: string): boolean;
+  /** The model that would answer, and its window in tokens; `null` or left out: not known. */
+  modelWindow?(agentId: string, key: string, model: string | undefined): ModelWindow | null;
+}
+
+export interface ModelWindow {
+  readonly model: string;
+  readonly contextWindow: number;
 }
 
 /** Something said to a session from outside. */
@@ -40,7 +50,7 @@ export interface OutsideInput {
  * waits for its turn.
  */
 export async function acceptInput(
-  { store, runs, serves = () => true }: AcceptDeps,
+  { store, runs, serves = () => true, modelWindow = () => null }: AcceptDeps,
   context: ResolvedContext,
   { content, ...input }: OutsideInput,
 ): Promise<Accepted> {
@@ -51,9 +61,24 @@ export async function acceptInput(
     });
   }
   if (!serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
+  if (textOf(content).length > fitsEveryWindow) {
+    const model = input.options?.model ?? (await findFor(store, context))?.meta.model;
+    checkSize(content, modelWindow(context.agentId, context.sessionKey, model));
+  }
   const session = await sessionFor(store, context);
   const message = await withBlobs(store, scopeOf(session), { role: "user", content });
   return runs.accept({ session: runSession(session), message, ...input });
+}
+
+/** Characters; for a shorter text nobody looks up the model. */
+const fitsEveryWindow = leastWindow;
+
+/** A message that no request could hold is refused before a session is made for it. */
+function checkSize(content: Content, window: ModelWindow | null): void {
+  // No text has more tokens than characters, and counting them takes longer than measuring the text.
+  if (window === null || textOf(content).length <= window.contextWindow) return;
+  const tokens = estimateTokens([{ role: "user", content }]);
+  if (tokens > window.contextWindow) throw new SkeinError("message_too_large", { tokens, ...window });
 }
 
 /** The session that a context means; made where there is none. One of somebody else's agent is made by a spawn alone. */

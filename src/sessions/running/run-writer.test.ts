@@ -13,6 +13,8 @@ async function begun() {
     store,
     hooks: new HookRegistry(),
     runs: { isHeld: () => true } as unknown as RunningDeps["runs"],
+    emit: () => undefined,
+    clock: { now: () => 0 },
   };
   const claim = { run: { runId: "r", fence: 1 }, leafId: null } as Claim;
   const writer = await RunWriter.begin(deps, { scope, session, ctx: { ...scope, store } }, claim);

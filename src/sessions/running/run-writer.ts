@@ -1,17 +1,22 @@
 import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import type { EntryDraft, MessageDraft } from "../../core/seal.ts";
-import type { Claim, Held } from "../../runs/contract.ts";
+import { isRecord } from "../../core/shape.ts";
+import type { Claim, Held, Run } from "../../runs/contract.ts";
+import type { EntryPage, EntryRange, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import type { GuardedAppend, GuardOptions } from "../guard/guarded-append.ts";
+import type { GuardedAppend, GuardNote, GuardOptions } from "../guard/guarded-append.ts";
 import { closeOpenCalls, guardedAppend, guardedNote, lastMessageOf } from "../guard/guarded-append.ts";
 import type { RunningDeps, RunPlace } from "./contract.ts";
 
-type Deps = Pick<RunningDeps, "store" | "hooks" | "runs">;
+type Deps = Pick<RunningDeps, "store" | "hooks" | "runs" | "emit" | "clock">;
 
 type Input = Pick<GuardOptions, "isInput">;
 
 const pageSize = 200;
+/** Entries that say for people what was changed or left out on the way in. */
+const notesType = "skein.notes";
 
 /**
  * The one who may write into a session while a run goes on. Every write is refused as `fenced` once the run is another's,
@@ -54,6 +59,7 @@ export class RunWriter {
       lastMessageId: this.#lastMessageId,
     });
     if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+    await this.#tell(done.notes);
     return done;
   }
 
@@ -81,6 +87,19 @@ export class RunWriter {
       lastMessageId: this.#lastMessageId,
     });
     this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
+    await this.#tell(done.notes);
+  }
+
+  /** What the guard changed: kept with the session, for `runs show`, and told as events. */
+  async #tell(notes: readonly GuardNote[]): Promise<void> {
+    if (notes.length === 0) return;
+    const { userId, key: sessionKey, sessionId } = this.#place.session;
+    const { runId } = this.#held;
+    await this.note({ type: "custom", customType: notesType, data: { runId, notes } });
+    for (const { kind, note } of notes) {
+      const at = this.#deps.clock.now();
+      this.#deps.emit({ type: "run.note", at, userId, sessionKey, sessionId, runId, kind, note });
+    }
   }
 
   /** After we have moved to another branch ourselves. */
@@ -119,4 +138,23 @@ function upTo(tail: readonly Entry[], id: string): readonly Entry[] {
 
 async function lastMessageAt(deps: Deps, place: RunPlace, leafId: string | null): Promise<string | null> {
   return lastMessageOf(await tailOf(deps, place, leafId));
+}
+
+/** What the guard changed of the messages of a run, oldest first. */
+export async function guardNotesOf(
+  { sessions }: Pick<Store, "sessions">,
+  { runId, session, entryId }: Pick<Run, "runId" | "session" | "entryId">,
+): Promise<readonly GuardNote[]> {
+  const notes: GuardNote[] = [];
+  const scope = present({ userId: session.userId, agentId: session.agentId });
+  for (let after: string | undefined = entryId; after !== undefined; ) {
+    const range: EntryRange = { along: "all", after, limit: pageSize };
+    const page: EntryPage | null = await sessions.page(scope, session.sessionId, range).catch(() => null);
+    for (const entry of page?.entries ?? []) {
+      if (entry.type !== "custom" || entry.customType !== notesType || !isRecord(entry.data)) continue;
+      if (entry.data.runId === runId) notes.push(...(entry.data.notes as readonly GuardNote[]));
+    }
+    after = page?.hasLater === true ? page.entries.at(-1)?.id : undefined;
+  }
+  return notes;
 }

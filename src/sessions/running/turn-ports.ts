@@ -1,11 +1,13 @@
+import type { Entry } from "../../core/entries.ts";
 import type { ToolCallBlock, Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { withoutPathsOutside } from "../../core/text.ts";
 import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
-import type { Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
+import type { Said, Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
 import { ActiveTools } from "../active-tools.ts";
+import { invalidCallsType } from "../guard/guarded-append.ts";
 import { pendingCalls } from "../guard/pending-calls.ts";
 import type { StateModule } from "../with-state.ts";
 import { stateByKey } from "../with-state.ts";
@@ -85,7 +87,10 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
     },
     outputSchema: run.options.outputSchema ?? null,
     open: await openCallsOf(deps, place),
-    request: () => requests.next(),
+    request: ({ isSealedThinkingRejected = false } = {}) => {
+      if (isSealedThinkingRejected) requests.isSealedThinkingRejected = true;
+      return requests.next();
+    },
     say: async (message) => {
       if (isLeftBehind(message, signal, deps.worker)) {
         await partial.leave();
@@ -94,7 +99,11 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
       const { entries, refused } = await writer.say(message);
       if (refused === null) await confirmReplies(deps, held, [message]);
       await partial.settle();
-      return { entry: entries.at(-1) ?? null, refused };
+      return {
+        entry: entries.findLast(({ type }) => type === "message") ?? null,
+        refused,
+        ...toldOf(entries),
+      };
     },
     note: async (draft) => void (await writer.note(draft)),
     takeInput: () => takeSteered(deps, place, writer, run, seesImages),
@@ -124,6 +133,13 @@ export function activeTools(
 ): readonly Tool[] {
   const active = state.find((module) => module instanceof ActiveTools);
   return active === undefined ? tools : tools.filter((tool) => active.offers(tool, agent.onDemand));
+}
+
+/** Whether the model was told of invalid calls behind its answer, and has to be asked again. */
+function toldOf(entries: readonly Entry[]): Pick<Said, "hasOnlyInvalidCalls"> {
+  const last = entries.at(-1);
+  const isTold = last?.type === "custom_message" && last.customType === invalidCallsType;
+  return isTold ? { hasOnlyInvalidCalls: true } : {};
 }
 
 /** Who goes on asks the model anew: half an answer that is not the end of the run is not said, but kept for people. */

@@ -41,6 +41,8 @@ export class TurnRequests {
   cutHarder = false;
   pruneNow = false;
   #window: number;
+  /** From then on, in every request of the run. */
+  isSealedThinkingRejected = false;
 
   constructor(deps: Deps, place: RunPlace, about: RequestAbout) {
     this.#deps = deps;
@@ -94,6 +96,7 @@ export class TurnRequests {
       contextWindow: this.cutHarder ? Math.floor(contextWindow * harderShare) : contextWindow,
       entryIds: context.entryIds,
       ...present({ tools: this.#toolNames(context) }),
+      isSealedThinkingRejected: this.isSealedThinkingRejected,
       images: this.#images(),
       pruning: this.#pruning(context.messages.findLast(isAnswer)?.timestamp ?? null),
     });

@@ -5,6 +5,7 @@ import { present } from "../../core/present.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import type { AcceptDeps } from "../input/accept-input.ts";
 import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
 import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
@@ -53,6 +54,7 @@ export interface HandleDeps {
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
+  modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;

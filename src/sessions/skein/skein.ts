@@ -21,7 +21,9 @@ import type {
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
+import type { GuardNote } from "../guard/guarded-append.ts";
 import type { HookRegistry } from "../hooks.ts";
+import { guardNotesOf } from "../running/run-writer.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import type { SessionXray } from "../xray.ts";
 import type { CompactNowOptions } from "./compact-now.ts";
@@ -236,6 +238,11 @@ export class Skein {
   /** Newest first. */
   async runs(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
     return this.#open.runs.list(query, userId);
+  }
+
+  /** What was changed of the messages of a run on their way into its session, oldest first. */
+  async notes(run: Run): Promise<readonly GuardNote[]> {
+    return guardNotesOf(this.store, run);
   }
 
   /** Why a run does not go on; `null`: there is no such run. */

@@ -33,6 +33,8 @@ export interface ViewSettings {
 
 /** Read beyond a budget, so that it is full before the tail ends. */
 const roomBytes = 64 * 1024;
+/** How much more of a log is read when its tail did not fill a budget. */
+const tailGrowth = 4;
 /** So often a log that is read anew meanwhile is begun with again; then it is read at once. */
 const mostTries = 3;
 
@@ -108,12 +110,18 @@ export class SessionView {
     if (this.#tailBytes !== null && (byteBudget === undefined || byteBudget >= this.#tailBytes)) {
       if (byteBudget === undefined || !this.#readTail(byteBudget + roomBytes)) this.widen();
     }
-    const context = this.#tree.context(undefined, options);
-    const isMore = this.#tailBytes !== null && typeof this.#tree.header.skein?.base === "string";
-    if (!isMore || context.cut !== null) return context;
-    // The tail was all in, and there is more before it.
-    this.widen();
-    return this.#tree.context(undefined, options);
+    let context = this.#tree.context(undefined, options);
+    // A model is shown less than an entry's line holds: the tail may be all in, with more before it.
+    while (context.cut === null && this.#tailBytes !== null && this.#hasMoreBefore) {
+      const wider = tailGrowth * this.#tailBytes;
+      if (wider >= this.#log.size || !this.#readTail(wider)) this.widen();
+      context = this.#tree.context(undefined, options);
+    }
+    return context;
+  }
+
+  get #hasMoreBefore(): boolean {
+    return typeof this.#tree.header.skein?.base === "string";
   }
 
   /** Whether it is the last part of a log that was never compacted. */

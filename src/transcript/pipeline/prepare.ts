@@ -10,6 +10,7 @@ import type {
 import type { Recorder } from "../derive.ts";
 import { EntryIds } from "../derive.ts";
 import { annotateInterSessionMessages } from "../steps/annotate-inter-session-messages.ts";
+import { callsToText } from "../steps/calls-to-text.ts";
 import { downgradeReasoning } from "../steps/downgrade-reasoning.ts";
 import { fixFirstTurn } from "../steps/fix-first-turn.ts";
 import { limitHistory } from "../steps/limit-history.ts";
@@ -53,6 +54,7 @@ export const steps: readonly Step[] = [
   moveResultImages,
   truncateToolResults,
   pruneContext,
+  callsToText,
   validateTurns,
 ];
 

@@ -6,13 +6,14 @@ import { readReasoningItem } from "../reasoning-item.ts";
 
 /**
  * Step 7: the Responses API takes a reasoning item only once, and only with what was said or called right after it;
- * Anthropic takes no turn that ends in thinking. One whose partner is gone goes out as text or not at all.
+ * Anthropic takes no turn that ends in thinking, and Mistral none that is nothing else. One whose partner is gone goes out
+ * as text or not at all.
  */
 export function downgradeReasoning(
   messages: readonly TranscriptMessage[],
   { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
 ): StepResult {
-  if (policy.thinking !== "items" && policy.thinking !== "signed") return { messages, changes: [] };
+  if (policy.thinking === "base64" || policy.thinking === "none") return { messages, changes: [] };
   const changes: Change[] = [];
   const sent = new Set<string>();
   let changed = false;
@@ -34,7 +35,9 @@ function downgraded(
   policy: TranscriptPolicy,
   tell: (note: string) => void,
 ): AssistantMessage {
-  const last = message.content.findLastIndex((block) => block.type !== "thinking");
+  const lastOther = message.content.findLastIndex((block) => block.type !== "thinking");
+  // Plain thinking needs a partner somewhere in its turn, not behind it.
+  const last = policy.thinking === "plain" && lastOther !== -1 ? message.content.length : lastOther;
   let changed = false;
   const content = message.content.flatMap((block, index): AssistantBlock[] => {
     if (block.type !== "thinking") return [block];

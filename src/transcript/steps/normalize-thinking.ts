@@ -1,10 +1,21 @@
 import type { AssistantBlock, AssistantMessage, ThinkingBlock } from "../../core/messages.ts";
 import { isBase64 } from "../base64.ts";
-import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type {
+  Change,
+  StepResult,
+  TranscriptMessage,
+  TranscriptOptions,
+  TranscriptPolicy,
+} from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
 import { apiOf } from "../policy.ts";
 import { readReasoningItem } from "../reasoning-item.ts";
+
+interface Options extends Pick<TranscriptOptions, "isSealedThinkingRejected"> {
+  readonly policy: TranscriptPolicy;
+  readonly record: Recorder;
+}
 
 /**
  * Step 3: a model gets back its own thinking, in a form that its provider accepts; what another one thought goes out
@@ -12,13 +23,13 @@ import { readReasoningItem } from "../reasoning-item.ts";
  */
 export function normalizeThinking(
   messages: readonly TranscriptMessage[],
-  { policy, record }: { readonly policy: TranscriptPolicy; readonly record: Recorder },
+  { policy, record, isSealedThinkingRejected = false }: Options,
 ): StepResult {
   const changes: Change[] = [];
   let changed = false;
   const after = messages.map((message) => {
     if (message.role !== "assistant" || !hasSomethingToCheck(message)) return message;
-    const isOwn = isOf(message, policy);
+    const isOwn = !isSealedThinkingRejected && isOf(message, policy);
     const { told, bare } = isOwn ? { told: false, bare: message } : withoutMetadata(message);
     if (told)
       changes.push(record("metadata_removed", "What another provider said of it does not go out.", message));

@@ -6,9 +6,10 @@ import type {
 } from "../../core/messages.ts";
 import { cutText } from "../../core/text.ts";
 import { CallIds } from "../call-ids.ts";
-import type { Api, Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
+import type { Change, StepResult, TranscriptMessage, TranscriptPolicy } from "../contract.ts";
 import type { Recorder } from "../derive.ts";
 import { derive } from "../derive.ts";
+import { isSendableToolName, ToolNames } from "../tool-names.ts";
 import { deepest, isTooDeep } from "../well-formed.ts";
 
 interface Options {
@@ -19,25 +20,25 @@ interface Options {
 }
 
 /**
- * Step 4: calls that no provider would take are dropped; then every call gets an id in the provider's form, unique in
- * the request, and its result the same. A result belongs to the latest message that has a call of its id; in there to
- * the first such call that has none yet.
+ * Step 4: calls that can never be valid are dropped. Every other call stays, whether its tool is offered now or not: it
+ * gets a name and an ID in the provider's form, the ID unique in the request, and its result gets the same. A result
+ * belongs to the latest message that has a call of its ID; in there to the first such call that has none yet.
  */
 export function sanitizeToolCalls(
   messages: readonly TranscriptMessage[],
   { policy, tools, record }: Options,
 ): StepResult {
   const changes: Change[] = [];
-  const offered = tools === undefined ? null : new Set(tools);
+  const names = new ToolNames(tools ?? [], policy.api);
   const calls = new CallMatcher(policy.toolCallIds);
   let changed = false;
   const after = messages.map((message) => {
     const tell = (kind: string, note: string) => changes.push(record(kind, note, message));
     const done =
       message.role === "assistant"
-        ? withCheckedCalls(message, (call) => problemOf(call, offered, policy.api), calls, tell)
+        ? withCheckedCalls(message, calls, names, tell)
         : message.role === "toolResult"
-          ? withIdOfCall(message, calls)
+          ? withIdOfCall(message, calls, names)
           : message;
     if (done !== message) changed = true;
     return done;
@@ -49,8 +50,8 @@ type Tell = (kind: string, note: string) => void;
 
 function withCheckedCalls(
   message: AssistantMessage,
-  problemWith: (call: ToolCallBlock) => string | null,
   calls: CallMatcher,
+  names: ToolNames,
   tell: Tell,
 ): AssistantMessage {
   if (!message.content.some((block) => block.type === "toolCall")) return message;
@@ -58,7 +59,7 @@ function withCheckedCalls(
   let changed = false;
   const content = message.content.flatMap((block): AssistantBlock[] => {
     if (block.type !== "toolCall") return [block];
-    const problem = problemWith(block);
+    const problem = problemOf(block);
     if (problem !== null) {
       changed = true;
       tell("call_removed", `A call is dropped: ${problem}.`);
@@ -66,35 +67,32 @@ function withCheckedCalls(
       return [];
     }
     const id = calls.add(block.id);
-    if (id === block.id) return [block];
+    const name = names.sent(block.name);
+    if (id === block.id && name === block.name) return [block];
     changed = true;
-    tell("id_rewritten", `The id of a call of ${block.name} became ${id}.`);
-    return [{ ...block, id }];
+    if (id !== block.id) tell("id_rewritten", `The id of a call of ${block.name} became ${id}.`);
+    if (name !== block.name) tell("name_rewritten", `The call of ${block.name} is sent as ${name}.`);
+    return [{ ...block, id, name }];
   });
   return changed ? derive(message, { content }) : message;
 }
 
-function withIdOfCall(message: ToolResultMessage, calls: CallMatcher): ToolResultMessage {
+function withIdOfCall(message: ToolResultMessage, calls: CallMatcher, names: ToolNames): ToolResultMessage {
   const toolCallId = calls.answer(message.toolCallId);
-  return toolCallId === message.toolCallId ? message : derive(message, { toolCallId });
+  const toolName = typeof message.toolName === "string" ? names.sent(message.toolName) : message.toolName;
+  if (toolCallId === message.toolCallId && toolName === message.toolName) return message;
+  return derive(message, { toolCallId, ...(toolName === undefined ? {} : { toolName }) });
 }
 
-function problemOf(call: ToolCallBlock, offered: ReadonlySet<string> | null, api: Api): string | null {
+function problemOf(call: ToolCallBlock): string | null {
   if (typeof call.id !== "string" || call.id === "") return "it has no id";
   if (typeof call.name !== "string" || call.name === "") return "it names no tool";
-  if (!mayBeName(call.name, api))
+  if (!isSendableToolName(call.name))
     return `${JSON.stringify(cutText(call.name, 40))} is no name that a tool may have`;
   const args: unknown = call.arguments;
   if (typeof args !== "object" || args === null || Array.isArray(args)) return "its arguments are no object";
   if (isTooDeep(args)) return `its arguments nest more than ${deepest} levels`;
-  if (offered !== null && !offered.has(call.name)) return `${call.name} is not offered now`;
   return null;
-}
-
-/** Names of what every object has are lost on the way through the provider packages' tables. */
-function mayBeName(name: string, api: Api): boolean {
-  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name) || name in {}) return false;
-  return api !== "google-generative-ai" || /^[A-Za-z_]/.test(name);
 }
 
 /** The calls of one message under one id, in order; `null`: dropped. */

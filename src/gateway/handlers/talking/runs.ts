@@ -23,6 +23,7 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
         run: shown.run(run, await skein.waits(runId)),
         input: shown.value(inputText(run)),
         approvals: approvals.map(shown.approval),
+        notes: (await skein.notes(run)).map(({ kind, note }) => ({ kind, note: shown.value(note) })),
       };
     },
     "runs.retry": async ({ runId }, { userId }) => {

@@ -27,23 +27,28 @@ const known: Readonly<Record<Role, ReadonlySet<string>>> = {
   function: new Set(["role", "content", "name"]),
 };
 
+/** Models whose own servers take `reasoning_content` back (DeepSeek, "Thinking Mode"; Moonshot, "Kimi K2 Thinking"). */
+const reasoningModels = /^(?:deepseek|kimi)-/;
+const withReasoning = new Set([...known.assistant, "reasoning_content"]);
+
 /** Each message by itself: its role, its fields, its content and its calls. */
-export function checkMessages(messages: readonly unknown[]): Refusal | null {
+export function checkMessages(messages: readonly unknown[], model?: unknown): Refusal | null {
+  const takesReasoning = reasoningModels.test(String(model));
   for (const [index, message] of messages.entries()) {
-    const wrong = checkMessage(message, index);
+    const wrong = checkMessage(message, index, takesReasoning);
     if (wrong !== null) return wrong;
   }
   return null;
 }
 
-function checkMessage(message: unknown, index: number): Refusal | null {
+function checkMessage(message: unknown, index: number, takesReasoning: boolean): Refusal | null {
   const at = `messages[${index}]`;
   if (!isFields(message)) return wrongType(at, "an object", message);
   const { role } = message;
   if (role === undefined) return missing(`${at}.role`, "bad_role");
   if (!isRole(role)) return unsupported(`${at}.role`, role, roles, "bad_role");
   return (
-    unknownField(at, message, known[role]) ??
+    unknownField(at, message, takesReasoning && role === "assistant" ? withReasoning : known[role]) ??
     checkContent(message, role, index) ??
     (role === "assistant" ? checkCalls(message, index) : null) ??
     (role === "tool" ? checkCallId(message, at) : null)

@@ -26,7 +26,7 @@ export function checkChat(request: TwinRequest, limits: TwinLimits): Refusal | n
       "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload.)";
     return refuse({ rule: "not_json", message });
   }
-  const wrong = checkParameters(body) ?? checkMessages(body.messages as readonly unknown[]);
+  const wrong = checkParameters(body) ?? checkMessages(body.messages as readonly unknown[], body.model);
   if (wrong !== null) return wrong;
   const messages = body.messages as readonly Fields[];
   return (

@@ -1,0 +1,239 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import type { MessageDraft } from "../../src/core/seal.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import type { ScriptedReply } from "../../src/testing/twins/contract.ts";
+import { run } from "../support/cli.ts";
+import type { TwinProvider } from "../support/twin-model.ts";
+import { providers } from "../support/twin-model.ts";
+import { closeTwinSkeins, openTwinSkein, sessionId } from "../support/twin-skein.ts";
+import { imageData } from "../support/twins.ts";
+
+afterEach(closeTwinSkeins);
+
+const apis = providers.map(({ api }) => api);
+const parameters = { type: "object" as const, properties: {} };
+const current = defineTool({
+  name: "current_tool",
+  description: "Still offered.",
+  parameters,
+  execute: async () => "done",
+});
+const says = (text: string): ScriptedReply => ({ content: [{ type: "text", text }] });
+const user = (content: string): MessageDraft => ({ role: "user", content, timestamp: 1 });
+const answer = (content: unknown[], by: Partial<TwinProvider> = {}): MessageDraft =>
+  ({
+    role: "assistant",
+    content,
+    api: by.api ?? "anthropic-messages",
+    provider: by.provider ?? "anthropic",
+    model: by.model ?? "claude-sonnet-4-5",
+    stopReason: "stop",
+    usage: {
+      input: 1,
+      output: 1,
+      cacheRead: 0,
+      cacheWrite: 0,
+      totalTokens: 2,
+      cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
+    },
+    timestamp: 2,
+  }) as unknown as MessageDraft;
+const call = (name: string, id = "toolu_01") => ({
+  type: "toolCall",
+  id,
+  name,
+  arguments: { path: "plan-7.txt" },
+});
+const result = (toolName: string, text: string, more: object = {}): MessageDraft =>
+  ({
+    role: "toolResult",
+    toolCallId: "toolu_01",
+    toolName,
+    content: [{ type: "text", text }],
+    isError: false,
+    timestamp: 3,
+    ...more,
+  }) as unknown as MessageDraft;
+
+const calledBefore = (name: string) => [
+  user("Read the plan"),
+  answer([call(name)]),
+  result(name, "Depart at nine."),
+  answer([{ type: "text", text: "At nine." }]),
+];
+
+describe("calls of tools that are not offered now", () => {
+  test.each(apis)("[HKP1] %s gets the call and its result in its own form", async (api) => {
+    const { append, send, body, twin } = await openTwinSkein(api, { agent: { tools: [current] } });
+    await append(...calledBefore("retired_tool"));
+    await send("And when do we return?");
+    expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null]);
+    const sent = JSON.stringify(body());
+    expect(sent).toContain('"retired_tool"');
+    expect(sent).toContain("plan-7.txt");
+    expect(sent).toContain("Depart at nine.");
+  });
+
+  test("[HKP1] the calls of an MCP server that is down stay", async () => {
+    const config = 'mcpServers: { notes: { url: "http://127.0.0.1:9/mcp" } }\n';
+    const { append, send, body } = await openTwinSkein("anthropic-messages", { config });
+    await append(...calledBefore("notes__find"));
+    await send("And when do we return?");
+    expect(body().tools).not.toContainEqual(expect.objectContaining({ name: "notes__find" }));
+    expect(JSON.stringify(body().messages)).toContain('"notes__find"');
+    expect(JSON.stringify(body().messages)).toContain("Depart at nine.");
+  });
+
+  test("[HKP1] the calls of an imported Claude Code transcript stay", async () => {
+    const { skein, body, dir, twin } = await openTwinSkein("anthropic-messages", {
+      agent: { tools: [current] },
+    });
+    const file = join(import.meta.dirname, "../golden/interchange/claude-code.jsonl");
+    const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
+    const { exit } = await run(["sessions", "import", file, "--label", "shop"], surroundings);
+    expect(exit).toBe(0);
+    const page = await skein.store.sessions.list({ agentId: "main" }, {});
+    const imported = page.sessions[0]?.sessionId ?? "";
+    await skein.session({ sessionId: imported }).send("Go on").result;
+    expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null]);
+    const sent = JSON.stringify(body());
+    for (const part of ['"Task"', "Compare the texts", "Two headings differ."]) expect(sent).toContain(part);
+  });
+
+  test("[HKP2] a provider that refuses calls without tools gets call and result as text", async () => {
+    const agent = { tools: [], deny: ["*"] };
+    const { append, send, body, twin } = await openTwinSkein("anthropic-messages", { agent });
+    await append(...calledBefore("retired_tool"));
+    await send("And when do we return?");
+    expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null]);
+    expect(body().tools).toBeUndefined();
+    const sent = JSON.stringify(body());
+    expect(sent).not.toContain("tool_use");
+    for (const part of ["retired_tool", "plan-7.txt", "Depart at nine."]) expect(sent).toContain(part);
+  });
+
+  test("[HKP3] a call that can never be valid is dropped, and the X-ray lists it", async () => {
+    const { append, send, body, dir } = await openTwinSkein("anthropic-messages", {
+      agent: { tools: [current] },
+    });
+    await append(...calledBefore("has space"), ...calledBefore("retired_tool"));
+    await send("And when do we return?");
+    expect(JSON.stringify(body())).not.toContain("has space");
+    const printed = await run(["context", sessionId, "--json", "--model", "anthropic/claude-sonnet-4-5"], {
+      env: { SKEIN_DIR: dir },
+      cwd: dir,
+      home: dir,
+    });
+    const { changes } = JSON.parse(printed.out);
+    const removed = changes.filter(({ kind }: { kind: string }) => kind === "call_removed");
+    expect(removed).toHaveLength(1);
+    expect(removed[0].note).toContain("has space");
+  });
+});
+
+describe("an answer whose calls are all invalid", () => {
+  const invalid: ScriptedReply = {
+    content: [
+      { type: "toolCall", name: "read file", arguments: { path: "a" } },
+      { type: "toolCall", name: "delete!", arguments: {} },
+    ],
+  };
+  const options = { agent: { tools: [current] }, replies: [invalid, says("Corrected.")] };
+
+  test("[HKP4] the model is told which calls and why, and the turn continues", async () => {
+    const { send, body, skein } = await openTwinSkein("openai-completions", options);
+    expect(await send("Read it")).toBe("Corrected.");
+    const sent = JSON.stringify(body());
+    expect(sent).toContain("read file");
+    expect(sent).toContain("delete!");
+    const page = await skein.store.sessions.page({ agentId: "main" }, sessionId, {
+      along: "branch",
+      limit: 50,
+    });
+    const told = page?.entries.filter(({ type }) => type === "custom_message") ?? [];
+    expect(told).toHaveLength(1);
+    expect(told[0]).toMatchObject({ customType: "skein.invalid_calls" });
+    expect(JSON.stringify(told[0])).toMatch(/read file.*name does not match.*delete!/);
+  });
+
+  test("[HKP5] what the guard changed is an event, a log line and a line of `runs show`", async () => {
+    const opened = await openTwinSkein("openai-completions", {
+      ...options,
+      config: "logging: { file: skein.log }\n",
+    });
+    const { skein, dir, events } = opened;
+    const { runId } = await skein.session({ sessionId }).send("Read it").result;
+    const notes = events.filter(({ type }) => type === "run.note");
+    expect(notes).toMatchObject([
+      { runId, kind: "call_removed", note: expect.stringContaining("read file") },
+      { runId, kind: "call_removed", note: expect.stringContaining("delete!") },
+    ]);
+    const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
+    const shown = await run(["runs", "show", runId], surroundings);
+    expect(shown.out).toMatch(/changed .*read file/);
+    const json = JSON.parse((await run(["runs", "show", runId, "--json"], surroundings)).out);
+    expect(json.notes).toMatchObject([{ kind: "call_removed" }, { kind: "call_removed" }]);
+    expect(readFileSync(join(dir, "..", "skein.log"), "utf8")).toContain("read file");
+  });
+});
+
+describe("long messages", () => {
+  const long = (characters: number) => `${"word ".repeat(characters / 5)}LAST`;
+
+  test("[HKP6] user text over the limit of a tool result reaches the model whole", async () => {
+    const { send, body } = await openTwinSkein("google-generative-ai");
+    const text = long(500_000);
+    await send(text);
+    const contents = body().contents as { parts: { text: string }[] }[];
+    expect(contents.at(-1)?.parts[0]?.text).toBe(text);
+  });
+
+  test("[HKP7] user text that is larger than the window is refused with both numbers", async () => {
+    const { send, twin, skein } = await openTwinSkein("anthropic-messages");
+    await expect(send(long(2_000_000))).rejects.toThrow(/about [\d,]{6,} tokens.* 200,?000/);
+    expect(twin.requests).toEqual([]);
+    expect(await skein.store.sessions.get({ agentId: "main" }, sessionId)).toBeNull();
+  });
+});
+
+describe("the byte budget", () => {
+  const details = { details: { raw: "x".repeat(1 << 20) } };
+  const image = () => {
+    const data = Buffer.concat([Buffer.from(imageData("png", 600, 400), "base64"), Buffer.alloc(1 << 20)]);
+    return { type: "image", mimeType: "image/png", data: data.toString("base64") };
+  };
+  const custom = { type: "custom", customType: "app.state", data: { raw: "x".repeat(3 << 20) } } as const;
+  const pictures = [1, 2, 3].flatMap((at): MessageDraft[] => [
+    {
+      role: "user",
+      content: [{ type: "text", text: `Picture ${at}` }, image()],
+      timestamp: at,
+    } as MessageDraft,
+    answer([{ type: "text", text: "Seen." }]),
+  ]);
+
+  test.each([
+    [
+      "two tool results with 1 MB of details",
+      [
+        user("Read the plan"),
+        answer([call("current_tool"), call("current_tool", "toolu_02")]),
+        result("current_tool", "Depart at nine.", details),
+        result("current_tool", "Return at six.", { ...details, toolCallId: "toolu_02" }),
+        answer([{ type: "text", text: "Done." }]),
+      ],
+    ],
+    ["three imported inline images", [user("Read the plan"), ...pictures]],
+    ["a custom entry of 3 MB", [user("Read the plan"), answer([{ type: "text", text: "Done." }]), custom]],
+  ])("[HKP8] a session goes on after %s", async (_, drafts) => {
+    const { append, send, body } = await openTwinSkein("anthropic-messages", {
+      agent: { tools: [current] },
+      replies: [says("Onward.")],
+    });
+    await append(...(drafts as MessageDraft[]));
+    expect(await send("Go on")).toBe("Onward.");
+    expect(JSON.stringify(body())).toContain("Read the plan");
+  });
+});

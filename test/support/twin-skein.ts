@@ -1,0 +1,100 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { SkeinOptions } from "../../src/compose/open-skein.ts";
+import type { SkeinEvent } from "../../src/core/events.ts";
+import type { EntryDraft, MessageDraft } from "../../src/core/seal.ts";
+import { createSkein } from "../../src/create-skein.ts";
+import type { AgentSpec } from "../../src/runtimes/tools/define-agent.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import type { Skein } from "../../src/sessions/skein/skein.ts";
+import type { Twin } from "../../src/testing/server/start-twin.ts";
+import { startTwin } from "../../src/testing/server/start-twin.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import type { Scripted } from "../../src/testing/twins/contract.ts";
+import type { TwinProvider } from "./twin-model.ts";
+import { providers } from "./twin-model.ts";
+
+/** A Skein whose agent `main` asks the twin of a provider, configured by a `skein.yaml`. */
+export interface TwinSkein {
+  readonly skein: Skein;
+  readonly twin: Twin;
+  readonly dir: string;
+  readonly events: SkeinEvent[];
+  /** Appends entries to the session `trip`, which is created with the first ones. */
+  append(...drafts: (EntryDraft | MessageDraft)[]): Promise<void>;
+  send(text: string): Promise<string>;
+  /** The body of a request, counted from the last one with a negative number. */
+  body(at?: number): Record<string, unknown>;
+}
+
+export interface TwinSkeinOptions {
+  readonly agent?: Partial<AgentSpec>;
+  readonly replies?: readonly Scripted[];
+  /** YAML inside the provider's settings. */
+  readonly provider?: string;
+  /** YAML beside `models`. */
+  readonly config?: string;
+  readonly options?: Partial<SkeinOptions>;
+  /** The name of the provider in the configuration; by default the twin's own. */
+  readonly name?: string;
+  readonly model?: string;
+}
+
+export const sessionId = "trip";
+const opened: { skein: Skein; twin: Twin; folder: TemporaryFolder }[] = [];
+
+export const providerOf = (api: TwinProvider["api"]): TwinProvider =>
+  providers.find((each) => each.api === api) as TwinProvider;
+
+export async function openTwinSkein(
+  api: TwinProvider["api"],
+  { agent, replies = [], provider = "", config = "", options = {}, ...given }: TwinSkeinOptions = {},
+): Promise<TwinSkein> {
+  const usual = providerOf(api);
+  const { name = usual.provider, model = usual.model } = given;
+  const twin = await startTwin({ api, replies });
+  const folder = temporaryFolder("skein-twin-");
+  const file = join(folder.path, "skein.yaml");
+  const settings = `{ apiKey: any, baseUrl: "${twin.url}"${provider === "" ? "" : `, ${provider}`} }`;
+  writeFileSync(file, `models: { providers: { ${name}: ${settings} } }\n${config}`);
+  const skein = await createSkein({
+    dir: join(folder.path, "root"),
+    config: file,
+    env: {},
+    agents: [defineAgent({ id: "main", model: `${name}/${model}`, ...agent })],
+    quiet: true,
+    ...options,
+  });
+  opened.push({ skein, twin, folder });
+  const events: SkeinEvent[] = [];
+  skein.subscribe((event) => events.push(event));
+  const scope = { agentId: "main" };
+  return {
+    skein,
+    twin,
+    dir: join(folder.path, "root"),
+    events,
+    append: async (...drafts) => {
+      const { sessions } = skein.store;
+      const key = `agent:main:session:${sessionId}`;
+      if ((await sessions.get(scope, sessionId)) === null)
+        await sessions.create(scope, { key, sessionId, cwd: folder.path });
+      const items = drafts.map((draft) => ({
+        draft: "role" in draft ? ({ type: "message", message: draft } as const) : draft,
+      }));
+      await sessions.append(scope, sessionId, items);
+    },
+    send: async (text) => (await skein.session({ sessionId }).send(text).result).reply,
+    body: (at = -1) => twin.requests.at(at)?.body as Record<string, unknown>,
+  };
+}
+
+/** For afterEach. */
+export async function closeTwinSkeins(): Promise<void> {
+  for (const { skein, twin, folder } of opened.splice(0)) {
+    await skein.close({ graceMs: 0 });
+    await twin.close();
+    folder.remove();
+  }
+}
