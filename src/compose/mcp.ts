@@ -1,3 +1,4 @@
+import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/sections/all.ts";
 import { present } from "../core/present.ts";
 import type { McpServerPayload } from "../protocol/upkeep.ts";
@@ -46,17 +47,17 @@ export function openMcp(
 
 /** Starts or reaches every configured MCP server and asks for its tools. Secrets are masked in their complaints. */
 export async function checkMcpServers(
-  config: Config,
+  loaded: Pick<LoadedConfig, "config" | "variable">,
   { env, onProgress }: Pick<LookOptions, "env" | "onProgress">,
 ): Promise<McpServerPayload[]> {
-  const configs = Object.entries(config.mcpServers);
+  const configs = Object.entries(loaded.config.mcpServers);
   if (configs.length === 0) return [];
   const { openMcpServers } = await import("../runtimes/mcp/open-servers.ts");
   const servers = await openMcpServers(
     Object.fromEntries(configs.map(([name, server]) => [name, configOf(server)])),
     { env },
   );
-  const redactor = redactorOf(config);
+  const redactor = redactorOf(loaded);
   let done = 0;
   const check = async ([name]: (typeof configs)[number]): Promise<McpServerPayload> => {
     const { tools, diagnostics } = await servers.tools([name]);

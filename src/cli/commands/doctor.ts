@@ -152,7 +152,7 @@ function askMcpServers(
   const checked = servers.filter(([name]) => !waiting.includes(`mcpServers.${name}`));
   const config = { ...loaded.config, mcpServers: Object.fromEntries(checked) };
   return withProgress(terminal, "Asking MCP servers", (onProgress) =>
-    checkMcpServers(config, { env: terminal.env, onProgress }),
+    checkMcpServers({ ...loaded, config }, { env: terminal.env, onProgress }),
   );
 }
 

@@ -6,7 +6,14 @@ import type { MessageDraft } from "../../core/seal.ts";
 import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { OutboxRequest, Run, RunStore } from "../../runs/contract.ts";
 import type { Worker } from "../../runs/worker.ts";
-import type { Runtime, SummariserOptions, Tool, Turn, TurnModel, TurnRequest } from "../../runtimes/contract.ts";
+import type {
+  Runtime,
+  SummariserOptions,
+  Tool,
+  Turn,
+  TurnModel,
+  TurnRequest,
+} from "../../runtimes/contract.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
 import type { Summarise } from "../../transcript/compaction/ask-summariser.ts";
 import type { ImagePort } from "../../transcript/contract.ts";
