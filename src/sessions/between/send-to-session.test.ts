@@ -266,14 +266,6 @@ describe("what is sent", () => {
     nothingSent();
   });
 
-  test("[SND18] a disk that takes no blob is no failed lookup", async () => {
-    const blobs = { ...between.store.blobs, put: () => Promise.reject(new Error("ENOSPC")) };
-    const deps = { ...between.deps, store: { ...between.store, blobs } };
-    const request = { sessionKey: "session:b", message: "x".repeat(500_000) };
-    await expect(sendToSession(deps, between.caller(asker), request)).rejects.toThrow("ENOSPC");
-    nothingSent();
-  });
-
   test("[SND19] from outside of every session there is nobody to bring a reply to", async () => {
     const caller = between.caller(null);
     const result = await sendToSession(between.deps, caller, { sessionKey: target.key, message: "Hello" });
