@@ -1,5 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { closeCodes, commonProtocol, readRequest } from "./frames.ts";
+import { atOnce } from "../core/slices.ts";
+import { closeCodes, commonProtocol, readRequestInSteps } from "./frames.ts";
+
+const readRequest = (text: string) => atOnce(readRequestInSteps(text));
 
 describe("frames", () => {
   test("[PRT6] a request is read, and anything else told why", () => {

@@ -1,5 +1,7 @@
 import type { Static } from "typebox";
 import Type from "typebox";
+import { isLongJson, parseJsonInSteps } from "../core/parse-json.ts";
+import type { Steps } from "../core/slices.ts";
 import { mistakesIn } from "./check-value.ts";
 import { WireErrorSchema } from "./errors.ts";
 import { closed, count } from "./fields.ts";
@@ -108,12 +110,18 @@ export function commonProtocol(
   return spoken.length === 0 ? null : Math.max(...spoken);
 }
 
+export type ReadRequest =
+  | { readonly frame: RequestFrame }
+  | { readonly id: string | null; readonly problem: string };
+
 /** A text from a client as a request, or why it is none; `id` where it could be made out, so that it can be answered. */
-export function readRequest(
-  text: string,
-): { readonly frame: RequestFrame } | { readonly id: string | null; readonly problem: string } {
-  const value = parsed(text);
-  if (value === undefined) return { id: null, problem: "The frame is no JSON" };
+export function* readRequestInSteps(text: string): Steps<ReadRequest> {
+  let value: unknown;
+  try {
+    value = isLongJson(text) ? yield* parseJsonInSteps(text) : JSON.parse(text);
+  } catch {
+    return { id: null, problem: "The frame is no JSON" };
+  }
   const [mistake] = mistakesIn(RequestFrameSchema, value);
   if (mistake === undefined) return { frame: value as RequestFrame };
   const where = mistake.path.length === 0 ? "The frame" : mistake.path.join(".");
@@ -123,12 +131,4 @@ export function readRequest(
 function idIn(value: unknown): string | null {
   const { id } = (value ?? {}) as { readonly id?: unknown };
   return typeof id === "string" && mistakesIn(frameId, id).length === 0 ? id : null;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,7 @@
 /** How deep a text of JSON nests. A parser takes a second for a million levels, and everybody else waits meanwhile. */
 
+import type { Steps } from "../core/slices.ts";
+
 /** Nothing that anybody means is as deep. */
 export const deepestNesting = 1000;
 
@@ -35,6 +37,12 @@ export class NestingMeter {
 }
 
 /** Whether it would take too long to parse. */
-export function isTooDeep(bytes: Uint8Array): boolean {
-  return bytes.length > shortBytes && new NestingMeter().take(bytes);
+export function* isTooDeep(bytes: Uint8Array): Steps<boolean> {
+  if (bytes.length <= shortBytes) return false;
+  const meter = new NestingMeter();
+  for (let from = 0; from < bytes.length; from += shortBytes) {
+    if (meter.take(bytes.subarray(from, from + shortBytes))) return true;
+    yield shortBytes;
+  }
+  return false;
 }

@@ -200,3 +200,61 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
     }
   });
 });
+
+describe("[OVF13] a frame or body of many megabytes is not parsed in one piece", () => {
+  const large = { pad: Array.from({ length: 50_000 }, (_, index) => ({ index, text: "x".repeat(400) })) };
+
+  /** The longest text that JSON.parse was given meanwhile. */
+  async function longestParse<T>(work: () => Promise<T>): Promise<{ longest: number; value: T }> {
+    const { parse } = JSON;
+    let longest = 0;
+    JSON.parse = (text, reviver) => {
+      longest = Math.max(longest, text.length);
+      return parse(text, reviver);
+    };
+    try {
+      const value = await work();
+      return { longest, value };
+    } finally {
+      JSON.parse = parse;
+    }
+  }
+
+  test("over a socket, and a frame behind it is answered after it", async () => {
+    const gateway = await wholeGateway();
+    try {
+      const client = await gateway.client();
+      const { longest, value } = await longestParse(async () => {
+        const order: string[] = [];
+        const refused = client.call("models.list", large as never).catch((error: unknown) => {
+          order.push("large");
+          return error as Error & { code: string };
+        });
+        const small = client.call("models.list", {}).then(({ count }) => {
+          order.push("small");
+          return count;
+        });
+        return { error: await refused, count: await small, order };
+      });
+      expect(value.error).toMatchObject({ code: "invalid_request" });
+      expect(value.error).toHaveProperty("message", expect.stringContaining("pad"));
+      expect(value.count).toBeGreaterThan(0);
+      expect(value.order).toEqual(["large", "small"]);
+      expect(longest).toBeLessThan(1024 * 1024);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  test("over HTTP", async () => {
+    const gateway = await wholeGateway();
+    try {
+      const { longest, value } = await longestParse(() => gateway.rpc("models.list", large));
+      expect(value).toMatchObject({ status: 400 });
+      expect(JSON.stringify(value.body)).toContain("pad");
+      expect(longest).toBeLessThan(1024 * 1024);
+    } finally {
+      await gateway.close();
+    }
+  });
+});

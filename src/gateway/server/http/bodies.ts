@@ -1,7 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { ByteGatherer } from "../../../core/gather-bytes.ts";
+import { isLongJson, parseJsonInSteps } from "../../../core/parse-json.ts";
 import { present } from "../../../core/present.ts";
+import { Slices } from "../../../core/slices.ts";
 import { NestingMeter } from "../../../protocol/nesting.ts";
 import { Refused } from "../../calls/dispatch.ts";
 import { malformed, notJsonType, tooDeep, tooLarge, tooManyChunks } from "../door/refusals.ts";
@@ -24,7 +26,7 @@ export async function jsonBody(request: IncomingMessage, limits: BodyLimits): Pr
   }
   refuseEncoded(request);
   const bytes = await readBody(request, limits);
-  return bytes.length === 0 ? undefined : parsed(bytes);
+  return bytes.length === 0 ? undefined : await parsed(bytes);
 }
 
 export function hasBody({ headers }: IncomingMessage): boolean {
@@ -82,10 +84,11 @@ function refuseEncoded({ headers }: IncomingMessage): void {
   throw new Refused(malformed("The body must not be compressed"));
 }
 
-function parsed(bytes: Buffer): unknown {
+async function parsed(bytes: Buffer): Promise<unknown> {
   if (!isUtf8(bytes)) throw new Refused(malformed("The body is not UTF-8"));
   try {
-    return JSON.parse(bytes.toString("utf8")) as unknown;
+    const text = bytes.toString("utf8");
+    return isLongJson(text) ? await new Slices().run(parseJsonInSteps(text)) : JSON.parse(text);
   } catch {
     throw new Refused(malformed("The body is no JSON"));
   }

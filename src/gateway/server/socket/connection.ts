@@ -1,7 +1,9 @@
 import type { WebSocket } from "ws";
+import type { Steps } from "../../../core/slices.ts";
+import { atOnce, Slices, sliceBytes } from "../../../core/slices.ts";
 import type { WireError } from "../../../protocol/errors.ts";
-import type { CloseReason, RequestFrame, ResponseFrame } from "../../../protocol/frames.ts";
-import { closeCodes, readRequest } from "../../../protocol/frames.ts";
+import type { CloseReason, ReadRequest, RequestFrame, ResponseFrame } from "../../../protocol/frames.ts";
+import { closeCodes, readRequestInSteps } from "../../../protocol/frames.ts";
 import { isTooDeep } from "../../../protocol/nesting.ts";
 import type { Principal } from "../../auth/principal.ts";
 import { Refused } from "../../calls/dispatch.ts";
@@ -22,6 +24,12 @@ export interface Wire {
   uncork(): void;
 }
 
+/** `null`: it nests too deep. */
+function* readFrame(data: Buffer): Steps<ReadRequest | null> {
+  if (yield* isTooDeep(data)) return null;
+  return yield* readRequestInSteps(data.toString("utf8"));
+}
+
 /** One socket: `connect` first, then requests, each with its one answer, and events. */
 export class Connection {
   readonly #ws: WebSocket;
@@ -34,6 +42,8 @@ export class Connection {
   #principal: Principal | null = null;
   #release: (() => void) | null = null;
   #isAlive = true;
+  /** Frames that wait to be read, the one that is being read first. */
+  readonly #unread: Buffer[] = [];
   #gathering: NodeJS.Immediate | null = null;
 
   constructor(ws: WebSocket, wire: Wire, ground: Ground, address: string) {
@@ -104,11 +114,31 @@ export class Connection {
     if (this.#state === "waiting" && data.length > this.#ground.tuning.connectBytes) {
       return void this.close("tooLarge");
     }
-    if (isTooDeep(data)) return void this.close("badFrame");
-    const read = readRequest(data.toString("utf8"));
+    if (this.#unread.length > 0 || data.length > sliceBytes) return void this.#readLater(data);
+    this.#take(atOnce(readFrame(data)), data.length);
+  }
+
+  /** A long frame is read in slices. Frames behind it wait, so that requests begin in the order in which they were sent. */
+  async #readLater(data: Buffer): Promise<void> {
+    if (this.#unread.push(data) > 1) return;
+    this.#ws.pause();
+    for (;;) {
+      const next = this.#unread[0];
+      if (next === undefined) break;
+      const read = await new Slices().run(readFrame(next));
+      if (this.#state === "over") return;
+      this.#take(read, next.length);
+      this.#unread.shift();
+    }
+    this.#ws.resume();
+  }
+
+  /** `null`: a frame that would take too long to parse. */
+  #take(read: ReadRequest | null, bytes: number): void {
+    if (read === null) return void this.close("badFrame");
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
     if (this.#principal === null) this.#connect(read.frame);
-    else this.#request(read.frame, data.length, this.#principal);
+    else this.#request(read.frame, bytes, this.#principal);
   }
 
   /** What can be answered under its id is; anything else says that the other side speaks something else. */
