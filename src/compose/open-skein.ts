@@ -181,12 +181,9 @@ interface Ground {
 function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
   const { config, variable, agents, files, redactor, watching, bus } = ground;
   const { clock, newId, leaseMs, report, stopWatching } = ground;
-  const hooks =
-    options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
-  const ends = new SessionEnds(ground.store, hooks, report);
+  const { hooks, ends } = openHooks(options, ground);
   const { store } = ends;
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
-  if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
   const stopAsked = () => engine.wake();
   const env = options.env ?? process.env;
   const acp = openAcp({ config, bus, files, clock, env, report });
@@ -324,6 +321,16 @@ function requestShower(
     const { showRequest } = await import("./show-request.ts");
     return showRequest(deps, record, options);
   };
+}
+
+function openHooks(
+  options: SkeinOptions,
+  { config, store, redactor, report }: Ground,
+): { readonly hooks: HookRegistry; readonly ends: SessionEnds<FilesStore | MemoryStore> } {
+  const hooks =
+    options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
+  if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
+  return { hooks, ends: new SessionEnds(store, hooks, report) };
 }
 
 function handleDeps(
