@@ -12,6 +12,9 @@ const ends = ["result", "reply", "outcome"];
 /** A note of progress is dropped with the end of what it tells of. */
 const earlyKinds = ["spawn", "note"];
 
+/** A waiter got the reply; `written`: it stands in the session of the run that waited. */
+const takenStates = ["taken", "written"];
+
 export class FamilyCount {
   readonly #runs: readonly Row[];
   readonly #replies: ReadonlyMap<string, Row>;
@@ -53,7 +56,7 @@ export class FamilyCount {
   }
 
   get taken(): number {
-    return [...this.#replies.values()].filter(({ state }) => state === "taken").length;
+    return [...this.#replies.values()].filter(({ state }) => takenStates.includes(String(state))).length;
   }
 
   get told(): number {
@@ -147,8 +150,8 @@ export class FamilyCount {
     const letters = this.#letters.filter(({ idem }) => names.includes(String(idem)));
     const told = heirs.length + letters.length;
     const wait = this.#replies.get(runId);
-    const isTaken = wait?.state === "taken";
-    // The last turn of an exchange says nothing to anybody.
+    const isTaken = takenStates.includes(String(wait?.state));
+    // A turn that is over the budget, or that a run yielded for, says nothing to anybody.
     const isLast = run.kind === "ping_pong" && told === 0;
     if (told !== (isTaken ? 0 : 1) && !isLast)
       this.#say(`${run.kind} ${runId}: ${isTaken}, told ${told} times`);

@@ -81,7 +81,8 @@ describe("two processes on one folder", () => {
 
   test.each([
     ["sessions_spawn", spawnArgs("good"), "A session that you spawned has ended"],
-    ["sessions_send", sendArgs, "Answer of the other."],
+    // As a turn of the exchange; the announcement that follows quotes it.
+    ["sessions_send", sendArgs, '"content":"Answer of the other."'],
   ])(
     "[CRS4] who waits for %s is killed: what it waited for is told to its session, once",
     async (tool, args, said) => {
