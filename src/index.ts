@@ -2,6 +2,7 @@ export type { AccessExplanation, AccessStep } from "./access/visibility/decide.t
 export type { AccessAction } from "./access/visibility/policy.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
 export type { SkeinOptions } from "./compose/open-skein.ts";
+export type { ConfigInput } from "./config/sections/all.ts";
 export type { Clock } from "./core/clock.ts";
 export {
   buildContext,
@@ -55,6 +56,7 @@ export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export { RunError } from "./sessions/skein/run-error.ts";
+export type { ApprovalService, RunService, SessionService } from "./sessions/skein/services.ts";
 export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle.ts";
 export type {
   ShowRequestOptions,

@@ -3,8 +3,7 @@ import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Channel } from "../channels/contract.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
-import type { Config } from "../config/sections/all.ts";
-import type { Environment } from "../config/variables.ts";
+import type { Config, ConfigInput } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -15,6 +14,8 @@ import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
+import type { SkeinDeps } from "../gateway/calls/contract.ts";
+import type { Calls } from "../protocol/methods/calls.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
@@ -28,6 +29,7 @@ import type { RunningDeps } from "../sessions/running/contract.ts";
 import { SessionEnds } from "../sessions/session-ends.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import type { ServiceCalls, ServiceMethod } from "../sessions/skein/services.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import type { SkeinParts } from "../sessions/skein/skein.ts";
 import { Skein } from "../sessions/skein/skein.ts";
@@ -42,6 +44,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import { openAcp } from "./acp.ts";
 import { agentList } from "./agent-list.ts";
 import { Agents } from "./agents.ts";
+import { skeinDeps } from "./call-deps.ts";
 import { isWebhook, openChannels } from "./channels.ts";
 import { tellOfChildEnds } from "./child-ends.ts";
 import { createEngine } from "./engine.ts";
@@ -78,8 +81,11 @@ export interface SkeinOptions {
   /** `true`: for as long as the process lives. */
   readonly memory?: boolean;
   readonly agents?: readonly AgentDefinition[];
-  /** A configuration file; left out: the one that is found from the working directory upwards. `null`: none. */
-  readonly config?: string | null;
+  /**
+   * The configuration: the settings themselves, or the path of a file. Left out: the file that is found from the working
+   * directory upwards. `null`: defaults alone, without the environment.
+   */
+  readonly config?: string | ConfigInput | null;
   readonly hooks?: HookRegistry;
   readonly channels?: readonly Channel[];
   /** Models of your own, by provider/model: anything of the AI SDK. */
@@ -124,13 +130,13 @@ export async function openSkein(
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { loaded, configured } = await configOf(options);
-  const { config, variable } = loaded;
+  const { config } = loaded;
   const redactor = redactorOf(loaded);
   const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
-  const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
+  const agents = new Agents({ config, env: loaded.variable, definitions: options.agents ?? [], configured });
   const scratch = new ScratchFolder();
   let store: FilesStore | MemoryStore | null = null;
   const files = createFileBoundary({
@@ -150,7 +156,7 @@ export async function openSkein(
       report: recoveryReport(options, watching, report),
       cwdFor: (place) => files.defaultCwd(place),
     });
-    const ground = { config, variable, agents, files, scratch, redactor, watching, bus, store, stopWatching };
+    const ground = { loaded, agents, files, scratch, redactor, watching, bus, store, stopWatching };
     return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
   } catch (error) {
     // What was opened by then is not left behind.
@@ -161,8 +167,7 @@ export async function openSkein(
 }
 
 interface Ground {
-  readonly config: Config;
-  readonly variable: Environment;
+  readonly loaded: LoadedConfig;
   readonly agents: Agents;
   readonly files: FileBoundary;
   readonly scratch: ScratchFolder;
@@ -179,7 +184,8 @@ interface Ground {
 
 /** Everything that is made upon an open store; nothing of it is under way where this throws. */
 function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
-  const { config, variable, agents, files, redactor, watching, bus } = ground;
+  const { loaded, agents, files, redactor, watching, bus } = ground;
+  const { config, variable } = loaded;
   const { clock, newId, leaseMs, report, stopWatching } = ground;
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
@@ -269,15 +275,17 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     await ground.scratch.close();
     await stopWatching();
   };
-  return new Skein({
+  const compact: HandleDeps["compact"] = (record, how) =>
+    compactNow({ ...engine.running, checkIdle: idleIn(runs) }, record, how);
+  const calls = lazyCalls(() => skeinDeps(skein, loaded, { runs, store, files, clock, newId }), gone.signal);
+  const skein: Skein = new Skein({
     store,
     runs,
     outbox: runs.outbox,
     bus,
     hooks,
-    handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal }, newId),
+    handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal, calls, compact }, newId),
     watcher,
-    compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
     tools: async (context) =>
       session.list(context === null ? null : await allowedSessionTools(invoking, context)),
     callTool: (name, args, how) => callTool(invoking, name, args, how),
@@ -299,12 +307,29 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       return closing;
     },
   });
+  return skein;
+}
+
+/** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
+function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
+  let calls: Promise<Calls<ServiceMethod>> | null = null;
+  const load = async () => {
+    const { localCalls } = await import("../gateway/calls/local-calls.ts");
+    const { serviceHandlers } = await import("../gateway/handlers/all.ts");
+    return localCalls(serviceHandlers(deps()));
+  };
+  return () => {
+    closed.throwIfAborted();
+    calls ??= load();
+    return calls;
+  };
 }
 
 /** Shows requests with what this process knows: its agents, hooks, servers and the turns in progress. */
 function requestShower(
   { models = {} }: SkeinOptions,
-  parts: Pick<Ground, "config" | "agents"> & {
+  parts: Pick<Ground, "agents"> & {
+    readonly config: Config;
     readonly runs: EmbeddedRuns;
     readonly tools: RunTools;
     readonly running: RunningDeps;
@@ -331,6 +356,7 @@ function handleDeps(
   newId: IdSource,
 ): HandleDeps {
   const { store, runs, bus, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
+  const { calls, compact } = parts;
   return {
     store,
     runs,
@@ -341,6 +367,8 @@ function handleDeps(
     serves,
     modelWindow,
     closed,
+    calls,
+    compact,
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
     abort: (runId, reason) => runs.abort(runId, reason),
     jsonSchema: async (schema) => {
@@ -360,18 +388,25 @@ function wasClosed(): SkeinError {
 
 async function configOf(
   options: OpenOptions,
-): Promise<{ loaded: Omit<LoadedConfig, "sources">; configured: readonly string[] }> {
+): Promise<{ loaded: LoadedConfig; configured: readonly string[] }> {
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
   const root = options.dir === undefined ? {} : { root: resolve(cwd, options.dir) };
   const hasCode = (options.agents ?? []).length > 0;
   if (options.config === null && options.loaded === undefined) {
     const config = defaultConfig(root.root ?? resolve(cwd, ".skein"));
-    const loaded = { config, root: config.store.path, file: null, variable: (name: string) => env[name] };
+    const loaded: LoadedConfig = {
+      config,
+      root: config.store.path,
+      file: null,
+      sources: new Map(),
+      variable: (name: string) => env[name],
+    };
     return { loaded, configured: hasCode ? [] : Object.keys(config.agents) };
   }
-  const loaded =
-    options.loaded ?? (await loadConfig({ cwd, ...root, env, ...present({ file: options.config }) }));
+  const given =
+    typeof options.config === "string" ? { file: options.config } : present({ values: options.config });
+  const loaded = options.loaded ?? (await loadConfig({ cwd, ...root, env, ...given }));
   const isWritten = [...loaded.sources].some(
     ([path, { from }]) => path.startsWith("agents.") && from !== "default",
   );

@@ -207,7 +207,7 @@ describe("a stop", () => {
     // What it had accepted is answered, by it or by the next one.
     const next = await mine();
     const { skein } = pieces.opened.at(-1) ?? {};
-    const states = async () => (await skein?.runs())?.map(({ state }) => state);
+    const states = async () => (await skein?.runs.list())?.map(({ state }) => state);
     await expect.poll(states).toEqual(["ok"]);
     expect(next.url).not.toBe("");
   });
@@ -335,7 +335,7 @@ describe("a reload", () => {
     expect(await answer).toMatchObject({ ok: true });
     // With nothing under way any more, the old one is closed.
     await expect
-      .poll(() => old?.skein.runs().then(String, (error: Error) => error.message))
+      .poll(() => old?.skein.runs.list().then(String, (error: Error) => error.message))
       .toMatch(/was closed/);
   });
 
@@ -352,7 +352,7 @@ describe("a reload", () => {
       const act = async () => {
         begun.resolve();
         await held.promise;
-        return { result: { count: (await skein.runs()).length }, rootId: null };
+        return { result: { count: (await skein.runs.list()).length }, rootId: null };
       };
       vi.spyOn(skein, "callTool").mockImplementation(act);
       vi.spyOn(skein, "webhook").mockReturnValue(async () => Response.json((await act()).result));

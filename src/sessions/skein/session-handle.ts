@@ -2,15 +2,19 @@ import { SkeinError } from "../../core/errors.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
+import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { AcceptDeps } from "../input/accept-input.ts";
 import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
 import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
+import type { CompactNowOptions } from "./compact-now.ts";
 import type { RunWatcher } from "./run-watcher.ts";
+import type { ServiceCalls } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
 
@@ -59,6 +63,8 @@ export interface HandleDeps {
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
   abort(runId: string, reason?: string): Promise<unknown>;
+  readonly calls: ServiceCalls;
+  compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   /** A schema as JSON Schema. */
   jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
 }
@@ -123,7 +129,7 @@ export class SessionHandle {
   async note(text: string, { idempotencyKey }: Pick<SendOptions, "idempotencyKey"> = {}): Promise<Run> {
     const { closed, serves, runs, newRunId } = this.#deps;
     closed.throwIfAborted();
-    const session = (await this.record()) ?? noSuchSession(this.key);
+    const session = await this.#existing();
     if (!serves(session.agentId, session.key)) throw noSuchAgent(session.agentId);
     const { run } = await runs.accept({
       session: runSession(session),
@@ -135,6 +141,56 @@ export class SessionHandle {
       ...present({ idempotencyKey }),
     });
     return run;
+  }
+
+  /** Returns a page of the active branch, oldest message first. */
+  async history(
+    range: Pick<Params<"chat.history">, "limit" | "before" | "after"> = {},
+  ): Promise<Result<"chat.history">> {
+    const { key, ...reader } = await this.#reference();
+    return (await this.#deps.calls()).call("chat.history", { sessionKey: key, ...reader, ...range });
+  }
+
+  /** Continues the conversation after this entry; `null` starts over before the first one. Nothing is deleted. */
+  async branch(entryId: string | null): Promise<Result<"sessions.branch">> {
+    const calls = await this.#deps.calls();
+    return calls.call("sessions.branch", { ...(await this.#reference()), entryId });
+  }
+
+  /** Creates a new session from the path to an entry; without one, from the whole active branch. */
+  async fork(
+    options: Pick<Params<"sessions.fork">, "entryId" | "sessionId" | "label"> = {},
+  ): Promise<Result<"sessions.fork">> {
+    const calls = await this.#deps.calls();
+    return calls.call("sessions.fork", { ...(await this.#reference()), ...options });
+  }
+
+  /** Sets the label that the session can be found by; `null` removes it. */
+  async label(label: string | null): Promise<Result<"sessions.rename">> {
+    const calls = await this.#deps.calls();
+    return calls.call("sessions.rename", { ...(await this.#reference()), label });
+  }
+
+  /** Moves the key to a new, empty session. The old one stays readable under `previous.key`. */
+  async reset(): Promise<Result<"sessions.reset">> {
+    return (await this.#deps.calls()).call("sessions.reset", await this.#reference());
+  }
+
+  /** Has the session's model summarize the older part of the session. Throws `conflict` while a run is active. */
+  async compact(options: CompactNowOptions = {}): Promise<CompactionOutcome> {
+    this.#deps.closed.throwIfAborted();
+    return this.#deps.compact(await this.#existing(), options);
+  }
+
+  async #existing(): Promise<SessionRecord> {
+    return (await this.record()) ?? noSuchSession(this.key);
+  }
+
+  /** The session as methods name one. */
+  async #reference(): Promise<{ key: string; agentId: string; userId?: string }> {
+    this.#deps.closed.throwIfAborted();
+    const { key, agentId, userId } = await this.#existing();
+    return { key, agentId, ...present({ userId }) };
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
@@ -181,7 +237,7 @@ function checkWord(name: string, given: string | undefined, words: readonly stri
   });
 }
 
-function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {
+export function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {
   if (images.length === 0) return text;
   const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
   return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...shown];

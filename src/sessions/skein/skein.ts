@@ -3,32 +3,26 @@ import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
-import { present } from "../../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../../protocol/directory.ts";
 import type {
-  Approval,
-  ApprovalQuery,
   BudgetFigures,
   OutboxRow,
   OutboxState,
   OutboxStore,
   Run,
-  RunQuery,
-  RunState,
   RunStore,
   RunWaits,
 } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { guardNotesOf } from "../running/run-writer.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import type { SessionXray } from "../xray.ts";
-import type { CompactNowOptions } from "./compact-now.ts";
 import { noSuchRun } from "./run-error.ts";
 import type { RunWatcher } from "./run-watcher.ts";
+import { ApprovalService, RunService, SessionService } from "./services.ts";
 import type { HandleDeps } from "./session-handle.ts";
 import { SessionHandle } from "./session-handle.ts";
 import type { WaitOptions } from "./wait-for-run.ts";
@@ -142,7 +136,6 @@ export interface SkeinParts {
   readonly hooks: HookRegistry;
   readonly handles: HandleDeps;
   readonly watcher: Pick<RunWatcher, "untilSettled" | "untilEnded">;
-  compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   tools(session: RuntimeContext | null): Promise<readonly ToolListing[]>;
   callTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
   invokeTool(
@@ -176,9 +169,15 @@ export interface SkeinParts {
  */
 export class Skein {
   readonly #parts: SkeinParts;
+  readonly sessions: SessionService;
+  readonly runs: RunService;
+  readonly approvals: ApprovalService;
 
   constructor(parts: SkeinParts) {
     this.#parts = parts;
+    this.sessions = new SessionService(parts.handles.calls);
+    this.runs = new RunService(() => this.#open.runs);
+    this.approvals = new ApprovalService(() => this.#open.runs);
   }
 
   /** Refuses, once everything is closed. */
@@ -212,11 +211,6 @@ export class Skein {
     return this.#parts.bus.subscribe(listener);
   }
 
-  /** `null`: there is no such run, or it is another user's. */
-  async run(runId: string, userId?: string | null): Promise<Run | null> {
-    return this.#open.runs.get(runId, userId);
-  }
-
   /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs, handles } = this.#open;
@@ -228,16 +222,11 @@ export class Skein {
    * `not_found` where there is none, or it is another user's.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
-    const now = await this.run(runId, userId);
+    const now = await this.runs.get(runId, userId);
     if (now === null) throw noSuchRun(runId);
     if (now.outcome !== null) return now;
     const ended = await endedWithin(this.#open.watcher, runId, options);
-    return ended ?? (await this.run(runId, userId)) ?? now;
-  }
-
-  /** Newest first. */
-  async runs(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
-    return this.#open.runs.list(query, userId);
+    return ended ?? (await this.runs.get(runId, userId)) ?? now;
   }
 
   /** What was changed of the messages of a run on their way into its session, oldest first. */
@@ -258,12 +247,6 @@ export class Skein {
   /** Resolves when one request and all that it set off has ended, whoever runs it. */
   async settled(rootId: string, signal?: AbortSignal): Promise<void> {
     return this.#open.watcher.untilSettled(rootId, signal);
-  }
-
-  /** Has the older part of a session summarised by its own model. `conflict` while it is being answered. */
-  async compact(context: RuntimeContext, options: CompactNowOptions = {}): Promise<CompactionOutcome> {
-    const session = this.session(context);
-    return this.#open.compact((await session.record()) ?? noSuchSession(session.key), options);
   }
 
   /** The session tools; of a session, those that its rules allow. */
@@ -338,51 +321,9 @@ export class Skein {
     );
   }
 
-  /** The state that it has then. */
-  async abort(runId: string, userId?: string | null, reason?: string): Promise<RunState> {
-    if ((await this.run(runId, userId)) === null) throw noSuchRun(runId);
-    return (await this.#parts.handles.abort(runId, reason)) as RunState;
-  }
-
-  /**
-   * Queues the input of a lost run again: one that ended as `lost_too_often`. Gives the new run, and the same one when asked again.
-   */
-  async retry(runId: string, userId?: string | null): Promise<Run> {
-    const known = await this.run(runId, userId);
-    const accepted = known === null ? null : await this.#open.runs.retry(runId);
-    if (accepted === null) throw noSuchRun(runId);
-    return accepted.run;
-  }
-
   /** What one request and all that it set off has come to. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);
-  }
-
-  /** Tool calls that wait for somebody's word, oldest first; with `open: false` those that were answered too. `limit`: the newest so many. */
-  async approvals(
-    userId?: string | null,
-    { open = true, ...query }: ApprovalQuery = {},
-  ): Promise<readonly Approval[]> {
-    return this.#open.runs.approvals({ ...query, ...present({ open: open ? true : null }) }, userId);
-  }
-
-  /** The first answer stands. */
-  async resolveApproval(
-    approvalId: string,
-    answer: "approved" | "denied",
-    by: string | null = null,
-    userId?: string | null,
-  ): Promise<Approval> {
-    const known = await this.#open.runs.approval(approvalId);
-    const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
-    const resolved = isTheirs ? await this.#open.runs.resolveApproval(approvalId, answer, by) : null;
-    if (resolved !== null) return resolved;
-    throw new SkeinError("not_found", {
-      what: "Approval",
-      name: approvalId,
-      advice: "See which are open with skein runs ls",
-    });
   }
 
   /** What has happened, as Prometheus reads it; `null`: nobody asked for metrics when it was opened. */
