@@ -6,6 +6,13 @@ export type {
   CompactionOptions,
   CompactionOutcome,
 } from "./sessions/compaction-outcome.ts";
+export {
+  type GuardDeps,
+  type GuardedAppend,
+  type GuardNote,
+  type GuardOptions,
+  guardedAppend,
+} from "./sessions/guard/guarded-append.ts";
 export type {
   Appended,
   AppendItem,

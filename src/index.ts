@@ -25,6 +25,7 @@ export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export { createSkein } from "./create-skein.ts";
 export { continueRecent, listSessionFiles, openSession } from "./open-session.ts";
+export type { SessionToolResults } from "./protocol/tool-results.ts";
 export type {
   Approval,
   BudgetFigures,
@@ -57,7 +58,13 @@ export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export { RunError } from "./sessions/skein/run-error.ts";
 export type { ApprovalService, RunService, SessionService } from "./sessions/skein/services.ts";
-export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle.ts";
+export type {
+  AppendedMessages,
+  MessageOrigin,
+  ModelMessageLike,
+  SendOptions,
+  SessionHandle,
+} from "./sessions/skein/session-handle.ts";
 export type {
   ShowRequestOptions,
   Skein,

@@ -284,7 +284,10 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     outbox: runs.outbox,
     bus,
     hooks,
-    handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal, calls, compact }, newId),
+    handles: handleDeps(
+      { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
+      newId,
+    ),
     watcher,
     tools: async (context) =>
       session.list(context === null ? null : await allowedSessionTools(invoking, context)),
@@ -352,15 +355,16 @@ function requestShower(
 }
 
 function handleDeps(
-  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema">,
+  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema" | "toDrafts">,
   newId: IdSource,
 ): HandleDeps {
-  const { store, runs, bus, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
-  const { calls, compact } = parts;
+  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
+  const { calls, compact, checkIdle } = parts;
   return {
     store,
     runs,
     bus,
+    hooks,
     watcher,
     defaults,
     queueMode,
@@ -369,6 +373,11 @@ function handleDeps(
     closed,
     calls,
     compact,
+    checkIdle,
+    toDrafts: async (messages, origin) => {
+      const { toDrafts } = await import("../runtimes/ai-sdk/to-drafts.ts");
+      return toDrafts(messages, origin);
+    },
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
     abort: (runId, reason) => runs.abort(runId, reason),
     jsonSchema: async (schema) => {

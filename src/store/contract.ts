@@ -399,7 +399,10 @@ export interface SessionStore {
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /** All or nothing, in order. Acknowledged is kept. */
+  /**
+   * Appends entries in order, all or none. Acknowledged entries are kept. Raw: only the shape of entries is checked, not whether
+   * results answer calls; `guardedAppend` checks that.
+   */
   append(
     scope: Scope,
     sessionId: string,

@@ -327,8 +327,8 @@ describe("users", () => {
     for (const action of ["kill", "steer"]) {
       const told = async (target: string) => {
         const args = { action, target, message: "Stop" };
-        const { error, ...rest } = (await skein.callTool("subagents", args, ann)).result;
-        return { ...rest, error: String(error).replace(target, "it") };
+        const { result } = await skein.callTool("subagents", args, ann);
+        return "error" in result ? { ...result, error: String(result.error).replace(target, "it") } : result;
       };
       expect(await told(runId)).toEqual(await told(unknown));
       expect(await told(child?.session.key ?? "")).toMatchObject({ code: "not_found" });

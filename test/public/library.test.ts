@@ -1,8 +1,12 @@
+import { generateText, isStepCount } from "ai";
 import { afterEach, describe, expect, test } from "vitest";
 import type { ConfigInput } from "../../src/config/sections/all.ts";
 import { createSkein } from "../../src/create-skein.ts";
+import { createStore, guardedAppend } from "../../src/entry-store.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { sessionTools } from "../../src/session-tools.ts";
 import { run } from "../support/cli.ts";
 import { connected } from "../support/mcp-gateway.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
@@ -307,3 +311,112 @@ describe("an idempotency key that comes again", () => {
 function runIdIn(body: unknown): string {
   return (body as { readonly runId: string }).runId;
 }
+
+describe("your own agent loop", () => {
+  test("[LBR9] session.append writes AI SDK messages through the guard", async () => {
+    const { skein, lines } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const call = { type: "tool-call", toolCallId: "c1", toolName: "weather", input: { city: "Kyoto" } };
+    const output = { type: "text", value: "Sunny" };
+    const done = await session.append([
+      { role: "system", content: "You plan journeys." },
+      { role: "user", content: [{ type: "text", text: "Weather?" }] },
+      { role: "assistant", content: [{ type: "text", text: "I look." }, call] },
+      { role: "tool", content: [{ type: "tool-result", toolCallId: "c1", toolName: "weather", output }] },
+      { role: "assistant", content: "It is sunny." },
+    ]);
+    expect(done.refused).toEqual([]);
+    expect(await lines("trip")).toEqual([
+      "skein.system: You plan journeys.",
+      "user: Weather?",
+      "assistant: I look. (weather)",
+      "result: Sunny",
+      "assistant: It is sunny.",
+    ]);
+    expect(done.entries.map(({ id }) => id)).toHaveLength(5);
+  });
+
+  test("[LBR9] session.append closes open calls and refuses results that answer none", async () => {
+    const { skein, lines } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const call = { type: "tool-call", toolCallId: "c1", toolName: "weather", input: {} };
+    const output = { type: "text", value: "Sunny" };
+    const stray = { type: "tool-result", toolCallId: "c9", toolName: "weather", output };
+    const done = await session.append([
+      { role: "user", content: "Weather?" },
+      { role: "assistant", content: [call] },
+      { role: "tool", content: [stray] },
+      { role: "user", content: "Hello?" },
+    ]);
+    expect(done.refused).toEqual(["no open call has the id c9"]);
+    expect(done.notes).toMatchObject([{ kind: "synthetic_result" }]);
+    expect((await lines("trip")).at(-1)).toBe("user: Hello?");
+    expect((await lines("trip")).at(-2)).toContain("[failed]");
+  });
+
+  test("[LBR9] session.append takes messages of the library's own form, and refuses while a run is active", async () => {
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      execute: (_, { signal }) => aborted(signal),
+    });
+    const { skein, lines, until } = await withScript([{ calls: [{ name: "wait" }] }], { tools: [wait] });
+    const session = skein.session({ sessionId: "trip" });
+    const image = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
+    await session.append([
+      { role: "user", content: [image] },
+      { role: "custom", customType: "note", content: "n", display: true },
+    ]);
+    expect((await lines("trip")).at(-1)).toBe("note: n");
+    session.send("Go").result.catch(() => undefined);
+    await until("run.tool");
+    await expect(session.append([{ role: "user", content: "Me too" }])).rejects.toMatchObject({
+      code: "conflict",
+    });
+  });
+
+  test("[LBR10] session.onStepFinish keeps each step of generateText with its model and usage", async () => {
+    const { skein, lines } = await withScript(answering(), { visibility: "agent" });
+    const session = skein.session({ sessionId: "trip" });
+    const tools = await sessionTools(skein, { sessionId: "trip" });
+    const model = scriptedModel([
+      { calls: [{ name: "sessions_list", arguments: {} }], usage: { input: 10, output: 5 } },
+      { text: "One session.", usage: { input: 20, output: 3 } },
+    ]);
+    const prompt = "How many sessions are there?";
+    await session.append([{ role: "user", content: prompt }]);
+    const { onStepFinish } = session;
+    await generateText({ model, tools, prompt, stopWhen: isStepCount(3), onStepFinish });
+    expect(await lines("trip")).toEqual([
+      `user: ${prompt}`,
+      "assistant: (sessions_list)",
+      expect.stringContaining("result: "),
+      "assistant: One session.",
+    ]);
+    const { entries = [] } =
+      (await skein.store.sessions.page({}, "trip", { along: "branch", limit: 10 })) ?? {};
+    expect(entries.at(-1)).toMatchObject({
+      message: { model: model.modelId, usage: { input: 20, output: 3 } },
+    });
+  });
+
+  test("[LBR11] guardedAppend checks what store.sessions.append does not", async () => {
+    const store = await createStore({ memory: true });
+    closing.push(store);
+    const scope = { agentId: "main" };
+    const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/" });
+    const stray = {
+      role: "toolResult",
+      toolCallId: "c9",
+      toolName: "x",
+      content: [],
+      isError: false,
+    } as const;
+    const { refused, entries } = await guardedAppend({ store }, scope, sessionId, { ...stray, content: [] });
+    expect([refused, entries]).toEqual(["no open call has the id c9", []]);
+    const raw = await store.sessions.append(scope, sessionId, [
+      { draft: { type: "message", message: { ...stray, content: [] } } },
+    ]);
+    expect(raw.entries).toHaveLength(1);
+  });
+});

@@ -4,6 +4,7 @@ import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
 import type { AgentListPayload, ModelListPayload } from "../../protocol/directory.ts";
+import type { SessionToolResults } from "../../protocol/tool-results.ts";
 import type {
   BudgetFigures,
   OutboxRow,
@@ -98,9 +99,9 @@ export interface ToolCallOptions extends RuntimeContext {
  * const isRefused = ({ result }: ToolCalled) => result.status === "error" || result.status === "forbidden";
  * ```
  */
-export interface ToolCalled {
+export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
   /** One JSON object; a refusal is one too, with `status`, `code` and `error`. */
-  readonly result: Readonly<Record<string, unknown>>;
+  readonly result: Result;
   /** Of what the call has set off, for `settled`; `null`: nothing. */
   readonly rootId: string | null;
 }
@@ -258,6 +259,12 @@ export class Skein {
    * Calls a session tool on behalf of a session, under the rules and hooks of its agent. A tool that sets something off
    * creates the session where it does not exist; one that only reads does not. A refusal is a result.
    */
+  callTool<Name extends keyof SessionToolResults>(
+    name: Name,
+    args: unknown,
+    options?: ToolCallOptions,
+  ): Promise<ToolCalled<SessionToolResults[Name]>>;
+  callTool(name: string, args: unknown, options?: ToolCallOptions): Promise<ToolCalled>;
   async callTool(name: string, args: unknown, options: ToolCallOptions = {}): Promise<ToolCalled> {
     return this.#open.callTool(name, args, options);
   }
