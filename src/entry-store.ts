@@ -1,3 +1,5 @@
+import "./check-node.ts";
+
 export { createStore, type StoreOptions } from "./compose.ts";
 export { type CompactionDeps, compactSession } from "./sessions/compact-session.ts";
 export type {

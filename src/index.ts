@@ -1,3 +1,5 @@
+import "./check-node.ts";
+
 export type { AccessExplanation, AccessStep } from "./access/visibility/decide.ts";
 export type { AccessAction } from "./access/visibility/policy.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
@@ -36,6 +38,7 @@ export type {
   RunUsage,
 } from "./runs/contract.ts";
 export type { DeliveryTarget } from "./runs/sequel.ts";
+export type { LanguageModel } from "./runtimes/contract.ts";
 export {
   type AgentDefinition,
   type AgentSpec,

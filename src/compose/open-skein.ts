@@ -1,5 +1,4 @@
 import { resolve } from "node:path";
-import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Channel } from "../channels/contract.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
@@ -19,6 +18,7 @@ import type { Calls } from "../protocol/methods/calls.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
+import type { LanguageModel } from "../runtimes/contract.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
@@ -89,7 +89,7 @@ export interface SkeinOptions {
   readonly hooks?: HookRegistry;
   readonly channels?: readonly Channel[];
   /** Models of your own, by provider/model: anything of the AI SDK. */
-  readonly models?: Readonly<Record<string, LanguageModelV4>>;
+  readonly models?: Readonly<Record<string, LanguageModel>>;
   /** Counts and times what happens, for `metrics()`. */
   readonly metrics?: boolean;
   /** `false`: takes input in, and leaves it to another process to run. */

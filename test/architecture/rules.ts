@@ -25,6 +25,7 @@ const floors: Readonly<Record<string, number>> = {
   gateway: 5,
   compose: 6,
   cli: 7,
+  "check-node.ts": 7,
   "create-skein.ts": 7,
   "open-session.ts": 7,
   "session-tools.ts": 7,

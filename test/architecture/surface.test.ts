@@ -78,6 +78,7 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "ImageLimits",
       "ImagePort",
       "InboundMessage",
+      "LanguageModel",
       "LoneSession",
       "Lookup",
       "Message",
