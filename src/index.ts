@@ -69,6 +69,8 @@ export type {
   SessionHandle,
 } from "./sessions/skein/session-handle.ts";
 export type {
+  MountedGateway,
+  MountOptions,
   ShowRequestOptions,
   Skein,
   ToolCalled,

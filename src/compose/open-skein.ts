@@ -14,6 +14,7 @@ import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { SkeinDeps } from "../gateway/calls/contract.ts";
+import type { ServerParts } from "../gateway/contract.ts";
 import type { Calls } from "../protocol/methods/calls.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
@@ -31,7 +32,7 @@ import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { ServiceCalls, ServiceMethod } from "../sessions/skein/services.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
-import type { SkeinParts } from "../sessions/skein/skein.ts";
+import type { MountedGateway, MountOptions, SkeinParts } from "../sessions/skein/skein.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -263,7 +264,18 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     isSandboxed,
   };
   let closing: Promise<void> | null = null;
+  const mounted: MountedGateway[] = [];
+  const mount = async (how: MountOptions) => {
+    if (!("upkeep" in store)) throw notMountable();
+    const { mountGateway } = await import("./mount-gateway.ts");
+    const deps = skeinDeps(skein, loaded, { runs, store, files, clock, newId });
+    const log: ServerParts["log"] = (level, message, fields) => watching.log.write(level, message, fields);
+    const gateway = await mountGateway({ deps, store, bus, log }, how);
+    mounted.push(gateway);
+    return gateway;
+  };
   const close = async (graceMs: number) => {
+    await Promise.all(mounted.map((gateway) => gateway.close().catch(report)));
     stopRelaying();
     await engine.close(graceMs);
     await acp.close();
@@ -305,6 +317,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
     },
+    mount,
     close: (graceMs) => {
       closing ??= close(graceMs);
       return closing;
@@ -385,6 +398,13 @@ function handleDeps(
       return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
     },
   };
+}
+
+function notMountable(): SkeinError {
+  return new SkeinError("unavailable", {
+    problem: "A gateway needs a store in a folder, and this one is in memory",
+    advice: "Open Skein with a dir",
+  });
 }
 
 /** What is said to whoever asks something of a Skein that is closed, or still waits for it. */

@@ -86,6 +86,8 @@ const surfaces: Readonly<Record<string, Surface>> = {
       "MessageOrigin",
       "ModelMessageLike",
       "ModelRef",
+      "MountOptions",
+      "MountedGateway",
       "OpenSessionOptions",
       "OutboundMessage",
       "OutboxRow",

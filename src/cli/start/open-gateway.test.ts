@@ -8,13 +8,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newClient } from "../../../test/support/mcp-gateway.ts";
 import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
+import { gatewayPieces } from "../../compose/gateway-pieces.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
 import type { Call } from "../../gateway/calls/contract.ts";
 import { runningPath } from "../../gateway/running-file.ts";
 import { realDisk } from "../../store/files/disk.ts";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
-import { gatewayPieces } from "./gateway-pieces.ts";
 import type { AlreadyRunning, OpenGateway } from "./open-gateway.ts";
 import { openGateway } from "./open-gateway.ts";
 

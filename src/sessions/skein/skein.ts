@@ -1,3 +1,5 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { AccessExplanation } from "../../access/visibility/decide.ts";
 import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
@@ -129,6 +131,43 @@ export interface ToolListing {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * How a gateway is mounted.
+ *
+ * @example
+ * ```ts
+ * import type { MountOptions } from "skein";
+ * const options: MountOptions = { allowedHosts: ["agents.example.com"] };
+ * ```
+ */
+export interface MountOptions {
+  /** Names that the server is reached under, beside `localhost`, its address and those of `gateway.allowedHosts`. */
+  readonly allowedHosts?: readonly string[];
+}
+
+/**
+ * A gateway inside a server of your own: HTTP, server-sent events, MCP and WebSocket.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from "node:http";
+ * import { createSkein, type MountedGateway } from "skein";
+ * const skein = await createSkein({ dir: ".skein" });
+ * const gateway: MountedGateway = await skein.mount();
+ * const server = createServer(gateway.handler);
+ * server.on("upgrade", gateway.upgrade);
+ * server.listen(3000);
+ * ```
+ */
+export interface MountedGateway {
+  /** Handles a request. Its body must not have been read. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Handles the `upgrade` event of a server, for WebSocket clients. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Refuses new requests and closes its sockets. `skein.close()` does this too. */
+  close(): Promise<void>;
+}
+
 export interface SkeinParts {
   readonly store: Store;
   readonly runs: RunStore;
@@ -154,6 +193,7 @@ export interface SkeinParts {
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
   receive(message: InboundMessage): Promise<Received>;
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
+  mount(options: MountOptions): Promise<MountedGateway>;
   close(graceMs: number): Promise<void>;
 }
 
@@ -346,6 +386,14 @@ export class Skein {
   /** What takes the signed messages of a webhook channel in, for a server to mount; `null`: there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
     return this.#parts.webhook(channelId);
+  }
+
+  /**
+   * The gateway for a server of your own. Clients show tokens of the folder, as they do to `skein start`; the admin token is in
+   * its file `token`. Throws `unavailable` for a store in memory.
+   */
+  async mount(options: MountOptions = {}): Promise<MountedGateway> {
+    return this.#open.mount(options);
   }
 
   /** Messages on their way to channels, newest first. */
