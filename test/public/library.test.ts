@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { generateText, isStepCount } from "ai";
 import { afterEach, describe, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
@@ -14,7 +15,9 @@ import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { sessionTools } from "../../src/session-tools.ts";
 import type { MountOptions } from "../../src/sessions/skein/skein.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
+import { pngOf } from "../support/images.ts";
 import { connected } from "../support/mcp-gateway.ts";
 import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
@@ -498,5 +501,46 @@ describe("a gateway in a server of your own", () => {
   test("[LBR16] is refused for a store in memory", async () => {
     const skein = await open({ memory: true, config: null, agents });
     await expect(skein.mount()).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
+
+describe.each([["with a gateway"], ["without a gateway"]])("images named in a message, %s", (how) => {
+  async function place() {
+    const folder = temporaryFolder("skein-named-");
+    closing.push({ close: async () => folder.remove() });
+    const gateway = await wholeGateway({ folder });
+    if (how === "with a gateway") closing.unshift(gateway);
+    else await gateway.close();
+    writeFileSync(join(folder.path, "garden.png"), pngOf(2, 2));
+    writeFileSync(join(folder.path, "fake.png"), "no image");
+    const call = (args: readonly string[], lines?: string) =>
+      run([...args, "--dir", gateway.root], {
+        cwd: folder.path,
+        ...(lines === undefined ? {} : { input: () => ({ stream: Readable.from([lines]), typed: false }) }),
+      });
+    const images = async () => {
+      const shown = await call(["sessions", "show", "main", "--json"]);
+      const { messages } = JSON.parse(shown.out) as { messages: { content: unknown }[] };
+      return JSON.stringify(messages).match(/"type":"image"/g)?.length ?? 0;
+    };
+    return { call, images };
+  }
+
+  test("[LBR18] [LBR19] send attaches those in the session's folder and names the others", async () => {
+    const { call, images } = await place();
+    const sent = await call(["send", "main", "describe ./garden.png and fake.png and /etc/secret.png"]);
+    expect(sent.exit).toBe(0);
+    expect(sent.err).toContain("fake.png was not taken: its content is none of PNG, JPEG, GIF or WebP.");
+    expect(sent.err).toContain("/etc/secret.png was not taken: it does not lie in the session's folder.");
+    expect(sent.err).not.toContain("garden.png was not");
+    expect(await images()).toBe(1);
+  });
+
+  test("[LBR18] [LBR19] chat does the same", async () => {
+    const { call, images } = await place();
+    const chatted = await call(["chat", "main"], "describe garden.png and gone.png\n");
+    expect(chatted.exit).toBe(0);
+    expect(chatted.err).toContain("gone.png was not taken: there is no such file.");
+    expect(await images()).toBe(1);
   });
 });

@@ -74,6 +74,7 @@ function chatting(typed = false) {
     asker: { agentId: "main" },
     reader: {},
     config,
+    loaded,
     place: home,
     toType: (...words: readonly string[]) => words.join(" "),
     may: () => true,
