@@ -50,7 +50,12 @@ export async function mountGateway(
   };
   const version = packageVersion();
   const hub = gatewayPieces.openHub(parts);
-  const mcp = gatewayPieces.openMcp({ ...parts, version, during: (act) => act(serving) });
+  const mcp = gatewayPieces.openMcp({
+    ...parts,
+    version,
+    heavy: dispatch.heavy,
+    during: (act) => act(serving),
+  });
   const { host, port, trustProxy } = config.gateway;
   const server = await mountServer({
     version,

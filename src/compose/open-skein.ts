@@ -54,7 +54,9 @@ import type { InvokeParts } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
 import { modelList } from "./model-list.ts";
+import type { GivenModels } from "./models.ts";
 import { createModels, windowOf } from "./models.ts";
+import type { MountParts } from "./mount-gateway.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
@@ -227,7 +229,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const redact = (text: string) => redactor.redact(text).text;
   const loop = { clock, redact };
-  const models = createModels({ config, env: variable, loop, ...present({ given: options.models }) });
+  const given = present({ given: options.models as GivenModels });
+  const models = createModels({ config, env: variable, loop, ...given });
   const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
   const session = new SessionTools({
     ...here,
@@ -254,28 +257,12 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const engine = createEngine({ ...here, ...working });
   inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
-  const invoking: InvokeParts = {
-    ...here,
-    defaults,
-    hooks,
-    tools,
-    sessionTools: () => session.source.tools(),
-    callSessionTool: (name, args, how) => session.call(name, args, how),
-    isSandboxed,
-  };
   let closing: Promise<void> | null = null;
-  const mounted: MountedGateway[] = [];
-  const mount = async (how: MountOptions) => {
-    if (!("upkeep" in store)) throw notMountable();
-    const { mountGateway } = await import("./mount-gateway.ts");
-    const deps = skeinDeps(skein, loaded, { runs, store, files, clock, newId });
-    const log: ServerParts["log"] = (level, message, fields) => watching.log.write(level, message, fields);
-    const gateway = await mountGateway({ deps, store, bus, log }, how);
-    mounted.push(gateway);
-    return gateway;
-  };
+  const depsOfCalls = () => skeinDeps(skein, loaded, { runs, store, files, clock, newId });
+  const log: ServerParts["log"] = (level, message, fields) => watching.log.write(level, message, fields);
+  const mounts = new Mounts({ store, bus, log, deps: depsOfCalls });
   const close = async (graceMs: number) => {
-    await Promise.all(mounted.map((gateway) => gateway.close().catch(report)));
+    await mounts.close().catch(report);
     stopRelaying();
     await engine.close(graceMs);
     await acp.close();
@@ -289,7 +276,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   };
   const compact: HandleDeps["compact"] = (record, how) =>
     compactNow({ ...engine.running, checkIdle: idleIn(runs) }, record, how);
-  const calls = lazyCalls(() => skeinDeps(skein, loaded, { runs, store, files, clock, newId }), gone.signal);
+  const calls = lazyCalls(depsOfCalls, gone.signal);
   const skein: Skein = new Skein({
     store,
     runs,
@@ -301,15 +288,10 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       newId,
     ),
     watcher,
-    tools: async (context) =>
-      session.list(context === null ? null : await allowedSessionTools(invoking, context)),
-    callTool: (name, args, how) => callTool(invoking, name, args, how),
-    invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
-    isSandboxed,
+    ...toolParts({ ...here, defaults, hooks, tools, isSandboxed }, session),
     showRequest: requestShower(options, { config, agents, runs, tools, running: engine.running }),
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
-    explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,
     receive: (message) => receive(receiving, message),
@@ -317,13 +299,36 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
     },
-    mount,
+    mount: (how) => mounts.open(how),
     close: (graceMs) => {
       closing ??= close(graceMs);
       return closing;
     },
   });
   return skein;
+}
+
+type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;
+
+/** What a Skein is asked about tools. */
+function toolParts(
+  parts: Omit<InvokeParts, "sessionTools" | "callSessionTool">,
+  session: SessionTools,
+): ToolParts {
+  const { isSandboxed } = parts;
+  const invoking: InvokeParts = {
+    ...parts,
+    sessionTools: () => session.source.tools(),
+    callSessionTool: (name, args, how) => session.call(name, args, how),
+  };
+  return {
+    tools: async (context) =>
+      session.list(context === null ? null : await allowedSessionTools(invoking, context)),
+    callTool: (name, args, how) => callTool(invoking, name, args, how),
+    invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
+    isSandboxed,
+    explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
+  };
 }
 
 /** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
@@ -400,11 +405,37 @@ function handleDeps(
   };
 }
 
-function notMountable(): SkeinError {
-  return new SkeinError("unavailable", {
-    problem: "A gateway needs a store in a folder, and this one is in memory",
-    advice: "Open Skein with a dir",
-  });
+interface MountsParts extends Omit<MountParts, "deps" | "store"> {
+  readonly store: FilesStore | MemoryStore;
+  deps(): SkeinDeps;
+}
+
+/** The gateways that a Skein has given to servers of others. They are closed before it. */
+class Mounts {
+  readonly #parts: MountsParts;
+  readonly #open: MountedGateway[] = [];
+
+  constructor(parts: MountsParts) {
+    this.#parts = parts;
+  }
+
+  async open(how: MountOptions): Promise<MountedGateway> {
+    const { store, bus, log, deps } = this.#parts;
+    if (!("upkeep" in store)) {
+      throw new SkeinError("unavailable", {
+        problem: "A gateway needs a store in a folder, and this one is in memory",
+        advice: "Open Skein with a dir",
+      });
+    }
+    const { mountGateway } = await import("./mount-gateway.ts");
+    const gateway = await mountGateway({ deps: deps(), store, bus, log }, how);
+    this.#open.push(gateway);
+    return gateway;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#open.map((gateway) => gateway.close()));
+  }
 }
 
 /** What is said to whoever asks something of a Skein that is closed, or still waits for it. */

@@ -286,8 +286,6 @@ export interface LanguageModel {
   readonly provider: string;
   readonly modelId: string;
   readonly supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
-  // biome-ignore lint/suspicious/noExplicitAny: the AI SDK's call options
-  doGenerate(options: any): PromiseLike<any>;
-  // biome-ignore lint/suspicious/noExplicitAny: the AI SDK's call options
-  doStream(options: any): PromiseLike<any>;
+  doGenerate(options: never): PromiseLike<unknown>;
+  doStream(options: never): PromiseLike<unknown>;
 }

@@ -399,10 +399,7 @@ export interface SessionStore {
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /**
-   * Appends entries in order, all or none. Acknowledged entries are kept. Raw: only the shape of entries is checked, not whether
-   * results answer calls; `guardedAppend` checks that.
-   */
+  /** Appends entries in order, all or none; acknowledged ones are kept. Raw: `guardedAppend` checks that results answer calls. */
   append(
     scope: Scope,
     sessionId: string,
