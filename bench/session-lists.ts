@@ -20,7 +20,7 @@ export async function listTool(job: Job): Promise<Figures> {
       const call = async (messageLimit: number) => {
         const asker = { sessionKey: "agent:main:main" };
         const { result } = await skein.callTool("sessions_list", { limit: 100, messageLimit }, asker);
-        rows = Number(result.count);
+        rows = "count" in result ? result.count : 0;
       };
       const firstMs = await timed(() => call(5));
       const ms = await timedOften(rounds, () => call(5));

@@ -1,3 +1,5 @@
+import "./check-node.ts";
+
 export { createStore, type StoreOptions } from "./compose.ts";
 export { type CompactionDeps, compactSession } from "./sessions/compact-session.ts";
 export type {
@@ -6,6 +8,13 @@ export type {
   CompactionOptions,
   CompactionOutcome,
 } from "./sessions/compaction-outcome.ts";
+export {
+  type GuardDeps,
+  type GuardedAppend,
+  type GuardNote,
+  type GuardOptions,
+  guardedAppend,
+} from "./sessions/guard/guarded-append.ts";
 export type {
   Appended,
   AppendItem,

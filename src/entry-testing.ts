@@ -1,3 +1,5 @@
+import "./check-node.ts";
+
 export { type RehearsalOptions, rehearsalModel } from "./runtimes/rehearsal/rehearsal-model.ts";
 export { type ModelStep, type ScriptedModel, scriptedModel } from "./runtimes/rehearsal/scripted-model.ts";
 export { checkRequest } from "./testing/server/check-request.ts";

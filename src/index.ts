@@ -1,7 +1,10 @@
+import "./check-node.ts";
+
 export type { AccessExplanation, AccessStep } from "./access/visibility/decide.ts";
 export type { AccessAction } from "./access/visibility/policy.ts";
 export type { Channel, InboundMessage, OutboundMessage, Receipt } from "./channels/contract.ts";
 export type { SkeinOptions } from "./compose/open-skein.ts";
+export type { ConfigInput } from "./config/sections/all.ts";
 export type { Clock } from "./core/clock.ts";
 export {
   buildContext,
@@ -24,6 +27,7 @@ export type { EntryDraft, MessageDraft } from "./core/seal.ts";
 export { SessionTree, type TreeAppendOptions, type TreeOptions } from "./core/tree.ts";
 export { createSkein } from "./create-skein.ts";
 export { continueRecent, listSessionFiles, openSession } from "./open-session.ts";
+export type { SessionToolResults } from "./protocol/tool-results.ts";
 export type {
   Approval,
   BudgetFigures,
@@ -34,6 +38,7 @@ export type {
   RunUsage,
 } from "./runs/contract.ts";
 export type { DeliveryTarget } from "./runs/sequel.ts";
+export type { LanguageModel } from "./runtimes/contract.ts";
 export {
   type AgentDefinition,
   type AgentSpec,
@@ -55,8 +60,17 @@ export type { Hook, HookName, Hooks } from "./sessions/hook-events.ts";
 export { HookRegistry, HookStop } from "./sessions/hooks.ts";
 export type { RuntimeContext } from "./sessions/runtime-context.ts";
 export { RunError } from "./sessions/skein/run-error.ts";
-export type { SendOptions, SessionHandle } from "./sessions/skein/session-handle.ts";
+export type { ApprovalService, RunService, SessionService } from "./sessions/skein/services.ts";
 export type {
+  AppendedMessages,
+  MessageOrigin,
+  ModelMessageLike,
+  SendOptions,
+  SessionHandle,
+} from "./sessions/skein/session-handle.ts";
+export type {
+  MountedGateway,
+  MountOptions,
   ShowRequestOptions,
   Skein,
   ToolCalled,

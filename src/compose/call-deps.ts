@@ -1,12 +1,17 @@
 import type { LoadedConfig } from "../config/load.ts";
+import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
+import { SkeinError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
+import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { FolderDeps, SkeinDeps } from "../gateway/calls/contract.ts";
 import type { RunStore } from "../runs/contract.ts";
 import { HookRegistry } from "../sessions/hooks.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
+import type { MemoryStore } from "../store/memory/store.ts";
 import { Agents } from "./agents.ts";
 import { contextForModel } from "./context-for-model.ts";
 import { shrinkLater } from "./engine.ts";
@@ -27,7 +32,9 @@ export function folderDeps(
   processCwd: string = process.cwd(),
 ): FolderDeps {
   return {
-    ...ground(store, loaded, processCwd),
+    ...storeDeps(store),
+    ...settingsDeps(loaded, { files: boundaryOf(store, loaded, processCwd) }),
+    defaultAgentId,
     showRequest: async (session, options) => {
       const { showRequest } = await import("./show-request.ts");
       return showRequest(showingByConfig(store, loaded), session, options);
@@ -58,19 +65,22 @@ function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDe
   };
 }
 
+export interface SkeinDepsParts {
+  readonly runs: Pick<RunStore, "work" | "pending">;
+  readonly store: FilesStore | MemoryStore;
+  /** By default that of the configuration. */
+  readonly files?: FileBoundary;
+  readonly processCwd?: string;
+  readonly clock?: Clock;
+  readonly newId?: IdSource;
+}
+
 /** The same on a Skein that is open. */
-export function skeinDeps(
-  skein: Skein,
-  loaded: LoadedConfig,
-  parts: {
-    readonly runs: Pick<RunStore, "work" | "pending">;
-    readonly store: FilesStore;
-    readonly processCwd?: string;
-  },
-): SkeinDeps {
-  const { runs, store, processCwd = process.cwd() } = parts;
+export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsParts): SkeinDeps {
+  const { runs, store, processCwd = process.cwd(), files = boundaryOf(store, loaded, processCwd) } = parts;
   return {
-    ...ground(store, loaded, processCwd),
+    ...storeDeps(store),
+    ...settingsDeps(loaded, { ...parts, files }),
     showRequest: (session, options) => skein.showRequest(session, options),
     defaultAgentId: skein.defaultAgentId,
     skein,
@@ -79,31 +89,59 @@ export function skeinDeps(
   };
 }
 
-function ground(
-  store: FilesStore,
+function boundaryOf(store: FilesStore | MemoryStore, loaded: LoadedConfig, processCwd: string): FileBoundary {
+  return configuredFileBoundary(loaded, processCwd, () => {
+    if ("upkeep" in store) store.upkeep.checkInPlace();
+  });
+}
+
+function settingsDeps(
   loaded: LoadedConfig,
-  processCwd: string,
-): Omit<FolderDeps, "runs" | "pending" | "showRequest"> {
+  { files, clock = systemClock, newId = createIdSource() }: Partial<SkeinDepsParts> & { files: FileBoundary },
+): Pick<FolderDeps, "files" | "config" | "loaded" | "clock" | "newId" | "redactor" | "contextForModel"> {
   const { config } = loaded;
+  return { files, config, loaded, clock, newId, redactor: redactorOf(loaded), contextForModel };
+}
+
+type StoreDeps = Omit<
+  FolderDeps,
+  keyof ReturnType<typeof settingsDeps> | "runs" | "pending" | "showRequest" | "defaultAgentId"
+>;
+
+function storeDeps(store: FilesStore | MemoryStore): StoreDeps {
+  const sessionAt: FolderDeps["sessionAt"] = (userId, key) => store.work.find(userId, { key });
+  if (!("upkeep" in store)) return { ...withoutFolder, store, sessionAt };
   return {
     store,
-    files: configuredFileBoundary(loaded, processCwd, () => store.upkeep.checkInPlace()),
-    config,
-    loaded,
-    defaultAgentId,
-    clock: systemClock,
-    newId: createIdSource(),
+    sessionAt,
     root: store.root,
     users: () => store.upkeep.users(),
     changeMark: () => store.upkeep.changeMark(),
     workMark: () => store.upkeep.workMark(),
     logMark: (session) => store.upkeep.logMark(session),
     isErasePending: () => store.upkeep.isErasePending(),
-    sessionAt: (userId, key) => store.work.find(userId, { key }),
     transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
     readTree: (session, signal) => readLog(store, session, signal),
     blobs: (session) => readBlobs(store, session),
-    redactor: redactorOf(loaded),
-    contextForModel,
   };
+}
+
+/** In memory there are no paths and no marks, so nothing is cached between calls. */
+const withoutFolder: Omit<StoreDeps, "store" | "sessionAt"> = {
+  root: null,
+  users: () => [],
+  changeMark: async () => null,
+  workMark: () => null,
+  logMark: () => null,
+  isErasePending: () => false,
+  transcriptPaths: () => new Map(),
+  readTree: async () => noFolder(),
+  blobs: () => noFolder(),
+};
+
+function noFolder(): never {
+  throw new SkeinError("unavailable", {
+    problem: "This store is in memory and has no files",
+    advice: "Open Skein with a dir",
+  });
 }

@@ -19,11 +19,14 @@ import type { ModelRef } from "../transcript/parse-model.ts";
 import { parseModel } from "../transcript/parse-model.ts";
 import { resolveTranscriptPolicy } from "../transcript/policy.ts";
 
+/** Models of the user, by provider/model. */
+export type GivenModels = Readonly<Record<string, LanguageModelV4>>;
+
 export interface ModelSources {
   readonly config: Pick<Config, "models">;
   readonly env: Environment;
   /** Models that somebody made, by provider/model: they go before all others. */
-  readonly given?: Readonly<Record<string, LanguageModelV4>>;
+  readonly given?: GivenModels;
   readonly loop?: Partial<LoopDeps>;
 }
 

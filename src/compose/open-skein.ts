@@ -1,10 +1,8 @@
 import { resolve } from "node:path";
-import type { LanguageModelV4 } from "@ai-sdk/provider";
 import type { Channel } from "../channels/contract.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultConfig, loadConfig } from "../config/load.ts";
-import type { Config } from "../config/sections/all.ts";
-import type { Environment } from "../config/variables.ts";
+import type { Config, ConfigInput } from "../config/sections/all.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
 import { SkeinError } from "../core/errors.ts";
@@ -15,9 +13,13 @@ import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
+import type { SkeinDeps } from "../gateway/calls/contract.ts";
+import type { ServerParts } from "../gateway/contract.ts";
+import type { Calls } from "../protocol/methods/calls.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import type { Worker } from "../runs/worker.ts";
+import type { LanguageModel } from "../runtimes/contract.ts";
 import type { AgentDefinition } from "../runtimes/tools/define-agent.ts";
 import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
@@ -28,8 +30,9 @@ import type { RunningDeps } from "../sessions/running/contract.ts";
 import { SessionEnds } from "../sessions/session-ends.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
 import { RunWatcher } from "../sessions/skein/run-watcher.ts";
+import type { ServiceCalls, ServiceMethod } from "../sessions/skein/services.ts";
 import type { HandleDeps } from "../sessions/skein/session-handle.ts";
-import type { SkeinParts } from "../sessions/skein/skein.ts";
+import type { MountedGateway, MountOptions, SkeinParts } from "../sessions/skein/skein.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
 import type { SessionRecord } from "../store/contract.ts";
@@ -42,6 +45,7 @@ import { createMemoryStore } from "../store/memory/store.ts";
 import { openAcp } from "./acp.ts";
 import { agentList } from "./agent-list.ts";
 import { Agents } from "./agents.ts";
+import { skeinDeps } from "./call-deps.ts";
 import { isWebhook, openChannels } from "./channels.ts";
 import { tellOfChildEnds } from "./child-ends.ts";
 import { createEngine } from "./engine.ts";
@@ -50,7 +54,9 @@ import type { InvokeParts } from "./invoke-tool.ts";
 import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
 import { modelList } from "./model-list.ts";
+import type { GivenModels } from "./models.ts";
 import { createModels, windowOf } from "./models.ts";
+import type { MountParts } from "./mount-gateway.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
@@ -78,12 +84,15 @@ export interface SkeinOptions {
   /** `true`: for as long as the process lives. */
   readonly memory?: boolean;
   readonly agents?: readonly AgentDefinition[];
-  /** A configuration file; left out: the one that is found from the working directory upwards. `null`: none. */
-  readonly config?: string | null;
+  /**
+   * The configuration: the settings themselves, or the path of a file. Left out: the file that is found from the working
+   * directory upwards. `null`: defaults alone, without the environment.
+   */
+  readonly config?: string | ConfigInput | null;
   readonly hooks?: HookRegistry;
   readonly channels?: readonly Channel[];
   /** Models of your own, by provider/model: anything of the AI SDK. */
-  readonly models?: Readonly<Record<string, LanguageModelV4>>;
+  readonly models?: Readonly<Record<string, LanguageModel>>;
   /** Counts and times what happens, for `metrics()`. */
   readonly metrics?: boolean;
   /** `false`: takes input in, and leaves it to another process to run. */
@@ -124,13 +133,13 @@ export async function openSkein(
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { loaded, configured } = await configOf(options);
-  const { config, variable } = loaded;
+  const { config } = loaded;
   const redactor = redactorOf(loaded);
   const watching = await openWatching(config, clock, (text) => redactor.redact(text).text, options);
   const report = options.report ?? ((error) => watching.log.write("error", thrownText(error)));
   const bus = new EventBus(report);
   const stopWatching = watching.start(bus);
-  const agents = new Agents({ config, env: variable, definitions: options.agents ?? [], configured });
+  const agents = new Agents({ config, env: loaded.variable, definitions: options.agents ?? [], configured });
   const scratch = new ScratchFolder();
   let store: FilesStore | MemoryStore | null = null;
   const files = createFileBoundary({
@@ -150,7 +159,7 @@ export async function openSkein(
       report: recoveryReport(options, watching, report),
       cwdFor: (place) => files.defaultCwd(place),
     });
-    const ground = { config, variable, agents, files, scratch, redactor, watching, bus, store, stopWatching };
+    const ground = { loaded, agents, files, scratch, redactor, watching, bus, store, stopWatching };
     return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
   } catch (error) {
     // What was opened by then is not left behind.
@@ -161,8 +170,7 @@ export async function openSkein(
 }
 
 interface Ground {
-  readonly config: Config;
-  readonly variable: Environment;
+  readonly loaded: LoadedConfig;
   readonly agents: Agents;
   readonly files: FileBoundary;
   readonly scratch: ScratchFolder;
@@ -179,7 +187,8 @@ interface Ground {
 
 /** Everything that is made upon an open store; nothing of it is under way where this throws. */
 function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
-  const { config, variable, agents, files, redactor, watching, bus } = ground;
+  const { loaded, agents, files, redactor, watching, bus } = ground;
+  const { config, variable } = loaded;
   const { clock, newId, leaseMs, report, stopWatching } = ground;
   const { hooks, ends } = openHooks(options, ground);
   const { store } = ends;
@@ -217,7 +226,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const watcher = new RunWatcher(runs, bus, clock, gone.signal);
   const redact = (text: string) => redactor.redact(text).text;
   const loop = { clock, redact };
-  const models = createModels({ config, env: variable, loop, ...present({ given: options.models }) });
+  const given = present({ given: options.models as GivenModels });
+  const models = createModels({ config, env: variable, loop, ...given });
   const here = { store, runs, agents, acp, files, config, clock, newId, owner, report, redact };
   const session = new SessionTools({
     ...here,
@@ -244,17 +254,12 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const engine = createEngine({ ...here, ...working });
   inside({ store, runs, worker: engine.worker, bus });
   if (options.workers !== false) engine.start();
-  const invoking: InvokeParts = {
-    ...here,
-    defaults,
-    hooks,
-    tools,
-    sessionTools: () => session.source.tools(),
-    callSessionTool: (name, args, how) => session.call(name, args, how),
-    isSandboxed,
-  };
   let closing: Promise<void> | null = null;
+  const depsOfCalls = () => skeinDeps(skein, loaded, { runs, store, files, clock, newId });
+  const log: ServerParts["log"] = (level, message, fields) => watching.log.write(level, message, fields);
+  const mounts = new Mounts({ store, bus, log, deps: depsOfCalls });
   const close = async (graceMs: number) => {
+    await mounts.close().catch(report);
     stopRelaying();
     await engine.close(graceMs);
     await acp.close();
@@ -266,24 +271,24 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     await ground.scratch.close();
     await stopWatching();
   };
-  return new Skein({
+  const compact: HandleDeps["compact"] = (record, how) =>
+    compactNow({ ...engine.running, checkIdle: idleIn(runs) }, record, how);
+  const calls = lazyCalls(depsOfCalls, gone.signal);
+  const skein: Skein = new Skein({
     store,
     runs,
     outbox: runs.outbox,
     bus,
     hooks,
-    handles: handleDeps({ ...receiving, bus, watcher, closed: gone.signal }, newId),
+    handles: handleDeps(
+      { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
+      newId,
+    ),
     watcher,
-    compact: (session, how) => compactNow({ ...engine.running, checkIdle: idleIn(runs) }, session, how),
-    tools: async (context) =>
-      session.list(context === null ? null : await allowedSessionTools(invoking, context)),
-    callTool: (name, args, how) => callTool(invoking, name, args, how),
-    invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
-    isSandboxed,
+    ...toolParts({ ...here, defaults, hooks, tools, isSandboxed }, session),
     showRequest: requestShower(options, { config, agents, runs, tools, running: engine.running }),
     agents: async (userId) => [...(await agentList({ agents, config, store, tools }, userId))],
     models: () => [...modelList({ config, agents, models, given: Object.keys(options.models ?? {}) })],
-    explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,
     receive: (message) => receive(receiving, message),
@@ -291,17 +296,58 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
     },
+    mount: (how) => mounts.open(how),
     close: (graceMs) => {
       closing ??= close(graceMs);
       return closing;
     },
   });
+  return skein;
+}
+
+type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;
+
+/** What a Skein is asked about tools. */
+function toolParts(
+  parts: Omit<InvokeParts, "sessionTools" | "callSessionTool">,
+  session: SessionTools,
+): ToolParts {
+  const { isSandboxed } = parts;
+  const invoking: InvokeParts = {
+    ...parts,
+    sessionTools: () => session.source.tools(),
+    callSessionTool: (name, args, how) => session.call(name, args, how),
+  };
+  return {
+    tools: async (context) =>
+      session.list(context === null ? null : await allowedSessionTools(invoking, context)),
+    callTool: (name, args, how) => callTool(invoking, name, args, how),
+    invokeTool: (name, args, how) => invokeTool(invoking, name, args, how),
+    isSandboxed,
+    explainAccess: (asker, reference, action) => session.explain(asker, reference, action),
+  };
+}
+
+/** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
+function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
+  let calls: Promise<Calls<ServiceMethod>> | null = null;
+  const load = async () => {
+    const { localCalls } = await import("../gateway/calls/local-calls.ts");
+    const { serviceHandlers } = await import("../gateway/handlers/all.ts");
+    return localCalls(serviceHandlers(deps()));
+  };
+  return () => {
+    closed.throwIfAborted();
+    calls ??= load();
+    return calls;
+  };
 }
 
 /** Shows requests with what this process knows: its agents, hooks, servers and the turns in progress. */
 function requestShower(
   { models = {} }: SkeinOptions,
-  parts: Pick<Ground, "config" | "agents"> & {
+  parts: Pick<Ground, "agents"> & {
+    readonly config: Config;
     readonly runs: EmbeddedRuns;
     readonly tools: RunTools;
     readonly running: RunningDeps;
@@ -334,20 +380,29 @@ function openHooks(
 }
 
 function handleDeps(
-  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema">,
+  parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema" | "toDrafts">,
   newId: IdSource,
 ): HandleDeps {
-  const { store, runs, bus, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
+  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
+  const { calls, compact, checkIdle } = parts;
   return {
     store,
     runs,
     bus,
+    hooks,
     watcher,
     defaults,
     queueMode,
     serves,
     modelWindow,
     closed,
+    calls,
+    compact,
+    checkIdle,
+    toDrafts: async (messages, origin) => {
+      const { toDrafts } = await import("../runtimes/ai-sdk/to-drafts.ts");
+      return toDrafts(messages, origin);
+    },
     newRunId: (userId, key) => (key === undefined ? newId() : runIdOf(userId, key)),
     abort: (runId, reason) => runs.abort(runId, reason),
     jsonSchema: async (schema) => {
@@ -355,6 +410,39 @@ function handleDeps(
       return jsonSchemaOf("The schema of the answer", schema as Parameters<typeof jsonSchemaOf>[1]);
     },
   };
+}
+
+interface MountsParts extends Omit<MountParts, "deps" | "store"> {
+  readonly store: FilesStore | MemoryStore;
+  deps(): SkeinDeps;
+}
+
+/** The gateways that a Skein has given to servers of others. They are closed before it. */
+class Mounts {
+  readonly #parts: MountsParts;
+  readonly #open: MountedGateway[] = [];
+
+  constructor(parts: MountsParts) {
+    this.#parts = parts;
+  }
+
+  async open(how: MountOptions): Promise<MountedGateway> {
+    const { store, bus, log, deps } = this.#parts;
+    if (!("upkeep" in store)) {
+      throw new SkeinError("unavailable", {
+        problem: "A gateway needs a store in a folder, and this one is in memory",
+        advice: "Open Skein with a dir",
+      });
+    }
+    const { mountGateway } = await import("./mount-gateway.ts");
+    const gateway = await mountGateway({ deps: deps(), store, bus, log }, how);
+    this.#open.push(gateway);
+    return gateway;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#open.map((gateway) => gateway.close()));
+  }
 }
 
 /** What is said to whoever asks something of a Skein that is closed, or still waits for it. */
@@ -367,18 +455,25 @@ function wasClosed(): SkeinError {
 
 async function configOf(
   options: OpenOptions,
-): Promise<{ loaded: Omit<LoadedConfig, "sources">; configured: readonly string[] }> {
+): Promise<{ loaded: LoadedConfig; configured: readonly string[] }> {
   const env = options.env ?? process.env;
   const cwd = resolve(options.cwd ?? ".");
   const root = options.dir === undefined ? {} : { root: resolve(cwd, options.dir) };
   const hasCode = (options.agents ?? []).length > 0;
   if (options.config === null && options.loaded === undefined) {
     const config = defaultConfig(root.root ?? resolve(cwd, ".skein"));
-    const loaded = { config, root: config.store.path, file: null, variable: (name: string) => env[name] };
+    const loaded: LoadedConfig = {
+      config,
+      root: config.store.path,
+      file: null,
+      sources: new Map(),
+      variable: (name: string) => env[name],
+    };
     return { loaded, configured: hasCode ? [] : Object.keys(config.agents) };
   }
-  const loaded =
-    options.loaded ?? (await loadConfig({ cwd, ...root, env, ...present({ file: options.config }) }));
+  const given =
+    typeof options.config === "string" ? { file: options.config } : present({ values: options.config });
+  const loaded = options.loaded ?? (await loadConfig({ cwd, ...root, env, ...given }));
   const isWritten = [...loaded.sources].some(
     ([path, { from }]) => path.startsWith("agents.") && from !== "default",
   );

@@ -6,7 +6,7 @@ import { isSecret } from "./secrets.ts";
 import { sections } from "./sections/all.ts";
 import type { Group, List, Node, Setting, Table, Written } from "./settings/setting.ts";
 import type { Source } from "./tree.ts";
-import { pathText } from "./tree.ts";
+import { originText, pathText } from "./tree.ts";
 
 const mask = "***";
 
@@ -107,8 +107,9 @@ export function sourceText(source: Source): string {
       return source.option;
     case "file":
       return `${source.file}:${source.line}`;
+    case "code":
     case "environment":
-      return source.file === null ? source.variable : `${source.variable} in ${source.file}`;
+      return originText(source);
   }
 }
 

@@ -4,7 +4,8 @@ import { SkeinError } from "../core/errors.ts";
 import type { Variable } from "./environment.ts";
 import { environmentLayer } from "./environment.ts";
 import { findConfigFile, readTextFile } from "./find-file.ts";
-import { parseConfigText } from "./parse-yaml.ts";
+import type { ParsedFile } from "./parse-yaml.ts";
+import { parseConfigObject, parseConfigText } from "./parse-yaml.ts";
 import type { ConfigProblem } from "./problems.ts";
 import { byPlace, configError } from "./problems.ts";
 import { readTree } from "./read-tree.ts";
@@ -47,11 +48,10 @@ export async function checkConfig(
   const variables = await variablesOf(options, found?.path ?? null);
   const variable: Environment = (name) => variables.get(name)?.value;
   const root = rootOf(options, variables);
-  const parsed =
-    found === null ? { root: null, problems: [] } : parseConfigText(found.text, found.path, variable);
+  const parsed = parseWritten(options.values, found, variable);
   const environment = environmentLayer([...variables.values()], sections, parsed.root);
   const placeOf = (origin: Origin): Place => ({
-    folder: origin.file === null ? options.cwd : dirname(origin.file),
+    folder: origin.from === "code" || origin.file === null ? options.cwd : dirname(origin.file),
     home: homeOf(options),
     root: root.path,
   });
@@ -65,6 +65,15 @@ export async function checkConfig(
   };
 }
 
+function parseWritten(
+  values: object | undefined,
+  found: { readonly path: string; readonly text: string } | null,
+  variable: Environment,
+): ParsedFile {
+  if (values !== undefined) return parseConfigObject(values, variable);
+  return found === null ? { root: null, problems: [] } : parseConfigText(found.text, found.path, variable);
+}
+
 /** What holds when nobody says anything. */
 export function defaultConfig(root: string): Config {
   const place = { folder: root, home: root, root };
@@ -72,7 +81,8 @@ export function defaultConfig(root: string): Config {
 }
 
 async function findFile(options: LoadOptions): Promise<{ path: string; text: string } | null> {
-  const { cwd, file } = options;
+  const { cwd, file, values } = options;
+  if (values !== undefined) return null;
   if (file === undefined) {
     const path = findConfigFile(cwd, rootOf(options, new Map()).path);
     const text = path === null ? null : await readTextFile(path);

@@ -1,5 +1,5 @@
 import type { Node, Pair } from "yaml";
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import { Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import type { ConfigProblem } from "./problems.ts";
 import type { Written } from "./settings/setting.ts";
 import type { Origin, WrittenEntry, WrittenItem, WrittenLeaf, WrittenNode, WrittenTold } from "./tree.ts";
@@ -32,6 +32,14 @@ export function parseConfigText(given: string, file: string, env: Environment): 
   if (syntax.length > 0) return { root: null, problems: syntax };
   const builder = new TreeBuilder(text, placeOf, env);
   const root = document.contents === null ? null : builder.node(document.contents, []);
+  return { root, problems: builder.problems };
+}
+
+/** The same of an object in code. Variables are replaced as in a file. */
+export function parseConfigObject(config: object, env: Environment): ParsedFile {
+  const document = new Document(config, { aliasDuplicateObjects: false });
+  const builder = new TreeBuilder("", () => ({ from: "code" }), env);
+  const root = isNode(document.contents) ? builder.node(document.contents, []) : null;
   return { root, problems: builder.problems };
 }
 

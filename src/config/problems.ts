@@ -34,10 +34,11 @@ export function problemText({ at, path, found, expected, meant }: ConfigProblem)
   return escapeToLine(`${where}: found ${found}, expected ${expected}${guess}`);
 }
 
-/** In the order of the file, then the environment. */
+/** In the order of the file or object, then the environment. */
 export function byPlace({ at: a }: ConfigProblem, { at: b }: ConfigProblem): number {
-  if (a.from !== "file") return b.from === "file" ? 1 : a.variable < b.variable ? -1 : 1;
-  return b.from === "file" ? a.line - b.line || a.column - b.column : -1;
+  if (a.from === "file" && b.from === "file") return a.line - b.line || a.column - b.column;
+  if (a.from === "environment" && b.from === "environment") return a.variable < b.variable ? -1 : 1;
+  return Number(a.from === "environment") - Number(b.from === "environment");
 }
 
 const mostPlaces = 5;

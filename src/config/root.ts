@@ -14,6 +14,8 @@ export interface LoadOptions {
   readonly root?: string;
   /** A configuration file that must exist, as `--config` gives it. */
   readonly file?: string;
+  /** The configuration itself, in the place of a file. */
+  readonly values?: object;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 

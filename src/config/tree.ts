@@ -5,6 +5,8 @@ import type { Written } from "./settings/setting.ts";
 /** Where something was written. */
 export type Origin =
   | { readonly from: "file"; readonly file: string; readonly line: number; readonly column: number }
+  /** The object that `createSkein` was given. */
+  | { readonly from: "code" }
   /** `file`: the `.env` that sets it; `null`: the real environment. */
   | { readonly from: "environment"; readonly variable: string; readonly file: string | null };
 
@@ -66,6 +68,7 @@ export function pathText(path: readonly string[]): string {
 }
 
 export function originText(origin: Origin): string {
+  if (origin.from === "code") return "createSkein({ config })";
   if (origin.from === "file") return `${origin.file}:${origin.line}:${origin.column}`;
   return origin.file === null ? origin.variable : `${origin.variable} in ${origin.file}`;
 }

@@ -70,6 +70,11 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "{advice}.",
   },
+  idempotency_conflict: {
+    status: 409,
+    text: "This idempotency key was used for {difference}, by the run {runId}.",
+    remedy: "Repeat the request unchanged to get that run, or use a new key for a new request.",
+  },
   fenced: {
     status: 409,
     text: "Session {sessionId} was not written: this run no longer owns it.",

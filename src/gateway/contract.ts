@@ -1,3 +1,5 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { Clock } from "../core/clock.ts";
 import type { EventFilter } from "../protocol/methods/calls.ts";
 import type { Principal } from "./auth/principal.ts";
@@ -35,6 +37,15 @@ export interface ServerParts {
   /** Why it cannot do its work now, a sentence each; empty: it can. */
   problems(): Promise<readonly string[]>;
   log(level: "info" | "warn" | "error", message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+/** A server without a port, to which another server hands requests. */
+export interface MountedServer {
+  handle(request: IncomingMessage, response: ServerResponse): void;
+  /** Takes over the socket of an upgrade request. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  drain(graceMs: number): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** A server that listens. */

@@ -461,7 +461,7 @@ export interface ApprovalRequest {
  * ```ts
  * import type { Approval, Skein } from "skein";
  * const allowReads = (skein: Skein, { approvalId, toolName }: Approval) =>
- *   toolName === "read" ? skein.resolveApproval(approvalId, "approved", "policy") : null;
+ *   toolName === "read" ? skein.approvals.resolve(approvalId, "approved", "policy") : null;
  * ```
  */
 export interface Approval extends ApprovalRequest {

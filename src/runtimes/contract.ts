@@ -269,3 +269,23 @@ export interface ToolOutput {
   /** Ends the turn once every call of this message is answered. */
   readonly sleep?: SleepRequest;
 }
+
+/**
+ * A model of the AI SDK (`LanguageModelV4`) by its shape, so that the types of this package do not need those of the AI SDK.
+ *
+ * @example
+ * ```ts
+ * import { createSkein, type LanguageModel } from "skein";
+ * import { rehearsalModel } from "skein/testing";
+ * const model: LanguageModel = rehearsalModel();
+ * const skein = await createSkein({ dir: ".skein", models: { "mine/model": model } });
+ * ```
+ */
+export interface LanguageModel {
+  readonly specificationVersion: "v4";
+  readonly provider: string;
+  readonly modelId: string;
+  readonly supportedUrls: PromiseLike<Record<string, RegExp[]>> | Record<string, RegExp[]>;
+  doGenerate(options: never): PromiseLike<unknown>;
+  doStream(options: never): PromiseLike<unknown>;
+}

@@ -23,6 +23,8 @@ export interface PromptImagesOptions {
   readonly home?: string;
   /** Of one file. */
   readonly maxBytes?: number;
+  /** Of all files together. */
+  readonly maxTotalBytes?: number;
 }
 
 export interface PromptImages {
@@ -52,6 +54,7 @@ const words: Readonly<Record<ImageFileProblem, string>> = {
 /** The content of a prompt, with the images whose paths are typed in it. */
 export async function promptImages(text: string, options: PromptImagesOptions): Promise<PromptImages> {
   const { origin, seesImages, cwd, owner, files, home = homedir(), maxBytes = usualMaxBytes } = options;
+  const { maxTotalBytes = mostBytes } = options;
   if (!seesImages || (origin !== "cli" && origin !== "console")) return { content: text, notes: [] };
   const images: ImageBlock[] = [];
   const notes: string[] = [];
@@ -67,7 +70,7 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
       break;
     }
     // What does not fit any more is not read either.
-    const isFull = images.length === mostImages || total > mostBytes;
+    const isFull = images.length === mostImages || total > maxTotalBytes;
     const found: ImageFile =
       root === null
         ? { problem: "outside" }
@@ -78,7 +81,7 @@ export async function promptImages(text: string, options: PromptImagesOptions): 
     else if (!taken.has(found.path)) {
       taken.add(found.path);
       total += found.bytes;
-      if (total > mostBytes) leave(typed, words["too many"]);
+      if (total > maxTotalBytes) leave(typed, words["too many"]);
       else images.push(found.image);
     }
   }

@@ -399,7 +399,7 @@ export interface SessionStore {
     changes: MetaPatch,
     options?: { ifVersion?: number; ifUpdatedAt?: number },
   ): Promise<SessionRecord>;
-  /** All or nothing, in order. Acknowledged is kept. */
+  /** Appends entries in order, all or none; acknowledged ones are kept. Raw: `guardedAppend` checks that results answer calls. */
   append(
     scope: Scope,
     sessionId: string,

@@ -2,10 +2,10 @@ import Type from "typebox";
 import { pairVerdict } from "../access/visibility/a2a.ts";
 import type { AccessPolicy } from "../access/visibility/policy.ts";
 import { present } from "../core/present.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { AcpDirectory, AgentPolicy } from "../sessions/between/contract.ts";
 import { depthProblem } from "../sessions/between/spawn-limits.ts";
 import type { SessionTool } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 
 const parameters = Type.Object({}, { additionalProperties: false });
 

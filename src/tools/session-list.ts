@@ -3,12 +3,12 @@ import Type from "typebox";
 import type { ParsedKey } from "../core/keys.ts";
 import { parseKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import { channelOf } from "../sessions/list-row.ts";
 import type { ListedSession } from "../store/contract.ts";
 import { compareInList } from "../store/listing.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 import { cutSummary } from "./reading/cut-summary.ts";
 import { indexingFor, scopeOf, visibilityFields } from "./reading/scope.ts";
 

@@ -1,10 +1,10 @@
 import Type from "typebox";
 import { present } from "../core/present.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { Denied } from "../sessions/access/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { ListedSession, SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 import { refusalResult } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 import {

@@ -1,10 +1,10 @@
 import { Type } from "typebox";
 import { present } from "../core/present.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { SendRequest } from "../sessions/between/send-contract.ts";
 import { sendToSession } from "../sessions/between/send-to-session.ts";
 import { deliveryRunId } from "../sessions/input/session-delivery.ts";
 import type { SessionTool } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 
 const schema = Type.Object(
   {

@@ -1,5 +1,6 @@
 import Type from "typebox";
 import { present } from "../core/present.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { GivenAttachment } from "../sessions/attachments/contract.ts";
 import { mostAttachments } from "../sessions/attachments/contract.ts";
 import { withoutContents } from "../sessions/attachments/notes.ts";
@@ -7,7 +8,6 @@ import { spawnChild } from "../sessions/between/spawn-child.ts";
 import type { SpawnRequest } from "../sessions/between/spawn-request.ts";
 import { unfit } from "../sessions/between/spawn-request.ts";
 import type { SessionTool, ToolResult } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 
 const text = (description?: string, more: { maxLength?: number } = {}) =>
   Type.Optional(Type.String({ ...present({ description }), ...more }));

@@ -1,8 +1,8 @@
 import Type from "typebox";
 import { escapeToLine } from "../core/text.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { Run } from "../runs/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 import { awaitedOf, namedRuns, startedAndOpen } from "./watching/awaited.ts";
 import { waitCircle } from "./watching/wait-circle.ts";
 

@@ -1,11 +1,11 @@
 import Type from "typebox";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import { outputs } from "../protocol/tool-results.ts";
 import type { Child } from "../runs/contract.ts";
 import type { Caller } from "../sessions/between/contract.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import type { SessionTool, ToolAnswer, ToolDeps, ToolResult } from "./contract.ts";
-import { outputs } from "./outputs.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 import { childRow, childrenText } from "./watching/child-row.ts";
 import { targetedChild } from "./watching/child-target.ts";

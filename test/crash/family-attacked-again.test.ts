@@ -13,12 +13,12 @@ const to = (name: string, message: string, more: object = {}): ModelStep =>
   call("sessions_send", { sessionKey: key(name), message, ...more });
 
 async function openRuns({ skein }: Family) {
-  return (await skein.runs({ limit: 200 })).filter(({ state }) => !isEnded(state));
+  return (await skein.runs.list({ limit: 200 })).filter(({ state }) => !isEnded(state));
 }
 
 async function allEnded(family: Family): Promise<number> {
   expect(await openRuns(family)).toEqual([]);
-  return (await family.skein.runs({ limit: 200 })).length;
+  return (await family.skein.runs.list({ limit: 200 })).length;
 }
 
 describe("loops", () => {
@@ -110,7 +110,7 @@ describe("races", () => {
     expect(sent.every(({ status }) => status === "sent")).toBe(true);
     await Promise.all(sent.map(({ runId }) => family.settled(String(runId))));
     const { uid } = await family.at(key("inbox"));
-    const accepted = (await family.skein.runs({ sessionUid: uid, limit: 500 }))
+    const accepted = (await family.skein.runs.list({ sessionUid: uid, limit: 500 }))
       .toReversed()
       .map(({ message }) => `user: ${"content" in message ? String(message.content) : ""}`);
     const lines = (await family.linesAt(key("inbox"))).filter((line) => line.startsWith("user: "));
@@ -261,7 +261,7 @@ describe("sessions that go while others work for them", () => {
     const turn = family.skein.session().send("Plan");
     await turn.result;
     await family.until("run.tool", ({ sessionKey }) => sessionKey !== main);
-    const [middle] = await family.skein.runs({ startedBy: turn.runId });
+    const [middle] = await family.skein.runs.list({ startedBy: turn.runId });
     await family.until("run.ended", ({ runId }) => runId === middle?.runId);
     await family.skein.store.sessions.remove({ agentId: "main" }, middle?.session.sessionId ?? "");
     open();
@@ -291,7 +291,7 @@ describe("sessions that go while others work for them", () => {
     const [letter] = await family.skein.outbox();
     expect(letter).toMatchObject({ target: { channel: "session", to: main }, lastError: expect.any(String) });
     expect(letter?.text).toContain("12 geese");
-    const [run] = await family.skein.runs({ startedBy: turn.runId });
+    const [run] = await family.skein.runs.list({ startedBy: turn.runId });
     const childLines = () => family.linesAt(run?.session.key ?? "");
     await expect.poll(async () => (await childLines()).at(-1)).toContain("was not delivered");
     await expect.poll(() => openRuns(family)).toEqual([]);
@@ -314,7 +314,7 @@ describe("users", () => {
     const { skein } = family;
     const turn = skein.session(other).send("Plan of bob");
     await turn.result;
-    const [child] = await skein.runs({ startedBy: turn.runId });
+    const [child] = await skein.runs.list({ startedBy: turn.runId });
     const runId = child?.runId ?? "";
     const unknown = "00000000-0000-7000-8000-000000000000";
     named.push(runId, unknown);
@@ -327,19 +327,19 @@ describe("users", () => {
     for (const action of ["kill", "steer"]) {
       const told = async (target: string) => {
         const args = { action, target, message: "Stop" };
-        const { error, ...rest } = (await skein.callTool("subagents", args, ann)).result;
-        return { ...rest, error: String(error).replace(target, "it") };
+        const { result } = await skein.callTool("subagents", args, ann);
+        return "error" in result ? { ...result, error: String(result.error).replace(target, "it") } : result;
       };
       expect(await told(runId)).toEqual(await told(unknown));
       expect(await told(child?.session.key ?? "")).toMatchObject({ code: "not_found" });
     }
-    expect(await skein.run(runId, "ann")).toBeNull();
-    await expect(skein.abort(runId, "ann")).rejects.toMatchObject({ code: "not_found" });
+    expect(await skein.runs.get(runId, "ann")).toBeNull();
+    await expect(skein.runs.abort(runId, "ann")).rejects.toMatchObject({ code: "not_found" });
     expect(await skein.outbox({}, "ann")).toEqual([]);
-    expect((await skein.run(runId))?.state).toMatch(/running|waiting|queued/);
+    expect((await skein.runs.get(runId))?.state).toMatch(/running|waiting|queued/);
     open();
     await family.settled(turn.runId);
-    expect((await skein.run(runId))?.state).toBe("ok");
+    expect((await skein.runs.get(runId))?.state).toBe("ok");
   });
 });
 
@@ -357,7 +357,7 @@ describe("agents that are not here", () => {
     const late = await first.call("sessions_send", { ...message, timeoutSeconds: 1 });
     expect(late).toMatchObject({ status: "timeout" });
     expect((await first.skein.session({ sessionKey: key("b") }).send("Hello").result).reply).toBe("Hi.");
-    expect((await first.skein.run(String(sent.runId)))?.state).toBe("queued");
+    expect((await first.skein.runs.get(String(sent.runId)))?.state).toBe("queued");
     const spawned = await first.call("sessions_spawn", { task: "To far", agentId: "far" });
     expect(spawned).toMatchObject({ status: expect.stringMatching(/forbidden|error/) });
     await first.skein.close({ graceMs: 0 });

@@ -132,12 +132,12 @@ describe("clocks that jump", () => {
     await family.until("run.sleeping");
     await family.until("run.tool", ({ sessionKey }) => sessionKey !== main);
     now = start - 48 * 3_600_000;
-    expect((await family.skein.run(turn.runId))?.state).toBe("sleeping");
+    expect((await family.skein.runs.get(turn.runId))?.state).toBe("sleeping");
     open();
     expect((await turn.result).reply).toBe("Word 1.");
     await family.settled(turn.runId);
     expect(announced(await family.linesAt(main))).toBe(1);
-    const [child] = await family.skein.runs({ startedBy: turn.runId });
+    const [child] = await family.skein.runs.list({ startedBy: turn.runId });
     expect(child?.state).toBe("ok");
     const archived = async () => (await family.at(child?.session.key ?? "")).meta.archived === true;
     await family.skein.session().send("Still there?").result;

@@ -138,7 +138,7 @@ describe("a tool that has to be approved, in an editor", () => {
       });
     const answered = editor.prompt(id, pay);
     await editor.until(/"asked":\[\{/);
-    await skein.resolveApproval(approvals[0] ?? "", "approved", "console");
+    await skein.approvals.resolve(approvals[0] ?? "", "approved", "console");
     expect(await answered).toMatchObject({ stopReason: "end_turn" });
     await taken.promise;
     expect(paid).toBe(1);

@@ -90,7 +90,7 @@ describe("a Skein that spawns a Skein", () => {
     await soon(async () =>
       JSON.stringify((await both.ofParent("note")).map(({ message }) => message)),
     ).toContain("[Progress of slow]");
-    await both.skein.abort(String(runId));
+    await both.skein.runs.abort(String(runId));
     expect((await both.ended(runId)).outcome?.state).toBe("aborted");
     await soon(async () => (await both.ofParent("announce")).length).toBe(1);
     await both.untilGone();
@@ -109,7 +109,7 @@ describe("a Skein that spawns a Skein", () => {
       const { approvalId, toolName, ...rest } = await both.approval();
       expect(rest).toMatchObject({ runId, arguments: { rawInput: {} } });
       expect(toolName).toEqual(expect.any(String));
-      await both.skein.resolveApproval(approvalId, answer);
+      await both.skein.approvals.resolve(approvalId, answer);
       expect((await both.ended(runId)).outcome?.state).toBe("ok");
       results.push((await both.lines(childSessionKey)).find((line) => line.startsWith("result")) ?? "");
     }
@@ -119,9 +119,9 @@ describe("a Skein that spawns a Skein", () => {
     ]);
     const { runId } = await both.spawn("list the sessions");
     await both.approval();
-    await both.skein.abort(String(runId));
+    await both.skein.runs.abort(String(runId));
     expect((await both.ended(runId)).outcome?.state).toBe("aborted");
-    await soon(async () => (await both.skein.approvals()).length).toBe(0);
+    await soon(async () => (await both.skein.approvals.list()).length).toBe(0);
     await both.untilGone();
   });
 });

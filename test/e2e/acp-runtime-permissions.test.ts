@@ -34,17 +34,17 @@ describe("permissions", () => {
       toolName: "execute",
       arguments: { title: "Delete it", rawInput: { command: "rm it" } },
     });
-    await acp.skein.resolveApproval(first.approvalId, "approved");
+    await acp.skein.approvals.resolve(first.approvalId, "approved");
     // The same call again, by the same id: the yes is used up.
     const second = await acp.approval();
     expect(second.approvalId).not.toBe(first.approvalId);
-    await acp.skein.resolveApproval(second.approvalId, "denied");
+    await acp.skein.approvals.resolve(second.approvalId, "denied");
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)(no)");
   });
 
   const answered = async (acp: AcpSkein, answer: "approved" | "denied") => {
     const approval = await acp.approval();
-    await acp.skein.resolveApproval(approval.approvalId, answer);
+    await acp.skein.approvals.resolve(approval.approvalId, answer);
     return approval;
   };
 
@@ -66,8 +66,8 @@ describe("permissions", () => {
         state: "ok",
         reply: "Done.",
       });
-      expect(await acp.skein.approvals()).toEqual([]);
-      await acp.skein.resolveApproval(approvalId, "approved");
+      expect(await acp.skein.approvals.list()).toEqual([]);
+      await acp.skein.approvals.resolve(approvalId, "approved");
       await acp.say(session, "Again");
       await expect(readFile(join(acp.cwd, "made"))).rejects.toThrow("ENOENT");
     },
@@ -85,7 +85,7 @@ describe("permissions", () => {
     const first = await acp.approval();
     const { runId } = await acp.handle(session).accept("Second", { queueMode: "steer" });
     await writeFile(join(acp.cwd, "go"), "");
-    await soon(async () => (await acp.skein.approvals()).map(({ approvalId }) => approvalId)).toEqual([
+    await soon(async () => (await acp.skein.approvals.list()).map(({ approvalId }) => approvalId)).toEqual([
       expect.not.stringMatching(first.approvalId),
     ]);
     await answered(acp, "approved");
@@ -126,7 +126,7 @@ describe("permissions", () => {
       toolName: "execute",
       arguments: { title: "Delete it", rawInput: { command: "rm it" } },
     });
-    await acp.skein.resolveApproval(approvalId, "approved");
+    await acp.skein.approvals.resolve(approvalId, "approved");
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(yes)");
   });
 
@@ -194,13 +194,13 @@ describe("terminals", () => {
       acp: { permissions: "ask" },
     });
     const { runId } = await acp.handle(await acp.session()).accept("Go");
-    await acp.skein.resolveApproval((await acp.approval()).approvalId, "approved");
+    await acp.skein.approvals.resolve((await acp.approval()).approvalId, "approved");
     const second = await acp.approval();
     expect(second).toMatchObject({
       toolName: "execute",
       arguments: { command: "echo", args: ["done", "it"] },
     });
-    await acp.skein.resolveApproval(second.approvalId, "denied");
+    await acp.skein.approvals.resolve(second.approvalId, "denied");
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toMatch(
       /^\(0: done it\)\(The command was not allowed: permission was denied\)\(yes\)$/,
     );
@@ -216,7 +216,7 @@ describe("terminals", () => {
     });
     const { runId } = await acp.handle(await acp.session({}, "run")).accept("Go");
     await soon(() => acp.started.length).toBe(2);
-    await acp.skein.abort(runId);
+    await acp.skein.runs.abort(runId);
     await acp.untilGone();
   });
 });

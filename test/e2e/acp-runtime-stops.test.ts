@@ -26,7 +26,7 @@ describe("a run that is stopped", () => {
     const session = await acp.session();
     const { runId } = await acp.handle(session).accept("Go");
     await soon(() => acp.agentSaid("I begin.")).toBe(true);
-    await acp.skein.abort(runId);
+    await acp.skein.runs.abort(runId);
     const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "aborted", reply: "I begin." });
     expect(await lines(acp, session)).toEqual(["user: Go", "assistant aborted: I begin."]);
@@ -42,7 +42,7 @@ describe("a run that is stopped", () => {
     const session = await acp.session();
     const { runId } = await acp.handle(session).accept("Go");
     await soon(() => acp.agentSaid("I make it.")).toBe(true);
-    await acp.skein.abort(runId);
+    await acp.skein.runs.abort(runId);
     await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(await lines(acp, session)).toEqual([
       "user: Go",
@@ -64,7 +64,7 @@ describe("a run that is stopped", () => {
     const { runId } = await acp.handle(session).accept("Go");
     await soon(() => acp.agentSaid("I begin.")).toBe(true);
     expect(acp.alive).toHaveLength(2);
-    await acp.skein.abort(runId);
+    await acp.skein.runs.abort(runId);
     const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome?.state).toBe("aborted");
     await acp.untilGone();
@@ -84,9 +84,9 @@ describe("a run that is stopped", () => {
     const session = await acp.session();
     const { runId } = await acp.handle(session).accept("Go");
     await acp.approval();
-    await acp.skein.abort(runId);
+    await acp.skein.runs.abort(runId);
     expect((await acp.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.state).toBe("aborted");
-    expect(await acp.skein.approvals()).toEqual([]);
+    expect(await acp.skein.approvals.list()).toEqual([]);
   });
 });
 
@@ -162,15 +162,15 @@ describe("a Skein that is closed", () => {
     const first = await openAcpSkein({ script, acp });
     const { runId } = await first.handle(await first.session()).accept("Go");
     const answered = await first.approval();
-    await first.skein.resolveApproval(answered.approvalId, "approved");
+    await first.skein.approvals.resolve(answered.approvalId, "approved");
     await soon(() => first.agentSaid("(yes)")).toBe(true);
     const open = await first.approval();
     await first.close({ keep: true });
     const second = await skeinWith({ script, acp, root: first.root });
     const known = new Set([answered.approvalId, open.approvalId]);
     const isNew = ({ approvalId }: { readonly approvalId: string }) => !known.has(approvalId);
-    await soon(async () => (await second.skein.approvals()).map(isNew)).toEqual([true]);
-    await second.skein.resolveApproval((await second.approval()).approvalId, "denied");
+    await soon(async () => (await second.skein.approvals.list()).map(isNew)).toEqual([true]);
+    await second.skein.approvals.resolve((await second.approval()).approvalId, "denied");
     expect((await second.skein.ended(runId, { timeoutMs: 150_000 })).outcome?.reply).toBe("(no)");
   });
 

@@ -59,7 +59,7 @@ describe("an agent that ends its turn because it was denied something", () => {
     });
     const session = await acp.session();
     const { runId } = await acp.handle(session).accept("Go");
-    await acp.skein.resolveApproval((await acp.approval()).approvalId, "denied");
+    await acp.skein.approvals.resolve((await acp.approval()).approvalId, "denied");
     const { outcome } = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "error", code: "acp_failed" });
     expect(outcome?.error).toMatch(/"Delete it" was denied: somebody said no\./);
@@ -139,7 +139,7 @@ describe("what a turn has begun", () => {
     const session = await acp.session();
     const { runId } = await acp.handle(session).accept("Go");
     await soon(() => acp.started.length).toBe(2);
-    await acp.skein.abort(runId);
+    await acp.skein.runs.abort(runId);
     await acp.skein.ended(runId, { timeoutMs: 150_000 });
     const [agent] = acp.started;
     expect(acp.alive).toEqual([agent]);

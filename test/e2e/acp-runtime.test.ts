@@ -174,7 +174,7 @@ describe("a turn of an ACP agent", () => {
     const { runId } = await acp.handle(session).accept("First");
     const approval = await acp.approval();
     const steered = await acp.handle(session).accept("Second", { queueMode: "steer" });
-    await acp.skein.resolveApproval(approval.approvalId, "approved");
+    await acp.skein.approvals.resolve(approval.approvalId, "approved");
     const first = await acp.skein.ended(runId, { timeoutMs: 150_000 });
     expect(first.outcome?.reply).toMatch(/First\.$/);
     const second = await acp.skein.ended(steered.runId, { timeoutMs: 150_000 });

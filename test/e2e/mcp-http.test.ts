@@ -97,7 +97,7 @@ describe.each(revisions)("MCP over HTTP, revision %s", (revision) => {
       { signal: leaving.signal, onprogress: () => leaving.abort() },
     );
     await expect(called).rejects.toThrow();
-    const [run] = await skein.runs();
+    const [run] = await skein.runs.list();
     expect(["queued", "running"]).toContain(run?.state);
   });
 

@@ -111,7 +111,7 @@ describe.each(revisions)("rights over MCP, revision %s", (revision) => {
     expect(second.structuredContent).toMatchObject({
       runId: (first.structuredContent as { runId: string }).runId,
     });
-    const spawned = (await skein.runs()).filter(({ kind }) => kind === "spawn");
+    const spawned = (await skein.runs.list()).filter(({ kind }) => kind === "spawn");
     expect(spawned).toHaveLength(1);
   });
 });

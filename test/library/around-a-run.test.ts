@@ -196,7 +196,7 @@ describe("channels of a run", () => {
     const { skein, until } = await withScript(answering(), {}, { dir, config });
     const { runId } = await skein.receive({ channel: "desk", messageId: "m-1", peer: "ann", text: "Hello" });
     await until("run.ended", (event) => event.runId === runId);
-    expect((await skein.run(runId))?.state).toBe("ok");
+    expect((await skein.runs.get(runId))?.state).toBe("ok");
     expect(await skein.outbox()).toEqual([]);
   });
 });
@@ -216,7 +216,7 @@ describe("the configuration of a run", () => {
     const opened = await withScript(script, { tools: [loose] }, { dir, config: join(dir, "skein.yaml") });
     const turn = opened.skein.session({ sessionId: "a" }).send("Go on for ever");
     await expect(turn.result).rejects.toMatchObject({ code: "budget_exceeded" });
-    const run = await opened.skein.run(turn.runId);
+    const run = await opened.skein.runs.get(turn.runId);
     expect(await opened.skein.budget(run?.root.rootId ?? "")).toMatchObject({ tokens: 120, runs: 1 });
     expect(opened.model.requests).toHaveLength(3);
   });
@@ -407,7 +407,7 @@ describe("the limits of an agent", () => {
     const { skein, model } = await withScript([{ text: "One." }, { text: "Two." }], limits);
     const session = skein.session({ sessionId: "limits" });
     const timeOf = async (runId: string) => {
-      const run = await skein.run(runId);
+      const run = await skein.runs.get(runId);
       return (run?.deadline ?? 0) - (run?.startedAt ?? 0);
     };
     const one = await session.send("One").result;

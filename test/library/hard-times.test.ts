@@ -26,7 +26,7 @@ test("[LIB13] a question that may wait longer than a timer takes is not answered
   const { approvalId } = await until("approval.requested");
   await sleep(100);
   expect(events.some(({ type }) => type === "approval.resolved")).toBe(false);
-  await skein.resolveApproval(approvalId, "approved");
+  await skein.approvals.resolve(approvalId, "approved");
   await turn.result;
   expect(await lines("s")).toContain("result: removed");
 });

@@ -119,7 +119,7 @@ describe("the budget of a family", () => {
       { agent: { model: "priced/script" }, settings: settings({}) },
     );
     const { runId } = await family.skein.session().send("Plan").result;
-    const runs = (await family.skein.runs()).filter(({ kind }) => kind !== "announce");
+    const runs = (await family.skein.runs.list()).filter(({ kind }) => kind !== "announce");
     const figures = await family.skein.budget(runId);
     expect(figures).toMatchObject({ tokens: 60, hops: 1 });
     const costs = runs.map(({ usage: { costUsd = 0 } }) => costUsd);
@@ -177,6 +177,6 @@ describe("the budget of a family", () => {
     expect(String(refused?.error)).toContain(
       `${figures.limit} is ${figures.figure}, and ${figures.allowed} is allowed`,
     );
-    expect(await family.skein.runs()).toHaveLength(1);
+    expect(await family.skein.runs.list()).toHaveLength(1);
   });
 });

@@ -186,7 +186,7 @@ describe("what the source documents show", () => {
     // Nothing here speaks ACP: it is refused, never made a sub-agent of another kind.
     const acp = await family.call("sessions_spawn", { task: "Look around", runtime: "acp" }, asker);
     expect(acp).toMatchObject({ status: "error", code: "acp_unavailable" });
-    const [run] = await family.skein.runs({ states: ["ok"] });
+    const [run] = await family.skein.runs.list({ states: ["ok"] });
     await family.settled(run?.runId ?? "");
   });
 
@@ -246,7 +246,7 @@ describe("the short forms of the source documents", () => {
     const form = { prompt: "Look around", agentId: "main", tools: ["look"], timeout: 90 };
     const waited = await family.call("sessions_spawn", { ...form, background: false }, asker);
     expect(waited).toMatchObject({ status: "ok", result: "Nothing.", outcome: "ok" });
-    const run = await family.skein.run(String(waited.runId));
+    const run = await family.skein.runs.get(String(waited.runId));
     expect(run?.options).toMatchObject({ runTimeoutSeconds: 90 });
     const [request] = family.asked("Look around");
     expect(request?.tools?.map(({ name }) => name) ?? []).toEqual(["look"]);

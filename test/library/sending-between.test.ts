@@ -109,7 +109,7 @@ describe("a message that is waited for", () => {
     const turn = family.skein.session({ sessionKey: a }).send("Ask B");
     await family.until("run.delta", ({ sessionKey }) => sessionKey === b);
     const [run] = await family.runsAt(b);
-    await family.skein.abort(run?.runId ?? "");
+    await family.skein.runs.abort(run?.runId ?? "");
     await turn.result;
     expect(results(family.asked("Ask B")[1])).toMatchObject([{ status: "aborted" }]);
   });
@@ -127,7 +127,7 @@ describe("a message that is waited for", () => {
     expect(results(family.asked("To B")[1])).toMatchObject([{ status: "sent", code: "wait_cycle" }]);
     expect(results(family.asked("Ask B")[1])).toMatchObject([{ status: "ok", reply: "Twelve." }]);
     expect((await family.linesAt(a)).filter((line) => line === "user: Back to A")).toHaveLength(1);
-    expect((await family.skein.runs()).every(({ state }) => state === "ok")).toBe(true);
+    expect((await family.skein.runs.list()).every(({ state }) => state === "ok")).toBe(true);
   });
 
   test("[FAM7] goes on being waited for while the target sleeps for its children", async () => {
@@ -144,7 +144,7 @@ describe("a message that is waited for", () => {
     await family.make(b);
     const turn = family.skein.session({ sessionKey: a }).send("Ask B");
     await family.until("run.sleeping", ({ sessionKey }) => sessionKey === b);
-    expect((await family.skein.run(turn.runId))?.state).toBe("waiting");
+    expect((await family.skein.runs.get(turn.runId))?.state).toBe("waiting");
     open();
     await turn.result;
     expect(results(family.asked("Ask B")[1])).toMatchObject([{ status: "ok", reply: "Twelve geese." }]);

@@ -144,18 +144,18 @@ describe("sending", () => {
     await expect(other.skein.session({}).send("Hello").result).rejects.toMatchObject({ code: "unavailable" });
     const rehearsal = skein.session({ sessionId: "c" }).send("Hello", { model: "rehearsal/nope" });
     await expect(rehearsal.result).rejects.toMatchObject({ code: "model_not_found" });
-    expect(await skein.run("no-such-run")).toBeNull();
-    await expect(skein.abort("no-such-run")).rejects.toMatchObject({ code: "not_found" });
+    expect(await skein.runs.get("no-such-run")).toBeNull();
+    await expect(skein.runs.abort("no-such-run")).rejects.toMatchObject({ code: "not_found" });
   });
 
   test("[LIB7] one user's runs are not another's", async () => {
     const { skein } = await withScript(answering());
     const turn = skein.session({ userId: "alice", sessionId: "a" }).send("Secret");
     await turn.result;
-    expect(await skein.run(turn.runId, "alice")).toMatchObject({ state: "ok" });
-    expect(await skein.run(turn.runId, "bob")).toBeNull();
-    expect(await skein.run(turn.runId, null)).toBeNull();
-    expect(await skein.runs({}, "bob")).toEqual([]);
-    await expect(skein.abort(turn.runId, "bob")).rejects.toMatchObject({ code: "not_found" });
+    expect(await skein.runs.get(turn.runId, "alice")).toMatchObject({ state: "ok" });
+    expect(await skein.runs.get(turn.runId, "bob")).toBeNull();
+    expect(await skein.runs.get(turn.runId, null)).toBeNull();
+    expect(await skein.runs.list({}, "bob")).toEqual([]);
+    await expect(skein.runs.abort(turn.runId, "bob")).rejects.toMatchObject({ code: "not_found" });
   });
 });

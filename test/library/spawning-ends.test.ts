@@ -24,7 +24,7 @@ async function stalled(options: FamilyOptions = {}) {
   const turn = family.skein.session().send("Plan");
   await turn.result;
   await family.until("run.delta", ({ sessionKey }) => sessionKey !== main);
-  const [child] = await family.skein.runs({ startedBy: turn.runId });
+  const [child] = await family.skein.runs.list({ startedBy: turn.runId });
   if (child === undefined) throw new Error("there is no child");
   return { family, runId: turn.runId, child };
 }
@@ -50,7 +50,7 @@ describe.each(places)("an end of a child is announced once ($where)", ({ dir }) 
 
   test("[FAM28] where somebody aborts its run", async () => {
     const { family, runId, child } = await stalled(dir());
-    await family.skein.abort(child.runId);
+    await family.skein.runs.abort(child.runId);
     expect(await toldOnce(family, runId)).toContain("Status: aborted");
   });
 
@@ -105,7 +105,7 @@ describe("the end of a child after a restart", () => {
     await second.until("run.ended", (event) => event.runId === runId);
     await second.settled(runId);
     expect(announced(await second.linesAt(main))).toBe(1);
-    expect(await second.skein.runs({ startedBy: runId })).toHaveLength(1);
+    expect(await second.skein.runs.list({ startedBy: runId })).toHaveLength(1);
   });
 
   test("[FAM28] of the parent that waits for it is still the call's result", async () => {
@@ -161,7 +161,7 @@ describe("a child that is over", () => {
     const { runId, result } = family.skein.session().send("Plan");
     await result;
     await family.settled(runId);
-    const [child] = await family.skein.runs({ startedBy: runId });
+    const [child] = await family.skein.runs.list({ startedBy: runId });
     const isArchived = async () => (await family.at(child?.session.key ?? "")).meta.archived === true;
     now += 59 * 60_000;
     await family.skein.session().send("Still there?").result;
@@ -199,7 +199,7 @@ describe("children and channels", () => {
     await family.until("run.ended", (event) => event.runId === runId);
     await family.settled(runId);
     expect(opened).toEqual(["geese"]);
-    const [child] = await family.skein.runs({ startedBy: runId });
+    const [child] = await family.skein.runs.list({ startedBy: runId });
     expect(results(family.asked("Plan")[1])).toMatchObject([{ mode: "session", threadId: "T1" }]);
     const into = await family.skein.receive({
       ...inbound,

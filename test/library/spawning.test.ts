@@ -26,7 +26,7 @@ const places = [
 
 /** The key of the child that a call made. */
 async function childOf({ skein }: Family, result: Readonly<Record<string, unknown>> | undefined) {
-  return (await skein.run(String(result?.runId)))?.session.key ?? "";
+  return (await skein.runs.get(String(result?.runId)))?.session.key ?? "";
 }
 
 async function planned(family: Family): Promise<void> {
@@ -253,7 +253,7 @@ describe("limits of spawning", () => {
     );
     const turn = family.skein.session().send("Plan");
     await family.until("run.tool", ({ toolName }) => toolName === "gate");
-    const bottom = await childOf(family, { runId: (await family.skein.runs({ limit: 1 }))[0]?.runId });
+    const bottom = await childOf(family, { runId: (await family.skein.runs.list({ limit: 1 }))[0]?.runId });
     const refused = await family.call("sessions_spawn", { task: "Deeper" }, bottom);
     expect(refused).toMatchObject({ status: "forbidden", code: "forbidden" });
     expect(refused.error).toContain('the rules of sub-agents deny "sessions_spawn"');

@@ -58,7 +58,7 @@ describe("results of session tools", () => {
     const slow = skein.session({ sessionKey: "agent:main:session:slow" });
     slow.send("be slow for 300 seconds");
     slow.send("repeat later", { queueMode: "followup" });
-    await expect.poll(async () => (await skein.runs()).length).toBeGreaterThanOrEqual(4);
+    await expect.poll(async () => (await skein.runs.list()).length).toBeGreaterThanOrEqual(4);
     expect(await call("sessions_list", { messageLimit: 3 })).toMatchObject({ count: 3 });
     await call("sessions_list", { limit: 1 });
     await call("sessions_history", { sessionKey: "main", includeTools: true });

@@ -38,7 +38,7 @@ describe("a session tool that is called from outside", () => {
     const spawned = async (tools: string[]) => {
       const { result, rootId } = await skein.callTool("sessions_spawn", { task: "look", tools });
       await skein.settled(rootId ?? "");
-      return String(result.note);
+      return "note" in result ? result.note : result;
     };
     expect(await spawned(["group:sessions", "wether"])).toContain('"wether" fits no tool of agent main');
     expect(await spawned(["sessions_*"])).not.toContain("fits no tool");

@@ -38,7 +38,7 @@ describe("input while a turn runs", () => {
     const [one, two] = await Promise.all([first.result, second.result]);
     expect(one.reply).toBe("Both done.");
     expect(two).toMatchObject({ reply: "Both done.", runId: second.runId });
-    expect(await skein.run(second.runId)).toMatchObject({ state: "merged", mergedInto: first.runId });
+    expect(await skein.runs.get(second.runId)).toMatchObject({ state: "merged", mergedInto: first.runId });
     let text = "";
     for await (const event of second) if (event.type === "text") text += event.delta;
     expect(text).toBe("Both done.");
@@ -114,14 +114,14 @@ describe("input while a turn runs", () => {
     await begun;
     await first.skein.close({ graceMs: 0 });
     await expect(turn.result).rejects.toMatchObject({ code: "unavailable" });
-    for (const late of [() => first.skein.session().send("Late").result, () => first.skein.runs()])
+    for (const late of [() => first.skein.session().send("Late").result, () => first.skein.runs.list()])
       await expect(late()).rejects.toThrow(
         "This Skein was closed. What it had accepted goes on at the next start",
       );
     const again = defineTool({ name: "gate", description: "Waits.", execute: async () => "not again" });
     const second = await withScript(answering(), { tools: [again] }, { dir });
     await second.until("run.ended", ({ runId }) => runId === next.runId);
-    expect((await second.skein.run(turn.runId))?.state).toBe("ok");
+    expect((await second.skein.runs.get(turn.runId))?.state).toBe("ok");
     const lines = await second.lines("a");
     expect(lines[2]).toContain("interrupted");
     expect(lines).toHaveLength(6);
@@ -138,7 +138,7 @@ describe("several processes", () => {
     await first.until("run.queued");
     const stranger = await withScript(answering("No."), {}, { dir });
     await stranger.skein.session({ sessionId: "b" }).send("Hello").result;
-    expect((await stranger.skein.run(turn.runId))?.state).toBe("queued");
+    expect((await stranger.skein.runs.get(turn.runId))?.state).toBe("queued");
     const second = await withScript(answering(), {}, { dir, agents: [bot] });
     await second.until("run.ended", ({ runId }) => runId === turn.runId);
     expect((await turn.result).reply).toBe("Yes. 1");
@@ -189,14 +189,14 @@ describe("approval", () => {
     const first = await until("approval.requested");
     expect(first).toMatchObject({ toolName: "gate", arguments: { what: "delete" }, userId: "alice" });
     await until("run.waiting");
-    expect((await skein.run(turn.runId))?.state).toBe("waiting");
-    expect(await skein.approvals("bob")).toEqual([]);
-    await expect(skein.resolveApproval(first.approvalId, "approved", "bob", "bob")).rejects.toMatchObject({
+    expect((await skein.runs.get(turn.runId))?.state).toBe("waiting");
+    expect(await skein.approvals.list({}, "bob")).toEqual([]);
+    await expect(skein.approvals.resolve(first.approvalId, "approved", "bob", "bob")).rejects.toMatchObject({
       code: "not_found",
     });
-    await skein.resolveApproval(first.approvalId, "approved", "alice", "alice");
+    await skein.approvals.resolve(first.approvalId, "approved", "alice", "alice");
     const second = await until("approval.requested", ({ approvalId }) => approvalId !== first.approvalId);
-    await skein.resolveApproval(second.approvalId, "denied");
+    await skein.approvals.resolve(second.approvalId, "denied");
     const answers: unknown[] = [];
     for await (const event of turn) if (event.type === "approval") answers.push([event.name, event.answer]);
     expect(answers).toEqual([
@@ -234,7 +234,8 @@ describe("approval", () => {
         approvalId !==
         (events.find(({ type }) => type === "approval.requested") as { approvalId: string }).approvalId,
     );
-    for (const { approvalId } of await skein.approvals()) await skein.resolveApproval(approvalId, "approved");
+    for (const { approvalId } of await skein.approvals.list())
+      await skein.approvals.resolve(approvalId, "approved");
     expect((await turn.result).reply).toBe("Done.");
   });
 });

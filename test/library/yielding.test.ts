@@ -52,7 +52,7 @@ describe("a run that yields", () => {
     expect(reply).toBe("Geese first.");
     expect(lastUser(asked("Count")[2])).not.toContain("5 ducks");
     open();
-    await skein.settled((await skein.run(runId))?.root.rootId ?? "");
+    await skein.settled((await skein.runs.get(runId))?.root.rootId ?? "");
     expect((await linesAt(main)).at(-1)).toBe("assistant: And ducks.");
     expect((await runsAt(main)).map(({ state }) => state)).toEqual(["ok", "merged", "ok"]);
   });
@@ -104,9 +104,9 @@ describe("a run that yields", () => {
     );
     await second.until("run.ended", (event) => event.runId === runId);
     const told = lastUser(second.asked("Count")[0]);
-    const [child] = await second.skein.runs({ startedBy: runId });
+    const [child] = await second.skein.runs.list({ startedBy: runId });
     expect(told).toContain(child?.runId);
-    expect((await second.skein.run(runId))?.outcome?.reply).toBe("I go on.");
+    expect((await second.skein.runs.get(runId))?.outcome?.reply).toBe("I go on.");
     open();
     await second.settled(runId);
     expect(announced(await second.linesAt(main))).toBe(1);
@@ -128,7 +128,7 @@ describe("a run that does not yield", () => {
     const { runId, reply } = await skein.session().send("Count").result;
     expect(reply).toBe("They are on it.");
     open();
-    await skein.settled((await skein.run(runId))?.root.rootId ?? "");
+    await skein.settled((await skein.runs.get(runId))?.root.rootId ?? "");
     expect(asked("Count")).toHaveLength(3);
     const told = lastUser(asked("Count")[2]);
     expect(told).toContain("12 geese");

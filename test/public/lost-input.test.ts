@@ -99,7 +99,7 @@ test("[ANS6] a retry after other messages answers the lost one, which stands in 
     }
     isLosing = false;
     expect((await handle.send("Other").result).reply).toBe("Later.");
-    const retry = await skein.retry(runId);
+    const retry = await skein.runs.retry(runId);
     expect((await skein.ended(retry.runId)).outcome).toMatchObject({ state: "ok", reply: "Found." });
     const said = (await messagesOf(skein, "s")).map(brief);
     expect(said.filter((line) => line === "user: Lost")).toHaveLength(1);

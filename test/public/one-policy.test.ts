@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
-import { gatewayPieces } from "../../src/cli/start/gateway-pieces.ts";
+import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
 import type { ToolContext } from "../../src/runtimes/tools/define-tool.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
@@ -38,7 +38,7 @@ async function spawnChild(skein: Skein, options: object = {}): Promise<string> {
     { sessionKey: main, ...options },
   );
   await skein.settled(rootId ?? "");
-  return (await skein.run(String(result.runId)))?.session.key ?? "";
+  return (await skein.runs.get(String(result.runId)))?.session.key ?? "";
 }
 
 describe("which tools may be called", () => {
@@ -173,7 +173,7 @@ describe("who decides about a call", () => {
       const { runId } = await skein.session({ sessionKey: main }).send("delegate twice").result;
       const codes = results.map((result) => (result as { code?: string; status: string }).code ?? "ok");
       expect(codes.sort()).toEqual(["budget_exceeded", "ok"]);
-      const run = await skein.run(runId);
+      const run = await skein.runs.get(runId);
       expect(await skein.budget(run?.root.rootId ?? "")).toMatchObject({ runs: 2 });
     },
   );
@@ -199,7 +199,7 @@ describe("tools of MCP servers", () => {
     });
     const text = JSON.stringify({ name: "shop__echo", args: { say: "hello" } });
     const turn = skein.session({ sessionKey: main }).send(text);
-    await skein.resolveApproval(await asked, "denied");
+    await skein.approvals.resolve(await asked, "denied");
     await turn.result;
     expect(await lastResultOf(skein)).toContain("not approved");
   });

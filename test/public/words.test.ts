@@ -92,7 +92,7 @@ describe("the texts of the tools", () => {
     const child = { sessionKey: (await skein.store.sessions.list({}, {})).sessions[0]?.key ?? "" };
     expect(result.status).toBe("ok");
     const { result: refused } = await skein.callTool("subagents", { action: "kill", target: "all" }, child);
-    expect(refused.code).toBe("leaf_restricted");
+    expect(refused).toMatchObject({ code: "leaf_restricted" });
     expect(doc("session-tools.md")).toContain("`leaf_restricted`");
     expect(doc("session-tools.md")).not.toContain("`leaf`,");
   });

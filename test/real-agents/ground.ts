@@ -65,7 +65,7 @@ export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string
     spawn: (task, more = {}) => call("sessions_spawn", { runtime: "acp", task, cwd, ...more }),
     approval: async () => {
       const [first] = await inTime(
-        () => skein.approvals(),
+        () => skein.approvals.list(),
         ({ length }) => length > 0,
       );
       if (first === undefined) throw new Error("nobody was asked");
@@ -73,7 +73,7 @@ export async function groundOf(agent: RealAgent, { skip }: { skip(reason: string
     },
     ended: async (runId) => {
       const run = await inTime(
-        () => skein.run(String(runId)),
+        () => skein.runs.get(String(runId)),
         (found) => found !== null && isEnded(found.state),
       );
       if (run === null) throw new Error(`there is no run ${String(runId)}`);

@@ -24,7 +24,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     const { skein } = ground.family;
     const { approvalId } = await approval();
     expect(existsSync(join(cwd, "note.txt"))).toBe(false);
-    await skein.resolveApproval(approvalId, "approved");
+    await skein.approvals.resolve(approvalId, "approved");
     expect(await ended(spawned.runId)).toMatchObject({ state: "ok", outcome: { reply: says.done } });
     expect(readFileSync(join(cwd, "note.txt"), "utf8")).toBe("a line\n");
     await worked(ground, spawned, false);
@@ -49,7 +49,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     const { cwd, spawn, approval, ended } = ground;
     const spawned = await spawn(tasks.write);
     const { approvalId } = await approval();
-    await ground.family.skein.resolveApproval(approvalId, "denied");
+    await ground.family.skein.approvals.resolve(approvalId, "denied");
     const { outcome } = await ended(spawned.runId);
     // Codex ends its turn over it, the others have something to say.
     if (outcome?.state !== "ok") expect(outcome?.error).toContain("was denied: somebody said no");
@@ -61,7 +61,7 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     const { home, model, spawn, ended, family } = await groundOf(agent, context);
     const spawned = await spawn(tasks.wait);
     await model.isWaiting;
-    await family.skein.abort(String(spawned.runId));
+    await family.skein.runs.abort(String(spawned.runId));
     expect(await ended(spawned.runId)).toMatchObject({ state: "aborted" });
     await soon(() => processesOf(home)).toEqual([]);
   });
@@ -87,9 +87,9 @@ describe.each(realAgents)("$name", { timeout: 240_000 }, (agent) => {
     const { home, cwd, spawn, approval, ended, family } = ground;
     const spawned = await spawn(tasks.write);
     await approval();
-    await family.skein.abort(String(spawned.runId));
+    await family.skein.runs.abort(String(spawned.runId));
     expect(await ended(spawned.runId)).toMatchObject({ state: "aborted" });
-    expect(await family.skein.approvals()).toEqual([]);
+    expect(await family.skein.approvals.list()).toEqual([]);
     await soon(() => processesOf(home)).toEqual([]);
     expect(existsSync(join(cwd, "note.txt"))).toBe(false);
     await worked(ground, spawned, true);
@@ -117,7 +117,7 @@ async function worked(
   isError: boolean,
 ): Promise<void> {
   const { skein } = family;
-  const session = (await skein.run(String(runId)))?.session;
+  const session = (await skein.runs.get(String(runId)))?.session;
   const scope = { agentId: session?.agentId ?? "" };
   const branch = { along: "branch", limit: 1000 } as const;
   const page = await skein.store.sessions.page(scope, session?.sessionId ?? "", branch);

@@ -36,7 +36,7 @@ async function call(skein: Skein, parent: number, number: number): Promise<void>
 
 /** What an agent asks to befall it. */
 async function befall(skein: Skein, what: string, number: number, runId: string): Promise<void> {
-  if (what === "abort") await skein.abort(runId);
+  if (what === "abort") await skein.runs.abort(runId);
   else {
     const parent = placeOf(Math.floor(number / childrenEach));
     await skein.callTool("subagents", { action: "kill", target: `n${number}` }, parent);
@@ -58,7 +58,7 @@ async function go(skein: Skein): Promise<"over" | "closed"> {
     isAnswered = true;
     return all;
   });
-  const isOpen = async () => !isAnswered || (await skein.runs({ states: openStates })).length > 0;
+  const isOpen = async () => !isAnswered || (await skein.runs.list({ states: openStates })).length > 0;
   while (!isWanted && (await isOpen())) await new Promise((resolve) => void setTimeout(resolve, 20));
   stop();
   await skein.close({ graceMs: isWanted ? 0 : 5000 });

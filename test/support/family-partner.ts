@@ -24,7 +24,7 @@ if (role === "work") {
     isAnswered = true;
   });
   const pause = () => new Promise((resolve) => void setTimeout(resolve, 5));
-  while (!isAnswered && (await skein.runs({ states: ["queued", "running"] })).length === 0)
+  while (!isAnswered && (await skein.runs.list({ states: ["queued", "running"] })).length === 0)
     await Promise.race([answered, pause()]);
   say("asked");
   say(JSON.stringify((await asking).result));

@@ -143,7 +143,7 @@ const openStates = ["queued", "running", "waiting", "sleeping"] as const;
 
 export async function untilQuiet(skein: Skein): Promise<void> {
   for (;;) {
-    const open = await skein.runs({ states: openStates });
+    const open = await skein.runs.list({ states: openStates });
     const letters = await skein.outbox({ states: ["queued"] });
     if (open.length === 0 && letters.length === 0) return;
     await new Promise((resolve) => void setTimeout(resolve, 5));

@@ -83,9 +83,9 @@ function reading(opened: OpenedSkein) {
     },
     linesAt: async (sessionKey: string) => lines((await at(sessionKey)).sessionId),
     runsAt: async (sessionKey: string) =>
-      (await skein.runs({ sessionUid: (await at(sessionKey)).uid, limit: 100 })).toReversed(),
+      (await skein.runs.list({ sessionUid: (await at(sessionKey)).uid, limit: 100 })).toReversed(),
     settled: async (runId: string) => {
-      const run = await skein.run(runId);
+      const run = await skein.runs.get(runId);
       if (run === null) throw new Error(`there is no run ${runId}`);
       await skein.settled(run.root.rootId);
     },

@@ -148,7 +148,7 @@ export async function theTurn(skein: Skein): Promise<TurnResult> {
   });
   const result = await turn.result;
   for (;;) {
-    const open = await skein.runs({ states: ["queued", "running", "waiting", "sleeping"] });
+    const open = await skein.runs.list({ states: ["queued", "running", "waiting", "sleeping"] });
     const waiting = await skein.outbox({ states: ["queued"] });
     if (open.length === 0 && waiting.length === 0) return result;
     await new Promise((resolve) => void setTimeout(resolve, 5));

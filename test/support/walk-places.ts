@@ -1,4 +1,4 @@
-import type { ServingDeps } from "../../src/cli/start/pieces.ts";
+import type { ServingDeps } from "../../src/compose/pieces.ts";
 import { answered, said } from "../../src/conformance/expect.ts";
 import type { EntryDraft } from "../../src/core/seal.ts";
 

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { globSync, readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, vi } from "vitest";
-import type { ServingDeps } from "../../src/cli/start/pieces.ts";
+import type { ServingDeps } from "../../src/compose/pieces.ts";
 import { answered, said } from "../../src/conformance/expect.ts";
 import type { TokenScope } from "../../src/gateway/auth/principal.ts";
 import { allHandlers } from "../../src/gateway/handlers/all.ts";
@@ -215,7 +215,7 @@ async function spareToken(gateway: WholeGateway): Promise<string> {
 
 async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: ServingDeps): Promise<string> {
   const query = { includeGlobal: true, includeUnknown: true, limit: 1000 };
-  const runs = (await skein.runs({ limit: 1000 }, "ann")).map(({ leaseUntil: _, ...run }) => run);
+  const runs = (await skein.runs.list({ limit: 1000 }, "ann")).map(({ leaseUntil: _, ...run }) => run);
   const listed = await store.sessions.list(annScope, query);
   const archived = await store.sessions.list(annScope, { ...query, archived: true });
   const seen = {
@@ -223,7 +223,7 @@ async function fingerprintOf({ root }: WholeGateway, { store, skein, tokens }: S
     archived: archived.sessions,
     trashed: await store.sessions.trashed(annScope),
     runs,
-    approvals: await skein.approvals("ann", { open: false }),
+    approvals: await skein.approvals.list({ open: false }, "ann"),
     // How often it was tried is for its channel to say.
     outbox: (await skein.outbox({ limit: 1000 }, "ann")).map(({ outboxId, text, state }) => [
       outboxId,

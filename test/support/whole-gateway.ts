@@ -1,11 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { gatewayPieces } from "../../src/cli/start/gateway-pieces.ts";
 import type { OpenGateway } from "../../src/cli/start/open-gateway.ts";
 import { openGateway } from "../../src/cli/start/open-gateway.ts";
-import type { GatewayPieces } from "../../src/cli/start/pieces.ts";
 import { connect } from "../../src/client/connect.ts";
 import type { SkeinClient } from "../../src/client/contract.ts";
+import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
+import type { GatewayPieces } from "../../src/compose/pieces.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Params, Result } from "../../src/protocol/methods/method-table.ts";

@@ -9,14 +9,27 @@ import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 
 export type Sending = Pick<Params<"sessions.send">, "model" | "thinking">;
 
+/** The images that a message names. */
+type ReadNamed = (
+  to: NamedSession,
+  message: string,
+) => Promise<NonNullable<Params<"sessions.send">["attachments"]>>;
+
 /** The session that is spoken to: whatever has its key now. */
 export class ChatSession {
   readonly open: OpenSkeinCalls;
   readonly sending: Sending;
+  readonly #readNamed: ReadNamed;
   readonly #newId = createIdSource();
   #to: NamedSession;
 
-  constructor(open: OpenSkeinCalls, to: NamedSession, sending: Sending) {
+  constructor(
+    open: OpenSkeinCalls,
+    to: NamedSession,
+    sending: Sending,
+    readNamed: ReadNamed = async () => [],
+  ) {
+    this.#readNamed = readNamed;
     this.open = open;
     this.#to = to;
     this.sending = sending;
@@ -24,7 +37,11 @@ export class ChatSession {
 
   /** The run that it became. */
   async say(message: string): Promise<string> {
-    const said = { ...this.#to, message, idempotencyKey: this.#newId(), ...this.sending };
+    const attachments = await this.#readNamed(this.#to, message);
+    const said = {
+      ...{ ...this.#to, message, idempotencyKey: this.#newId(), ...this.sending },
+      ...(attachments.length === 0 ? {} : { attachments }),
+    };
     return (await this.open.calls.call("sessions.send", said)).runId;
   }
 

@@ -74,6 +74,7 @@ function chatting(typed = false) {
     asker: { agentId: "main" },
     reader: {},
     config,
+    loaded,
     place: home,
     toType: (...words: readonly string[]) => words.join(" "),
     may: () => true,
@@ -114,7 +115,7 @@ describe("a tool that has to be approved, in a chat", () => {
     stream.end();
     await over;
     expect(paid).toBe(0);
-    expect(await skein.approvals()).toEqual([]);
+    expect(await skein.approvals.list()).toEqual([]);
   });
 });
 
@@ -151,7 +152,7 @@ describe("compaction in a chat", () => {
     const handle = skein.session();
     const long = "gardens and temples of Kyoto ".repeat(700);
     for (let turn = 0; turn < 12; turn++) await handle.send(`describe number ${turn} ${long}`).result;
-    const outcome = await skein.compact({});
+    const outcome = await skein.session().compact();
     expect(outcome).toMatchObject({ done: true });
     const record = await handle.record();
     const context = await skein.store.sessions.context({}, record?.sessionId ?? "");
@@ -160,8 +161,8 @@ describe("compaction in a chat", () => {
 
   test("[CLI43] /compact is refused while the session is being answered", async () => {
     const turn = skein.session().send("be slow for 300 seconds");
-    await expect.poll(async () => (await skein.run(turn.runId))?.state).toBe("running");
-    await expect(skein.compact({})).rejects.toMatchObject({ code: "conflict" });
+    await expect.poll(async () => (await skein.runs.get(turn.runId))?.state).toBe("running");
+    await expect(skein.session().compact()).rejects.toMatchObject({ code: "conflict" });
     await turn.abort();
   });
 });
@@ -178,11 +179,11 @@ describe("Ctrl-C in a chat", () => {
     const { stream, chat, until, interrupt } = chatting();
     const over = chat.run();
     stream.write("be slow for 300 seconds\n");
-    await expect.poll(async () => (await skein.runs())[0]?.state).toBe("running");
+    await expect.poll(async () => (await skein.runs.list())[0]?.state).toBe("running");
     interrupt();
     await until(/· aborted/);
     interrupt();
     await over;
-    expect((await skein.runs()).map(({ state }) => state)).toEqual(["aborted"]);
+    expect((await skein.runs.list()).map(({ state }) => state)).toEqual(["aborted"]);
   });
 });

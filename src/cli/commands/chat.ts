@@ -5,6 +5,7 @@ import { parseModel } from "../../transcript/parse-model.ts";
 import { Chat } from "../chat/chat.ts";
 import type { Sending } from "../chat/chat-session.ts";
 import { ChatSession } from "../chat/chat-session.ts";
+import { readNamedImages } from "../folder/read-images.ts";
 import { spokenTo } from "../folder/spoken-to.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { CommandFailed } from "../output/failure.ts";
@@ -29,7 +30,10 @@ export async function chatCommand(terminal: Terminal, ref: string, options: Chat
   await withSkeinCalls(terminal, options, { workers: true, ref }, async (open) => {
     const level = thinking === true ? undefined : thinking;
     const to = await spokenTo(open, ref);
-    const session = new ChatSession(open, to, present({ model, thinking: level }));
+    const sending = present({ model, thinking: level });
+    const session = new ChatSession(open, to, sending, (named, text) =>
+      readNamedImages(terminal, options, open, named, text),
+    );
     // Events name sessions by their keys.
     const key = (await session.details())?.key ?? keyMeant(ref, open.asker);
     session.moveTo({ key: key ?? to.key });

@@ -5,7 +5,7 @@ import { escapeToLine } from "../../core/text.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, SentPayload } from "../../protocol/runs.ts";
 import type { QueueMode } from "../../runs/contract.ts";
-import { readImages } from "../folder/read-images.ts";
+import { readImages, readNamedImages } from "../folder/read-images.ts";
 import { abortAll, leftTo, runOf, settled, untilEnded } from "../folder/settled.ts";
 import { ShownRun } from "../folder/shown-run.ts";
 import { spokenTo } from "../folder/spoken-to.ts";
@@ -45,7 +45,10 @@ export async function sendCommand(
   const text = await textOf(terminal, words);
   const how = await sendOptions(terminal, options);
   await withSkeinCalls(terminal, options, { workers: waits, ref }, async (open) => {
-    const said = { ...(await spokenTo(open, ref)), message: text, ...how };
+    const to = await spokenTo(open, ref);
+    const named = await readNamedImages(terminal, options, open, to, text);
+    const attachments = [...(how.attachments ?? []), ...named];
+    const said = { ...to, message: text, ...how, ...(attachments.length === 0 ? {} : { attachments }) };
     if (waits) return follow(terminal, open, said, options);
     const { runId, sessionKey } = await open.calls.call("sessions.send", said);
     const payload: AcceptedPayload = { runId, status: "accepted", sessionKey };

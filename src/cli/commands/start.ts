@@ -1,3 +1,4 @@
+import type { GatewayPieces } from "../../compose/pieces.ts";
 import { escapeToLine } from "../../core/text.ts";
 import { tokenPath } from "../../gateway/auth/first-token.ts";
 import type { StartPayload } from "../../protocol/start.ts";
@@ -9,7 +10,6 @@ import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
 import type { AlreadyRunning, OpenGateway } from "../start/open-gateway.ts";
 import { openGateway } from "../start/open-gateway.ts";
-import type { GatewayPieces } from "../start/pieces.ts";
 import type { Outside } from "../start/stopping.ts";
 import { untilStopped } from "../start/stopping.ts";
 

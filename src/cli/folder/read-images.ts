@@ -1,8 +1,15 @@
 import { readFile } from "node:fs/promises";
 import { SkeinError } from "../../core/errors.ts";
 import { readImageHeader } from "../../core/image-header.ts";
+import { promptImages } from "../../sessions/prompt-images.ts";
+import { typedPaths } from "../../sessions/prompt-paths.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
+import { codeIn } from "./resolve-ref.ts";
+import type { NamedSession } from "./whole-tree.ts";
+import { tell } from "./with-folder.ts";
+import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 interface Image {
   readonly data: string;
@@ -12,6 +19,43 @@ interface Image {
 /** The images that a message is sent with, by the files that the user named. */
 export async function readImages(terminal: Terminal, files: readonly string[]): Promise<Image[]> {
   return Promise.all(files.map((file) => readOne(pathFrom(terminal, file))));
+}
+
+/** What fits into one call of a gateway as base64, beside the text. */
+const maxTotalBytes = 16 * 1024 * 1024;
+
+/**
+ * The images whose paths stand in a message. They are read here, because a gateway reads no files that its clients name. Only
+ * files inside the session's folder are read; the sender is told of each one that is not attached.
+ */
+export async function readNamedImages(
+  terminal: Terminal,
+  options: GlobalOptions,
+  open: OpenSkeinCalls,
+  to: NamedSession,
+  text: string,
+): Promise<Image[]> {
+  if (typedPaths(text, terminal.cwd, terminal.home).next().done === true) return [];
+  const { configuredFileBoundary } = await import("../../compose/file-boundary.ts");
+  const files = configuredFileBoundary(open.loaded, terminal.cwd);
+  const session = await open.calls.call("sessions.get", to).catch((error: unknown) => {
+    if (codeIn(error) === "not_found") return null;
+    throw error;
+  });
+  const owner = {
+    userId: to.userId ?? null,
+    agentId: session?.agentId ?? to.agentId ?? open.asker.agentId,
+    sessionId: session?.sessionId ?? null,
+  };
+  const cwd = session?.cwd ?? files.defaultCwd(owner);
+  const { home } = terminal;
+  const asked = { origin: "cli", seesImages: true, cwd, owner, files, home, maxTotalBytes } as const;
+  const { content, notes } = await promptImages(text, asked);
+  for (const note of notes) tell(terminal, options, note);
+  if (typeof content === "string") return [];
+  return content.flatMap((block) =>
+    block.type === "image" ? [{ data: block.data, mimeType: block.mimeType }] : [],
+  );
 }
 
 async function readOne(file: string): Promise<Image> {

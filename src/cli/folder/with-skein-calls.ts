@@ -1,5 +1,6 @@
 import { userInfo } from "node:os";
 import { skeinDeps } from "../../compose/call-deps.ts";
+import type { LoadedConfig } from "../../config/load.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
 import type { HandledMethod } from "../../gateway/calls/contract.ts";
@@ -21,6 +22,8 @@ import { withSkein } from "./with-skein.ts";
 /** Every method, and what happens meanwhile. */
 export interface OpenSkeinCalls extends OpenCalls<HandledMethod> {
   readonly calls: OpenCalls<HandledMethod>["calls"] & { events(filter?: EventFilter): EventStream };
+  /** The configuration of this process. */
+  readonly loaded: LoadedConfig;
   /** Whether the token of a gateway may call a method; whoever has the folder may. */
   may(method: MethodName): boolean;
 }
@@ -38,7 +41,7 @@ export async function withSkeinCalls<T>(
   if (how.ref !== undefined && isFileName(how.ref)) throw noFileAnswers(how.ref);
   const loaded = await loadSettings(terminal, options);
   const { config } = loaded;
-  const about = { ...onBehalf(terminal, options, config), place: config.store.path };
+  const about = { ...onBehalf(terminal, options, config), place: config.store.path, loaded };
   const running = await connectRunning(terminal, options, config.store.path);
   if (running !== null) {
     try {

@@ -57,7 +57,7 @@ export async function makeFamily(
       const turn = skein.session({ agentId }).send(text);
       const { reply } = await before(limit, turn.result);
       for (const line of reply.split("\n")) say(`  ${oneLine(line, longestLine)}`);
-      const run = await skein.run(turn.runId);
+      const run = await skein.runs.get(turn.runId);
       if (run !== null) await skein.settled(run.root.rootId, limit);
     }
   } catch (error) {

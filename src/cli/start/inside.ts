@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { GatewayPieces, McpDoor, OpenHub, ServingDeps } from "../../compose/pieces.ts";
 import { redactorOf } from "../../compose/redaction.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -18,7 +19,6 @@ import { Current } from "./current.ts";
 import type { FolderTokens } from "./folder-tokens.ts";
 import { GatewayFigures } from "./gateway-figures.ts";
 import { openGatewayLog } from "./gateway-log.ts";
-import type { GatewayPieces, McpDoor, OpenHub, ServingDeps } from "./pieces.ts";
 import type { ReloadOutcome, ReloadRequest } from "./reloading.ts";
 import { Reloading, seeConfig } from "./reloading.ts";
 import type { Serving } from "./serving.ts";

@@ -8,13 +8,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { newClient } from "../../../test/support/mcp-gateway.ts";
 import type { SmallPieces } from "../../../test/support/small-gateway.ts";
 import { smallPieces } from "../../../test/support/small-gateway.ts";
+import { gatewayPieces } from "../../compose/gateway-pieces.ts";
 import type { Principal } from "../../gateway/auth/principal.ts";
 import type { Call } from "../../gateway/calls/contract.ts";
 import { runningPath } from "../../gateway/running-file.ts";
 import { realDisk } from "../../store/files/disk.ts";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
-import { gatewayPieces } from "./gateway-pieces.ts";
 import type { AlreadyRunning, OpenGateway } from "./open-gateway.ts";
 import { openGateway } from "./open-gateway.ts";
 
@@ -207,7 +207,7 @@ describe("a stop", () => {
     // What it had accepted is answered, by it or by the next one.
     const next = await mine();
     const { skein } = pieces.opened.at(-1) ?? {};
-    const states = async () => (await skein?.runs())?.map(({ state }) => state);
+    const states = async () => (await skein?.runs.list())?.map(({ state }) => state);
     await expect.poll(states).toEqual(["ok"]);
     expect(next.url).not.toBe("");
   });
@@ -335,7 +335,7 @@ describe("a reload", () => {
     expect(await answer).toMatchObject({ ok: true });
     // With nothing under way any more, the old one is closed.
     await expect
-      .poll(() => old?.skein.runs().then(String, (error: Error) => error.message))
+      .poll(() => old?.skein.runs.list().then(String, (error: Error) => error.message))
       .toMatch(/was closed/);
   });
 
@@ -352,7 +352,7 @@ describe("a reload", () => {
       const act = async () => {
         begun.resolve();
         await held.promise;
-        return { result: { count: (await skein.runs()).length }, rootId: null };
+        return { result: { count: (await skein.runs.list()).length }, rootId: null };
       };
       vi.spyOn(skein, "callTool").mockImplementation(act);
       vi.spyOn(skein, "webhook").mockReturnValue(async () => Response.json((await act()).result));

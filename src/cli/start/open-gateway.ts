@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { GatewayPieces } from "../../compose/pieces.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
@@ -15,7 +16,6 @@ import type { FolderTokens } from "./folder-tokens.ts";
 import { openFolderTokens } from "./folder-tokens.ts";
 import type { InsideOptions } from "./inside.ts";
 import { Inside } from "./inside.ts";
-import type { GatewayPieces } from "./pieces.ts";
 import { isTaken, portError } from "./port-error.ts";
 import { seeConfig } from "./reloading.ts";
 import { beating, startUpkeep } from "./upkeep.ts";

@@ -33,7 +33,7 @@ test("[GST15] a run whose time was over before the start: readers hear of its en
     reload: () => Promise.reject(new Error("not here")),
     emit: (event) => void heard.push(`${event.type} ${event.runId}`),
   });
-  const state = async () => (await serving.skein.runs()).map((run) => run.state);
+  const state = async () => (await serving.skein.runs.list()).map((run) => run.state);
   await expect.poll(state).toEqual(["timeout"]);
   expect(heard).toContain(`run.ended ${runId}`);
   await serving.close({ runsMs: 0, callsMs: 0 });

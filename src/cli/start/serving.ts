@@ -1,6 +1,7 @@
 import { skeinDeps } from "../../compose/call-deps.ts";
 import type { SkeinInside } from "../../compose/open-skein.ts";
 import { openSkein } from "../../compose/open-skein.ts";
+import type { GatewayPieces, ServingDeps } from "../../compose/pieces.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { LoadOptions } from "../../config/root.ts";
 import type { SkeinEvent } from "../../core/events.ts";
@@ -10,7 +11,6 @@ import type { Skein } from "../../sessions/skein/skein.ts";
 import type { FilesStore } from "../../store/files/store.ts";
 import { CallsUnderWay } from "./calls-under-way.ts";
 import type { Grace } from "./current.ts";
-import type { GatewayPieces, ServingDeps } from "./pieces.ts";
 import type { Configured } from "./reloading.ts";
 
 /** One Skein of a gateway, with all that stands on it. */

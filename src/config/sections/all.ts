@@ -1,4 +1,4 @@
-import type { Group, Read } from "../settings/setting.ts";
+import type { Group, Read, Writable } from "../settings/setting.ts";
 import { acp } from "./acp.ts";
 import { agents, defaults } from "./agents.ts";
 import { channels } from "./channels.ts";
@@ -48,3 +48,20 @@ export const sections = {
 
 /** A configuration as the program has it: complete, paths absolute, lengths of time in milliseconds. */
 export type Config = Read<typeof sections>;
+
+/**
+ * A configuration as code gives it to `createSkein({ config })`: the settings of a `skein.yaml`, under the same names and
+ * with the same checks.
+ *
+ * @example
+ * ```ts
+ * import { type ConfigInput, createSkein } from "skein";
+ * const config: ConfigInput = {
+ *   agents: { main: { model: "rehearsal/basic" } },
+ *   session: { reset: { mode: "idle", minutes: 60 } },
+ * };
+ * const skein = await createSkein({ dir: ".skein", config });
+ * await skein.close();
+ * ```
+ */
+export type ConfigInput = Writable<typeof sections>;

@@ -110,6 +110,23 @@ export interface AnyTable extends Table<Node> {}
 export interface AnyRows extends Rows<Group> {}
 export type Node = Setting<unknown> | List | AnyRows | Group | AnyTable;
 
+/** What may be written: everything is optional, lengths of time and sizes are texts such as "30m" and "10GB". */
+export type Writable<N> =
+  N extends Setting<infer T>
+    ? WritableValue<T>
+    : N extends List<infer T>
+      ? readonly WritableValue<T>[]
+      : N extends Rows<infer G>
+        ? readonly Writable<G>[]
+        : N extends Group<infer F>
+          ? { readonly [Key in keyof F]?: Writable<F[Key]> } | WritableForAll<N>
+          : N extends Table<infer Entry>
+            ? { readonly [key: string]: Writable<Entry> }
+            : never;
+
+type WritableForAll<N> = N extends { readonly forAll: ValueKind<infer T> } ? WritableValue<T> : never;
+type WritableValue<T> = T extends number ? number | string : T extends Written ? T : string;
+
 /** What reading gives. */
 export type Read<N> =
   N extends Setting<infer T>

@@ -1,7 +1,7 @@
-import type { Server as HttpServer } from "node:http";
+import type { Server as HttpServer, IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { checkBinding } from "../auth/binding.ts";
-import type { Server, ServerParts, ServerSettings } from "../contract.ts";
+import type { MountedServer, Server, ServerParts, ServerSettings } from "../contract.ts";
 import { plainAddress } from "../limits/addresses.ts";
 import type { Ground } from "./door/ground.ts";
 import { groundOf } from "./door/ground.ts";
@@ -39,6 +39,27 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
     close: () => {
       stopRechecks();
       return close(ground, sockets, listener);
+    },
+  };
+}
+
+/** The same without a port of its own: requests and upgrades are handed to it by another server. */
+export async function mountServer(parts: ServerParts, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
+  const ground = groundOf(parts, tuning);
+  const port = ({ socket }: IncomingMessage) => socket.localPort ?? parts.settings.port;
+  const listener = await httpListener(ground, { port, url: () => "http://localhost" });
+  const sockets = new Sockets(ground, { port, refuse: refuseRaw });
+  const stopRechecks = ground.tuning.timers.every(ground.tuning.recheckMs, () => ground.visitors.recheck());
+  return {
+    handle: (request, response) => void listener.server.emit("request", request, response),
+    upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
+    drain: (graceMs) => drain(ground, sockets, graceMs),
+    close: async () => {
+      stopRechecks();
+      void ground.underway.stop();
+      ground.underway.abortAll();
+      sockets.close();
+      await listener.app.close();
     },
   };
 }

@@ -1,4 +1,3 @@
-import type { Static } from "typebox";
 import * as chat from "./chat.ts";
 import * as directory from "./directory.ts";
 import type { Method, Scope } from "./method.ts";
@@ -89,7 +88,7 @@ export type MethodName = keyof typeof methodTable;
  * const params: Params<"sessions.list"> = { kinds: ["main", "group"], limit: 20 };
  * ```
  */
-export type Params<M extends MethodName> = Static<(typeof methodTable)[M]["params"]>;
+export type Params<M extends MethodName> = TypesByMethod[M]["params"];
 
 /**
  * What a method gives.
@@ -100,7 +99,10 @@ export type Params<M extends MethodName> = Static<(typeof methodTable)[M]["param
  * const keysOf = ({ sessions }: Result<"sessions.list">) => sessions.map(({ key }) => key);
  * ```
  */
-export type Result<M extends MethodName> = Static<(typeof methodTable)[M]["result"]>;
+export type Result<M extends MethodName> = TypesByMethod[M]["result"];
+
+type TypesOf<M> = M extends Method<infer P, infer R> ? { readonly params: P; readonly result: R } : never;
+type TypesByMethod = { readonly [M in MethodName]: TypesOf<(typeof methodTable)[M]> };
 
 export const methodNames = Object.keys(methodTable) as MethodName[];
 

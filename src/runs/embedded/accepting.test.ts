@@ -52,13 +52,11 @@ describe("accepting input", () => {
     expect(other.runId).not.toBe(run.runId);
     first.db.close();
     const second = new RunBooks({}, path);
-    const again = await second.runs.accept({
-      session: sessionNamed("ann/s"),
-      kind: "user",
-      message: { role: "user", content: "other" },
-      idempotencyKey: "k",
-    });
+    const request = { session: sessionNamed("ann/s"), kind: "user", idempotencyKey: "k" } as const;
+    const again = await second.runs.accept({ ...request, message: run.message });
     expect(again).toEqual({ run, isNew: false });
+    const changed = { ...request, message: { role: "user", content: "other" } } as const;
+    await refused("idempotency_conflict", () => second.runs.accept(changed));
     expect(second.told()).toEqual([]);
     expect((await second.runs.list({})).length).toBe(2);
     second.db.close();

@@ -1,9 +1,11 @@
 import { SkeinError } from "../../core/errors.ts";
 import { hashedId, inputEntryId } from "../../core/hashed-id.ts";
+import type { Content } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import { budgetExceeded, reserveRun } from "../budget.ts";
-import type { Accepted, AcceptRequest, InputKind, QueueMode } from "../contract.ts";
+import type { Accepted, AcceptRequest, InputKind, QueueMode, Run } from "../contract.ts";
 import { laneOf, ranks } from "../lanes.ts";
+import { checkSameRequest } from "../same-request.ts";
 import { lostCode } from "../states.ts";
 import type { Books } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
@@ -20,7 +22,11 @@ import { publicRun, runIdOf } from "./rows.ts";
 /** Takes input in, in the transaction that it is called in. */
 export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   const known = knownRun(books, request);
-  if (known !== null) return { run: publicRun(known), isNew: false };
+  if (known !== null) {
+    const run = publicRun(known);
+    if (request.idempotencyKey !== undefined) checkRepeated(run, request);
+    return { run, isNew: false };
+  }
   const { session, kind, idempotencyKey, child, awaitedBy } = request;
   if (child !== undefined) checkRoom(books, session, child);
   const runId =
@@ -56,6 +62,18 @@ function knownRun(books: Books, { session, runId, idempotencyKey }: AcceptReques
   if (known === null || known.user === user) return known;
   const problem = `The run id ${id} is taken`;
   throw new SkeinError("conflict", { problem, advice: "Leave it out, and a new one is made" });
+}
+
+/** Input from outside alone: messages between sessions are made by us, and say the same each time. */
+function checkRepeated(run: Run, { kind, message, session, options = {} }: AcceptRequest): void {
+  if (!("content" in message) || !isFromOutside(kind)) return;
+  const content = message.content as Content;
+  // A channel may have been routed elsewhere since, and has no options of its client.
+  checkSameRequest(run, kind === "channel" ? { content } : { content, sessionKey: session.key, options });
+}
+
+function isFromOutside(kind: InputKind): boolean {
+  return kind === "user" || kind === "channel" || kind === "cron" || kind === "note";
 }
 
 /** `false`: over the budget, and a delivery. Nothing is charged for it: no model is asked. */

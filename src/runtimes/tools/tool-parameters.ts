@@ -1,4 +1,4 @@
-import type { Static, TSchema } from "typebox";
+import type { Static, TObject, TProperties } from "typebox";
 
 /** What a tool's parameters may be written with. Types alone: nothing is loaded. */
 
@@ -56,9 +56,11 @@ export type ArgumentsOf<P> = P extends {
   readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined };
 }
   ? Output
-  : P extends { readonly type: "object" } & TSchema
-    ? Static<P>
-    : Readonly<Record<string, never>>;
+  : P extends TObject<infer Properties extends TProperties>
+    ? Static<TObject<Properties>>
+    : P extends { readonly type: "object" }
+      ? Readonly<Record<string, unknown>>
+      : Readonly<Record<string, never>>;
 
 export function isStandardSchema(parameters: ToolParameters): parameters is StandardSchema {
   return "~standard" in parameters;

@@ -2,6 +2,8 @@ import { lookupFailed } from "../../access/visibility/decision.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import type { Accepted, Run } from "../../runs/contract.ts";
+import type { RepeatedRequest } from "../../runs/same-request.ts";
+import { checkSameRequest } from "../../runs/same-request.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
@@ -26,7 +28,11 @@ export async function sendToSession(
   const runId = deliveryRunId(caller.userId, caller.callId);
   const refused = (refusal: SendRefusal): SendResult => ({ runId, ...refusal });
   const known = await deps.runs.get(runId, caller.userId);
-  if (known !== null) return isOurs(known, caller) ? resultOf(deps, caller, known, request) : refused(taken);
+  if (known !== null) {
+    if (!isOurs(known, caller)) return refused(taken);
+    const conflict = repeatedProblem(known, { content: request.message });
+    return conflict === null ? resultOf(deps, caller, known, request) : refused(conflict);
+  }
   if (request.message.trim() === "") return refused(unfit("The message is empty. Say something."));
   const target = await sendTarget(deps, caller, request);
   if ("refusal" in target) return refused(target.refusal);
@@ -44,6 +50,17 @@ const taken: SendRefusal = {
 /** An outside caller may name a call as somebody else has: that one's reply is not for them. */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
+}
+
+/** A refusal where a call under a known key asks for something else. */
+function repeatedProblem(known: Run, repeated: RepeatedRequest): SendRefusal | null {
+  try {
+    checkSameRequest(known, repeated);
+    return null;
+  } catch (error) {
+    if (!(error instanceof SkeinError)) throw error;
+    return { status: "error", code: error.code, error: error.message };
+  }
 }
 
 async function accept(

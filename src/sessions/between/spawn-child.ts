@@ -2,6 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { KeyedMutex } from "../../core/mutex.ts";
 import { present } from "../../core/present.ts";
 import { cutText, escapeToLine, thrownText } from "../../core/text.ts";
+import { redactedText } from "../../core/tombstone.ts";
 import type { Run } from "../../runs/contract.ts";
 import type { Scope, SessionInit, SessionRecord } from "../../store/contract.ts";
 import { workOf } from "../../store/work.ts";
@@ -51,6 +52,15 @@ export async function spawnChild(
       (await new Spawning(deps, spawner, request, names).make()),
   );
   if ("status" in run) return { ...run };
+  const { sequel } = run.options;
+  const task = sequel?.type === "child" ? sequel.task : request.task;
+  if (task !== request.task && task !== redactedText) {
+    const { code, message } = new SkeinError("idempotency_conflict", {
+      runId: run.runId,
+      difference: "another task",
+    });
+    return { status: "error", code, error: message };
+  }
   return (isAcp ? acpResult : spawnResult)(deps, caller, request, names, run);
 }
 

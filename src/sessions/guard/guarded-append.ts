@@ -18,12 +18,29 @@ import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
 
-/** A change that the guard made to a message on its way in, for events, the log and `runs show`. */
+/**
+ * A change that the guard made to a message on its way in, for events, the log and `runs show`.
+ *
+ * @example
+ * ```ts
+ * import type { GuardNote } from "skein/store";
+ * const removedCalls = (notes: readonly GuardNote[]) => notes.filter(({ kind }) => kind === "call_removed");
+ * ```
+ */
 export interface GuardNote {
   readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "synthetic_result";
   readonly note: string;
 }
 
+/**
+ * What {@link guardedAppend} has done.
+ *
+ * @example
+ * ```ts
+ * import type { GuardedAppend } from "skein/store";
+ * const isWritten = ({ refused }: GuardedAppend) => refused === null;
+ * ```
+ */
 export interface GuardedAppend {
   /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty: it was refused. */
   readonly entries: readonly Entry[];
@@ -34,11 +51,30 @@ export interface GuardedAppend {
   readonly wasThere?: true;
 }
 
+/**
+ * Where {@link guardedAppend} writes, and the hooks that may change or refuse a message.
+ *
+ * @example
+ * ```ts
+ * import { createStore, type GuardDeps } from "skein/store";
+ * const deps: GuardDeps = { store: await createStore({ memory: true }) };
+ * ```
+ */
 export interface GuardDeps {
   readonly store: Store;
-  readonly hooks: HookRegistry;
+  /** Left out: none. */
+  readonly hooks?: HookRegistry;
 }
 
+/**
+ * How {@link guardedAppend} writes a message.
+ *
+ * @example
+ * ```ts
+ * import type { GuardOptions } from "skein/store";
+ * const options: GuardOptions = { id: "a1b2c3d4" };
+ * ```
+ */
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
   /** `fenced` unless this is the branch's last message now; `null`: there is none. For a run, which alone may write. */
@@ -61,8 +97,18 @@ const mostNamed = 80;
 export const invalidCallsType = "skein.invalid_calls";
 
 /**
- * The only way in for messages: calls are checked, results must answer one, calls left open get a synthetic result
- * before anything else is said, and what is too large goes to a blob.
+ * Appends a message so that the session can always be sent to a model: calls that can never be valid are removed, a result must
+ * answer an open call, calls left open get a synthetic result first, and large content is moved to blobs. `store.sessions.append`
+ * writes what it is given and checks none of this.
+ *
+ * @example
+ * ```ts
+ * import { createStore, guardedAppend } from "skein/store";
+ * const store = await createStore({ memory: true });
+ * const scope = { userId: "ann", agentId: "main" };
+ * const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/home/ann" });
+ * const { refused } = await guardedAppend({ store }, scope, sessionId, { role: "user", content: "Tea or coffee?" });
+ * ```
  */
 export async function guardedAppend(
   deps: GuardDeps,
@@ -219,14 +265,14 @@ async function prepare(
   let message = given;
   if (message.role === "assistant")
     message = { ...message, content: message.content.filter((block) => keepBlock(block, notes)) };
-  if (message.role === "toolResult") {
+  if (message.role === "toolResult" && hooks !== undefined) {
     const asked = await hooks.ask("tool_result_persist", { message: message as ToolResultMessage, ctx });
     if (asked.refuse !== null) return { refused: asked.refuse };
     message = asked.message as MessageDraft;
   }
-  const asked = await hooks.ask("before_message_write", { message: message as Message, ctx });
-  if (asked.refuse !== null) return { refused: asked.refuse };
-  return { message: await withBlobs(store, scope, asked.message as MessageDraft, notes) };
+  const asked = await hooks?.ask("before_message_write", { message: message as Message, ctx });
+  if (asked !== undefined && asked.refuse !== null) return { refused: asked.refuse };
+  return { message: await withBlobs(store, scope, (asked?.message ?? message) as MessageDraft, notes) };
 }
 
 function keepBlock(block: { type: string }, notes: GuardNote[]): boolean {

@@ -1,16 +1,25 @@
+import type { Entry } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus } from "../../core/events.ts";
 import type { Content, Provenance } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
+import type { MessageDraft } from "../../core/seal.ts";
+import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import type { CompactionOutcome } from "../compaction-outcome.ts";
+import type { GuardNote } from "../guard/guarded-append.ts";
+import { guardedAppend } from "../guard/guarded-append.ts";
+import type { HookRegistry } from "../hooks.ts";
 import type { AcceptDeps } from "../input/accept-input.ts";
-import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
+import { acceptInput, findFor, noSuchAgent, runSession, scopeOf, sessionFor } from "../input/accept-input.ts";
 import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
+import type { CompactNowOptions } from "./compact-now.ts";
 import type { RunWatcher } from "./run-watcher.ts";
+import type { ServiceCalls } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
 
@@ -46,6 +55,70 @@ export interface SendOptions
   readonly provenance?: Provenance;
 }
 
+/**
+ * A message as the AI SDK has it: `ModelMessage`.
+ *
+ * @example
+ * ```ts
+ * import type { ModelMessageLike } from "skein";
+ * const message: ModelMessageLike = { role: "user", content: "Plan three days in Kyoto" };
+ * ```
+ */
+export interface ModelMessageLike {
+  readonly role: "system" | "user" | "assistant" | "tool";
+  readonly content: string | readonly object[];
+}
+
+/**
+ * Which model gave the answers among appended messages of the AI SDK, and what they cost. Left out: what their signatures tell.
+ *
+ * @example
+ * ```ts
+ * import type { MessageOrigin } from "skein";
+ * const origin: MessageOrigin = { provider: "anthropic", model: "claude-sonnet-4-5" };
+ * ```
+ */
+export interface MessageOrigin {
+  readonly provider?: string;
+  readonly model?: string;
+  /** Tokens of the last answer, as the AI SDK counts them. */
+  readonly usage?: StepUsage;
+}
+
+export interface StepUsage {
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+  readonly inputTokenDetails?: {
+    readonly noCacheTokens?: number | undefined;
+    readonly cacheReadTokens?: number | undefined;
+    readonly cacheWriteTokens?: number | undefined;
+  };
+}
+
+/** What the AI SDK tells of a step that has ended. */
+export interface FinishedStep {
+  readonly response: { readonly messages: readonly ModelMessageLike[]; readonly modelId?: string };
+  readonly model?: { readonly provider: string; readonly modelId: string };
+  readonly usage?: StepUsage;
+}
+
+/**
+ * What {@link SessionHandle.append} has written.
+ *
+ * @example
+ * ```ts
+ * import type { AppendedMessages } from "skein";
+ * const isComplete = ({ refused }: AppendedMessages) => refused.length === 0;
+ * ```
+ */
+export interface AppendedMessages {
+  readonly entries: readonly Entry[];
+  /** What the guard changed. */
+  readonly notes: readonly GuardNote[];
+  /** Why messages were not written, one reason each: a result that answers no open call, or a hook's refusal. */
+  readonly refused: readonly string[];
+}
+
 export interface HandleDeps {
   readonly store: Store;
   readonly runs: RunStore;
@@ -59,6 +132,16 @@ export interface HandleDeps {
   readonly closed: AbortSignal;
   readonly newRunId: (userId: string | null, idempotencyKey: string | undefined) => string;
   abort(runId: string, reason?: string): Promise<unknown>;
+  readonly calls: ServiceCalls;
+  readonly hooks: HookRegistry;
+  /** Throws `conflict` while a run has the session. */
+  checkIdle(session: SessionRecord): void;
+  /** Converts messages of the AI SDK; ours stay as they are. */
+  toDrafts(
+    messages: readonly (MessageDraft | ModelMessageLike)[],
+    origin: MessageOrigin,
+  ): Promise<readonly MessageDraft[]>;
+  compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   /** A schema as JSON Schema. */
   jsonSchema(schema: object): Promise<Readonly<Record<string, unknown>>>;
 }
@@ -123,7 +206,7 @@ export class SessionHandle {
   async note(text: string, { idempotencyKey }: Pick<SendOptions, "idempotencyKey"> = {}): Promise<Run> {
     const { closed, serves, runs, newRunId } = this.#deps;
     closed.throwIfAborted();
-    const session = (await this.record()) ?? noSuchSession(this.key);
+    const session = await this.#existing();
     if (!serves(session.agentId, session.key)) throw noSuchAgent(session.agentId);
     const { run } = await runs.accept({
       session: runSession(session),
@@ -135,6 +218,102 @@ export class SessionHandle {
       ...present({ idempotencyKey }),
     });
     return run;
+  }
+
+  /**
+   * Appends messages of your own agent loop, in the library's form or the AI SDK's. They pass the guard: calls that can never
+   * be valid are removed, calls without a result get one before anything else is said, and large content is moved to blobs.
+   * The session is created if it does not exist. Throws `conflict` while a run is active.
+   */
+  async append(
+    messages: readonly (MessageDraft | ModelMessageLike)[],
+    origin: MessageOrigin = {},
+  ): Promise<AppendedMessages> {
+    const { store, hooks, checkIdle, toDrafts } = this.#deps;
+    const session = await this.open();
+    checkIdle(session);
+    const drafts = await toDrafts(messages, origin);
+    const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
+      entries: [],
+      notes: [],
+      refused: [],
+    };
+    const fence = () => {
+      checkIdle(session);
+      return true;
+    };
+    for (const draft of drafts) {
+      const { entries, notes, refused } = await guardedAppend(
+        { store, hooks },
+        scopeOf(session),
+        session.sessionId,
+        draft,
+        { fence },
+      );
+      done.entries.push(...entries);
+      done.notes.push(...notes);
+      if (refused !== null) done.refused.push(refused);
+    }
+    return done;
+  }
+
+  /**
+   * A callback for the AI SDK's `onStepFinish` (or `onStepEnd`) that appends the messages of each step, with its model and
+   * usage. It rejects where {@link append} throws.
+   */
+  readonly onStepFinish = async ({ response, model, usage }: FinishedStep): Promise<void> => {
+    const origin = present({ provider: model?.provider, model: model?.modelId ?? response.modelId, usage });
+    await this.append(response.messages, origin);
+  };
+
+  /** Returns a page of the active branch, oldest message first. */
+  async history(
+    range: Pick<Params<"chat.history">, "limit" | "before" | "after"> = {},
+  ): Promise<Result<"chat.history">> {
+    const { key, ...reader } = await this.#reference();
+    return (await this.#deps.calls()).call("chat.history", { sessionKey: key, ...reader, ...range });
+  }
+
+  /** Continues the conversation after this entry; `null` starts over before the first one. Nothing is deleted. */
+  async branch(entryId: string | null): Promise<Result<"sessions.branch">> {
+    const calls = await this.#deps.calls();
+    return calls.call("sessions.branch", { ...(await this.#reference()), entryId });
+  }
+
+  /** Creates a new session from the path to an entry; without one, from the whole active branch. */
+  async fork(
+    options: Pick<Params<"sessions.fork">, "entryId" | "sessionId" | "label"> = {},
+  ): Promise<Result<"sessions.fork">> {
+    const calls = await this.#deps.calls();
+    return calls.call("sessions.fork", { ...(await this.#reference()), ...options });
+  }
+
+  /** Sets the label that the session can be found by; `null` removes it. */
+  async label(label: string | null): Promise<Result<"sessions.rename">> {
+    const calls = await this.#deps.calls();
+    return calls.call("sessions.rename", { ...(await this.#reference()), label });
+  }
+
+  /** Moves the key to a new, empty session. The old one stays readable under `previous.key`. */
+  async reset(): Promise<Result<"sessions.reset">> {
+    return (await this.#deps.calls()).call("sessions.reset", await this.#reference());
+  }
+
+  /** Has the session's model summarize the older part of the session. Throws `conflict` while a run is active. */
+  async compact(options: CompactNowOptions = {}): Promise<CompactionOutcome> {
+    this.#deps.closed.throwIfAborted();
+    return this.#deps.compact(await this.#existing(), options);
+  }
+
+  async #existing(): Promise<SessionRecord> {
+    return (await this.record()) ?? noSuchSession(this.key);
+  }
+
+  /** The session as methods name one. */
+  async #reference(): Promise<{ key: string; agentId: string; userId?: string }> {
+    this.#deps.closed.throwIfAborted();
+    const { key, agentId, userId } = await this.#existing();
+    return { key, agentId, ...present({ userId }) };
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
@@ -181,7 +360,7 @@ function checkWord(name: string, given: string | undefined, words: readonly stri
   });
 }
 
-function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {
+export function withImages(text: string, images: NonNullable<SendOptions["images"]>): Content {
   if (images.length === 0) return text;
   const shown = images.map(({ data, mimeType }) => ({ type: "image" as const, data, mimeType }));
   return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...shown];

@@ -1,34 +1,31 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import type { AccessExplanation } from "../../access/visibility/decide.ts";
 import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
-import { present } from "../../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../../protocol/directory.ts";
+import type { SessionToolResults } from "../../protocol/tool-results.ts";
 import type {
-  Approval,
-  ApprovalQuery,
   BudgetFigures,
   OutboxRow,
   OutboxState,
   OutboxStore,
   Run,
-  RunQuery,
-  RunState,
   RunStore,
   RunWaits,
 } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
-import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
 import type { HookRegistry } from "../hooks.ts";
 import { guardNotesOf } from "../running/run-writer.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import type { SessionXray } from "../xray.ts";
-import type { CompactNowOptions } from "./compact-now.ts";
 import { noSuchRun } from "./run-error.ts";
 import type { RunWatcher } from "./run-watcher.ts";
+import { ApprovalService, RunService, SessionService } from "./services.ts";
 import type { HandleDeps } from "./session-handle.ts";
 import { SessionHandle } from "./session-handle.ts";
 import type { WaitOptions } from "./wait-for-run.ts";
@@ -104,9 +101,9 @@ export interface ToolCallOptions extends RuntimeContext {
  * const isRefused = ({ result }: ToolCalled) => result.status === "error" || result.status === "forbidden";
  * ```
  */
-export interface ToolCalled {
+export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
   /** One JSON object; a refusal is one too, with `status`, `code` and `error`. */
-  readonly result: Readonly<Record<string, unknown>>;
+  readonly result: Result;
   /** Of what the call has set off, for `settled`; `null`: nothing. */
   readonly rootId: string | null;
 }
@@ -134,6 +131,43 @@ export interface ToolListing {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * How a gateway is mounted.
+ *
+ * @example
+ * ```ts
+ * import type { MountOptions } from "skein";
+ * const options: MountOptions = { allowedHosts: ["agents.example.com"] };
+ * ```
+ */
+export interface MountOptions {
+  /** Names that the server is reached under, beside `localhost`, its address and those of `gateway.allowedHosts`. */
+  readonly allowedHosts?: readonly string[];
+}
+
+/**
+ * A gateway inside a server of your own: HTTP, server-sent events, MCP and WebSocket.
+ *
+ * @example
+ * ```ts
+ * import { createServer } from "node:http";
+ * import { createSkein, type MountedGateway } from "skein";
+ * const skein = await createSkein({ dir: ".skein" });
+ * const gateway: MountedGateway = await skein.mount();
+ * const server = createServer(gateway.handler);
+ * server.on("upgrade", gateway.upgrade);
+ * server.listen(3000);
+ * ```
+ */
+export interface MountedGateway {
+  /** Handles a request. Its body must not have been read. */
+  readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Handles the `upgrade` event of a server, for WebSocket clients. */
+  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Refuses new requests and closes its sockets. `skein.close()` does this too. */
+  close(): Promise<void>;
+}
+
 export interface SkeinParts {
   readonly store: Store;
   readonly runs: RunStore;
@@ -142,7 +176,6 @@ export interface SkeinParts {
   readonly hooks: HookRegistry;
   readonly handles: HandleDeps;
   readonly watcher: Pick<RunWatcher, "untilSettled" | "untilEnded">;
-  compact(session: SessionRecord, options: CompactNowOptions): Promise<CompactionOutcome>;
   tools(session: RuntimeContext | null): Promise<readonly ToolListing[]>;
   callTool(name: string, args: unknown, options: ToolCallOptions): Promise<ToolCalled>;
   invokeTool(
@@ -160,6 +193,7 @@ export interface SkeinParts {
   metrics(): Promise<{ readonly contentType: string; readonly body: string } | null>;
   receive(message: InboundMessage): Promise<Received>;
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null;
+  mount(options: MountOptions): Promise<MountedGateway>;
   close(graceMs: number): Promise<void>;
 }
 
@@ -176,9 +210,15 @@ export interface SkeinParts {
  */
 export class Skein {
   readonly #parts: SkeinParts;
+  readonly sessions: SessionService;
+  readonly runs: RunService;
+  readonly approvals: ApprovalService;
 
   constructor(parts: SkeinParts) {
     this.#parts = parts;
+    this.sessions = new SessionService(parts.handles.calls);
+    this.runs = new RunService(() => this.#open.runs);
+    this.approvals = new ApprovalService(() => this.#open.runs);
   }
 
   /** Refuses, once everything is closed. */
@@ -212,11 +252,6 @@ export class Skein {
     return this.#parts.bus.subscribe(listener);
   }
 
-  /** `null`: there is no such run, or it is another user's. */
-  async run(runId: string, userId?: string | null): Promise<Run | null> {
-    return this.#open.runs.get(runId, userId);
-  }
-
   /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs, handles } = this.#open;
@@ -228,16 +263,11 @@ export class Skein {
    * `not_found` where there is none, or it is another user's.
    */
   async ended(runId: string, options: WaitOptions = {}, userId?: string | null): Promise<Run> {
-    const now = await this.run(runId, userId);
+    const now = await this.runs.get(runId, userId);
     if (now === null) throw noSuchRun(runId);
     if (now.outcome !== null) return now;
     const ended = await endedWithin(this.#open.watcher, runId, options);
-    return ended ?? (await this.run(runId, userId)) ?? now;
-  }
-
-  /** Newest first. */
-  async runs(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
-    return this.#open.runs.list(query, userId);
+    return ended ?? (await this.runs.get(runId, userId)) ?? now;
   }
 
   /** What was changed of the messages of a run on their way into its session, oldest first. */
@@ -260,12 +290,6 @@ export class Skein {
     return this.#open.watcher.untilSettled(rootId, signal);
   }
 
-  /** Has the older part of a session summarised by its own model. `conflict` while it is being answered. */
-  async compact(context: RuntimeContext, options: CompactNowOptions = {}): Promise<CompactionOutcome> {
-    const session = this.session(context);
-    return this.#open.compact((await session.record()) ?? noSuchSession(session.key), options);
-  }
-
   /** The session tools; of a session, those that its rules allow. */
   async tools(session: RuntimeContext | null = null): Promise<readonly ToolListing[]> {
     return this.#open.tools(session);
@@ -275,6 +299,12 @@ export class Skein {
    * Calls a session tool on behalf of a session, under the rules and hooks of its agent. A tool that sets something off
    * creates the session where it does not exist; one that only reads does not. A refusal is a result.
    */
+  callTool<Name extends keyof SessionToolResults>(
+    name: Name,
+    args: unknown,
+    options?: ToolCallOptions,
+  ): Promise<ToolCalled<SessionToolResults[Name]>>;
+  callTool(name: string, args: unknown, options?: ToolCallOptions): Promise<ToolCalled>;
   async callTool(name: string, args: unknown, options: ToolCallOptions = {}): Promise<ToolCalled> {
     return this.#open.callTool(name, args, options);
   }
@@ -338,51 +368,9 @@ export class Skein {
     );
   }
 
-  /** The state that it has then. */
-  async abort(runId: string, userId?: string | null, reason?: string): Promise<RunState> {
-    if ((await this.run(runId, userId)) === null) throw noSuchRun(runId);
-    return (await this.#parts.handles.abort(runId, reason)) as RunState;
-  }
-
-  /**
-   * Queues the input of a lost run again: one that ended as `lost_too_often`. Gives the new run, and the same one when asked again.
-   */
-  async retry(runId: string, userId?: string | null): Promise<Run> {
-    const known = await this.run(runId, userId);
-    const accepted = known === null ? null : await this.#open.runs.retry(runId);
-    if (accepted === null) throw noSuchRun(runId);
-    return accepted.run;
-  }
-
   /** What one request and all that it set off has come to. */
   async budget(rootId: string): Promise<BudgetFigures | null> {
     return this.#open.runs.budget(rootId);
-  }
-
-  /** Tool calls that wait for somebody's word, oldest first; with `open: false` those that were answered too. `limit`: the newest so many. */
-  async approvals(
-    userId?: string | null,
-    { open = true, ...query }: ApprovalQuery = {},
-  ): Promise<readonly Approval[]> {
-    return this.#open.runs.approvals({ ...query, ...present({ open: open ? true : null }) }, userId);
-  }
-
-  /** The first answer stands. */
-  async resolveApproval(
-    approvalId: string,
-    answer: "approved" | "denied",
-    by: string | null = null,
-    userId?: string | null,
-  ): Promise<Approval> {
-    const known = await this.#open.runs.approval(approvalId);
-    const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
-    const resolved = isTheirs ? await this.#open.runs.resolveApproval(approvalId, answer, by) : null;
-    if (resolved !== null) return resolved;
-    throw new SkeinError("not_found", {
-      what: "Approval",
-      name: approvalId,
-      advice: "See which are open with skein runs ls",
-    });
   }
 
   /** What has happened, as Prometheus reads it; `null`: nobody asked for metrics when it was opened. */
@@ -398,6 +386,14 @@ export class Skein {
   /** What takes the signed messages of a webhook channel in, for a server to mount; `null`: there is no such channel. */
   webhook(channelId: string): ((request: Request) => Promise<Response>) | null {
     return this.#parts.webhook(channelId);
+  }
+
+  /**
+   * The gateway for a server of your own. Clients show tokens of the folder, as they do to `skein start`; the admin token is in
+   * its file `token`. Throws `unavailable` for a store in memory.
+   */
+  async mount(options: MountOptions = {}): Promise<MountedGateway> {
+    return this.#open.mount(options);
   }
 
   /** Messages on their way to channels, newest first. */

@@ -66,7 +66,10 @@ export class LoneSession {
     return this.#mutex.run(async () => this.#catchUp());
   }
 
-  /** All or nothing, in order, behind the leaf as it is then. With an id of the caller's, a second time changes nothing. */
+  /**
+   * Appends entries in order after the current leaf, all or none. An entry whose ID exists is not written again. Raw: only the
+   * shape of entries is checked, not whether results answer calls.
+   */
   async append(
     drafts: EntryDraft | readonly (EntryDraft | { readonly draft: EntryDraft; readonly id?: string })[],
     options: { readonly expectedLeafId?: string | null } = {},

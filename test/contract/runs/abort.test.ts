@@ -15,7 +15,7 @@ async function expectAborted(
   const error = await turn.result.catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(RunError);
   expect(error).toMatchObject({ code: "aborted", state: "aborted" });
-  expect((await open.skein.run(turn.runId))?.state).toBe("aborted");
+  expect((await open.skein.runs.get(turn.runId))?.state).toBe("aborted");
   const { reply } = await open.skein.session(where).send("And now?").result;
   expect(reply).toBe("Here.");
   expect(pairingProblems(await messagesOf(open.skein, "s"))).toEqual([]);
@@ -74,7 +74,7 @@ describe("abort", () => {
     for await (const event of turn) if (event.type === "approval") break;
     await turn.abort();
     await turn.result.catch(() => undefined);
-    expect(await open.skein.approvals()).toEqual([]);
+    expect(await open.skein.approvals.list()).toEqual([]);
     await expectAborted(open, turn);
   });
 
@@ -115,7 +115,7 @@ describe("abort", () => {
     const { uid, userId, agentId, key, sessionId } = session;
     const slept = await asleep(open, { uid, userId, agentId, key, sessionId }, other.runId);
     expect((await runs.get(slept))?.state).toBe("sleeping");
-    await open.skein.abort(slept);
+    await open.skein.runs.abort(slept);
     gate.pass();
     const result = Promise.reject(
       new RunError({ runId: slept, usage: {} }, { state: "aborted", code: "aborted" }),

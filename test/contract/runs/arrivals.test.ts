@@ -67,7 +67,7 @@ function silentAfter({ inside }: RunSkein, method: "steered" | "written", calls:
 }
 
 async function untilEnded({ skein }: RunSkein, runId: string): Promise<void> {
-  while ((await skein.run(runId))?.outcome === null)
+  while ((await skein.runs.get(runId))?.outcome === null)
     await new Promise((resolve) => void setTimeout(resolve, 10));
 }
 
@@ -105,7 +105,7 @@ describe("a woken run that loses its owner while it takes in what it woke for", 
     await untilEnded(next, runId);
     const notes = (await entriesOf(next.skein, "s")).filter(({ type }) => type === "custom_message");
     expect(notes).toHaveLength(1);
-    expect((await next.skein.run(runId))?.outcome?.reply).toBe("It is late.");
+    expect((await next.skein.runs.get(runId))?.outcome?.reply).toBe("It is late.");
     await next.skein.close({ graceMs: 0 });
   });
 });
@@ -125,7 +125,7 @@ describe("input that was steered in by an owner that is lost", () => {
         .send(text, { queueMode: "steer", idempotencyKey: `late-${index}` }),
     );
     for (const { runId } of late)
-      while ((await lost.skein.run(runId)) === null) await new Promise(setImmediate);
+      while ((await lost.skein.runs.get(runId)) === null) await new Promise(setImmediate);
     gate.pass();
     await gone;
     const next = await openRuns({
@@ -143,7 +143,9 @@ describe("input that was steered in by an owner that is lost", () => {
     ]);
     expect(told.at(-1)).toBe("assistant: All of it.");
     for (const { runId } of late)
-      expect(await next.skein.run(runId)).toMatchObject({ outcome: { state: "ok", reply: "All of it." } });
+      expect(await next.skein.runs.get(runId)).toMatchObject({
+        outcome: { state: "ok", reply: "All of it." },
+      });
     await next.skein.close({ graceMs: 0 });
   });
 });

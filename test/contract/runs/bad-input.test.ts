@@ -138,7 +138,8 @@ describe("what cannot go well", () => {
     const script = [{ calls: [{ name: "ask" }, { name: "ask" }] }, { text: "Both." }];
     const open = await openRuns({ script, tools: [ask] });
     open.skein.subscribe((event) => {
-      if (event.type === "approval.requested") void open.skein.resolveApproval(event.approvalId, "approved");
+      if (event.type === "approval.requested")
+        void open.skein.approvals.resolve(event.approvalId, "approved");
     });
     expect((await open.skein.session(where).send("Ask twice").result).reply).toBe("Both.");
     const said = (await messagesOf(open.skein, "s")).map(brief);

@@ -34,7 +34,7 @@ async function announced({ inside }: RunSkein): Promise<string[]> {
 
 async function untilEnded({ skein }: RunSkein, runIds: readonly string[]): Promise<void> {
   for (const runId of runIds)
-    while ((await skein.run(runId))?.outcome === null)
+    while ((await skein.runs.get(runId))?.outcome === null)
       await new Promise((resolve) => void setTimeout(resolve, 10));
 }
 
@@ -61,7 +61,7 @@ test("[BKS12] the model is asked once, with all that was announced before it", a
     "assistant: Heard.",
   ]);
   expect(messages.slice(0, 3).map((message) => "provenance" in message)).toEqual([true, true, true]);
-  const states = await Promise.all(ids.map(async (runId) => (await open.skein.run(runId))?.state));
+  const states = await Promise.all(ids.map(async (runId) => (await open.skein.runs.get(runId))?.state));
   expect(states).toEqual(["ok", "merged", "merged"]);
   await open.skein.close({ graceMs: 0 });
 });

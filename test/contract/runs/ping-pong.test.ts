@@ -70,12 +70,12 @@ describe("two sessions that would answer each other for ever", () => {
     );
     const first = skein.session({ sessionId: "ping" }).send("Begin");
     await first.result;
-    while ((await skein.runs({ states: ["queued", "running", "waiting"] })).length > 0)
+    while ((await skein.runs.list({ states: ["queued", "running", "waiting"] })).length > 0)
       await new Promise((resolve) => void setTimeout(resolve, 5));
     const said = [...(await messagesOf(skein, "ping")), ...(await messagesOf(skein, "pong"))].map(brief);
     const refused = said.filter((text) => refusal.test(text));
     expect(refused, said.join("\n")).toHaveLength(1);
-    const runs = await skein.runs({ rootId: first.runId });
+    const runs = await skein.runs.list({ rootId: first.runId });
     expect(runs.every(({ state }) => state === "ok")).toBe(true);
     const figures = await skein.budget(first.runId);
     const spent = runs.reduce((sum, { usage }) => sum + (usage.costUsd ?? 0), 0);

@@ -48,7 +48,7 @@ const flaky = defineTool({
 });
 
 async function counted(skein: Skein, states: readonly ("queued" | "running" | "waiting")[]): Promise<number> {
-  return (await skein.runs({ states, limit: 1000 })).length;
+  return (await skein.runs.list({ states, limit: 1000 })).length;
 }
 
 test(`[KIL8] ${sessions} sessions with ${each} messages each, failures and restarts: all answered, in order, once`, async () => {
@@ -97,7 +97,7 @@ async function left(skein: Skein, total: number): Promise<number> {
   let ended = 0;
   let before: number | undefined;
   for (;;) {
-    const page = await skein.runs({
+    const page = await skein.runs.list({
       states: ["ok"],
       limit: 1000,
       ...(before === undefined ? {} : { before }),

@@ -90,7 +90,7 @@ async function takenUp({ hasInput = true, behind = [], isOlder = false, options 
   const { skein } = await openRuns({ dir, tools, script, hooks });
   const actions: string[] = [];
   skein.subscribe((event) => void (event.type === "run.recovered" && actions.push(event.action)));
-  const end = await ended(() => skein.run(run.runId));
+  const end = await ended(() => skein.runs.get(run.runId));
   const messages = await messagesOf(skein, "s");
   const entries = await entriesOf(skein, "s");
   await skein.close({ graceMs: 0 });

@@ -27,7 +27,7 @@ async function restarted(step: ModelStep, isThere: (event: { readonly type: stri
   const { reply } = await skein.session(where).send("Please", { idempotencyKey: "k" }).result;
   const messages = await messagesOf(skein, "s");
   const entries = await entriesOf(skein, "s");
-  const run = await skein.run(turn.runId);
+  const run = await skein.runs.get(turn.runId);
   await skein.close({ graceMs: 0 });
   expect(reply).toBe("The whole answer.");
   // One that the close had not waited for would be lost to the next process.
@@ -117,7 +117,7 @@ describe("a process that is held up past its own lease", () => {
     const { reply, runId } = await skein.session(where).send("Slowly").result;
     expect(reply).toBe("After all.");
     expect(done).toEqual(["slow"]);
-    expect((await skein.run(runId))?.lost).toBe(1);
+    expect((await skein.runs.get(runId))?.lost).toBe(1);
     const messages = await messagesOf(skein, "s");
     expect(pairingProblems(messages)).toEqual([]);
     expect(messages.map(brief)[2]).toMatch(/interrupted/);

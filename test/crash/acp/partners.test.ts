@@ -79,7 +79,7 @@ describe.skipIf(process.platform !== "linux")("two processes on one folder with 
       const alive = partners.filter(({ child }) => child.signalCode === null && child.exitCode === null);
       expect(alive).toHaveLength(1);
       // Until the parent has heard of it.
-      await soon(async () => (await asking.runs({ states: ["queued", "running"] })).length).toBe(0);
+      await soon(async () => (await asking.runs.list({ states: ["queued", "running"] })).length).toBe(0);
       for (const each of alive) {
         each.endInput();
         expect(await each.end()).toBe(0);

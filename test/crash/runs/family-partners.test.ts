@@ -59,13 +59,13 @@ describe("two processes on one folder", () => {
     await asking.until(/asked/);
     const working = start("work");
     const skein = await openFamily(folder, "all", { workers: false });
-    await expect.poll(async () => (await skein.runs({ states: ["running"] })).length).toBe(1);
-    const [{ runId = "" } = {}] = await skein.runs({ states: ["running"] });
+    await expect.poll(async () => (await skein.runs.list({ states: ["running"] })).length).toBe(1);
+    const [{ runId = "" } = {}] = await skein.runs.list({ states: ["running"] });
     working.child.kill("SIGKILL");
     await working.end();
     const next = start("work");
-    await expect.poll(async () => (await skein.run(runId))?.lost).toBe(1);
-    await skein.abort(runId);
+    await expect.poll(async () => (await skein.runs.get(runId))?.lost).toBe(1);
+    await skein.runs.abort(runId);
     expect(await asking.end()).toBe(0);
     expect(resultOf(asking)).toMatchObject({ status: "ok", runId, outcome: "aborted" });
     next.child.kill("SIGKILL");
@@ -107,11 +107,11 @@ describe("two processes on one folder", () => {
     const skein = await openFamily(folder, "all", { workers: false });
     const parent = skein.session({ ...alice, sessionId: "parent" });
     const { runId } = await parent.accept("WAIT-for-slow");
-    const isWaiting = async () => (await skein.run(runId))?.state;
+    const isWaiting = async () => (await skein.runs.get(runId))?.state;
     await expect.poll(isWaiting).toBe("waiting");
     working.child.kill("SIGKILL");
     await working.end();
-    await skein.abort(runId);
+    await skein.runs.abort(runId);
     await skein.close();
     const count = await workedOff();
     expect({ problems: count.problems, children: count.children, told: count.told }).toEqual({

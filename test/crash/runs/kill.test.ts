@@ -111,7 +111,7 @@ async function killedAt(point: number): Promise<void> {
   try {
     const { reply, runId } = await theTurn(skein);
     expect(reply).toBe("All is done.");
-    const run = await skein.run(runId);
+    const run = await skein.runs.get(runId);
     expect(run).toMatchObject({ state: "ok" });
     expectOnce(await entriesOf(skein, "work"), await entriesOf(skein, "other"));
     expectOutside(name, before.length, answered);

@@ -44,7 +44,8 @@ async function entriesOf(skein: Skein): Promise<readonly Entry[]> {
 }
 
 async function approveAll(skein: Skein): Promise<void> {
-  for (const { approvalId } of await skein.approvals()) await skein.resolveApproval(approvalId, "approved");
+  for (const { approvalId } of await skein.approvals.list())
+    await skein.approvals.resolve(approvalId, "approved");
 }
 
 describe.runIf(process.platform === "linux")("a process that is paused past its lease", () => {
@@ -70,7 +71,7 @@ describe.runIf(process.platform === "linux")("a process that is paused past its 
     await ended;
     expect(said).toEqual(["at the gate", "let go"]);
     expect(await entriesOf(skein)).toEqual(before);
-    expect((await skein.run(turn.runId))?.outcome).toMatchObject({ state: "ok", reply });
+    expect((await skein.runs.get(turn.runId))?.outcome).toMatchObject({ state: "ok", reply });
     const log = join(folder, "done.log");
     expect(existsSync(log) ? readFileSync(log, "utf8") : null).toBe(done);
     const answers = JSON.stringify(before).match(/The answer of/g);

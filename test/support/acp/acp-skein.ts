@@ -136,7 +136,7 @@ export class AcpSkein {
   async approval(): Promise<Approval> {
     const found: { open: readonly Approval[] } = { open: [] };
     await soon(async () => {
-      found.open = await this.skein.approvals();
+      found.open = await this.skein.approvals.list();
       return found.open.length;
     }).toBeGreaterThan(0);
     return found.open[0] as Approval;

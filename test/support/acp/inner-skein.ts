@@ -73,7 +73,7 @@ export class JoinedSkeins {
   async approval(): Promise<Approval> {
     const found: { open: readonly Approval[] } = { open: [] };
     await soon(async () => {
-      found.open = await this.skein.approvals();
+      found.open = await this.skein.approvals.list();
       return found.open.length;
     }).toBe(1);
     return found.open[0] as Approval;

@@ -20,13 +20,13 @@ export function abortingHandlers(deps: SkeinDeps): HandlersOf<"chat.abort" | "ru
       const aborted: AbortedPayload[] = [];
       // The last accepted first: nothing that waits gets the turn of what is ended before it.
       for (const each of runs) {
-        aborted.push({ runId: each.runId, state: await skein.abort(each.runId, call.userId) });
+        aborted.push({ runId: each.runId, state: await skein.runs.abort(each.runId, call.userId) });
       }
       return { sessionKey: session.key, runs: aborted };
     },
     "runs.abort": async ({ runId, reason }, { userId }) => ({
       runId,
-      state: await skein.abort(runId, userId, reason),
+      state: await skein.runs.abort(runId, userId, reason),
     }),
   };
 }
@@ -38,7 +38,7 @@ async function runIn(
   session: SessionRecord,
   runId: string,
 ): Promise<Run> {
-  const run = await skein.run(runId, userId);
+  const run = await skein.runs.get(runId, userId);
   if (run === null || run.session.uid !== session.uid) throw noSuchRun(runId);
   return run;
 }
@@ -48,5 +48,5 @@ async function openIn(
   { userId }: Call,
   { uid }: SessionRecord,
 ): Promise<readonly Run[]> {
-  return skein.runs({ sessionUid: uid, states: openStates, limit: most }, userId);
+  return skein.runs.list({ sessionUid: uid, states: openStates, limit: most }, userId);
 }

@@ -93,7 +93,7 @@ describe("speaking to a session", () => {
     const attachments = [{ mimeType: "image/other", data: bytes.toString("base64") }];
     const said = { sessionKey: trip, message: "Look", idempotencyKey: "1", attachments };
     const { runId } = await as(ann).call("chat.send", said);
-    expect((await skein.run(runId))?.message).toMatchObject({
+    expect((await skein.runs.get(runId))?.message).toMatchObject({
       content: [{ type: "text" }, { type: "image", mimeType }],
     });
   });
@@ -113,7 +113,7 @@ describe("speaking to a session", () => {
       extraSystemPrompt: "Be brief.",
     });
     expect(sessionKey).toBe("agent:main:main");
-    const run = await skein.run(runId);
+    const run = await skein.runs.get(runId);
     const options: RunOptions = {
       model: "rehearsal/script",
       thinking: "low",

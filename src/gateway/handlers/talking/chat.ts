@@ -2,13 +2,16 @@ import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { AcceptedPayload } from "../../../protocol/runs.ts";
-import type { DeliveryTarget, Run } from "../../../runs/contract.ts";
+import type { DeliveryTarget, Run, RunOptions } from "../../../runs/contract.ts";
+import { checkSameRequest } from "../../../runs/same-request.ts";
 import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
+import { withImages } from "../../../sessions/skein/session-handle.ts";
+import { keyMeant } from "../../../sessions/skein/speak-to.ts";
 import { isLocal } from "../../auth/principal.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
-import { contextOf, findSession, spokenTo } from "../shared/session-of.ts";
+import { askerOf, contextOf, findSession, spokenTo } from "../shared/session-of.ts";
 import type { Attachment } from "./attached-images.ts";
 import { attachedImages } from "./attached-images.ts";
 import { shownTo } from "./shown.ts";
@@ -37,7 +40,10 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
     "chat.inject": async (params, call) => {
       const { message, idempotencyKey } = params;
       const known = await skein.runFor(idempotencyKey, call.userId);
-      if (known !== null) return acceptedPayload(known);
+      if (known !== null) {
+        checkSameRequest(known, { content: message, ...keyIn(deps, params) });
+        return acceptedPayload(known);
+      }
       const session = await findSession(deps, call, params);
       return acceptedPayload(await skein.session(contextOf(session)).note(message, { idempotencyKey }));
     },
@@ -48,7 +54,10 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
   };
 }
 
-interface Said {
+interface Said extends Pick<RunOptions, "model" | "thinking" | "runTimeoutSeconds" | "extraSystemPrompt"> {
+  readonly key?: string;
+  readonly sessionKey?: string;
+  readonly agentId?: string;
   readonly message: string;
   readonly idempotencyKey: string;
   readonly queueMode?: NonNullable<SendOptions["queueMode"]>;
@@ -60,16 +69,22 @@ interface Meant {
   readonly options: SendOptions;
 }
 
-/** The same key again is the same run, whatever became of its session since: nothing else is looked at then. */
+/** The same request under the same key is the same run, whatever became of its session since: nothing is resolved then. */
 async function accepted(
-  { skein }: SkeinDeps,
+  deps: SkeinDeps,
   call: Call,
-  { message, idempotencyKey, queueMode, attachments = [] }: Said,
+  { message, idempotencyKey, queueMode, attachments = [], ...said }: Said,
   meant: () => Promise<Meant>,
 ): Promise<Run> {
+  const { skein } = deps;
   const known = await skein.runFor(idempotencyKey, call.userId);
-  if (known !== null) return known;
   const images = attachedImages(attachments);
+  if (known !== null) {
+    const { model, thinking, runTimeoutSeconds, extraSystemPrompt } = said;
+    const options = present({ model, thinking, runTimeoutSeconds, extraSystemPrompt });
+    checkSameRequest(known, { content: withImages(message, images), options, ...keyIn(deps, said) });
+    return known;
+  }
   const { to, options } = await meant();
   return skein.session(to).accept(message, {
     ...options,
@@ -79,6 +94,15 @@ async function accepted(
     // Paths in the message are those of the client's machine, and name nothing here; whoever has the folder is here.
     origin: isLocal(call.principal) ? "cli" : "api",
   });
+}
+
+/** The session that params name by a key. Labels and session IDs may mean another session by now, and are not compared. */
+function keyIn(
+  deps: SkeinDeps,
+  { key, sessionKey = key, agentId }: Pick<Said, "key" | "sessionKey" | "agentId">,
+): { readonly sessionKey?: string } {
+  if (sessionKey === undefined) return {};
+  return present({ sessionKey: keyMeant(sessionKey, askerOf(deps, { agentId })) });
 }
 
 /** Only an agent: its main session. */

@@ -21,7 +21,7 @@ export function compactHandlers(deps: SkeinDeps): HandlersOf<"sessions.compact">
     "sessions.compact": async (params, call) => {
       const session = await findSession(deps, call, params);
       const how = { signal: call.signal, ...present({ instructions: params.instructions }) };
-      const outcome = await deps.skein.compact(contextOf(session), how);
+      const outcome = await deps.skein.session(contextOf(session)).compact(how);
       if (!outcome.done) throw notCompacted(session.key, outcome);
       const { entryId, firstKeptEntryId, tokensBefore, tokensAfter } = outcome;
       const { key: sessionKey, sessionId } = session;

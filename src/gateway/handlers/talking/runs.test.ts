@@ -79,13 +79,14 @@ describe("runs and approvals", () => {
     const [one, many, approvals] = [
       vi.spyOn(skein, "waits"),
       vi.spyOn(skein, "waitsOf"),
-      vi.spyOn(skein, "approvals"),
+      vi.spyOn(skein.approvals, "list"),
     ];
     expect((await as(ann).call("runs.list", { sessionKey: trip })).count).toBe(4);
     expect([one.mock.calls.length, many.mock.calls.length]).toEqual([0, 1]);
     await as(ann).call("approvals.list", { open: false, sessionKey: trip, limit: 7 });
-    const { uid: sessionUid } = (await skein.run((await skein.runs({}))[0]?.runId ?? ""))?.session ?? {};
-    expect(approvals.mock.lastCall).toEqual(["ann", { open: false, limit: 7, sessionUid }]);
+    const { uid: sessionUid } =
+      (await skein.runs.get((await skein.runs.list({}))[0]?.runId ?? ""))?.session ?? {};
+    expect(approvals.mock.lastCall).toEqual([{ open: false, limit: 7, sessionUid }, "ann"]);
   });
 
   test("[GTK9] the first answer stands, by the token's name, and a run keeps every approval that it asked for", async () => {
@@ -143,7 +144,7 @@ describe("runs and approvals", () => {
     }
     expect(await him.call("runs.list", { rootId: runId })).toMatchObject({ count: 0, approvals: [] });
     expect((await him.call("approvals.list", { runId, open: false })).count).toBe(0);
-    expect(await skein.run(runId)).toMatchObject({ state: "waiting" });
+    expect(await skein.runs.get(runId)).toMatchObject({ state: "waiting" });
     expect((await as(ann).call("approvals.list", {})).count).toBe(1);
     // A user who names herself in a call is believed only where her token is for everybody.
     expect(await codeOf(him.call("runs.get", { runId, userId: "ann" }))).toBe("forbidden");

@@ -16,9 +16,9 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
     "runs.list": (params, call) => runList(deps, call, params),
     "runs.get": async ({ runId }, call) => {
       const shown = shownTo(deps, call);
-      const run = await skein.run(runId, call.userId);
+      const run = await skein.runs.get(runId, call.userId);
       if (run === null) throw noSuchRun(runId);
-      const approvals = await skein.approvals(call.userId, { runId, open: false });
+      const approvals = await skein.approvals.list({ runId, open: false }, call.userId);
       return {
         run: shown.run(run, await skein.waits(runId)),
         input: shown.value(inputText(run)),
@@ -27,7 +27,7 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       };
     },
     "runs.retry": async ({ runId }, { userId }) => {
-      const retry = await skein.retry(runId, userId);
+      const retry = await skein.runs.retry(runId, userId);
       const { session, state, retryOf } = retry;
       return { runId: retry.runId, retryOf: retryOf ?? runId, sessionKey: session.key, state };
     },
@@ -35,14 +35,14 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const { runId, open = true, limit = 100 } = params;
       const sessionUid = (await findIfNamed(deps, call, params))?.uid;
       const query = { open, limit, ...present({ runId, sessionUid }) };
-      const found = await skein.approvals(call.userId, query);
+      const found = await skein.approvals.list(query, call.userId);
       const approvals = found.toReversed().map(shownTo(deps, call).approval);
       return { count: approvals.length, approvals };
     },
     "approvals.resolve": async ({ approvalId, answer }, call) => {
       const { name, tokenId } = call.principal;
       const by = name === "" ? tokenId : name;
-      return shownTo(deps, call).approval(await skein.resolveApproval(approvalId, answer, by, call.userId));
+      return shownTo(deps, call).approval(await skein.approvals.resolve(approvalId, answer, by, call.userId));
     },
   };
 }
@@ -53,12 +53,12 @@ async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">)
   const { states, rootId, startedBy, before, lost, limit = 50 } = params;
   const sessionUid = (await findIfNamed(deps, call, params))?.uid;
   const query = present({ states, sessionUid, rootId, startedBy, before, lost });
-  const runs = await skein.runs({ ...query, limit: limit + 1 }, userId);
+  const runs = await skein.runs.list({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
   const shown = shownTo(deps, call);
   const waits = await skein.waitsOf(page.map(({ runId }) => runId));
   const rows = page.map((run) => shown.run(run, waits.get(run.runId) ?? null));
-  const approvals = await skein.approvals(userId, present({ sessionUid }));
+  const approvals = await skein.approvals.list(present({ sessionUid }), userId);
   const nextBefore = runs.length > limit ? page.at(-1)?.seq : null;
   return {
     count: rows.length,

@@ -1,4 +1,4 @@
-import type { Server as HttpServer, RequestListener } from "node:http";
+import type { Server as HttpServer, IncomingMessage, RequestListener } from "node:http";
 import type { Duplex } from "node:stream";
 import type { FastifyInstance } from "fastify";
 import Fastify from "fastify";
@@ -22,7 +22,7 @@ export interface Listener {
 /** A server of HTTP. Host and Origin are looked at before anything else sees a request. */
 export async function httpListener(
   ground: Ground,
-  { port, url }: { port(): number; url(): string },
+  { port, url }: { port(request: IncomingMessage): number; url(): string },
 ): Promise<Listener> {
   const { tuning, parts } = ground;
   let route: RequestListener | null = null;
@@ -38,7 +38,7 @@ export async function httpListener(
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
     },
     (request, response) => {
-      const problem = siteRefusal(request, parts.settings, port());
+      const problem = siteRefusal(request, parts.settings, port(request));
       if (problem !== null) sendError(response, problem, last);
       else route?.(request, response);
     },
@@ -46,11 +46,11 @@ export async function httpListener(
   capConnections(server, tuning);
   // Node answers these two by itself otherwise: the one without a word, the other not at all.
   server.on("checkExpectation", (request, response) =>
-    sendError(response, siteRefusal(request, parts.settings, port()) ?? unmetExpectation, last),
+    sendError(response, siteRefusal(request, parts.settings, port(request)) ?? unmetExpectation, last),
   );
   server.on("connect", (request, socket) => {
     socket.on("error", () => socket.destroy());
-    refuseRaw(socket, siteRefusal(request, parts.settings, port()) ?? notHttp);
+    refuseRaw(socket, siteRefusal(request, parts.settings, port(request)) ?? notHttp);
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();

@@ -29,7 +29,7 @@ interface ReceiverLimits {
 }
 
 export interface SocketsOptions {
-  port(): number;
+  port(request: IncomingMessage): number;
   /** Answers a request that gets no socket. */
   refuse(socket: Duplex, error: WireError): void;
 }
@@ -96,7 +96,7 @@ export class Sockets {
   }
 
   #refusal(request: IncomingMessage): WireError | null {
-    const site = siteRefusal(request, this.#ground.parts.settings, this.#options.port());
+    const site = siteRefusal(request, this.#ground.parts.settings, this.#options.port(request));
     if (site !== null) return site;
     const [path] = (request.url ?? "").split("?");
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";

@@ -1,12 +1,14 @@
+import type { Static } from "typebox";
 import Type from "typebox";
-import { IndexingSchema, SearchSchema, SessionRowSchema } from "../protocol/session-list.ts";
+import { IndexingSchema, SearchSchema, SessionRowSchema } from "./session-list.ts";
 
 /**
  * What each session tool answers, for whoever checks results: programs over MCP. Open: a field that is new breaks nobody. A
  * refusal is an answer of every tool.
  */
 
-type JsonSchema = Readonly<Record<string, unknown>>;
+/** A JSON Schema. The result's type is for the compiler alone, so that declarations hold plain types. */
+export type ResultSchema<Result> = Readonly<Record<string, unknown>> & { readonly "~result"?: Result };
 
 const text = Type.String();
 const maybeText = Type.Optional(Type.String());
@@ -31,9 +33,11 @@ const refusal = Type.Object({
 });
 
 /** A tool must answer an object: the choice stands inside of one. */
-function either(...answers: readonly Type.TSchema[]): JsonSchema {
+function either<const Answers extends readonly Type.TSchema[]>(
+  ...answers: Answers
+): ResultSchema<Static<Answers[number]> | Static<typeof refusal>> {
   const anyOf = [...answers, refusal];
-  return JSON.parse(JSON.stringify({ type: "object", anyOf })) as JsonSchema;
+  return JSON.parse(JSON.stringify({ type: "object", anyOf }));
 }
 
 const message = Type.Object({
@@ -244,3 +248,28 @@ export const outputs = {
   sessionList,
   agentsList,
 } as const;
+
+type ResultOf<Schema> = Schema extends ResultSchema<infer Result> ? Result : never;
+
+/**
+ * What each session tool answers, by its name: its result, or a refusal with `status`, `code` and `error`.
+ *
+ * @example
+ * ```ts
+ * import type { SessionToolResults } from "skein";
+ * const keysIn = (result: SessionToolResults["sessions_list"]) =>
+ *   "sessions" in result ? result.sessions.map(({ key }) => key) : [];
+ * ```
+ */
+export interface SessionToolResults {
+  readonly sessions_list: ResultOf<typeof sessionsList>;
+  readonly sessions_history: ResultOf<typeof sessionsHistory>;
+  readonly sessions_send: ResultOf<typeof sessionsSend>;
+  readonly sessions_spawn: ResultOf<typeof sessionsSpawn>;
+  readonly sessions_yield: ResultOf<typeof sessionsYield>;
+  readonly session_status: ResultOf<typeof sessionStatus>;
+  readonly subagents: ResultOf<typeof subagents>;
+  readonly session_search: ResultOf<typeof sessionSearch>;
+  readonly session_list: ResultOf<typeof sessionList>;
+  readonly agents_list: ResultOf<typeof agentsList>;
+}

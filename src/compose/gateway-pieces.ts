@@ -1,11 +1,11 @@
-import type { Redactor } from "../../access/redaction/redactor.ts";
-import { createEventHub } from "../../gateway/events/hub.ts";
-import { durableNumbers } from "../../gateway/events/numbers.ts";
-import { wantedFor } from "../../gateway/events/wanted.ts";
-import { allHandlers } from "../../gateway/handlers/all.ts";
-import { heavyToolLine } from "../../gateway/limits/heavy-calls.ts";
-import { ofUser } from "../../gateway/mcp/skein-parts.ts";
-import { createServer } from "../../gateway/server/create-server.ts";
+import type { Redactor } from "../access/redaction/redactor.ts";
+import { createEventHub } from "../gateway/events/hub.ts";
+import { durableNumbers } from "../gateway/events/numbers.ts";
+import { wantedFor } from "../gateway/events/wanted.ts";
+import { allHandlers } from "../gateway/handlers/all.ts";
+import { heavyToolLine } from "../gateway/limits/heavy-calls.ts";
+import { ofUser } from "../gateway/mcp/skein-parts.ts";
+import { createServer } from "../gateway/server/create-server.ts";
 import type { GatewayPieces, HubParts, McpDoor, McpDoorParts } from "./pieces.ts";
 
 /** What the gateway of `skein start` is put together from. */
@@ -46,7 +46,7 @@ function openMcp(parts: McpDoorParts): McpDoor {
 /** What a reload may change is asked for with each request. */
 async function loadMcp(parts: McpDoorParts): Promise<McpDoor> {
   const { tokens, version, heavy, deps, during, subscribe, report } = parts;
-  const { createMcp } = await import("../../gateway/mcp/create-mcp.ts");
+  const { createMcp } = await import("../gateway/mcp/create-mcp.ts");
   return createMcp({
     version,
     get scope() {

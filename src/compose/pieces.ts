@@ -1,13 +1,13 @@
-import type { Redactor } from "../../access/redaction/redactor.ts";
-import type { Clock } from "../../core/clock.ts";
-import type { SkeinEvent } from "../../core/events.ts";
-import type { Principal } from "../../gateway/auth/principal.ts";
-import type { Tokens } from "../../gateway/auth/tokens.ts";
-import type { Handlers, SkeinDeps, TokenDeps } from "../../gateway/calls/contract.ts";
-import type { Server, ServerParts } from "../../gateway/contract.ts";
-import type { EventHub, HubStats, Wanted } from "../../gateway/events/contract.ts";
-import type { HeavyCalls } from "../../gateway/limits/heavy-calls.ts";
-import type { EventFilter } from "../../protocol/methods/calls.ts";
+import type { Redactor } from "../access/redaction/redactor.ts";
+import type { Clock } from "../core/clock.ts";
+import type { SkeinEvent } from "../core/events.ts";
+import type { Principal } from "../gateway/auth/principal.ts";
+import type { Tokens } from "../gateway/auth/tokens.ts";
+import type { Handlers, SkeinDeps, TokenDeps } from "../gateway/calls/contract.ts";
+import type { Server, ServerParts } from "../gateway/contract.ts";
+import type { EventHub, HubStats, Wanted } from "../gateway/events/contract.ts";
+import type { HeavyCalls } from "../gateway/limits/heavy-calls.ts";
+import type { EventFilter } from "../protocol/methods/calls.ts";
 
 /** What a gateway is put together from, so that each can be another in a test. */
 export interface GatewayPieces {

@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { SkeinError } from "../core/errors.ts";
+import type { Content } from "../core/messages.ts";
+import { redactedText } from "../core/tombstone.ts";
+import type { Run, RunOptions } from "./contract.ts";
+
+/** A request that came under an idempotency key. What is left out is not compared. */
+export interface RepeatedRequest {
+  readonly content: Content;
+  readonly sessionKey?: string;
+  readonly options?: RunOptions;
+}
+
+type KnownRequest = Pick<Run, "runId" | "session" | "message" | "options">;
+
+/** How the reply is delivered and where the prompt was typed may differ between the doors of one request. */
+const comparedOptions = [
+  "model",
+  "thinking",
+  "runTimeoutSeconds",
+  "system",
+  "extraSystemPrompt",
+  "outputSchema",
+  "tools",
+] as const;
+
+/**
+ * Throws `idempotency_conflict` unless this is the request that the run was accepted with. A run whose input was redacted is
+ * not compared: its key still stands for it.
+ */
+export function checkSameRequest(known: KnownRequest, repeated: RepeatedRequest): void {
+  const difference = differenceBetween(known, repeated);
+  if (difference !== null) throw new SkeinError("idempotency_conflict", { runId: known.runId, difference });
+}
+
+function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): string | null {
+  const stored = "content" in known.message ? known.message.content : null;
+  if (stored === null || isRedacted(stored)) return null;
+  if (!isSameContent(stored, repeated.content)) return "another message";
+  if (repeated.sessionKey !== undefined && repeated.sessionKey !== known.session.key)
+    return `another session than ${known.session.key}`;
+  const given = repeated.options;
+  const option =
+    given === undefined ? undefined : comparedOptions.find((name) => differs(name, known.options, given));
+  return option === undefined ? null : `another ${option}`;
+}
+
+function differs(name: (typeof comparedOptions)[number], stored: RunOptions, given: RunOptions): boolean {
+  return stored[name] !== redactedText && !isDeepStrictEqual(stored[name], given[name]);
+}
+
+type Blocks = Exclude<Extract<Run["message"], { content: unknown }>["content"], string>;
+type Block = Blocks[number];
+
+function isRedacted(content: string | Blocks): boolean {
+  return blocksOf(content).some((block) => block.type === "text" && block.text === redactedText);
+}
+
+/** Large texts and images were moved to blobs, and are compared by their hashes. */
+function isSameContent(stored: string | Blocks, given: Content): boolean {
+  const [one, other] = [blocksOf(stored), blocksOf(given)];
+  return one.length === other.length && one.every((block, index) => isSameBlock(block, other[index]));
+}
+
+function blocksOf(content: string | Blocks): readonly Block[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+function isSameBlock(stored: Block, given: Block | undefined): boolean {
+  if (given === undefined) return false;
+  const hash = blobHash(stored);
+  if (hash !== null && hash !== blobHash(given)) return hash === contentHash(given);
+  if (stored.type === "text" && given.type === "text") return stored.text === given.text;
+  return isDeepStrictEqual(stored, given);
+}
+
+function blobHash(block: Block): string | null {
+  const { skein } = block as { readonly skein?: { readonly blob?: { readonly sha256?: unknown } } };
+  const hash = skein?.blob?.sha256;
+  return typeof hash === "string" ? hash : null;
+}
+
+function contentHash(block: Block): string | null {
+  const hash = createHash("sha256");
+  if (block.type === "text") return hash.update(block.text).digest("hex");
+  return block.type === "image" ? hash.update(block.data, "base64").digest("hex") : null;
+}

@@ -1,0 +1,116 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+
+const root = join(import.meta.dirname, "../..");
+const modules = join(root, "node_modules");
+const tsc = join(modules, ".bin/tsc");
+let home: TemporaryFolder;
+
+/** Builds the package, packs it and installs the tarball beside the dependencies of the checkout. */
+beforeAll(() => {
+  home = temporaryFolder("skein-types-");
+  const staged = join(home.path, "staged");
+  mkdirSync(staged);
+  run(tsc, ["--project", join(root, "tsconfig.build.json"), "--outDir", join(staged, "dist")], root);
+  const { files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { files: string[] };
+  for (const name of ["package.json", ...files.filter((each) => !/dist|\*/.test(each))])
+    cpSync(join(root, name), join(staged, name), { recursive: true });
+  run("npm", ["pack", "--ignore-scripts", "--pack-destination", home.path], staged);
+  const tarball = readdirSync(home.path).find((name) => name.endsWith(".tgz")) ?? "";
+  const installed = join(home.path, "node_modules");
+  mkdirSync(join(installed, "skein"), { recursive: true });
+  run("tar", ["-xzf", tarball, "-C", join(installed, "skein"), "--strip-components=1"], home.path);
+  for (const name of readdirSync(modules).filter((each) => each !== "skein"))
+    symlinkSync(join(modules, name), join(installed, name));
+  writeFileSync(join(home.path, "package.json"), '{ "type": "module" }');
+});
+afterAll(() => home.remove());
+
+function run(command: string, args: readonly string[], cwd: string): string {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+const options = "--noEmit --strict --target es2024 --lib es2024 --types node --module nodenext".split(" ");
+
+function check(name: string, code: string, more: readonly string[] = ["--skipLibCheck"]) {
+  const file = join(home.path, `${name}.ts`);
+  writeFileSync(file, code);
+  const { stdout } = spawnSync(tsc, [...options, ...more, "--extendedDiagnostics", file], {
+    cwd: home.path,
+    encoding: "utf8",
+  });
+  const [, count] = /^Instantiations:\s+(\d+)/m.exec(stdout) ?? [];
+  const errors = stdout.split("\n").filter((line) => line.includes("error TS"));
+  return { instantiations: Number(count), errors };
+}
+
+const tool = `import { defineTool } from "skein";
+import Type from "typebox";
+export const weather = defineTool({ name: "weather", description: "Weather.", parameters: Type.Object({ city: Type.String() }), execute: ({ city }) => \`Sunny in \${city.trim()}\` });
+`;
+const client = `import { connect } from "skein/client";
+const client = await connect("http://127.0.0.1:18790", { token: "t" });
+console.log((await client.call("sessions.list", { limit: 5 })).sessions[0]?.key.trim());
+for await (const each of client.events({ keys: ["main"] })) if (each.event === "run.ended") console.log(each.payload.state);
+`;
+
+describe("type-checking against the packed package", () => {
+  test.each([
+    ["defineTool", tool],
+    ["skein/client", client],
+  ])("[LBR13] a file with %s costs at most 50,000 instantiations more than an empty one", (name, code) => {
+    const empty = check("empty", "export {};");
+    const { instantiations, errors } = check(name.replace("/", "-"), code);
+    expect(errors).toEqual([]);
+    expect(instantiations - empty.instantiations).toBeGreaterThan(0);
+    expect(instantiations - empty.instantiations).toBeLessThanOrEqual(50_000);
+  });
+
+  test("[LBR14] passes with skipLibCheck off", () => {
+    const imports = ["skein", "skein/store", "skein/client", "skein/conformance"];
+    const code = `${tool}${imports.map((name, index) => `export * as e${index} from "${name}";`).join("\n")}`;
+    expect(check("whole", code, ["--skipLibCheck", "false"]).errors).toEqual([]);
+  });
+
+  test("[LBR12] callTool, services and configuration have types", () => {
+    const code = `import { createSkein } from "skein";
+const skein = await createSkein({ memory: true, config: { queue: { mode: "steer" } } });
+const { result } = await skein.callTool("sessions_list", {});
+if ("sessions" in result) result.sessions[0]?.key.trim(); else result.code.trim();
+(await skein.sessions.list({ limit: 1 })).sessions[0]?.key.trim();
+(await skein.runs.list())[0]?.state.trim();
+(await skein.session().fork({ label: "Copy" })).forkedFrom.key.trim();
+`;
+    expect(check("right", code).errors).toEqual([]);
+    const wrong = `import { createSkein } from "skein";
+const skein = await createSkein({ memory: true, config: { queue: { mode: "steering" } } });
+const { result } = await skein.callTool("sessions_list", {});
+result.sessions;
+await skein.sessions.list({ limit: "1" });
+`;
+    const lines = check("wrong", wrong).errors.map((line) => /\((\d+),/.exec(line)?.[1]);
+    expect(lines).toEqual(["2", "4", "5"]);
+  });
+
+  test("[LBR15] on Node 20, importing the package fails with one sentence", () => {
+    const checked = join(home.path, "node_modules/skein/dist/check-node.js");
+    const script = readFileSync(checked, "utf8");
+    try {
+      writeFileSync(checked, script.replace("process.versions.node", '"20.20.2"'));
+      writeFileSync(
+        join(home.path, "old.mjs"),
+        'await import("skein").catch((error) => console.log(error.stack));',
+      );
+      const told = run(process.execPath, ["old.mjs"], home.path);
+      expect(told).toBe("Error: skein needs Node 24 or newer, and this is Node 20.20.2.\n");
+    } finally {
+      writeFileSync(checked, script);
+    }
+  });
+});

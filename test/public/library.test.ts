@@ -1,0 +1,546 @@
+import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { generateText, isStepCount } from "ai";
+import { afterEach, describe, expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import type { ConfigInput } from "../../src/config/sections/all.ts";
+import { createSkein } from "../../src/create-skein.ts";
+import { createStore, guardedAppend } from "../../src/entry-store.ts";
+import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
+import { sessionTools } from "../../src/session-tools.ts";
+import type { MountOptions } from "../../src/sessions/skein/skein.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { run } from "../support/cli.ts";
+import { pngOf } from "../support/images.ts";
+import { connected } from "../support/mcp-gateway.ts";
+import { answering, closeAll, newFolder, withScript } from "../support/skein.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
+
+const closing: { close(options?: { graceMs?: number }): Promise<unknown> }[] = [];
+
+afterEach(async () => {
+  for (const each of closing.splice(0)) await each.close({ graceMs: 0 });
+  await closeAll();
+});
+
+async function open(options: Parameters<typeof createSkein>[0]) {
+  const skein = await createSkein({ env: {}, quiet: true, ...options });
+  closing.push(skein);
+  return skein;
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+}
+
+const agents = [defineAgent({ id: "main", model: "rehearsal/basic" })];
+
+describe("createSkein({ config })", () => {
+  test("[LBR1] takes every setting of a skein.yaml as an object", async () => {
+    const config: ConfigInput = {
+      agents: { desk: { model: "rehearsal/basic", system: "You sell tickets." } },
+      queue: { mode: "followup" },
+      lock: { timeoutMs: 5000 },
+      session: { reset: { mode: "idle", minutes: 60 } },
+    };
+    const skein = await open({ dir: newFolder(), config });
+    expect((await skein.agents()).map(({ id }) => id)).toEqual(["desk"]);
+    const { reply } = await skein.session({ agentId: "desk" }).send("repeat tickets").result;
+    expect(reply).toBe("tickets");
+  });
+
+  test("[LBR1] the environment overrides the object as it overrides a file", async () => {
+    const config: ConfigInput = { agents: { desk: { model: "rehearsal/basic" } } };
+    const skein = await open({ memory: true, config, env: { SKEIN_AGENTS__DESK__MODEL: "rehearsal/other" } });
+    expect((await skein.models()).map(({ model }) => model)).toContain("rehearsal/other");
+  });
+
+  test("[LBR2] refuses a mistake with the message that a file gets", async () => {
+    const config = { agents: { main: { modle: "rehearsal/basic" } }, queue: { mode: "folowup" } };
+    const opened = createSkein({ memory: true, env: {}, config: config as ConfigInput });
+    await expect(opened).rejects.toMatchObject({ code: "invalid_config" });
+    const { message } = (await opened.catch((error: Error) => error)) as Error;
+    expect(message).toContain('createSkein({ config }): agents.main: found the key "modle"');
+    expect(message).toContain("(did you mean model?)");
+    expect(message).toContain("and 1 more");
+  });
+
+  test("[LBR2] refuses what a file cannot say", async () => {
+    const config = { agents: { main: { system: () => "You plan." } } } as unknown as ConfigInput;
+    await expect(createSkein({ memory: true, env: {}, config })).rejects.toMatchObject({
+      code: "invalid_config",
+    });
+  });
+});
+
+describe.each([
+  ["in memory", () => ({ memory: true })],
+  ["in a folder", () => ({ dir: newFolder() })],
+])("the services of a Skein %s", (_, where) => {
+  async function talked() {
+    const skein = await open({ ...where(), config: null, agents });
+    const session = skein.session({ userId: "ann", sessionId: "trip" });
+    await session.send("repeat the train leaves at nine").result;
+    return { skein, session };
+  }
+
+  test("[LBR3] sessions.create, list and get", async () => {
+    const { skein } = await talked();
+    const made = await skein.sessions.create({ userId: "ann", sessionId: "hotel", label: "Hotel" });
+    expect(made).toMatchObject({ sessionId: "hotel", label: "Hotel" });
+    const { sessions } = await skein.sessions.list({ userId: "ann" });
+    expect(sessions.map(({ sessionId }) => sessionId).toSorted()).toEqual(["hotel", "trip"]);
+    expect((await skein.sessions.list()).sessions).toEqual([]);
+    expect(await skein.sessions.get({ key: "Hotel", userId: "ann" })).toMatchObject({ key: made.key });
+    await expect(skein.sessions.get({ key: "Hotel" })).rejects.toMatchObject({ code: "not_found" });
+    await expect(skein.sessions.create({ userId: "ann", sessionId: "hotel" })).rejects.toMatchObject({
+      code: "conflict",
+    });
+  });
+
+  test("[LBR3] sessions.history and session.history", async () => {
+    const { skein, session } = await talked();
+    const page = await skein.sessions.history({ sessionKey: session.key, userId: "ann" });
+    expect(page.messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    expect(await session.history()).toEqual(page);
+    expect((await session.history({ limit: 1 })).messages).toEqual(page.messages.slice(1));
+    await expect(skein.session({ sessionId: "nowhere" }).history()).rejects.toMatchObject({
+      code: "not_found",
+    });
+  });
+
+  test("[LBR3] sessions.search", async () => {
+    const { skein } = await talked();
+    const { hits } = await skein.sessions.search({ query: "train", userId: "ann" });
+    expect(new Set(hits.map(({ sessionId }) => sessionId))).toEqual(new Set(["trip"]));
+    expect((await skein.sessions.search({ query: "train", userId: "bob" })).hits).toEqual([]);
+  });
+
+  test("[LBR4] session.branch, fork and label", async () => {
+    const { skein, session } = await talked();
+    const [asked] = (await session.history()).messages;
+    expect(await session.branch(asked?.id ?? null)).toMatchObject({ leafId: asked?.id });
+    expect((await session.history()).messages).toHaveLength(1);
+    const fork = await session.fork({ sessionId: "copy", label: "Copy" });
+    expect(fork).toMatchObject({ sessionId: "copy", forkedFrom: { sessionId: "trip", entryId: asked?.id } });
+    expect((await skein.session({ userId: "ann", sessionKey: fork.key }).history()).messages).toHaveLength(1);
+    expect(await session.label("Journey")).toMatchObject({ label: "Journey" });
+    expect(await skein.sessions.get({ key: "Journey", userId: "ann" })).toMatchObject({ sessionId: "trip" });
+    expect(await session.label(null)).not.toHaveProperty("label");
+  });
+
+  test("[LBR4] session.compact and reset", async () => {
+    const { session, skein } = await talked();
+    expect(await session.compact()).toMatchObject({ done: false });
+    const { key, previous } = await session.reset();
+    expect(key).toBe(session.key);
+    const old = await skein.sessions.history({ sessionKey: previous.key, userId: "ann" });
+    expect(old.messages).toHaveLength(2);
+    expect((await skein.sessions.history({ sessionKey: key, userId: "ann" })).messages).toEqual([]);
+  });
+
+  test("[LBR6] parameters are checked as the gateway checks them", async () => {
+    const { skein } = await talked();
+    await expect(skein.sessions.list({ limit: 0 })).rejects.toThrow("limit");
+    await skein.close();
+    await expect(skein.sessions.list()).rejects.toMatchObject({ code: "unavailable" });
+    await expect(skein.runs.list()).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
+
+describe("the services of runs and approvals", () => {
+  test("[LBR5] runs.list, get and abort", async () => {
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      execute: (_, { signal }) => aborted(signal),
+    });
+    const { skein, until } = await withScript([{ calls: [{ name: "wait" }] }], { tools: [wait] });
+    const turn = skein.session({ userId: "ann" }).send("Hello");
+    turn.result.catch(() => undefined);
+    await until("run.tool");
+    expect((await skein.runs.list({}, "ann")).map(({ runId }) => runId)).toEqual([turn.runId]);
+    expect(await skein.runs.list({}, "bob")).toEqual([]);
+    expect(await skein.runs.get(turn.runId, "bob")).toBeNull();
+    await expect(skein.runs.abort(turn.runId, "bob")).rejects.toMatchObject({ code: "not_found" });
+    await skein.runs.abort(turn.runId, "ann", "Changed plans");
+    await until("run.ended");
+    expect(await skein.runs.get(turn.runId, "ann")).toMatchObject({ state: "aborted" });
+  });
+
+  test("[LBR5] runs.retry refuses what was not lost", async () => {
+    const { skein } = await withScript([{ text: "Hello." }]);
+    const turn = skein.session().send("Hello");
+    await turn.result;
+    await expect(skein.runs.retry(turn.runId)).rejects.toMatchObject({ code: "conflict" });
+    await expect(skein.runs.retry("no-such-run")).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("[LBR5] approvals.list and resolve", async () => {
+    const remove = defineTool({
+      name: "remove",
+      description: "Removes.",
+      approval: true,
+      execute: () => "ok",
+    });
+    const { skein, until } = await withScript([{ calls: [{ name: "remove" }] }, { text: "Done." }], {
+      tools: [remove],
+    });
+    const turn = skein.session({ userId: "ann" }).send("Remove it");
+    const { approvalId } = await until("approval.requested");
+    expect((await skein.approvals.list({}, "ann")).map((each) => each.approvalId)).toEqual([approvalId]);
+    expect(await skein.approvals.list({}, "bob")).toEqual([]);
+    await expect(skein.approvals.resolve(approvalId, "approved", null, "bob")).rejects.toMatchObject({
+      code: "not_found",
+    });
+    await skein.approvals.resolve(approvalId, "approved", "policy", "ann");
+    expect((await turn.result).reply).toBe("Done.");
+    expect(await skein.approvals.list()).toEqual([]);
+    expect(await skein.approvals.list({ open: false })).toMatchObject([{ answer: "approved" }]);
+  });
+});
+
+describe("an idempotency key that comes again", () => {
+  const conflict = { code: "idempotency_conflict" };
+
+  test("[LBR7] with another message, session or option is refused by the library", async () => {
+    const { skein } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const first = await session.accept("Hello", { idempotencyKey: "one", model: "rehearsal/script" });
+    const again = await session.accept("Hello", { idempotencyKey: "one", model: "rehearsal/script" });
+    expect(again.runId).toBe(first.runId);
+    const key = { idempotencyKey: "one" };
+    await expect(session.accept("Goodbye", { ...key, model: "rehearsal/script" })).rejects.toMatchObject(
+      conflict,
+    );
+    await expect(session.accept("Hello", key)).rejects.toThrow("another model");
+    const other = skein.session({ sessionId: "hotel" });
+    await expect(other.accept("Hello", { ...key, model: "rehearsal/script" })).rejects.toThrow(
+      "another session",
+    );
+    await expect(session.send("Goodbye", key).result).rejects.toMatchObject(conflict);
+    await session.note("I called them.", { idempotencyKey: "two" });
+    await expect(session.note("I wrote to them.", { idempotencyKey: "two" })).rejects.toMatchObject(conflict);
+  });
+
+  test("[LBR7] with another image is refused, however large the image is", async () => {
+    const { skein } = await withScript(answering());
+    const session = skein.session();
+    const image = (fill: number) => [
+      { data: Buffer.alloc(300_000, fill).toString("base64"), mimeType: "image/png" },
+    ];
+    const first = await session.accept("Look", { idempotencyKey: "one", images: image(1) });
+    const again = await session.accept("Look", { idempotencyKey: "one", images: image(1) });
+    expect(again.runId).toBe(first.runId);
+    const other = session.accept("Look", { idempotencyKey: "one", images: image(2) });
+    await expect(other).rejects.toMatchObject(conflict);
+  });
+
+  test("[LBR7] with another message or task is refused by the session tools", async () => {
+    const { skein } = await withScript(answering(), { visibility: "agent" });
+    await skein.session({ sessionId: "hotel" }).open();
+    const call = async (name: string, args: object) =>
+      (await skein.callTool(name, args, { sessionKey: "agent:main:main", idempotencyKey: name })).result;
+    const to = { sessionKey: "agent:main:session:hotel", timeoutSeconds: 0 };
+    const sent = await call("sessions_send", { ...to, message: "Hello" });
+    expect(await call("sessions_send", { ...to, message: "Hello" })).toMatchObject({ runId: sent.runId });
+    expect(await call("sessions_send", { ...to, message: "Goodbye" })).toMatchObject(conflict);
+    const spawned = await call("sessions_spawn", { task: "Count", background: true });
+    expect(await call("sessions_spawn", { task: "Count", background: true })).toMatchObject({
+      runId: spawned.runId,
+    });
+    expect(await call("sessions_spawn", { task: "Add", background: true })).toMatchObject(conflict);
+  });
+
+  test("[LBR7] with another message is refused by a channel", async () => {
+    const { skein } = await withScript(answering());
+    const message = { channel: "desk", messageId: "m1", peer: "17" };
+    const first = await skein.receive({ ...message, text: "Hello" });
+    expect(await skein.receive({ ...message, text: "Hello" })).toEqual({ ...first, isNew: false });
+    await expect(skein.receive({ ...message, text: "Goodbye" })).rejects.toMatchObject(conflict);
+  });
+
+  test("[LBR7] with another body is 409 over HTTP, WebSocket and MCP, and exits 1 in the CLI", async () => {
+    const gateway = await wholeGateway({ config: "tools: { sessions: { visibility: agent } }\n" });
+    closing.push(gateway);
+    const { rpc, root, url, admin } = gateway;
+    const idempotencyKey = "one";
+    const requests: readonly (readonly [string, object, object])[] = [
+      ["chat.send", { sessionKey: "main", message: "repeat a" }, { message: "repeat b" }],
+      ["sessions.send", { key: "main", message: "repeat a", timeoutMs: 0 }, { model: "rehearsal/other" }],
+      ["agent", { sessionKey: "main", message: "repeat a", thinking: "low" }, { thinking: "high" }],
+      ["chat.inject", { sessionKey: "main", message: "A note." }, { message: "Another note." }],
+    ];
+    for (const [method, params, change] of requests) {
+      const given = { ...params, idempotencyKey: method };
+      const first = await rpc(method, given);
+      expect(first, JSON.stringify(first)).toMatchObject({ status: 200 });
+      expect(await rpc(method, given)).toMatchObject({ body: { runId: runIdIn(first.body) } });
+      const refused = await rpc(method, { ...given, ...change });
+      expect(refused).toMatchObject({ status: 409, body: { error: conflict } });
+    }
+    const client = await gateway.client();
+    const other = client.call("chat.send", { sessionKey: "main", message: "x", idempotencyKey: "chat.send" });
+    await expect(other).rejects.toMatchObject(conflict);
+    const args = {
+      name: "sessions_send",
+      arguments: { sessionKey: "main", message: "Hello", timeoutSeconds: 0 },
+    };
+    const meta = { "skein/idempotencyKey": idempotencyKey };
+    const mcp = await connected({ url: `${url}/mcp` }, "2025-11-25", { token: admin });
+    await mcp.callTool({ ...args, _meta: meta });
+    const changed = { ...args, arguments: { ...args.arguments, message: "Goodbye" }, _meta: meta };
+    expect((await mcp.callTool(changed)).structuredContent).toMatchObject(conflict);
+    await mcp.close();
+    const send = (text: string) => run(["send", "main", text, "--key", "k", "--dir", root], { cwd: root });
+    expect(await send("repeat a")).toMatchObject({ exit: 0 });
+    expect(await send("repeat a")).toMatchObject({ exit: 0 });
+    expect(await send("repeat b")).toMatchObject({
+      exit: 1,
+      err: expect.stringContaining("idempotency key was used for another message"),
+    });
+  });
+
+  test("[LBR8] with the same request finds the run, whatever became of its session", async () => {
+    const gateway = await wholeGateway();
+    closing.push(gateway);
+    const request = { sessionKey: "agent:main:session:trip", message: "repeat a", idempotencyKey: "one" };
+    const first = await gateway.rpc("chat.send", request);
+    await gateway.rpc("agent.wait", { runId: runIdIn(first.body) });
+    await gateway.rpc("sessions.delete", { key: request.sessionKey });
+    expect(await gateway.rpc("chat.send", request)).toMatchObject({ body: { runId: runIdIn(first.body) } });
+  });
+});
+
+function runIdIn(body: unknown): string {
+  return (body as { readonly runId: string }).runId;
+}
+
+describe("your own agent loop", () => {
+  test("[LBR9] session.append writes AI SDK messages through the guard", async () => {
+    const { skein, lines } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const call = { type: "tool-call", toolCallId: "c1", toolName: "weather", input: { city: "Kyoto" } };
+    const output = { type: "text", value: "Sunny" };
+    const done = await session.append([
+      { role: "system", content: "You plan journeys." },
+      { role: "user", content: [{ type: "text", text: "Weather?" }] },
+      { role: "assistant", content: [{ type: "text", text: "I look." }, call] },
+      { role: "tool", content: [{ type: "tool-result", toolCallId: "c1", toolName: "weather", output }] },
+      { role: "assistant", content: "It is sunny." },
+    ]);
+    expect(done.refused).toEqual([]);
+    expect(await lines("trip")).toEqual([
+      "skein.system: You plan journeys.",
+      "user: Weather?",
+      "assistant: I look. (weather)",
+      "result: Sunny",
+      "assistant: It is sunny.",
+    ]);
+    expect(done.entries.map(({ id }) => id)).toHaveLength(5);
+  });
+
+  test("[LBR9] session.append closes open calls and refuses results that answer none", async () => {
+    const { skein, lines } = await withScript(answering());
+    const session = skein.session({ sessionId: "trip" });
+    const call = { type: "tool-call", toolCallId: "c1", toolName: "weather", input: {} };
+    const output = { type: "text", value: "Sunny" };
+    const stray = { type: "tool-result", toolCallId: "c9", toolName: "weather", output };
+    const done = await session.append([
+      { role: "user", content: "Weather?" },
+      { role: "assistant", content: [call] },
+      { role: "tool", content: [stray] },
+      { role: "user", content: "Hello?" },
+    ]);
+    expect(done.refused).toEqual(["no open call has the id c9"]);
+    expect(done.notes).toMatchObject([{ kind: "synthetic_result" }]);
+    expect((await lines("trip")).at(-1)).toBe("user: Hello?");
+    expect((await lines("trip")).at(-2)).toContain("[failed]");
+  });
+
+  test("[LBR9] session.append takes messages of the library's own form, and refuses while a run is active", async () => {
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      execute: (_, { signal }) => aborted(signal),
+    });
+    const { skein, lines, until } = await withScript([{ calls: [{ name: "wait" }] }], { tools: [wait] });
+    const session = skein.session({ sessionId: "trip" });
+    const image = { type: "image" as const, data: "aGk=", mimeType: "image/png" };
+    await session.append([
+      { role: "user", content: [image] },
+      { role: "custom", customType: "note", content: "n", display: true },
+    ]);
+    expect((await lines("trip")).at(-1)).toBe("note: n");
+    session.send("Go").result.catch(() => undefined);
+    await until("run.tool");
+    await expect(session.append([{ role: "user", content: "Me too" }])).rejects.toMatchObject({
+      code: "conflict",
+    });
+  });
+
+  test("[LBR10] session.onStepFinish keeps each step of generateText with its model and usage", async () => {
+    const { skein, lines } = await withScript(answering(), { visibility: "agent" });
+    const session = skein.session({ sessionId: "trip" });
+    const tools = await sessionTools(skein, { sessionId: "trip" });
+    const model = scriptedModel([
+      { calls: [{ name: "sessions_list", arguments: {} }], usage: { input: 10, output: 5 } },
+      { text: "One session.", usage: { input: 20, output: 3 } },
+    ]);
+    const prompt = "How many sessions are there?";
+    await session.append([{ role: "user", content: prompt }]);
+    const { onStepFinish } = session;
+    await generateText({ model, tools, prompt, stopWhen: isStepCount(3), onStepFinish });
+    expect(await lines("trip")).toEqual([
+      `user: ${prompt}`,
+      "assistant: (sessions_list)",
+      expect.stringContaining("result: "),
+      "assistant: One session.",
+    ]);
+    const { entries = [] } =
+      (await skein.store.sessions.page({}, "trip", { along: "branch", limit: 10 })) ?? {};
+    expect(entries.at(-1)).toMatchObject({
+      message: { model: model.modelId, usage: { input: 20, output: 3 } },
+    });
+  });
+
+  test("[LBR11] guardedAppend checks what store.sessions.append does not", async () => {
+    const store = await createStore({ memory: true });
+    closing.push(store);
+    const scope = { agentId: "main" };
+    const { sessionId } = await store.sessions.create(scope, { key: "agent:main:main", cwd: "/" });
+    const stray = {
+      role: "toolResult",
+      toolCallId: "c9",
+      toolName: "x",
+      content: [],
+      isError: false,
+    } as const;
+    const { refused, entries } = await guardedAppend({ store }, scope, sessionId, { ...stray, content: [] });
+    expect([refused, entries]).toEqual(["no open call has the id c9", []]);
+    const raw = await store.sessions.append(scope, sessionId, [
+      { draft: { type: "message", message: { ...stray, content: [] } } },
+    ]);
+    expect(raw.entries).toHaveLength(1);
+  });
+});
+
+describe("a gateway in a server of your own", () => {
+  async function mounted(options: MountOptions = {}) {
+    const dir = newFolder();
+    const skein = await open({ dir, config: null, agents });
+    const gateway = await skein.mount(options);
+    const server = createServer((request, response) => {
+      if (request.url === "/mine") response.end("mine");
+      else gateway.handler(request, response);
+    });
+    server.on("upgrade", gateway.upgrade);
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    closing.unshift({
+      close: async () => {
+        server.closeAllConnections();
+        server.close();
+      },
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const token = readFileSync(join(dir, "token"), "utf8").trim();
+    const rpc = (method: string, params: object, headers: Record<string, string> = {}) =>
+      fetch(`${url}/rpc/${method}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${token}`, ...headers },
+        body: JSON.stringify(params),
+      });
+    return { skein, gateway, url, token, rpc };
+  }
+
+  test("[LBR16] answers HTTP, WebSocket and MCP beside the server's own paths", async () => {
+    const { skein, url, token, rpc } = await mounted();
+    expect(await (await fetch(`${url}/mine`)).text()).toBe("mine");
+    const hello = { sessionKey: "main", message: "repeat hello", idempotencyKey: "one" };
+    const { runId } = (await (await rpc("chat.send", hello)).json()) as { runId: string };
+    expect((await skein.ended(runId)).outcome?.reply).toBe("hello");
+    const client = await connect(url, { token });
+    expect((await client.call("sessions.list", {})).count).toBe(1);
+    await client.close();
+    const mcp = await connected({ url: `${url}/mcp` }, "2025-11-25", { token });
+    expect((await mcp.listTools()).tools.map(({ name }) => name)).toContain("sessions_send");
+    await mcp.close();
+  });
+
+  test("[LBR17] asks for a token and for a known host name", async () => {
+    const { rpc, url, token } = await mounted({ allowedHosts: ["agents.example.com"] });
+    expect((await rpc("sessions.list", {}, { authorization: "Bearer wrong" })).status).toBe(401);
+    const byName = (host: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const headers = { host, "content-type": "application/json", authorization: `Bearer ${token}` };
+        const sent = request(`${url}/rpc/sessions.list`, { method: "POST", headers }, (response) => {
+          response.resume();
+          resolve(response.statusCode);
+        });
+        sent.on("error", reject);
+        sent.end("{}");
+      });
+    expect(await byName("agents.example.com")).toBe(200);
+    expect(await byName("evil.example.com")).toBe(403);
+  });
+
+  test("[LBR16] refuses requests once it is closed, and closes with the Skein", async () => {
+    const { gateway, rpc, skein } = await mounted();
+    await gateway.close();
+    expect((await rpc("sessions.list", {})).status).toBe(503);
+    await skein.close();
+  });
+
+  test("[LBR16] is refused for a store in memory", async () => {
+    const skein = await open({ memory: true, config: null, agents });
+    await expect(skein.mount()).rejects.toMatchObject({ code: "unavailable" });
+  });
+});
+
+describe.each([["with a gateway"], ["without a gateway"]])("images named in a message, %s", (how) => {
+  async function place() {
+    const folder = temporaryFolder("skein-named-");
+    closing.push({ close: async () => folder.remove() });
+    const gateway = await wholeGateway({ folder });
+    if (how === "with a gateway") closing.unshift(gateway);
+    else await gateway.close();
+    writeFileSync(join(folder.path, "garden.png"), pngOf(2, 2));
+    writeFileSync(join(folder.path, "fake.png"), "no image");
+    const call = (args: readonly string[], lines?: string) =>
+      run([...args, "--dir", gateway.root], {
+        cwd: folder.path,
+        ...(lines === undefined ? {} : { input: () => ({ stream: Readable.from([lines]), typed: false }) }),
+      });
+    const images = async () => {
+      const shown = await call(["sessions", "show", "main", "--json"]);
+      const { messages } = JSON.parse(shown.out) as { messages: { content: unknown }[] };
+      return JSON.stringify(messages).match(/"type":"image"/g)?.length ?? 0;
+    };
+    return { call, images };
+  }
+
+  test("[LBR18] [LBR19] send attaches those in the session's folder and names the others", async () => {
+    const { call, images } = await place();
+    const sent = await call(["send", "main", "describe ./garden.png and fake.png and /etc/secret.png"]);
+    expect(sent.exit).toBe(0);
+    expect(sent.err).toContain("fake.png was not taken: its content is none of PNG, JPEG, GIF or WebP.");
+    expect(sent.err).toContain("/etc/secret.png was not taken: it does not lie in the session's folder.");
+    expect(sent.err).not.toContain("garden.png was not");
+    expect(await images()).toBe(1);
+  });
+
+  test("[LBR18] [LBR19] chat does the same", async () => {
+    const { call, images } = await place();
+    const chatted = await call(["chat", "main"], "describe garden.png and gone.png\n");
+    expect(chatted.exit).toBe(0);
+    expect(chatted.err).toContain("gone.png was not taken: there is no such file.");
+    expect(await images()).toBe(1);
+  });
+});
