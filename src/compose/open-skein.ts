@@ -371,11 +371,11 @@ function requestShower(
 
 function openHooks(
   options: SkeinOptions,
-  { config, store, redactor, report }: Ground,
+  { loaded, store, redactor, report }: Ground,
 ): { readonly hooks: HookRegistry; readonly ends: SessionEnds<FilesStore | MemoryStore> } {
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
-  if (config.redaction.onWrite) redactOnWrite(hooks, redactor);
+  if (loaded.config.redaction.onWrite) redactOnWrite(hooks, redactor);
   return { hooks, ends: new SessionEnds(store, hooks, report) };
 }
 

@@ -102,7 +102,9 @@ describe("compaction.maxHistoryShare", () => {
         sessionId,
         messages.map((message) => ({ draft: { type: "message" as const, message } })),
       );
-      expect(await skein.session({ sessionKey: "agent:main:session:s" }).compact()).toMatchObject({ done: true });
+      expect(await skein.session({ sessionKey: "agent:main:session:s" }).compact()).toMatchObject({
+        done: true,
+      });
       const sizes = twin.requests.map(({ body }) => {
         const { messages: sent } = body as { messages: { content: string }[] };
         return estimateTokens(sent.map(({ content }) => ({ role: "user", content })));

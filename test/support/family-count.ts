@@ -155,7 +155,7 @@ export class FamilyCount {
     const isLast = run.kind === "ping_pong" && told === 0;
     if (told !== (isTaken ? 0 : 1) && !isLast)
       this.#say(`${run.kind} ${runId}: ${isTaken}, told ${told} times`);
-    if (isTaken && wait.by_run !== null) this.#resultOnce(run, String(wait.by_run));
+    if (isTaken && wait !== undefined && wait.by_run !== null) this.#resultOnce(run, String(wait.by_run));
   }
 
   /** Who waited in a run has the reply as the result of its call, unless that run itself ended badly. */
