@@ -205,15 +205,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, files);
   const owner = ownerHere(newId());
-  const receiving = {
-    store,
-    runs,
-    routing: routingOf(config, agents),
-    defaults,
-    queueMode: config.queue.mode,
-    serves,
-    modelWindow,
-  };
+  const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, modelWindow };
+  const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
     config,
     given: options.channels ?? [],
