@@ -224,8 +224,10 @@ describe("the same as of a file", () => {
     "[CLI12] %s %s of a reference prints the session as of its file",
     async (...words) => {
       const command = words.filter((word) => word !== undefined);
-      const ours = await skein(...command, "trip");
-      const file = await run([...command, join(family, "main.jsonl")]);
+      // A session of an agent has its agent's model, a file the one that it names.
+      const options = command[0] === "context" ? ["--model", "anthropic/claude-sonnet-4-5"] : [];
+      const ours = await skein(...command, "trip", ...options);
+      const file = await run([...command, join(family, "main.jsonl"), ...options]);
       expect(ours.exit).toBe(0);
       // The heading names the session; its agent's tools are not known of a file, and the store adds nothing else.
       const shown = ({ out }: { out: string }) =>
