@@ -136,6 +136,16 @@ export function keepExact(entry: Entry, from: { readonly exact: unknown } | Entr
   if (exact !== null && exact !== undefined) exactLines.set(entry, exact);
 }
 
+/** The same entry under another parent. */
+export function withParentId(entry: Entry, parentId: string | null): Entry {
+  const moved: Entry =
+    entry.type === "opaque"
+      ? { ...entry, parentId, original: { ...entry.original, parentId } }
+      : { ...entry, parentId };
+  keepExact(moved, entry);
+  return moved;
+}
+
 /** The text of one entry, without its line break. Key order is the object's own. */
 export function encodeEntry(entry: Entry): string {
   const exact = exactLines.get(entry);

@@ -4,7 +4,7 @@ import type { ContextOptions, SessionContext } from "./context.ts";
 import { contextOf, pathOf } from "./context.ts";
 import type { Diagnostic } from "./diagnostics.ts";
 import type { Entry, SessionHeader } from "./entries.ts";
-import { encodeEntry, isBookkeeping, keepExact } from "./entries.ts";
+import { encodeEntry, isBookkeeping, withParentId } from "./entries.ts";
 import { decideAnew, SkeinError } from "./errors.ts";
 import { currentHeader, newHeader, rebuiltHeader } from "./header.ts";
 import type { IdSource } from "./ids.ts";
@@ -403,11 +403,5 @@ function addChild(children: Map<Node | null, Node[]>, node: Node): void {
 /** The entry, saying of its parent what the tree found. */
 function withParent(entry: Entry, parent: Node | null): Entry {
   const parentId = parent?.entry.id ?? null;
-  if (parentId === entry.parentId) return entry;
-  const moved: Entry =
-    entry.type === "opaque"
-      ? { ...entry, parentId, original: { ...entry.original, parentId } }
-      : { ...entry, parentId };
-  keepExact(moved, entry);
-  return moved;
+  return parentId === entry.parentId ? entry : withParentId(entry, parentId);
 }

@@ -172,7 +172,7 @@ describe("secrets, for whoever is no admin", () => {
     const { text, payload } = await calls.http(plain, "sessions.context", {
       key: "agent:main:session:fresh",
     });
-    expect(payload, text).toMatchObject({ request: { messages: [] } });
+    expect(payload, text).toMatchObject({ request: { messages: [{ role: "user" }] } });
   });
 
   test("[WLK7] a search for a secret finds nothing that would confirm it", async () => {

@@ -2,8 +2,8 @@ import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { keptBehindDamage } from "../../core/context.ts";
-import type { Compaction, CorruptReason, Entry } from "../../core/entries.ts";
-import { encodeEntry, isCorrupt, keepExact } from "../../core/entries.ts";
+import type { Compaction, CorruptReason } from "../../core/entries.ts";
+import { encodeEntry, isCorrupt, keepExact, withParentId } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { splitLines } from "../../core/lines.ts";
 import type { ParsedSession } from "../../core/parse-session.ts";
@@ -116,10 +116,11 @@ function bridgedLine(text: string, bridged: ReadonlySet<string | undefined>, tre
   if (entry === null) return text;
   const kept = entry.type === "compaction" ? keptEntry(tree, entry) : null;
   if (!bridged.has(id) && kept === null) return text;
-  const parentId = tree.parentOf(id)?.id ?? null;
-  const moved: Entry = { ...entry, parentId, ...(kept === null ? {} : { firstKeptEntryId: kept }) } as Entry;
-  keepExact(moved, entry);
-  return encodeEntry(moved);
+  const moved = withParentId(entry, tree.parentOf(id)?.id ?? null);
+  if (kept === null || moved.type !== "compaction") return encodeEntry(moved);
+  const compaction: Compaction = { ...moved, firstKeptEntryId: kept };
+  keepExact(compaction, entry);
+  return encodeEntry(compaction);
 }
 
 /** What a compaction keeps first, where the entry that it names is lost; `null`: it is there, or nothing is left of it. */

@@ -18,6 +18,8 @@ export interface SafeSnippet {
  * `null`: what was found is itself masked, and a hit would confirm a guess at it.
  */
 export function safeSnippet(entry: Entry, query: string, redactor: Redactor): SafeSnippet | null {
+  // Parts of a secret are words too, and some of them stand beside its mask.
+  if (redactor.redact(query).count > 0) return null;
   // By the names of fields first, and once more as the text that they are joined to.
   const said = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
   if (said === null) return null;
