@@ -87,7 +87,7 @@ describe("the texts of the tools", () => {
   });
 
   test("[WRD7] a leaf's subagents call is refused with the code that the docs name", async () => {
-    const skein = await open();
+    const skein = await open("defaults: { subagents: { tools: { allow: [subagents] } } }\n");
     const { result } = await skein.callTool("sessions_spawn", { task: "wait", background: false }, asker);
     const child = { sessionKey: (await skein.store.sessions.list({}, {})).sessions[0]?.key ?? "" };
     expect(result.status).toBe("ok");
