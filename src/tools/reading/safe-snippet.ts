@@ -18,16 +18,26 @@ export interface SafeSnippet {
  * `null`: what was found is itself masked, and a hit would confirm a guess at it.
  */
 export function safeSnippet(entry: Entry, query: string, redactor: Redactor): SafeSnippet | null {
-  // Parts of a secret are words too, and some of them stand beside its mask.
-  if (redactor.redact(query).count > 0) return null;
   // By the names of fields first, and once more as the text that they are joined to.
   const said = entryText(redactor.redactJson(withTexts(entry)).value as Entry);
   if (said === null) return null;
   const { text } = redactor.redact(said.text);
   const words = wordsOf(text);
-  const { any, all } = termsOf(query);
+  const { any } = termsOf(withoutSecrets(query, redactor));
+  const { all } = termsOf(query);
   const occurs = (term: SearchTerm) => countOccurrences(words, term) > 0;
   return any.some(occurs) ? { snippet: snippetOf(text, query), hasAllWords: all.every(occurs) } : null;
+}
+
+/** Parts of a secret are words too, and some of them stand beside its mask in what is shown. */
+function withoutSecrets(query: string, redactor: Redactor): string {
+  const { text, count } = redactor.redact(query);
+  if (count === 0) return query;
+  const shown = new Set(text.split(/\s+/));
+  return query
+    .split(/\s+/)
+    .filter((word) => shown.has(word))
+    .join(" ");
 }
 
 /** Hits in their order, those with all words first by what may be shown: a masked word must not move its entry to the front. */
