@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
@@ -70,5 +72,34 @@ describe("a database on a disk that is full", () => {
   test("[ATA11] one that cannot be made for it says why", () => {
     const steps = ["CREATE TABLE texts (text TEXT)", `INSERT INTO texts VALUES ('${large}')`];
     expect(() => new Database(join(folder.path, "other.db"), pragmas, steps)).toThrow("disk is full");
+  });
+});
+
+/** Begins to write to a new file, says so, and stops a moment after the test thread has begun to open it. */
+const writer = `
+  const { DatabaseSync } = require("node:sqlite");
+  const { parentPort, workerData } = require("node:worker_threads");
+  const db = new DatabaseSync(workerData.path);
+  db.exec("BEGIN IMMEDIATE; CREATE TABLE others (text TEXT)");
+  parentPort.postMessage("writing");
+  Atomics.wait(workerData.opening, 0, 0);
+  Atomics.wait(workerData.opening, 0, 1, 100);
+  db.exec("COMMIT");
+  db.close();
+`;
+
+describe("a database that another connection is writing to", () => {
+  test("[GKL8] opens a new file as soon as the other one has finished", async () => {
+    const path = join(folder.path, "new.db");
+    const opening = new Int32Array(new SharedArrayBuffer(4));
+    const worker = new Worker(writer, { eval: true, workerData: { path, opening } });
+    await once(worker, "message");
+    const ended = once(worker, "exit");
+    Atomics.store(opening, 0, 1);
+    Atomics.notify(opening, 0);
+    const opened = new Database(path, pragmas, ["CREATE TABLE texts (text TEXT)"]);
+    expect(opened.sql("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
+    opened.close();
+    expect(await ended).toEqual([0]);
   });
 });

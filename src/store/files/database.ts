@@ -13,6 +13,7 @@ const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
 /** How long a statement waits for other connections. */
 const waitMs = 10_000;
 const scrubWaitMs = 1000;
+const openRetryMs = 5;
 
 export interface DatabaseOptions {
   /** Refuses a database whose pages are damaged, like one that cannot be opened at all. */
@@ -114,7 +115,7 @@ export class Database {
     if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
     this.#db = new DatabaseSync(path, { timeout: waitMs });
     try {
-      this.#db.exec(pragmas);
+      execWhenFree(this.#db, pragmas);
       migrate(this.#db, path, migrations);
       const found = verify ? this.problem() : null;
       if (found !== null) throw new Error(`the database is malformed: ${found}`);
@@ -122,7 +123,7 @@ export class Database {
       this.#byUs = this.#number("SELECT total_changes()");
     } catch (error) {
       this.#db.close();
-      throw error;
+      throw isBusy(error) ? lockedError(path, error) : error;
     }
     this.#isPinned = isPinned;
     this.#identity = path === inMemory ? null : fileIdentity(path);
@@ -298,6 +299,7 @@ export class Database {
       const problem = `${basename(this.#path)} is damaged and is being rebuilt from the session logs`;
       return new SkeinError("unavailable", { problem, advice: "Try again in a moment" }, { cause: error });
     }
+    if (code === busy) return lockedError(this.#path, error);
     if (code !== diskFull && code !== ioError) return error;
     const [problem, advice] =
       code === diskFull
@@ -305,6 +307,29 @@ export class Database {
         : [`the disk failed (${message})`, "Check the disk, and try again"];
     return new SkeinError("write_failed", { file: this.#path, problem, advice }, { cause: error });
   }
+}
+
+/**
+ * Runs `pragmas` once no other connection stands in the way. SQLite waits for a lock by itself, except for the one that turns a
+ * new file into one with a write-ahead log: two processes that open it at once would get an error.
+ */
+function execWhenFree(db: DatabaseSync, pragmas: string): void {
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let waited = 0; ; waited += openRetryMs) {
+    try {
+      db.exec(pragmas);
+      return;
+    } catch (error) {
+      if (!isBusy(error) || waited >= waitMs) throw error;
+      Atomics.wait(pause, 0, 0, openRetryMs);
+    }
+  }
+}
+
+function lockedError(path: string, cause: unknown): SkeinError {
+  const problem = `another process has kept ${basename(path)} locked for ${waitMs / 1000} seconds`;
+  const advice = "Try again in a moment; if it stays locked, end the process that uses the folder";
+  return new SkeinError("unavailable", { problem, advice }, { cause });
 }
 
 /** Whether SQLite says that a file is damaged, or no database at all. */
