@@ -19,6 +19,7 @@ export default defineConfig({
       // Processes that tests start read TypeScript once.
       NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/skein"),
     },
+    globalSetup: [join(import.meta.dirname, "test/support/build-programs.ts")],
     setupFiles: [join(import.meta.dirname, "test/support/seeded.ts")],
     // They are for what hangs, and not for a machine that is busy with other things.
     testTimeout: 600_000,

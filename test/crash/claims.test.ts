@@ -3,15 +3,15 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import { create, ids } from "../../src/conformance/expect.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
 import { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { supportProgram } from "../support/programs.ts";
 
-const child = fileURLToPath(new URL("../support/claim-child.ts", import.meta.url));
+const child = supportProgram("claim-child");
 const root = mkdtempSync(join(tmpdir(), "skein-claims-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 const scope = { userId: "alice", agentId: "main" };

@@ -1,17 +1,17 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { Started } from "../support/cli-process.ts";
 import { startCli } from "../support/cli-process.ts";
 import { marked } from "../support/marked.ts";
+import { supportProgram } from "../support/programs.ts";
 import { soon } from "../support/soon.ts";
 
 /** The real command with two MCP servers: one that heeds no SIGTERM, and one with a child out of its group. */
 
-const program = fileURLToPath(new URL("../support/mcp-kill-server.ts", import.meta.url));
+const program = supportProgram("mcp-kill-server");
 let folder: TemporaryFolder;
 let skein: Started | null = null;
 

@@ -5,16 +5,16 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allEntries, append, create, ids, refused } from "../../src/conformance/expect.ts";
 import { buildContext } from "../../src/core/context.ts";
 import type { Scope } from "../../src/store/contract.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
 import { stateOf } from "../support/proc.ts";
+import { supportProgram } from "../support/programs.ts";
 import { runChance } from "../support/run-seed.ts";
 
-const child = fileURLToPath(new URL("../support/crash-child.ts", import.meta.url));
+const child = supportProgram("crash-child");
 const scope: Scope = { userId: "alice", agentId: "main" };
 const rounds = Number(process.env.SKEIN_CRASH_ROUNDS ?? 20);
 const folders: string[] = [];

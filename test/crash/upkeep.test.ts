@@ -16,6 +16,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import { append, create, ids, said } from "../../src/conformance/expect.ts";
 import { openFilesStore } from "../../src/store/files/store.ts";
+import { supportProgram } from "../support/programs.ts";
 
 const ann = { userId: "ann", agentId: "main" };
 const scope = { agentId: "main" };
@@ -135,7 +136,7 @@ describe("a backup", () => {
     const sha256 = await store.blobs.put(ann, Buffer.from("large"));
     await create(store, ann, "gone");
     await store.sessions.remove(ann, "gone");
-    const script = new URL("../support/appender.ts", import.meta.url).pathname;
+    const script = supportProgram("appender");
     const child = spawn(process.execPath, [script, root, "s"], { stdio: ["ignore", "pipe", "inherit"] });
     await once(child.stdout, "data");
     const before = await ids(store, ann, "s");

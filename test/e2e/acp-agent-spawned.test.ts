@@ -1,18 +1,18 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import type { AcpProcess } from "../support/acp-client.ts";
 import { acpProcess, allowed, rejected } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
+import { supportProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
 /** The real `skein acp`, and a helper of its session that uses what `tools.ask` names. */
 
-const server = fileURLToPath(new URL("../support/mcp-stdio.ts", import.meta.url));
+const server = supportProgram("mcp-stdio");
 const config = [
   "agents: { main: { tools: { ask: [toys__echo] } } }",
   `mcpServers: { toys: { command: ${JSON.stringify(process.execPath)}, args: [${JSON.stringify(server)}] } }`,

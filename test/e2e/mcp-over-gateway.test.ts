@@ -1,12 +1,11 @@
-import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newClient, noticesOf, subscribe } from "../support/mcp-gateway.ts";
+import { skeinProgram } from "../support/programs.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 let gateway: WholeGateway;
 const clients: Client[] = [];
 
@@ -19,7 +18,7 @@ afterEach(async () => {
 });
 
 async function speaking(env: Record<string, string>, ...args: readonly string[]) {
-  const command = { command: process.execPath, args: [bin, "mcp", "--dir", gateway.root, ...args] };
+  const command = { command: process.execPath, args: [skeinProgram, "mcp", "--dir", gateway.root, ...args] };
   const transport = new StdioClientTransport({ ...command, env, stderr: "pipe", cwd: gateway.root });
   const notes: string[] = [];
   transport.stderr?.on("data", (chunk: Buffer) => notes.push(chunk.toString()));

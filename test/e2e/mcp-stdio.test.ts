@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -10,8 +9,8 @@ import type { Started } from "../support/cli-process.ts";
 import { startCli } from "../support/cli-process.ts";
 import type { Revision } from "../support/mcp-gateway.ts";
 import { newClient, noticesOf, revisions, subscribe } from "../support/mcp-gateway.ts";
+import { skeinProgram } from "../support/programs.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 let home = "";
 let dir = "";
 const clients: Client[] = [];
@@ -30,7 +29,7 @@ afterEach(async () => {
 async function speaking(revision: Revision, ...args: readonly string[]) {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [bin, "mcp", "--dir", dir, ...args],
+    args: [skeinProgram, "mcp", "--dir", dir, ...args],
     stderr: "pipe",
     cwd: home,
   });

@@ -4,12 +4,11 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { skeinProgram, supportProgram } from "../support/programs.ts";
 import { sessionText, userLine } from "../support/session-text.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
-const holder = fileURLToPath(new URL("../support/signal-child.ts", import.meta.url));
+const holder = supportProgram("signal-child");
 const started: ChildProcess[] = [];
 let folder = "";
 
@@ -46,7 +45,7 @@ describe("signals", () => {
   test("[CLI22] the command itself ends so, and leaves alone what others hold", async () => {
     const file = join(folder, "waited-for.jsonl");
     const other = await holding(file);
-    const command = spawn(process.execPath, [bin, "sessions", "repair", file], { stdio: "ignore" });
+    const command = spawn(process.execPath, [skeinProgram, "sessions", "repair", file], { stdio: "ignore" });
     started.push(command);
     await expect.poll(() => existsSync(`${file}.lock.wait`)).toBe(true);
     command.kill("SIGTERM");

@@ -7,6 +7,7 @@ import type { TemporaryFolder } from "../../src/testing/support/temporary-folder
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started } from "../support/cli-process.ts";
 import { signalTo } from "../support/proc.ts";
+import { skeinProgram } from "../support/programs.ts";
 
 const script = (name: string) => fileURLToPath(new URL(`../support/${name}.ts`, import.meta.url));
 const gateway = script("gateway-child");
@@ -67,8 +68,7 @@ describe("skein start, as a process", () => {
   });
 
   test("[GST1] with all its parts it answers by the token that it made", async () => {
-    const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
-    const one = start([bin, "start", "--dir", dir, "--port", "0"]);
+    const one = start([skeinProgram, "start", "--dir", dir, "--port", "0"]);
     await one.until(/Ctrl-C stops it/);
     const { url } = await running();
     const token = readFileSync(join(dir, "token"), "utf8").trim();

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RunListPayload } from "../../src/protocol/runs.ts";
 import { run } from "../support/cli.ts";
 import { Started, startCli } from "../support/cli-process.ts";
+import { skeinInCheckout, supportProgram } from "../support/programs.ts";
 
 const support = (name: string) => fileURLToPath(new URL(`../support/${name}`, import.meta.url));
 const started: Started[] = [];
@@ -86,7 +87,7 @@ describe("approvals, from another process", () => {
     ["approve", /paid/],
     ["deny", /denied|not approved|refused|declined/i],
   ])("[CLI40] %s is heard by the process that asks", async (word, expected) => {
-    const asking = new Started([support("approval-child.ts"), dir]);
+    const asking = new Started([supportProgram("approval-child"), dir]);
     started.push(asking);
     const [, approvalId = ""] = await asking.until(/asked (\S+)/);
     const { approvals } = await runs();
@@ -138,8 +139,9 @@ describe("what a command loads", () => {
     ["send", "main", "hello", "--no-wait"],
   ])("[CLI46] %s %s asks no model, and loads nothing of the AI SDK", async (...args) => {
     await here("sessions", "new", "trip");
-    const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
-    const begun = new Started(["--import", support("loaded-packages.ts"), bin, ...args], { SKEIN_DIR: dir });
+    const begun = new Started(["--import", support("loaded-packages.ts"), skeinInCheckout, ...args], {
+      SKEIN_DIR: dir,
+    });
     started.push(begun);
     expect(await begun.end()).toBe(0);
     const loaded = JSON.parse(/loaded (.*)/.exec(begun.err)?.[1] ?? "null") as string[];
@@ -148,8 +150,7 @@ describe("what a command loads", () => {
   });
 
   test("[CLI46] a gateway is ready without what only its first requests need", async () => {
-    const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
-    const args = ["--import", support("loaded-packages.ts"), bin, "start", "--port", "0"];
+    const args = ["--import", support("loaded-packages.ts"), skeinInCheckout, "start", "--port", "0"];
     const begun = new Started(args, {
       SKEIN_DIR: dir,
       npm_lifecycle_event: "",

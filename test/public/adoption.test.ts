@@ -3,7 +3,6 @@ import type { Server } from "node:http";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
 import type { SkeinClient } from "../../src/client/contract.ts";
@@ -13,10 +12,10 @@ import type { DoctorPayload } from "../../src/protocol/upkeep.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started } from "../support/cli-process.ts";
+import { skeinProgram } from "../support/programs.ts";
 import { userLine } from "../support/session-text.ts";
 import { soon } from "../support/soon.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 const quiet = { npm_lifecycle_event: "" };
 
 let folder: TemporaryFolder;
@@ -60,7 +59,7 @@ afterEach(async () => {
 });
 
 async function start(): Promise<void> {
-  gateway = new Started([bin, "start", "--dir", root, "--port", "0"], quiet, { cwd: home });
+  gateway = new Started([skeinProgram, "start", "--dir", root, "--port", "0"], quiet, { cwd: home });
   await gateway.until(/Ctrl-C stops it/);
   const { url } = findRunning(root) ?? { url: "" };
   client = await connect(url, { token: readFileSync(join(root, "token"), "utf8").trim() });
@@ -75,7 +74,7 @@ async function stop(): Promise<void> {
 }
 
 async function cli(...args: readonly string[]): Promise<{ code: unknown; out: string; err: string }> {
-  const process = new Started([bin, ...args, "--dir", root], quiet, { cwd: home });
+  const process = new Started([skeinProgram, ...args, "--dir", root], quiet, { cwd: home });
   const code = await process.end();
   return { code, out: process.out, err: process.err };
 }

@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { BackupPayload, RestorePayload } from "../../src/protocol/upkeep.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
+import { supportProgram } from "../support/programs.ts";
 
-const holdServer = fileURLToPath(new URL("../support/mcp-kill-server.ts", import.meta.url));
+const holdServer = supportProgram("mcp-kill-server");
 let folder: TemporaryFolder;
 let home: string;
 let backup: string;

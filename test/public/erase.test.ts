@@ -6,7 +6,6 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import { createStore } from "../../src/entry-store.ts";
@@ -15,9 +14,9 @@ import type { MethodName, Params, Result } from "../../src/protocol/methods/meth
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started } from "../support/cli-process.ts";
+import { skeinProgram } from "../support/programs.ts";
 import { soon } from "../support/soon.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
 const secret = "desk-secret";
 /** What has to be gone: in one word, so that it stands in every form of the text. */
@@ -66,7 +65,9 @@ afterEach(async () => {
 });
 
 async function startGateway(): Promise<Started> {
-  const gateway = new Started([bin, "start", "--dir", root, "--port", "0"], env, { cwd: folder.path });
+  const gateway = new Started([skeinProgram, "start", "--dir", root, "--port", "0"], env, {
+    cwd: folder.path,
+  });
   started.push(gateway);
   await gateway.until(/Ctrl-C stops it/);
   return gateway;
@@ -100,7 +101,7 @@ async function call<M extends MethodName>(
 
 /** The command line in a process of its own; it talks to the gateway where one runs. */
 function cli(...args: readonly string[]): { readonly out: string; readonly err: string } {
-  const { stdout, stderr, status } = spawnSync(process.execPath, [bin, ...args, "--dir", root], {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [skeinProgram, ...args, "--dir", root], {
     encoding: "utf8",
     cwd: folder.path,
     env: { ...process.env, ...env, NO_COLOR: "1", HOME: join(folder.path, "home") },

@@ -1,6 +1,5 @@
 import { existsSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
@@ -10,13 +9,13 @@ import { scriptedAgent } from "../support/acp/script.ts";
 import { acpProcess } from "../support/acp-client.ts";
 import { Started } from "../support/cli-process.ts";
 import { pngOf } from "../support/images.ts";
+import { skeinProgram } from "../support/programs.ts";
 
 /**
  * Every place that takes a path, attacked through a real gateway process. The gateway works in `work/gw`, which contains
  * its root folder; the agent `main` works in `work`, which contains the gateway's folder.
  */
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 /** In NFC; the other form of the same name is `da\u0308t`. */
 const rootName = "d\u00e4t";
 
@@ -39,7 +38,7 @@ beforeAll(async () => {
   writeFileSync(at("work/sub/variables"), "");
   symlinkSync(at("work/sub/variables"), at("config/.env"));
   writeFileSync(at("config/own.yaml"), configText());
-  gateway = new Started([bin, "start", "--port", "0", "--config", at("config/own.yaml")], env(), {
+  gateway = new Started([skeinProgram, "start", "--port", "0", "--config", at("config/own.yaml")], env(), {
     cwd: at("work/gw"),
   });
   await gateway.until(/Ctrl-C stops it/);
@@ -129,7 +128,9 @@ async function spawn(args: object, sessionKey = "agent:main:main"): Promise<Reco
 }
 
 async function cli(...args: readonly string[]): Promise<{ readonly code: unknown; readonly text: string }> {
-  const command = new Started([bin, ...args, "--config", at("config/own.yaml")], env(), { cwd: at("work") });
+  const command = new Started([skeinProgram, ...args, "--config", at("config/own.yaml")], env(), {
+    cwd: at("work"),
+  });
   command.endInput();
   const code = await command.end();
   return { code, text: command.out + command.err };
@@ -276,7 +277,11 @@ describe("images that a prompt names", () => {
     writeFileSync(join(dir, "secret.png"), pngOf(3, 3));
     writeFileSync(at("alone/seen.png"), pngOf(4, 4));
     const text = "describe seen.png and root/secret.png";
-    const send = new Started([bin, "send", "main", text], { ...env(), SKEIN_DIR: dir }, { cwd: at("alone") });
+    const send = new Started(
+      [skeinProgram, "send", "main", text],
+      { ...env(), SKEIN_DIR: dir },
+      { cwd: at("alone") },
+    );
     send.endInput();
     expect(await send.end()).toBe(0);
     const log = readFileSync(globSync(join(dir, "agents/main/sessions/*.jsonl"))[0] ?? "", "utf8");

@@ -3,14 +3,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findRunning } from "../../src/gateway/running-file.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started } from "../support/cli-process.ts";
+import { skeinProgram } from "../support/programs.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 /** An idle gateway has about 35. */
 const openFiles = 72;
 const sessionCount = 60;
@@ -26,7 +25,7 @@ beforeEach(async () => {
   const dir = join(folder.path, "root");
   writeFileSync(join(folder.path, "skein.yaml"), "defaults: { model: rehearsal/basic }\n");
   gateway = new Started(
-    [bin, "start", "--port", "0"],
+    [skeinProgram, "start", "--port", "0"],
     { SKEIN_DIR: dir, SKEIN_LOGGING__LEVEL: "silent", npm_lifecycle_event: "" },
     { cwd: folder.path, openFiles },
   );

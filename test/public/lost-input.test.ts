@@ -1,5 +1,4 @@
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
 import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
@@ -8,10 +7,11 @@ import type { TemporaryFolder } from "../../src/testing/support/temporary-folder
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started, startCli } from "../support/cli-process.ts";
 import { GatewayProcess } from "../support/gateway-process.ts";
+import { supportProgram } from "../support/programs.ts";
 import { brief, messagesOf, openRuns } from "../support/run-skein.ts";
 import { soon } from "../support/soon.ts";
 
-const script = fileURLToPath(new URL("../support/killed-tool-child.ts", import.meta.url));
+const script = supportProgram("killed-tool-child");
 const quiet = { SKEIN_LOGGING__LEVEL: "silent" };
 
 let home: TemporaryFolder;

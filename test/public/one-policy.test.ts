@@ -1,6 +1,5 @@
 import { realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterEach, describe, expect, test } from "vitest";
 import { gatewayPieces } from "../../src/compose/gateway-pieces.ts";
@@ -10,6 +9,7 @@ import type { Skein } from "../../src/sessions/skein/skein.ts";
 import { newClient } from "../support/mcp-gateway.ts";
 import { startHttpToolServer } from "../support/mcp-http.ts";
 import { closeDoors, doorNames, openDoors } from "../support/policy-doors.ts";
+import { supportProgram } from "../support/programs.ts";
 import { closeAll, newFolder, withScript } from "../support/skein.ts";
 import { soon } from "../support/soon.ts";
 import type { WholeGateway } from "../support/whole-gateway.ts";
@@ -185,7 +185,7 @@ function step(role: string | undefined) {
 }
 
 describe("tools of MCP servers", () => {
-  const server = fileURLToPath(new URL("../support/mcp-stdio.ts", import.meta.url));
+  const server = supportProgram("mcp-stdio");
   const withServer = (approval: boolean) =>
     configOf(
       "maxSteps: 5",

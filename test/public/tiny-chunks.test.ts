@@ -4,7 +4,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { findRunning } from "../../src/gateway/running-file.ts";
@@ -12,8 +11,8 @@ import { closeCodes } from "../../src/protocol/wire.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { Started, startCli } from "../support/cli-process.ts";
+import { skeinProgram } from "../support/programs.ts";
 
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
 /** Enough for an idle gateway and a few megabytes of bodies. */
 const heapMb = 64;
 const secret = "a-secret-of-the-desk-channel";
@@ -32,7 +31,7 @@ beforeEach(async () => {
   );
   const dir = join(folder.path, "root");
   gateway = new Started(
-    [`--max-old-space-size=${heapMb}`, bin, "--config", config, "start", "--port", "0"],
+    [`--max-old-space-size=${heapMb}`, skeinProgram, "--config", config, "start", "--port", "0"],
     { SKEIN_DIR: dir, SKEIN_LOGGING__LEVEL: "silent", npm_lifecycle_event: "" },
     { cwd: folder.path },
   );

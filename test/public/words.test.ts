@@ -7,6 +7,7 @@ import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
+import { supportProgram } from "../support/programs.ts";
 
 const stack: { skein?: Skein; folder: TemporaryFolder }[] = [];
 afterEach(async () => {
@@ -135,7 +136,7 @@ describe("a store path with {agentId}", () => {
 });
 
 describe("doctor and MCP servers", () => {
-  const server = fileURLToPath(new URL("../support/mcp-stdio.ts", import.meta.url));
+  const server = supportProgram("mcp-stdio");
   const doctor = (folder: string, ...args: string[]) =>
     run(["doctor", ...args, "--dir", join(folder, ".skein")], {
       cwd: folder,

@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { supportProgram } from "../support/programs.ts";
 import type { SoakSample } from "../support/soak-judge.ts";
 import { judgeSoak } from "../support/soak-judge.ts";
 import type { Place } from "../support/soak-load.ts";
@@ -19,7 +19,7 @@ const settleSeconds = Math.min(15, seconds / 3);
 const samples = Math.min(400, Math.max(12, seconds / 2));
 /** Every kind of visit comes to its end, however slow the machine is. */
 const fewestVisits = 20;
-const child = fileURLToPath(new URL("../support/soak-child.ts", import.meta.url));
+const child = supportProgram("soak-child");
 
 let folder: TemporaryFolder | null = null;
 let running: ChildProcess | null = null;

@@ -2,7 +2,6 @@ import type { ChildProcess } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { Readable, Writable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import type {
   ClientCapabilities,
   ClientContext,
@@ -12,8 +11,7 @@ import type {
 } from "@agentclientprotocol/sdk/unstable";
 import { client, methods, ndJsonStream, PROTOCOL_VERSION } from "@agentclientprotocol/sdk/unstable";
 import { expect } from "vitest";
-
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+import { skeinProgram } from "./programs.ts";
 
 /** An editor with `skein acp` at its other end, and everything that it was told. */
 export interface AcpEditor {
@@ -103,7 +101,7 @@ export async function acpProcess(
   capabilities: ClientCapabilities = {},
 ): Promise<AcpProcess> {
   const all: NodeJS.ProcessEnv = { PATH: process.env.PATH, HOME: cwd, NO_COLOR: "1", ...env };
-  const child = spawn(process.execPath, [bin, "acp", ...args], { cwd, env: all, stdio: "pipe" });
+  const child = spawn(process.execPath, [skeinProgram, "acp", ...args], { cwd, env: all, stdio: "pipe" });
   const closed = once(child, "close");
   let notes = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {

@@ -14,9 +14,9 @@ import { agentsAlive, wardensAlive } from "./acp-kill-count.ts";
 import { makeWorld, user } from "./acp-kill-world.ts";
 import { Started } from "./cli-process.ts";
 import { CuttingProxy } from "./gateway-clients-proxy.ts";
+import { skeinProgram } from "./programs.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-const bin = path("../../bin/skein.mjs");
 const npmLike = path("npm-like.ts");
 
 /** How many agents work at once. */
@@ -74,7 +74,7 @@ export class GatewayWorld {
 
   /** Not waited for. */
   spawn(by: StartedBy = "hand"): Started {
-    const command = [bin, "start", "--dir", this.root, "--port", "0"];
+    const command = [skeinProgram, "start", "--dir", this.root, "--port", "0"];
     const args = by === "npm" ? [npmLike, "start", ...command] : command;
     const env = {
       HOME: join(this.folder, "home"),

@@ -1,7 +1,6 @@
 // The folder of the kill suite of ACP agents, and a Skein on it whose parents spawn what the seed plans.
 import { appendFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { JSONObject, LanguageModelV4CallOptions } from "@ai-sdk/provider";
 import type { SkeinOptions } from "../../src/compose/open-skein.ts";
 import { openSkein } from "../../src/compose/open-skein.ts";
@@ -11,6 +10,7 @@ import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import { scriptedAgent } from "./acp/script.ts";
 import { childrenOf, spawnArguments } from "./acp-kill-plan.ts";
+import { supportProgram } from "./programs.ts";
 
 export const user = { userId: "alice" } as const;
 
@@ -20,7 +20,7 @@ export const markOf = (folder: string): string => `ACP_KILL=${folder}`;
 /** Every third parent is called for from outside; the others are a model's. */
 export const isOutside = (parent: number): boolean => parent % 3 === 2;
 
-const program = fileURLToPath(new URL("acp-kill-agent.ts", import.meta.url));
+const program = supportProgram("acp-kill-agent");
 
 export function makeWorld(folder: string): void {
   for (const name of ["work", "sessions", "blows", "answers"]) mkdirSync(join(folder, name));

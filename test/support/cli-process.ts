@@ -1,9 +1,7 @@
 import type { ChildProcess, SpawnOptions } from "node:child_process";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
-
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+import { skeinProgram } from "./programs.ts";
 
 /** A process of its own, with what it has printed so far. */
 export class Started {
@@ -69,5 +67,5 @@ export class Started {
 
 /** The command line, in a process of its own. */
 export function startCli(dir: string, ...args: readonly string[]): Started {
-  return new Started([bin, ...args], { SKEIN_DIR: dir });
+  return new Started([skeinProgram, ...args], { SKEIN_DIR: dir });
 }

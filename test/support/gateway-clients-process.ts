@@ -3,11 +3,9 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { Params, Result } from "../../src/protocol/methods/method-table.ts";
 import { Started } from "./cli-process.ts";
-
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+import { skeinProgram } from "./programs.ts";
 
 /** As somebody starts it who does not use npm; what goes wrong inside stands on its error stream. */
 const env = { npm_lifecycle_event: "", SKEIN_LOGGING__LEVEL: "error" };
@@ -31,7 +29,10 @@ export class GatewayProcess {
 
   /** Not waited for. */
   spawn(): Started {
-    const started = new Started([bin, "start", "--dir", this.root, "--port", String(this.#port)], env);
+    const started = new Started(
+      [skeinProgram, "start", "--dir", this.root, "--port", String(this.#port)],
+      env,
+    );
     this.all.push(started);
     return started;
   }

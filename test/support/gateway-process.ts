@@ -1,10 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { MethodName, Params, Result } from "../../src/entry-client.ts";
 import { Started } from "./cli-process.ts";
-
-const bin = fileURLToPath(new URL("../../bin/skein.mjs", import.meta.url));
+import { skeinProgram } from "./programs.ts";
 
 export interface GatewayStart {
   /** The text of `skein.yaml`. Without it the file stays as it is. */
@@ -35,7 +33,7 @@ export class GatewayProcess {
     { config, node = [], env = {} }: GatewayStart = {},
   ): Promise<GatewayProcess> {
     if (config !== undefined) writeFileSync(join(home, "skein.yaml"), config);
-    const args = [...node, bin, "start", "--dir", join(home, "root"), "--port", "0"];
+    const args = [...node, skeinProgram, "start", "--dir", join(home, "root"), "--port", "0"];
     const process = new Started(args, { ...environment(home), ...env }, { cwd: home });
     await process.until(/Ctrl-C stops it/);
     return new GatewayProcess(home, process);
@@ -100,7 +98,7 @@ export class GatewayProcess {
 
 /** A command on the root folder of `home`, with or without a gateway. */
 export function startCommand(home: string, ...args: readonly string[]): Started {
-  return new Started([bin, ...args, "--dir", join(home, "root")], environment(home), { cwd: home });
+  return new Started([skeinProgram, ...args, "--dir", join(home, "root")], environment(home), { cwd: home });
 }
 
 /** The same, run to its end. */

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../../src/testing/support/temporary-folder.ts";
@@ -10,13 +9,14 @@ import { childrenEach } from "../../support/acp-kill-plan.ts";
 import { makeWorld, markOf } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
 import { isStillThere, signalTo } from "../../support/proc.ts";
+import { supportProgram } from "../../support/programs.ts";
 import { runChance, seedTold } from "../../support/run-seed.ts";
 import { soon } from "../../support/soon.ts";
 
 /** SKEIN_ACP_SPAWNS: more in `npm run torture`. */
 const spawns = Number(process.env.SKEIN_ACP_SPAWNS ?? 20);
 const parents = Math.ceil(spawns / childrenEach);
-const program = fileURLToPath(new URL("../../support/acp-kill-child.ts", import.meta.url));
+const program = supportProgram("acp-kill-child");
 const chance = runChance();
 /** Beside what the plans have in store. */
 const mostSkeins = Math.max(3, Math.ceil(spawns / 20));

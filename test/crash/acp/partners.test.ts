@@ -1,6 +1,5 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { lostWords } from "../../../src/runtimes/acp/running/acp-turn.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
@@ -17,9 +16,10 @@ import type { AgentName, Blow, Plan } from "../../support/acp-kill-plan.ts";
 import { makeWorld, markOf, openWorld, user } from "../../support/acp-kill-world.ts";
 import { Started } from "../../support/cli-process.ts";
 import { isStillThere, signalTo } from "../../support/proc.ts";
+import { supportProgram } from "../../support/programs.ts";
 import { soon } from "../../support/soon.ts";
 
-const program = fileURLToPath(new URL("../../support/acp-kill-partner.ts", import.meta.url));
+const program = supportProgram("acp-kill-partner");
 const parent = { ...user, sessionId: "parent" };
 let folder: TemporaryFolder;
 let asking: Skein;

@@ -12,12 +12,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { mostLost } from "../../../src/runs/states.ts";
 import { FamilyCount } from "../../support/family-count.ts";
 import type { FamilySize } from "../../support/family-scenario.ts";
 import { familyConfig, openFamily, prepareFamily, setOff } from "../../support/family-scenario.ts";
+import { supportProgram } from "../../support/programs.ts";
 import { runSeed, seedTold } from "../../support/run-seed.ts";
 import { Chance } from "../../transcript/random.ts";
 
@@ -27,7 +27,7 @@ const asked = process.env.SKEIN_KILL_POINTS === "all" ? "all" : "20";
 const mostKills = 9;
 /** A family takes about a thousand acts; three kills come to most of them. */
 const mostActs = 300;
-const child = fileURLToPath(new URL("../../support/family-child.ts", import.meta.url));
+const child = supportProgram("family-child");
 const base = mkdtempSync(join(tmpdir(), "skein-family-"));
 
 beforeAll(async () => {

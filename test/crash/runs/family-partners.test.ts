@@ -1,13 +1,13 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Started } from "../../support/cli-process.ts";
 import { FamilyCount } from "../../support/family-count.ts";
 import { alice, familyConfig, openFamily, prepareFamily, untilQuiet } from "../../support/family-scenario.ts";
+import { supportProgram } from "../../support/programs.ts";
 
-const partner = fileURLToPath(new URL("../../support/family-partner.ts", import.meta.url));
+const partner = supportProgram("family-partner");
 const started: Started[] = [];
 let base = "";
 let folder = "";

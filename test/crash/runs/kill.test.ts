@@ -5,16 +5,16 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Entry } from "../../../src/core/entries.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import { KillPoints } from "../../support/kill-points.ts";
 import { openScenario, prepare, scenarioConfig, theTurn } from "../../support/kill-scenario.ts";
+import { supportProgram } from "../../support/programs.ts";
 
 /** Every point with SKEIN_KILL_POINTS=all (npm run torture), else so many, spread evenly over the turn. */
 const asked = process.env.SKEIN_KILL_POINTS ?? "20";
-const child = fileURLToPath(new URL("../../support/kill-child.ts", import.meta.url));
+const child = supportProgram("kill-child");
 const base = mkdtempSync(join(tmpdir(), "skein-kill-"));
 const received: { readonly path: string; readonly key: string }[] = [];
 const server = createServer((request, response) => {

@@ -5,16 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type { Entry } from "../../../src/core/entries.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import type { PauseMode } from "../../support/pause-scenario.ts";
 import { openPaused } from "../../support/pause-scenario.ts";
 import { stateOf } from "../../support/proc.ts";
+import { supportProgram } from "../../support/programs.ts";
 import { laterClock } from "../../support/run-skein.ts";
 
-const child = fileURLToPath(new URL("../../support/pause-child.ts", import.meta.url));
+const child = supportProgram("pause-child");
 const base = mkdtempSync(join(tmpdir(), "skein-pause-"));
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 

@@ -1,17 +1,16 @@
 import { mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { SkeinInside } from "../../../src/compose/open-skein.ts";
 import { openSkein } from "../../../src/compose/open-skein.ts";
 import type { Approval, Run } from "../../../src/runs/contract.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import type { Scope } from "../../../src/store/contract.ts";
 import { isThere, processIds, procText, signalTo } from "../proc.ts";
+import { skeinProgram } from "../programs.ts";
 import { soon } from "../soon.ts";
 import { lineOf } from "../turn.ts";
 
-const bin = fileURLToPath(new URL("../../../bin/skein.mjs", import.meta.url));
 export const parentKey = "agent:main:main";
 
 /** A Skein whose one ACP agent, `skein`, is another Skein on a folder of its own: `skein acp`, as a real process. */
@@ -27,7 +26,7 @@ export class JoinedSkeins {
     const dir = join(root, "inner");
     const inner = { defaults: { model: "rehearsal/basic" }, ...more.inner };
     await writeFile(join(dir, "skein.yaml"), JSON.stringify(inner));
-    const agents = { skein: { command: process.execPath, args: [bin, "acp", "--dir", dir] } };
+    const agents = { skein: { command: process.execPath, args: [skeinProgram, "acp", "--dir", dir] } };
     const config = join(root, "outer", "skein.yaml");
     await writeFile(config, JSON.stringify({ acp: { permissions: "ask", ...more.acp, agents } }));
     const opened = Promise.withResolvers<SkeinInside>();

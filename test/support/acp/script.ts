@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import type {
   PermissionOption,
   SessionConfigOption,
@@ -7,6 +6,7 @@ import type {
   StopReason,
   Usage,
 } from "@agentclientprotocol/sdk/unstable";
+import { supportProgram } from "../programs.ts";
 
 /** What the scripted agent does, as JSON. */
 export interface AgentScript {
@@ -88,7 +88,7 @@ export type Step =
   /** Said after the answer to the prompt. */
   | { readonly later: string };
 
-const program = fileURLToPath(new URL("scripted-agent.ts", import.meta.url));
+const program = supportProgram("acp/scripted-agent");
 
 /** How the scripted agent is started: `acp.agents.<name>` takes it as it is. */
 export function scriptedAgent(script: AgentScript): { command: string; args: string[] } {

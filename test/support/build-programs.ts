@@ -1,0 +1,70 @@
+// Bundles `skein` and the programs that tests start, once for all test files: a process that loads 1,800 modules takes three
+// times as long to start as one that loads a bundle, and the suite starts hundreds.
+import { cpSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Plugin } from "rolldown";
+import { rolldown } from "rolldown";
+
+const root = join(import.meta.dirname, "../..");
+
+const programs = [
+  "acp-kill-agent",
+  "acp-kill-child",
+  "acp-kill-partner",
+  "acp/scripted-agent",
+  "appender",
+  "approval-child",
+  "claim-child",
+  "crash-child",
+  "family-child",
+  "family-partner",
+  "kill-child",
+  "killed-tool-child",
+  "mcp-kill-server",
+  "mcp-stdio",
+  "pause-child",
+  "signal-child",
+  "soak-child",
+];
+
+/** TypeBox's checks, which the source loads with the first request, are part of the bundle. */
+const bundleTypeBoxChecks: Plugin = {
+  name: "bundle-typebox-checks",
+  transform: {
+    filter: { id: /typebox-checks\.ts$/ },
+    handler: (code) =>
+      `import * as value from "typebox/value"; import * as compile from "typebox/compile";
+      ${code.replace(/const load = [^;]*;/, 'const load = (name: string): unknown => (name === "typebox/value" ? value : compile);')}`,
+  },
+};
+
+export default async function buildPrograms(): Promise<() => void> {
+  // Below node_modules, so that the packages that are not bundled are found; per process, so that two runs do not meet.
+  const folder = join(root, "node_modules/.cache", `test-programs-${process.pid}`);
+  const bundle = await rolldown({
+    input: {
+      "dist/cli/main": join(root, "src/cli/main.ts"),
+      // Started by its name beside the chunk that starts it.
+      "dist/chunks/index-worker": join(root, "src/store/files/index-worker.ts"),
+      ...Object.fromEntries(
+        programs.map((name) => [`support/${name}`, join(root, "test/support", `${name}.ts`)]),
+      ),
+    },
+    platform: "node",
+    plugins: [bundleTypeBoxChecks],
+    external: ["sharp", /^@opentelemetry\//],
+    logLevel: "warn",
+  });
+  await bundle.write({
+    dir: folder,
+    format: "esm",
+    entryFileNames: "[name].js",
+    // As deep as a source file: the package is two folders up.
+    chunkFileNames: "dist/chunks/[name]-[hash].js",
+  });
+  await bundle.close();
+  mkdirSync(join(folder, "bin"), { recursive: true });
+  for (const file of ["package.json", "bin/skein.mjs"]) cpSync(join(root, file), join(folder, file));
+  process.env.SKEIN_TEST_PROGRAMS = folder;
+  return () => rmSync(folder, { recursive: true, force: true });
+}
