@@ -166,6 +166,17 @@ describe("files", () => {
     expect(boundary().checkPath(s1, at(path), "read")).not.toHaveProperty("refusal");
   });
 
+  test.each([
+    "project/node_modules/sharp/index.js",
+    "elsewhere/NODE_MODULES/a.js",
+    "project/src/node_modules",
+    "project/.git/hooks/pre-commit",
+    "project/.Git",
+  ])("[FBD11] %s is read, and never written", (path) => {
+    expect(boundary().checkPath(s1, at(path), "write")).toEqual({ refusal: "code_folder" });
+    expect(boundary().checkPath(s1, at(path), "read")).not.toHaveProperty("refusal");
+  });
+
   test.each(["relative/a.txt", "missing/../a.txt", "a\0b"])("[FBD1] %s leads nowhere", (path) => {
     const given = path.startsWith("relative") ? path : at(path);
     expect(boundary().checkPath(s1, given, "read")).toEqual({ refusal: "unresolvable" });

@@ -34,6 +34,8 @@ export type PathRefusal =
   | "in_root_folder"
   /** A file of this name is read as configuration. */
   | "configuration_file"
+  /** Programs run what is in a folder of this name on their path. */
+  | "code_folder"
   /** It is not inside the folders that the agent may work in, or not a folder. */
   | "outside"
   /** The file system cannot say where it leads. */
@@ -60,6 +62,8 @@ export interface FileBoundaryOptions {
   report(problem: string): void;
 }
 
+const codeFolders: ReadonlySet<string> = new Set(["node_modules", ".git"]);
+
 type Resolved = { readonly path: string } | { readonly refusal: PathRefusal };
 
 /**
@@ -68,7 +72,8 @@ type Resolved = { readonly path: string } | { readonly refusal: PathRefusal };
  *
  * Nothing inside the root folder is read or written for a session, except its own attachments and the workspace of its
  * user and agent. A folder counts as the root folder under every name: links, other case, other Unicode forms, and mounts
- * of it elsewhere. Files that are read as configuration are never written.
+ * of it elsewhere. Files that are read as configuration are never written, nor anything in `node_modules` or `.git`: Node loads
+ * packages from the one, this process too, and Git runs hooks from the other.
  */
 export class FileBoundary {
   readonly #options: FileBoundaryOptions;
@@ -87,6 +92,7 @@ export class FileBoundary {
     if (this.#isInRoot(found) && !this.#ownFolders(owner).some((own) => isInside(found.path, own)))
       return { refusal: "in_root_folder" };
     if (action === "write" && this.#isConfiguration(found)) return { refusal: "configuration_file" };
+    if (action === "write" && isInCodeFolder(found)) return { refusal: "code_folder" };
     return { path: found.path };
   }
 
@@ -237,6 +243,10 @@ function resolveReal(path: string): RealPath | null {
       if (basename(at) !== ".") missing.unshift(basename(at));
     }
   }
+}
+
+function isInCodeFolder({ path }: RealPath): boolean {
+  return path.split(sep).some((name) => codeFolders.has(foldName(name)));
 }
 
 /** Whether a path lies in a folder under whatever name. Errs on the side of yes, so it only ever refuses. */

@@ -191,6 +191,16 @@ describe("sessions_spawn, with a token of write and tools", () => {
     expect(existsSync(at("work/gw/manifest.json"))).toBe(false);
   });
 
+  test.each([
+    ["node_modules/sharp", "attachments_path_not_allowed"],
+    ["gw/Node_Modules/sharp", "attachments_path_not_allowed"],
+    [".git/hooks", "attachments_invalid_mount_path"],
+  ])("[FBD11] nothing is mounted in %s", async (mountPath, code) => {
+    const attachments = [{ name: "package.json", content: '{ "main": "index.js" }' }];
+    expect(await spawn({ attachments, attachAs: { mountPath } })).toMatchObject({ status: "error", code });
+    expect(existsSync(at(`work/${mountPath}`))).toBe(false);
+  });
+
   test("[FBD5] a child works in a folder that contains the root folder", async () => {
     expect(await spawn({ cwd: "gw", background: false })).toMatchObject({ status: "ok", outcome: "ok" });
   });

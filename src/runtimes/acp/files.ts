@@ -108,6 +108,7 @@ export function clientFiles({ cwd, owner, files }: ClientFilesOptions): ClientFi
 const refusedWords: Partial<Readonly<Record<PathRefusal, string>>> = {
   in_root_folder: "lies in the folder of Skein itself, which is not for agents",
   configuration_file: "has the name of a configuration file, and agents write none",
+  code_folder: "lies in node_modules or .git, where agents write nothing",
 };
 
 class Refusal extends Error {

@@ -111,8 +111,7 @@ export class Database {
     { verify = false, isPinned = false }: DatabaseOptions = {},
   ) {
     this.#path = path;
-    // SQLite makes its files by the umask, and those beside this one with the mode of this one.
-    if (path !== inMemory) closeSync(openSync(path, "a", 0o600));
+    if (path !== inMemory) createOwnerOnly(path);
     this.#db = new DatabaseSync(path, { timeout: waitMs });
     try {
       execWhenFree(this.#db, pragmas);
@@ -306,6 +305,18 @@ export class Database {
         ? ["the disk is full", "Make room, and try again"]
         : [`the disk failed (${message})`, "Check the disk, and try again"];
     return new SkeinError("write_failed", { file: this.#path, problem, advice }, { cause: error });
+  }
+}
+
+/**
+ * SQLite creates a file by the umask, and the files beside it with its mode. A file that exists is not opened: closing it would
+ * drop every lock that this process holds on it, and the next client to close the database would delete its live log.
+ */
+function createOwnerOnly(path: string): void {
+  try {
+    closeSync(openSync(path, "wx", 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
   }
 }
 
