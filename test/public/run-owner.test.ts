@@ -82,7 +82,7 @@ async function answerLater(skein: Skein): Promise<void> {
 const stateOf = async (skein: Skein, runId: string) => (await skein.run(runId))?.state;
 const replyOf = async (skein: Skein, runId: string) => (await skein.ended(runId)).outcome?.reply;
 
-test.fails("[OWN1] two apps that define the same agent ID never answer for each other", async () => {
+test("[OWN1] two apps that define the same agent ID never answer for each other", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const shop = await startApp("shop");
   await answerLater(shop);
@@ -91,7 +91,7 @@ test.fails("[OWN1] two apps that define the same agent ID never answer for each 
   expect(await replyOf(desk, runId)).toBe("Answer of desk");
 });
 
-test.fails("[OWN2] the app is the name in the package.json nearest to the entry script", async () => {
+test("[OWN2] the app is the name in the package.json nearest to the entry script", async () => {
   const child = fileURLToPath(new URL("../support/app-child.ts", import.meta.url));
   const entryOf = (name: string) => {
     const folder = join(home.path, name);
@@ -116,7 +116,7 @@ test.fails("[OWN2] the app is the name in the package.json nearest to the entry 
   expect(JSON.parse(again.out)).toMatchObject({ state: "ok", reply: "Stamped: More" });
 });
 
-test.fails("[OWN3] a process of the app claims a run only if it offers the tools that the run was accepted with", async () => {
+test("[OWN3] a process of the app claims a run only if it offers the tools that the run was accepted with", async () => {
   const runId = await acceptInApp("desk", "Stamp it", { tools: ["stamp", "seal"] });
   const poor = await startApp("desk", { tools: ["stamp"] });
   await answerLater(poor);
@@ -135,7 +135,7 @@ test("[OWN3] a run that is restricted to some tools needs only these", async () 
   expect(await replyOf(poor, runId)).toBe("Answer of desk");
 });
 
-test.fails("[OWN4] the command line leaves the runs of an app in the queue and names the app", async () => {
+test("[OWN4] the command line leaves the runs of an app in the queue and names the app", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const other = await cli("send", "agent:main:session:other", "repeat hello");
   expect(other).toMatchObject({ exit: 0 });
@@ -160,7 +160,7 @@ test.fails("[OWN4] the command line leaves the runs of an app in the queue and n
   expect(await replyOf(desk, runId)).toBe("Answer of desk");
 });
 
-test.fails("[OWN5] runs ls and doctor list the runs that wait for an app", async () => {
+test("[OWN5] runs ls and doctor list the runs that wait for an app", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const listed = await cli("runs", "ls");
   expect(listed.out).toMatch(new RegExp(`^${runId} +queued .*for the app desk`, "m"));
@@ -174,7 +174,7 @@ test.fails("[OWN5] runs ls and doctor list the runs that wait for an app", async
   expect(found?.remedy).toContain(`skein runs release ${runId}`);
 });
 
-test.fails("[OWN6] runs release lets any process run what waits for an app, and the session with it", async () => {
+test("[OWN6] runs release lets any process run what waits for an app, and the session with it", async () => {
   const runId = await acceptInApp("desk", "repeat Stamp it");
   const released = await cli("runs", "release", runId);
   expect(released.out).toContain(`may run ${runId} now`);
@@ -186,7 +186,7 @@ test.fails("[OWN6] runs release lets any process run what waits for an app, and 
   expect((await cli("runs", "release", runId)).err).toContain("waits for no app");
 });
 
-test.fails("[OWN6] the library releases a run", async () => {
+test("[OWN6] the library releases a run", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const shop = await startApp("shop");
   expect(await shop.release(runId)).toMatchObject({ app: null, requiredTools: [] });
@@ -194,7 +194,7 @@ test.fails("[OWN6] the library releases a run", async () => {
   await expect(shop.release("unknown")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test.fails("[OWN6] runs.release needs the admin scope", async () => {
+test("[OWN6] runs.release needs the admin scope", async () => {
   const gateway = await wholeGateway();
   const desk = await createSkein({
     dir: gateway.root,
@@ -220,7 +220,7 @@ test.fails("[OWN6] runs.release needs the admin scope", async () => {
   }
 });
 
-test.fails("[OWN7] a run of an agent from a skein.yaml is run by any process that has this configuration", async () => {
+test("[OWN7] a run of an agent from a skein.yaml is run by any process that has this configuration", async () => {
   const config = join(home.path, "skein.yaml");
   writeFileSync(config, "agents: { helper: { model: rehearsal/script } }\n");
   const desk = await startApp("desk", { config, workers: false });
@@ -233,7 +233,7 @@ test.fails("[OWN7] a run of an agent from a skein.yaml is run by any process tha
   expect(await replyOf(shop, runId)).toBe("Answer of shop");
 });
 
-test.fails("[OWN8] the announcement of a child goes to the app of its parent, whichever process ends the child", async () => {
+test("[OWN8] the announcement of a child goes to the app of its parent, whichever process ends the child", async () => {
   const config = join(home.path, "skein.yaml");
   writeFileSync(config, "agents: { helper: { model: rehearsal/script } }\n");
   const spawn = { name: "sessions_spawn", arguments: { task: "Help", agentId: "helper", background: true } };
@@ -273,7 +273,7 @@ test.fails("[OWN8] the announcement of a child goes to the app of its parent, wh
   expect(await replyOf(back, announce?.runId ?? "")).toBe("Answer of desk");
 });
 
-test.fails("[OWN8] a spawned child and a run that sleeps for it stay with their app", async () => {
+test("[OWN8] a spawned child and a run that sleeps for it stay with their app", async () => {
   const spawn = { name: "sessions_spawn", arguments: { task: "Help", background: true } };
   const yielded = { name: "sessions_yield", arguments: {} };
   let isDown = true;
@@ -301,7 +301,7 @@ test.fails("[OWN8] a spawned child and a run that sleeps for it stay with their 
   expect(await replyOf(back, runId)).toBe("Woken in desk");
 });
 
-test.fails("[OWN8] lost input that another process retries stays with its app", async () => {
+test("[OWN8] lost input that another process retries stays with its app", async () => {
   const started = gateOf();
   const desk = await startApp("desk", {
     answer: () => {
@@ -326,7 +326,7 @@ test.fails("[OWN8] lost input that another process retries stays with its app", 
   expect(await replyOf(back, retry)).toBe("Answer of desk");
 });
 
-test.fails("[OWN9] input of one app is not steered into the turn of another", async () => {
+test("[OWN9] input of one app is not steered into the turn of another", async () => {
   const gate = gateOf();
   const wait = defineTool({
     name: "wait",
@@ -358,14 +358,14 @@ test.fails("[OWN9] input of one app is not steered into the turn of another", as
   expect((await second.result).reply).toBe("Answer of shop");
 });
 
-test.fails("[OWN9] a run that waits for its app does not block other apps in the same session", async () => {
+test("[OWN9] a run that waits for its app does not block other apps in the same session", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const shop = await startApp("shop");
   expect((await shop.session({ sessionId: "letters" }).send("Sell it").result).reply).toBe("Answer of shop");
   expect(await stateOf(shop, runId)).toBe("queued");
 });
 
-test.fails("[OWN10] a message to a channel waits for a process that has the channel", async () => {
+test("[OWN10] a message to a channel waits for a process that has the channel", async () => {
   const delivered: string[] = [];
   const chat: Channel = {
     id: "chat",
@@ -406,7 +406,7 @@ test.fails("[OWN10] a message to a channel waits for a process that has the chan
   await back.close();
 });
 
-test.fails("[OWN11] runs of a folder from before apps had names are claimed as before", async () => {
+test("[OWN11] runs of a folder from before apps had names are claimed as before", async () => {
   const config = join(home.path, "skein.yaml");
   writeFileSync(config, "agents: { main: { model: rehearsal/script } }\n");
   const before = await createSkein({ dir, config, workers: false, quiet: true });

@@ -1,24 +1,44 @@
 import type { RunState, RunWaits } from "../contract.ts";
 import type { Books } from "./books.ts";
+import { lackingHere } from "./claimants.ts";
 import { numberOrNull } from "./rows.ts";
 
-/** What runs wait for now, by three looks however many they are. Those that are unknown are left out. */
+/** What runs wait for now, by four looks however many they are. Those that are unknown are left out. */
 export function waitsOf(books: Books, runIds: readonly string[]): Map<string, RunWaits> {
   const rows = books.all(
-    `SELECT run_id, uid, state, wake_at, merged_into, kept_for FROM runs ${among("run_id")}`,
+    `SELECT run_id, uid, state, wake_at, merged_into, kept_for, app FROM runs ${among("run_id")}`,
     JSON.stringify(runIds),
   );
   const idsIn = (name: string, ...states: readonly RunState[]) =>
     rows.filter(({ state }) => states.includes(state as RunState)).map((row) => String(row[name]));
   const busy = busyIn(books, idsIn("uid", "queued"));
   const edges = edgesFrom(books, idsIn("run_id", "waiting", "sleeping"));
+  const apps = appsWaitedFor(books, rows);
   return new Map(
     rows.map((row) => {
       const waits = {
         runIds: waitedFor(row, busy, edges),
         wakeAt: row.state === "sleeping" ? numberOrNull(row.wake_at) : null,
+        ...(apps.get(String(row.run_id)) ?? { app: null, missingTools: [] }),
       };
       return [String(row.run_id), waits];
+    }),
+  );
+}
+
+/** The apps that queued runs wait for because this process cannot claim them. */
+function appsWaitedFor(
+  books: Books,
+  rows: readonly Record<string, unknown>[],
+): ReadonlyMap<string, Pick<RunWaits, "app" | "missingTools">> {
+  const waiting = rows.filter((row) => row.state === "queued" && row.app !== "" && row.kept_for === null);
+  if (waiting.length === 0) return new Map();
+  const ids = JSON.stringify(waiting.map(({ run_id }) => run_id));
+  const runs = books.rows("run_id IN (SELECT value FROM json_each(?))", ids);
+  return new Map(
+    runs.flatMap((run) => {
+      const lacking = lackingHere(books, run);
+      return lacking === null ? [] : [[run.runId, { app: lacking.app, missingTools: lacking.tools }]];
     }),
   );
 }

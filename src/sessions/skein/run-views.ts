@@ -40,6 +40,9 @@ export function runRow(
     lost: run.lost === 0 ? null : run.lost,
     retryOf: run.retryOf,
     retriedAs: run.retriedAs,
+    app: run.app,
+    waitsForApp: waits?.app,
+    missingTools: waits === null || waits.missingTools.length === 0 ? null : [...waits.missingTools],
     ...outcomeOf(run),
     usage: usageOf(run),
   });
@@ -92,6 +95,8 @@ export function outboxRowPayload(row: OutboxRow): OutboxRowPayload {
     endedAt,
     lastError: row.lastError,
     receipt: row.receipt,
+    app: row.app,
+    waitsForChannel: row.waitsForChannel ? true : null,
   });
 }
 
