@@ -199,14 +199,12 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const { hooks, ends } = openHooks(options, ground);
   const { store } = ends;
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
-  const stopAsked = () => engine.wake();
-  const env = options.env ?? process.env;
-  const acp = openAcp({ config, bus, files, clock, env, report });
+  const acp = openAcp({ config, bus, files, clock, env: options.env ?? process.env, report });
   const claims = claimsHere({ agents, acp, given: options, channels: () => channels });
   const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
-  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, stopAsked };
+  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, stopAsked: () => engine.wake() };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, files);

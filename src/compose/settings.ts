@@ -8,7 +8,7 @@ import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
-import type { Run } from "../runs/contract.ts";
+import type { Run, RunStore } from "../runs/contract.ts";
 import type { EmbeddedOptions } from "../runs/embedded/books.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
