@@ -65,7 +65,7 @@ test.each(["killed", "left"] as const)(
         expect(request.lastUserText).toContain(text);
         request.finish(`Answer to ${text}`);
       }
-      for (const { runId } of await skein.runs()) await skein.ended(runId);
+      for (const { runId } of await skein.runs.list()) await skein.ended(runId);
       const { sessionId = "" } = (await skein.session({ sessionKey: key }).record()) ?? {};
       const page = await skein.store.sessions.page({ agentId: "main" }, sessionId, {
         along: "branch",

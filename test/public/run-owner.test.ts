@@ -79,14 +79,19 @@ async function answerLater(skein: Skein): Promise<void> {
   await skein.session({ sessionId: "later" }).send("Anything").result;
 }
 
-const stateOf = async (skein: Skein, runId: string) => (await skein.run(runId))?.state;
+const stateOf = async (skein: Skein, runId: string) => (await skein.runs.get(runId))?.state;
 const replyOf = async (skein: Skein, runId: string) => (await skein.ended(runId)).outcome?.reply;
 
 test("[OWN1] two apps that define the same agent ID never answer for each other", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const shop = await startApp("shop");
   await answerLater(shop);
-  expect(await shop.run(runId)).toMatchObject({ state: "queued", app: "desk", lost: 0, startedAt: null });
+  expect(await shop.runs.get(runId)).toMatchObject({
+    state: "queued",
+    app: "desk",
+    lost: 0,
+    startedAt: null,
+  });
   const desk = await startApp("desk");
   expect(await replyOf(desk, runId)).toBe("Answer of desk");
 });
@@ -120,7 +125,7 @@ test("[OWN3] a process of the app claims a run only if it offers the tools that 
   const runId = await acceptInApp("desk", "Stamp it", { tools: ["stamp", "seal"] });
   const poor = await startApp("desk", { tools: ["stamp"] });
   await answerLater(poor);
-  expect(await poor.run(runId)).toMatchObject({ state: "queued", requiredTools: ["stamp", "seal"] });
+  expect(await poor.runs.get(runId)).toMatchObject({ state: "queued", requiredTools: ["stamp", "seal"] });
   expect(await poor.waits(runId)).toMatchObject({ app: "desk", missingTools: ["seal"] });
   await poor.close();
   const rich = await startApp("desk", { tools: ["stamp", "seal", "post"] });
@@ -189,9 +194,9 @@ test("[OWN6] runs release lets any process run what waits for an app, and the se
 test("[OWN6] the library releases a run", async () => {
   const runId = await acceptInApp("desk", "Stamp it");
   const shop = await startApp("shop");
-  expect(await shop.release(runId)).toMatchObject({ app: null, requiredTools: [] });
+  expect(await shop.runs.release(runId)).toMatchObject({ app: null, requiredTools: [] });
   expect(await replyOf(shop, runId)).toBe("Answer of shop");
-  await expect(shop.release("unknown")).rejects.toMatchObject({ code: "not_found" });
+  await expect(shop.runs.release("unknown")).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("[OWN6] runs.release needs the admin scope", async () => {
@@ -225,7 +230,7 @@ test("[OWN7] a run of an agent from a skein.yaml is run by any process that has 
   writeFileSync(config, "agents: { helper: { model: rehearsal/script } }\n");
   const desk = await startApp("desk", { config, workers: false });
   const { runId } = await desk.session({ agentId: "helper" }).accept("Help");
-  expect(await desk.run(runId)).toMatchObject({ app: null });
+  expect(await desk.runs.get(runId)).toMatchObject({ app: null });
   const without = await startApp("shop");
   await answerLater(without);
   expect(await stateOf(without, runId)).toBe("queued");
@@ -257,16 +262,16 @@ test("[OWN8] the announcement of a child goes to the app of its parent, whicheve
     agents: [defineAgent({ id: "main", model: "rehearsal/script", subagents })],
   });
   const turn = desk.session({ sessionId: "letters" }).send("Start");
-  const { rootId } = (await turn.result.then(() => desk.run(turn.runId)))?.root ?? { rootId: "" };
+  const { rootId } = (await turn.result.then(() => desk.runs.get(turn.runId)))?.root ?? { rootId: "" };
   await stalled.reached;
   await desk.close({ graceMs: 0 });
 
   const shop = await startApp("shop", { config });
-  const childOf = async () => (await shop.runs({ rootId })).find(({ kind }) => kind === "spawn");
+  const childOf = async () => (await shop.runs.list({ rootId })).find(({ kind }) => kind === "spawn");
   await soon(async () => (await childOf())?.state).toBe("ok");
   expect((await childOf())?.app).toBeNull();
   await answerLater(shop);
-  const [announce] = await shop.runs({ rootId });
+  const [announce] = await shop.runs.list({ rootId });
   expect(announce).toMatchObject({ kind: "announce", state: "queued", app: "desk" });
 
   const back = await startApp("desk", { config });
@@ -287,14 +292,14 @@ test("[OWN8] a spawned child and a run that sleeps for it stay with their app", 
   const desk = await startApp("desk", { answer });
   const { runId } = await desk.session({ sessionId: "letters" }).accept("Start");
   await soon(() => stateOf(desk, runId)).toBe("sleeping");
-  const childOf = async (skein: Skein) => (await skein.runs({ startedBy: runId }))[0];
+  const childOf = async (skein: Skein) => (await skein.runs.list({ startedBy: runId }))[0];
   await soon(async () => (await childOf(desk))?.state).toBe("running");
   await desk.close({ graceMs: 0 });
 
   const shop = await startApp("shop");
   await answerLater(shop);
   expect(await childOf(shop)).toMatchObject({ state: "queued", app: "desk" });
-  expect(await shop.run(runId)).toMatchObject({ state: "sleeping", app: "desk" });
+  expect(await shop.runs.get(runId)).toMatchObject({ state: "sleeping", app: "desk" });
 
   isDown = false;
   const back = await startApp("desk", { answer });
