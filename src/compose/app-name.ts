@@ -6,13 +6,20 @@ import { isRecord } from "../core/shape.ts";
 const longestName = 214;
 
 /**
- * The name of the application that this process belongs to: as given, else the name in the package.json nearest to the entry
- * script, else the file name of that script.
+ * The name of the application that this process belongs to: `given`, else the name in the package.json nearest to the entry
+ * script, else the script's folder and file name. Without a script (`node -e`, a REPL) it is `node`.
  */
-export function appName(given: string | undefined, script: string | undefined = process.argv[1]): string {
+export function appName(given: string | undefined, script: string | null = entryScript()): string {
   if (given !== undefined) return checkName(given);
-  const entry = script === undefined ? null : realPath(script);
-  return entry === null ? "node" : (packageName(dirname(entry)) ?? basename(entry));
+  if (script === null) return "node";
+  const folder = dirname(script);
+  return packageName(folder) ?? join(basename(folder), basename(script)).slice(-longestName);
+}
+
+/** With `--eval`, the first argument of the program stands where the script would. */
+function entryScript(): string | null {
+  const isEval = process.execArgv.some((option) => /^(-p?e|-p|--eval|--print)(=|$)/.test(option));
+  return isEval || process.argv[1] === undefined ? null : realPath(process.argv[1]);
 }
 
 function checkName(name: string): string {
@@ -39,7 +46,7 @@ function packageName(folder: string): string | null {
   return parent === folder ? null : packageName(parent);
 }
 
-/** `null`: there is no such file, or it has no name. */
+/** `null`: there is no such file, or it has no name, as the `{ "type": "module" }` of a subfolder. */
 function nameIn(file: string): string | null {
   try {
     const value: unknown = JSON.parse(readFileSync(file, "utf8"));

@@ -169,7 +169,7 @@ export const AcceptedSchema = Type.Object(
     runId: Type.String(),
     status: Type.Literal("accepted"),
     sessionKey: Type.String(),
-    /** Of `send`: the app whose process answers it. */
+    /** The app whose process runs it: this one cannot. */
     waitsForApp: optionalText,
   },
   strict,
@@ -184,6 +184,8 @@ export const SentSchema = Type.Object(
     sessionId: Type.String(),
     finished: Type.Boolean(),
     state: RunStateSchema,
+    /** Of a queued run: the app whose process it waits for. */
+    waitsForApp: optionalText,
     ...outcome,
     usage: UsageSchema,
   },

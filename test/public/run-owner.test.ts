@@ -1,7 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { fileURLToPath } from "node:url";
+import { json } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Channel, Skein, SkeinOptions } from "../../src/index.ts";
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
@@ -11,8 +11,10 @@ import type { ModelStep } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { acpProcess } from "../support/acp-client.ts";
 import { run } from "../support/cli.ts";
-import { Started, startCli } from "../support/cli-process.ts";
+import { startCli } from "../support/cli-process.ts";
+import { LoopbackServer } from "../support/held-model.ts";
 import { gateOf } from "../support/run-skein.ts";
 import { soon } from "../support/soon.ts";
 import { wholeGateway } from "../support/whole-gateway.ts";
@@ -96,31 +98,6 @@ test("[OWN1] two apps that define the same agent ID never answer for each other"
   expect(await replyOf(desk, runId)).toBe("Answer of desk");
 });
 
-test("[OWN2] the app is the name in the package.json nearest to the entry script", async () => {
-  const child = fileURLToPath(new URL("../support/app-child.ts", import.meta.url));
-  const entryOf = (name: string) => {
-    const folder = join(home.path, name);
-    mkdirSync(join(folder, "bin"), { recursive: true });
-    writeFileSync(join(folder, "package.json"), JSON.stringify({ name, type: "module" }));
-    const entry = join(folder, "bin", "main.mjs");
-    writeFileSync(entry, `await import(${JSON.stringify(child)});\n`);
-    return entry;
-  };
-  const env = { SKEIN_LOGGING__LEVEL: "silent" };
-  const [desk, shop] = [entryOf("desk"), entryOf("shop")];
-  const killed = new Started([desk, dir, "accept", "letters", "Stamp it"], env);
-  expect(await killed.end()).toBe("SIGKILL");
-  const runId = killed.out.trim();
-  const other = new Started([shop, dir, "run", "later", "Sell it"], env);
-  expect(await other.end()).toBe(0);
-  expect(JSON.parse(other.out)).toMatchObject({ state: "ok", reply: "Stamped: Sell it" });
-  const { run } = await cliJson<RunPayload>("runs", "show", runId);
-  expect(run).toMatchObject({ state: "queued", app: "desk", waitsForApp: "desk" });
-  const again = new Started([desk, dir, "run", "more", "More", runId], env);
-  expect(await again.end()).toBe(0);
-  expect(JSON.parse(again.out)).toMatchObject({ state: "ok", reply: "Stamped: More" });
-});
-
 test("[OWN3] a process of the app claims a run only if it offers the tools that the run was accepted with", async () => {
   const runId = await acceptInApp("desk", "Stamp it", { tools: ["stamp", "seal"] });
   const poor = await startApp("desk", { tools: ["stamp"] });
@@ -177,6 +154,22 @@ test("[OWN5] runs ls and doctor list the runs that wait for an app", async () =>
   const [found] = findings.filter(({ area }) => area === "runs");
   expect(found?.what).toBe(`Run ${runId} in agent:main:session:letters waits for the app desk`);
   expect(found?.remedy).toContain(`skein runs release ${runId}`);
+});
+
+test("[OWN5] doctor counts the runs that it does not list", async () => {
+  const desk = await startApp("desk", { workers: false });
+  for (let count = 0; count < 22; count++) await desk.session({ sessionId: "letters" }).accept("Stamp it");
+  const { findings } = await cliJson<DoctorPayload>("doctor");
+  expect(findings.filter(({ area }) => area === "runs")).toHaveLength(21);
+  expect(findings.map(({ what }) => what)).toContain("2 more runs that wait for an app");
+});
+
+test("[OWN5] runs.list finds the runs that wait for an app among many that do not", async () => {
+  const waiting = await acceptInApp("shop", "Sell it");
+  const desk = await startApp("desk", { workers: false });
+  for (let count = 0; count < 5; count++) await desk.session({ sessionId: "letters" }).accept("Stamp it");
+  const found = await desk.runs.list({ waitsForApp: true, limit: 2 });
+  expect(found.map(({ runId }) => runId)).toEqual([waiting]);
 });
 
 test("[OWN6] runs release lets any process run what waits for an app, and the session with it", async () => {
@@ -278,6 +271,38 @@ test("[OWN8] the announcement of a child goes to the app of its parent, whicheve
   expect(await replyOf(back, announce?.runId ?? "")).toBe("Answer of desk");
 });
 
+test("[OWN8] the turns of an exchange and its announcements stay with their app", async () => {
+  const ids = ["main", "writer"];
+  const config = {
+    tools: { agentToAgent: { enabled: true, allow: ["*"] }, sessions: { visibility: "all" } },
+  } as const;
+  const toWriter = { sessionKey: "agent:writer:main", message: "Write", timeoutSeconds: 0 };
+  const askWriter: ModelStep = { calls: [{ name: "sessions_send", arguments: toWriter }] };
+  let isDown = true;
+  const started = gateOf();
+  const answer: Answer = (last) => {
+    if (last.includes("Start")) return askWriter;
+    if (!isDown || !last.includes("Write")) return { text: "Answer of desk" };
+    void started.wait();
+    return { stall: true };
+  };
+  const desk = await startApp("desk", { ids, config, answer });
+  await desk.session({ agentId: "writer" }).send("Hello").result;
+  const turn = desk.session({ sessionId: "letters" }).send("Start");
+  await started.reached;
+  await desk.close({ graceMs: 0 });
+
+  const shop = await startApp("shop", { ids, config });
+  await answerLater(shop);
+  isDown = false;
+  const back = await startApp("desk", { ids, config, answer });
+  await back.settled(turn.runId);
+  const runs = await back.runs.list({ rootId: turn.runId });
+  expect(new Set(runs.map(({ kind }) => kind))).toEqual(new Set(["user", "send", "ping_pong", "announce"]));
+  for (const { app, isSilent, outcome } of runs.filter(({ kind }) => kind !== "user"))
+    expect(isSilent || [app, outcome?.reply]).toEqual(isSilent || ["desk", "Answer of desk"]);
+});
+
 test("[OWN8] a spawned child and a run that sleeps for it stay with their app", async () => {
   const spawn = { name: "sessions_spawn", arguments: { task: "Help", background: true } };
   const yielded = { name: "sessions_yield", arguments: {} };
@@ -370,6 +395,95 @@ test("[OWN9] a run that waits for its app does not block other apps in the same 
   expect(await stateOf(shop, runId)).toBe("queued");
 });
 
+test("[OWN13] a run whose tools its app no longer has does not block later input of its session", async () => {
+  const runId = await acceptInApp("desk", "Stamp it", { tools: ["stamp", "seal"] });
+  const poor = await startApp("desk", { tools: ["stamp"] });
+  const letters = poor.session({ sessionId: "letters" });
+  expect((await letters.send("Only stamp it").result).reply).toBe("Answer of desk");
+  await letters.send("And again", { queueMode: "interrupt" }).result;
+  expect(await stateOf(poor, runId)).toBe("queued");
+  await poor.runs.release(runId);
+  expect(await replyOf(poor, runId)).toBe("Answer of desk");
+});
+
+test("[OWN14] a run that was accepted through a gateway mounted by an app belongs to the app", async () => {
+  const desk = await startApp("desk", { workers: false });
+  const gateway = await desk.mount();
+  const server = await LoopbackServer.listen(gateway.handler);
+  try {
+    const response = await fetch(`${server.url}/rpc/chat.send`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${readFileSync(join(dir, "token"), "utf8").trim()}`,
+      },
+      body: JSON.stringify({ sessionKey: "main", message: "Stamp it", idempotencyKey: "one" }),
+    });
+    const accepted = (await response.json()) as { runId: string; waitsForApp?: string };
+    expect(accepted.waitsForApp).toBeUndefined();
+    const shop = await startApp("shop");
+    await answerLater(shop);
+    expect(await shop.runs.get(accepted.runId)).toMatchObject({ state: "queued", app: "desk" });
+    const worker = await startApp("desk");
+    expect(await replyOf(worker, accepted.runId)).toBe("Answer of desk");
+  } finally {
+    server.close();
+  }
+});
+
+test("[OWN15] a turn that this process cannot run names the app", async () => {
+  await acceptInApp("desk", "Stamp it");
+  const config = { agents: { main: { model: "rehearsal/script" } } };
+  const other = await startApp("shop", { ids: [], config });
+  const turn = other.session({ sessionId: "letters" }).send("And seal it");
+  for await (const event of turn) {
+    expect(event).toEqual({ type: "waiting", app: "desk", missingTools: [] });
+    break;
+  }
+  const desk = await startApp("desk");
+  expect((await turn.result).reply).toBe("Answer of desk");
+  await desk.close();
+});
+
+test("[OWN15] the gateway names the app that accepted input waits for", async () => {
+  const gateway = await wholeGateway({ folder: home });
+  try {
+    await acceptInApp("desk", "Stamp it");
+    const sessionKey = "agent:main:session:letters";
+    const said = (idempotencyKey: string) => ({ message: "And seal it", idempotencyKey });
+    const waiting = { waitsForApp: "desk" };
+    expect((await gateway.rpc("chat.send", { sessionKey, ...said("1") })).body).toMatchObject(waiting);
+    expect((await gateway.rpc("agent", { sessionKey, ...said("2") })).body).toMatchObject(waiting);
+    const { body } = await gateway.rpc("sessions.send", { key: sessionKey, ...said("3") });
+    expect(body).toMatchObject({ state: "queued", finished: false, ...waiting });
+    const { runId } = body as { runId: string };
+    expect((await gateway.rpc("agent.wait", { runId, timeoutMs: 0 })).body).toMatchObject(waiting);
+    const desk = await startApp("desk");
+    await desk.ended(runId);
+    const { body: ended } = await gateway.rpc("agent.wait", { runId, timeoutMs: 0 });
+    expect(ended).toMatchObject({ finished: true, reply: "Answer of desk" });
+    expect(ended).not.toHaveProperty("waitsForApp");
+  } finally {
+    await gateway.close();
+  }
+});
+
+test("[OWN15] skein acp names the app, and shows its answer when it comes", async () => {
+  await acceptInApp("desk", "Stamp it");
+  const acp = await acpProcess(home.path, ["--dir", dir]);
+  try {
+    const sessionId = "agent:main:session:letters";
+    await acp.editor.agent.request("session/load", { sessionId, cwd: home.path, mcpServers: [] });
+    const answered = acp.editor.prompt(sessionId, "And seal it");
+    await acp.editor.until(/Waiting for a process of the app desk/);
+    await startApp("desk", { answer: () => ({ text: "Sealed" }) });
+    expect(await answered).toMatchObject({ stopReason: "end_turn" });
+    expect(acp.editor.texts()).toMatch(/lets any process answer\..*Sealed/s);
+  } finally {
+    await acp.leave();
+  }
+});
+
 test("[OWN10] a message to a channel waits for a process that has the channel", async () => {
   const delivered: string[] = [];
   const chat: Channel = {
@@ -409,6 +523,34 @@ test("[OWN10] a message to a channel waits for a process that has the channel", 
   const back = await startApp("desk", { channels: [chat] });
   await soon(() => delivered).toEqual(["Answer of desk"]);
   await back.close();
+});
+
+test("[OWN10] a message to a channel of the configuration waits for a process that has the configuration", async () => {
+  const received: unknown[] = [];
+  const server = await LoopbackServer.listen((request, response) => {
+    void json(request).then((message) => response.writeHead(received.push(message) > 1 ? 200 : 503).end());
+  });
+  const config = { channels: { hook: { type: "webhook", secret: "s", url: server.url } } } as const;
+  try {
+    const desk = await startApp("desk", { config });
+    await desk
+      .session({ sessionId: "letters" })
+      .send("Stamp it", { deliverTo: { channel: "hook", to: "ann" } }).result;
+    await soon(() => received.length).toBe(1);
+    await desk.close();
+    expect(await cli("send", "agent:main:session:other", "repeat hello")).toMatchObject({ exit: 0 });
+    const { messages } = await cliJson<OutboxListPayload>("outbox", "ls");
+    expect(messages).toMatchObject([{ state: "queued", waitsForChannel: true, attempts: 1 }]);
+    expect(messages[0]?.app).toBeUndefined();
+    const { findings } = await cliJson<DoctorPayload>("doctor");
+    const what = `Message ${messages[0]?.outboxId} waits for a process with the channel hook`;
+    expect(findings.map((finding) => finding.what)).toContain(what);
+    await startApp("shop", { config });
+    await cli("outbox", "retry", messages[0]?.outboxId ?? "");
+    await soon(() => received.length).toBe(2);
+  } finally {
+    server.close();
+  }
 });
 
 test("[OWN11] runs of a folder from before apps had names are claimed as before", async () => {

@@ -1,9 +1,18 @@
-// An application of its own with an agent `main` in code. It sends one message, and runs what its folder has for it.
+// An application with an agent `main` in code. `accept` accepts one message and kills the process, `die` is killed in the middle of
+// the turn, and `run` waits for the end of a run.
 import { createSkein, defineAgent, defineTool } from "../../src/index.ts";
 import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 
 const [dir = "", how = "", key = "", text = "", runId] = process.argv.slice(2);
-const stamp = defineTool({ name: "stamp", description: "Stamps a letter.", execute: async () => "stamped" });
+const killThis = () => process.kill(process.pid, "SIGKILL");
+const stamp = defineTool({
+  name: "stamp",
+  description: "Stamps a letter.",
+  execute: async () => {
+    if (how === "die") killThis();
+    return "stamped";
+  },
+});
 const skein = await createSkein({
   dir,
   config: null,
@@ -19,8 +28,7 @@ const skein = await createSkein({
 const accepted = await skein.session({ sessionId: key }).accept(text, { idempotencyKey: key });
 if (how === "accept") {
   process.stdout.write(`${accepted.runId}\n`);
-  // The process has to be gone, not closed: what it accepted is all that is left.
-  process.kill(process.pid, "SIGKILL");
+  killThis();
 } else {
   const ended = await skein.ended(runId ?? accepted.runId);
   process.stdout.write(`${JSON.stringify(ended.outcome)}\n`);

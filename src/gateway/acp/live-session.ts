@@ -216,13 +216,22 @@ export class LiveSession {
         queueMode: "followup",
         ...(attachments.length === 0 ? {} : { attachments }),
       });
-    const sent = this.#sending.then(send).then(({ runId }) => {
+    const sent = this.#sending.then(send).then(({ runId, waitsForApp }) => {
       turn.runId = runId;
       this.#view.expect(inputEntryId(runId));
+      if (waitsForApp !== undefined) this.#sayWaiting(turn, runId, waitsForApp);
       return runId;
     });
     this.#sending = sent.catch(() => undefined);
     return sent;
+  }
+
+  /** The prompt stays open: the answer of the app is shown when it comes. */
+  #sayWaiting(turn: Turn, runId: string, app: string): void {
+    const text = `Waiting for a process of the app ${app}. \`skein runs release ${runId}\` lets any process answer.`;
+    void this.#begin(turn)
+      .then(() => this.say(text))
+      .catch((error: unknown) => this.#report(error));
   }
 
   /** Once the prompts before it are answered, except for those whose runs sleep. */

@@ -12,7 +12,7 @@ import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { arrivalMarks, endRun } from "./ending.ts";
 import { endDurability } from "./following.ts";
-import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
+import { readyHeads, refreshQueue, slotOf, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
 
@@ -41,15 +41,32 @@ export async function claimNext(books: Books, owner: string): Promise<Claim | nu
   return null;
 }
 
-/** The next that this process can answer; the others wait for a process that has their agent, app and tools. */
+/** The next run that this process can claim; the others wait for a process that has their agent, app and tools. */
 function nextServed(books: Books, leftOut: Set<string>): Ready | null {
   for (;;) {
     const next = nextReady(books, leftOut);
     if (next === null) return null;
-    const row = books.rows("seq = ?", next.seq)[0];
-    if (row === undefined || lackingHere(books, row) === null) return next;
+    const served = firstServed(books, next);
+    if (served !== null) return served;
     leftOut.add(next.uid);
   }
+}
+
+/** Of the runs that could be next in the session, the first that this process can claim and whose lane has room. */
+function firstServed(books: Books, next: Ready): Ready | null {
+  const { app, lanes } = books.options;
+  const taken = takenSlots(books, "and resuming");
+  const rows = books.rows(
+    "seq IN (SELECT seq FROM ready WHERE uid = ? AND app IN ('', ?)) ORDER BY rank, seq",
+    next.uid,
+    app,
+  );
+  for (const row of rows) {
+    const slot = slotOf(row.isSilent, row.lane);
+    if (slot !== "none" && taken[slot] >= lanes[slot]) continue;
+    if (lackingHere(books, row) === null) return { ...next, slot, seq: row.seq };
+  }
+  return null;
 }
 
 function nextReady(books: Books, leftOut: ReadonlySet<string>): Ready | null {

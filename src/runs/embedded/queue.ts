@@ -16,19 +16,20 @@ export function refreshQueue(books: QueueTables, uid: string): void {
     a.app === b.app && a.slot === b.slot && Number(a.seq) === b.seq;
   for (const before of known) {
     if (heads.some((head) => isSame(before, head))) continue;
-    books.run("DELETE FROM ready WHERE uid = ? AND app = ?", uid, String(before.app));
+    books.run("DELETE FROM ready WHERE uid = ? AND seq = ?", uid, Number(before.seq));
     const counted = "UPDATE ready_users SET count = count - 1 WHERE app = ? AND slot = ? AND user = ?";
     books.run(counted, String(before.app), String(before.slot), String(before.user));
   }
   for (const head of heads) if (!known.some((before) => isSame(before, head))) insertHead(books, uid, head);
 }
 
-function insertHead(books: QueueTables, uid: string, { app, slot, user, seq }: Head): void {
+function insertHead(books: QueueTables, uid: string, { app, tools, slot, user, seq }: Head): void {
   const turn = books.get("SELECT turn FROM turns WHERE uid = ? AND slot = ?", uid, slot)?.turn ?? 0;
   books.run(
-    "INSERT INTO ready (uid, app, slot, user, turn, seq) VALUES (?, ?, ?, ?, ?, ?)",
+    "INSERT INTO ready (uid, app, tools, slot, user, turn, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
     uid,
     app,
+    tools,
     slot,
     user,
     Number(turn),
@@ -49,34 +50,45 @@ function insertHead(books: QueueTables, uid: string, { app, slot, user, seq }: H
 
 interface Head {
   readonly app: string;
+  readonly tools: string;
   readonly slot: Slot;
   readonly user: string;
   readonly seq: number;
 }
 
 /**
- * The next run of the session for each app: one that waits for its app does not block the others. A turn that lost its owner
- * midway goes before all of them.
+ * The next run of the session for each app and set of required tools: a run that waits for a process does not block the others.
+ * A turn that lost its owner midway goes before all of them.
  */
 function headsOf(books: QueueTables, uid: string): Head[] {
   const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
   if (books.get(busy, uid) !== undefined) return [];
   const heads: (Head & { readonly rank: number })[] = [];
-  const nextApp = "SELECT min(app) AS app FROM runs WHERE uid = ? AND state = 'queued' AND app > ?";
-  const first = books.get("SELECT min(app) AS app FROM runs WHERE uid = ? AND state = 'queued'", uid)?.app;
-  for (let app = first; typeof app === "string"; app = books.get(nextApp, uid, app)?.app) {
+  const nextGroup = `SELECT app, tools FROM runs WHERE uid = ? AND state = 'queued' AND (app, tools) > (?, ?)
+    ORDER BY app, tools LIMIT 1`;
+  for (
+    let group = books.get(nextGroup, uid, "", "");
+    group !== undefined;
+    group = books.get(nextGroup, uid, String(group.app), String(group.tools))
+  ) {
+    const [app, tools] = [String(group.app), String(group.tools)];
     const head = books.get(
-      `SELECT seq, user, lane, silent, rank FROM runs WHERE uid = ? AND app = ? AND state = 'queued'
+      `SELECT seq, user, lane, silent, rank FROM runs WHERE uid = ? AND app = ? AND tools = ? AND state = 'queued'
        AND kept_for IS NULL AND not_before IS NULL ORDER BY rank, seq LIMIT 1`,
       uid,
       app,
+      tools,
     );
     if (head === undefined) continue;
-    const slot = Number(head.silent) === 1 ? "none" : (head.lane as Lane);
-    heads.push({ app, slot, user: String(head.user), seq: Number(head.seq), rank: Number(head.rank) });
+    const slot = slotOf(Number(head.silent) === 1, head.lane as Lane);
+    heads.push({ app, tools, slot, user: String(head.user), seq: Number(head.seq), rank: Number(head.rank) });
   }
   const recovered = heads.find(({ rank }) => rank === ranks.recovered);
   return recovered === undefined ? heads : [recovered];
+}
+
+export function slotOf(isSilent: boolean, lane: Lane): Slot {
+  return isSilent ? "none" : lane;
 }
 
 /** For each slot the next run of this app, and of none in particular; without sessions that could not be locked just now. */
@@ -94,19 +106,22 @@ const anyReady = `SELECT ${slots
   .join(", ")}`;
 
 function firstReady(books: Books, app: string, slot: Slot, leftOut: ReadonlySet<string>): Ready | null {
-  const most = leftOut.size + 1;
   const users = books.all(
     "SELECT user, turn FROM ready_users WHERE app = ? AND slot = ? AND count > 0 ORDER BY turn, user LIMIT ?",
     app,
     slot,
-    most,
+    leftOut.size + 1,
   );
+  const without = JSON.stringify([...leftOut]);
   for (const { user, turn } of users) {
-    const sql =
-      "SELECT uid, turn, seq FROM ready WHERE app = ? AND slot = ? AND user = ? ORDER BY turn, seq LIMIT ?";
-    const found = books
-      .all(sql, app, slot, String(user), most)
-      .find((each) => !leftOut.has(String(each.uid)));
+    const found = books.get(
+      `SELECT uid, turn, seq FROM ready WHERE app = ? AND slot = ? AND user = ?
+       AND uid NOT IN (SELECT value FROM json_each(?)) ORDER BY turn, seq LIMIT 1`,
+      app,
+      slot,
+      String(user),
+      without,
+    );
     if (found === undefined) continue;
     const { uid, turn: sessionTurn, seq } = found;
     return {

@@ -192,7 +192,13 @@ export class EmbeddedRuns implements RunStore {
     const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
     const values = [...wanted.map(([, value]) => value), ...(states ?? []), limit];
     const rows = this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
-    return query.waitsForApp === true ? rows.filter((run) => lackingHere(this.#books, run) !== null) : rows;
+    const last = rows.at(-1);
+    if (query.waitsForApp !== true || last === undefined) return rows;
+    const lacking = rows.filter((run) => lackingHere(this.#books, run) !== null);
+    const isWhole = rows.length < limit || lacking.length === limit;
+    if (isWhole) return lacking;
+    const more = await this.list({ ...query, limit: limit - lacking.length, before: last.seq }, userId);
+    return [...lacking, ...more];
   }
 
   async waits(runId: string): Promise<RunWaits | null> {

@@ -49,7 +49,7 @@ export function runRow(
 }
 
 /** What `agent.wait` answers of a run. */
-export function sentPayload(run: Run): SentPayload {
+export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayload {
   const { runId, session, outcome } = run;
   return {
     runId,
@@ -57,6 +57,7 @@ export function sentPayload(run: Run): SentPayload {
     sessionId: session.sessionId,
     finished: outcome !== null,
     state: outcome?.state ?? run.state,
+    ...present({ waitsForApp: waits?.app }),
     ...outcomeOf(run),
     usage: usageOf(run),
   };
