@@ -38,6 +38,14 @@ const toolNamed = (name: string) =>
 
 type Answer = (last: string) => ModelStep;
 
+/** A model that never answers; the gate is reached when it is asked. */
+const stallAt =
+  (gate: ReturnType<typeof gateOf>): Answer =>
+  () => {
+    void gate.wait();
+    return { stall: true };
+  };
+
 interface AppOptions extends Omit<SkeinOptions, "agents"> {
   readonly ids?: readonly string[];
   readonly tools?: readonly string[];
@@ -282,9 +290,7 @@ test("[OWN8] the turns of an exchange and its announcements stay with their app"
   const started = gateOf();
   const answer: Answer = (last) => {
     if (last.includes("Start")) return askWriter;
-    if (!isDown || !last.includes("Write")) return { text: "Answer of desk" };
-    void started.wait();
-    return { stall: true };
+    return isDown && last.includes("Write") ? stallAt(started)(last) : { text: "Answer of desk" };
   };
   const desk = await startApp("desk", { ids, config, answer });
   await desk.session({ agentId: "writer" }).send("Hello").result;
@@ -333,12 +339,7 @@ test("[OWN8] a spawned child and a run that sleeps for it stay with their app", 
 
 test("[OWN8] lost input that another process retries stays with its app", async () => {
   const started = gateOf();
-  const desk = await startApp("desk", {
-    answer: () => {
-      void started.wait();
-      return { stall: true };
-    },
-  });
+  const desk = await startApp("desk", { answer: stallAt(started) });
   const { runId } = await desk.session({ sessionId: "letters" }).accept("Lost");
   await started.reached;
   await desk.close({ graceMs: 0 });
@@ -393,6 +394,21 @@ test("[OWN9] a run that waits for its app does not block other apps in the same 
   const shop = await startApp("shop");
   expect((await shop.session({ sessionId: "letters" }).send("Sell it").result).reply).toBe("Answer of shop");
   expect(await stateOf(shop, runId)).toBe("queued");
+});
+
+test("[OWN9] input behind a turn that another app has begun names the run of that turn", async () => {
+  const started = gateOf();
+  const desk = await startApp("desk", { answer: stallAt(started) });
+  const { runId } = await desk.session({ sessionId: "letters" }).accept("Stamp it");
+  await started.reached;
+  await desk.close({ graceMs: 0 });
+  const shop = await startApp("shop");
+  const behind = await shop.session({ sessionId: "letters" }).accept("Sell it");
+  await answerLater(shop);
+  expect(await shop.waits(behind.runId)).toMatchObject({ runIds: [runId], app: null });
+  expect(await shop.waits(runId)).toMatchObject({ runIds: [], app: "desk" });
+  await shop.runs.release(runId);
+  expect(await replyOf(shop, behind.runId)).toBe("Answer of shop");
 });
 
 test("[OWN13] a run whose tools its app no longer has does not block later input of its session", async () => {

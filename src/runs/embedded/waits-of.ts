@@ -1,4 +1,5 @@
 import type { RunState, RunWaits } from "../contract.ts";
+import { ranks } from "../lanes.ts";
 import type { Books } from "./books.ts";
 import { lackingHere } from "./claimants.ts";
 import { numberOrNull } from "./rows.ts";
@@ -50,13 +51,13 @@ export function waitsFor(books: Books, runId: string): readonly string[] {
 
 type Edges = ReadonlyMap<string, readonly string[]>;
 
-/** A queued one for whoever has its session. */
+/** A queued run waits for the run that works in its session, and for a turn there that lost its owner midway. */
 function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): readonly string[] {
   switch (row.state as RunState) {
     case "merged":
       return [String(row.merged_into)];
     case "queued": {
-      const before = busy.get(String(row.uid)) ?? [];
+      const before = (busy.get(String(row.uid)) ?? []).filter((id) => id !== row.run_id);
       return row.kept_for === null ? before : [...before, String(row.kept_for)];
     }
     default:
@@ -65,7 +66,8 @@ function waitedFor(row: Record<string, unknown>, busy: Edges, edges: Edges): rea
 }
 
 function busyIn(books: Books, uids: readonly string[]): Edges {
-  const sql = `SELECT uid AS at, run_id AS id FROM runs ${among("uid")} AND state IN ('running', 'waiting')`;
+  const sql = `SELECT uid AS at, run_id AS id FROM runs ${among("uid")} AND state IN ('running', 'waiting')
+    UNION ALL SELECT uid, run_id FROM runs ${among("uid")} AND state = 'queued' AND rank = ${ranks.recovered}`;
   return pairs(books, sql, uids);
 }
 
@@ -82,5 +84,5 @@ function pairs(books: Books, sql: string, names: readonly string[]): Edges {
 
 /** One text, and so one prepared query, for any number of names. */
 function among(column: string): string {
-  return `WHERE ${column} IN (SELECT value FROM json_each(?))`;
+  return `WHERE ${column} IN (SELECT value FROM json_each(?1))`;
 }
