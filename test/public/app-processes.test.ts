@@ -1,6 +1,5 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSkein, defineAgent } from "../../src/index.ts";
 import type { RunListPayload, RunPayload } from "../../src/protocol/runs.ts";
@@ -8,6 +7,7 @@ import type { TemporaryFolder } from "../../src/testing/support/temporary-folder
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 import { Started } from "../support/cli-process.ts";
+import { supportProgram } from "../support/programs.ts";
 
 let home: TemporaryFolder;
 let dir: string;
@@ -23,8 +23,7 @@ const cli = (...args: string[]) =>
 
 const cliJson = async <T>(...args: string[]) => JSON.parse((await cli(...args, "--json")).out) as T;
 
-const appChild = fileURLToPath(new URL("../support/app-child.ts", import.meta.url));
-const importChild = `await import(${JSON.stringify(appChild)});\n`;
+const importChild = `await import(${JSON.stringify(supportProgram("app-child"))});\n`;
 const childEnv = { SKEIN_LOGGING__LEVEL: "silent" };
 
 /** The entry script of a program, whose package has this name. */
