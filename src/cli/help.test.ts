@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { scriptedAgent } from "../../test/support/acp/script.ts";
 import { family, run } from "../../test/support/cli.ts";
 import { seedFolder } from "../../test/support/cli-folder.ts";
-import { seedLostRun, seedRuns } from "../../test/support/cli-runs.ts";
+import { seedLostRun, seedRuns, seedWaitingRun } from "../../test/support/cli-runs.ts";
 import { seedToken } from "../../test/support/cli-tokens.ts";
 import type { Terminal } from "./output/terminal.ts";
 import { createProgram } from "./program.ts";
@@ -18,6 +18,7 @@ beforeAll(async () => {
   await seedFolder(join(home, "seeded"));
   await seedRuns(join(home, "seeded"));
   await seedLostRun(join(home, "seeded"));
+  await seedWaitingRun(join(home, "seeded"));
   await seedToken(join(home, "seeded"));
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));

@@ -48,6 +48,7 @@ import { Agents } from "./agents.ts";
 import { skeinDeps } from "./call-deps.ts";
 import { isWebhook, openChannels } from "./channels.ts";
 import { tellOfChildEnds } from "./child-ends.ts";
+import { claimsHere } from "./claims-here.ts";
 import { createEngine } from "./engine.ts";
 import { createFileBoundary } from "./file-boundary.ts";
 import type { InvokeParts } from "./invoke-tool.ts";
@@ -84,6 +85,11 @@ export interface SkeinOptions {
   /** `true`: for as long as the process lives. */
   readonly memory?: boolean;
   readonly agents?: readonly AgentDefinition[];
+  /**
+   * The name of your application: runs of `agents`, and messages to `channels`, wait for a process of the same name. Left out:
+   * the name in the package.json nearest to the entry script.
+   */
+  readonly app?: string;
   /**
    * The configuration: the settings themselves, or the path of a file. Left out: the file that is found from the working
    * directory upwards. `null`: defaults alone, without the environment.
@@ -193,14 +199,12 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const { hooks, ends } = openHooks(options, ground);
   const { store } = ends;
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
-  const stopAsked = () => engine.wake();
-  const env = options.env ?? process.env;
-  const acp = openAcp({ config, bus, files, clock, env, report });
-  const serves = (agentId: string, key: string) =>
-    isAcpKey(key) ? acp.serves(agentId, key) : agents.ids.includes(agentId);
+  const acp = openAcp({ config, bus, files, clock, env: options.env ?? process.env, report });
+  const claims = claimsHere({ agents, acp, given: options, channels: () => channels });
+  const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
-  const books = { clock, newId, emit: bus.emit, leaseMs, serves, stopAsked };
+  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, stopAsked: () => engine.wake() };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, agents, files);

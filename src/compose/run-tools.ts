@@ -49,7 +49,7 @@ export class RunTools {
   /** `run` null: those that a run of the session would have. */
   async of(agent: Agent, run: Run | null, session: Pick<SessionRecord, "meta">): Promise<readonly Tool[]> {
     const defined = await this.#definedBy(agent);
-    const own = layersOf(agent, run);
+    const own = layersOf(agent, run?.options.tools);
     const layers = toolLayers(agent, run, session, this.#subagents);
     const asked = this.#sources.filter(({ reach }) => reach === undefined || mayReach(reach, layers));
     const others = await Promise.all(

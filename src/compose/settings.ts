@@ -9,6 +9,7 @@ import { createIdSource } from "../core/ids.ts";
 import { present } from "../core/present.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
+import type { EmbeddedOptions } from "../runs/embedded/books.ts";
 import type { EmbeddedRunsOptions } from "../runs/embedded/runs.ts";
 import { EmbeddedRuns } from "../runs/embedded/runs.ts";
 import { removeHandedFiles } from "../sessions/attachments/remove-attachments.ts";
@@ -47,7 +48,9 @@ export function attachRuns(
     readonly newId: IdSource;
     readonly emit: Emit;
     readonly leaseMs: number;
-    serves(agentId: string, key: string): boolean;
+    readonly app: string;
+    agentHere: EmbeddedOptions["agentHere"];
+    channelsHere: EmbeddedOptions["channelsHere"];
     stopAsked(): void;
   },
 ): EmbeddedRuns {
@@ -55,7 +58,6 @@ export function attachRuns(
   const runs = new EmbeddedRuns({
     ...parts,
     ...rim(store),
-    serves: parts.serves,
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
     runTimeoutMs: (agentId) => agents.runTimeoutSeconds(agentId) * 1000,
@@ -82,7 +84,7 @@ export async function pendingIn(store: object, sessionUid: string): Promise<read
 }
 
 /** What goes on in the sessions of such a store. */
-export function workIn(store: object): Pick<RunStore, "work" | "get"> | undefined {
+export function workIn(store: object): EmbeddedRuns | undefined {
   return beside.get(store);
 }
 

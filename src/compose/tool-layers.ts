@@ -12,8 +12,10 @@ export type SubagentRules = (agentId: string) => Pick<SubagentPolicy, "tools"> |
 export type RuledAgent = Pick<Agent, "id" | "allow" | "deny" | "ask">;
 
 /** What agent and run allow. */
-export function layersOf({ id, allow, deny, ask }: RuledAgent, run: Run | null): readonly ToolLayer[] {
-  const wanted = run?.options.tools;
+export function layersOf(
+  { id, allow, deny, ask }: RuledAgent,
+  wanted: readonly string[] | undefined,
+): readonly ToolLayer[] {
   return [
     { of: `agent ${id}`, ...(allow === undefined ? {} : { allow }), deny, ask },
     ...(wanted === undefined ? [] : [{ of: "this run", allow: wanted }]),
@@ -27,5 +29,8 @@ export function toolLayers(
   { meta }: Pick<SessionRecord, "meta">,
   subagents: SubagentRules,
 ): readonly ToolLayer[] {
-  return [...layersOf(agent, run), ...childToolLayers(meta, subagents(spawnerOf(meta, agent.id)))];
+  return [
+    ...layersOf(agent, run?.options.tools),
+    ...childToolLayers(meta, subagents(spawnerOf(meta, agent.id))),
+  ];
 }

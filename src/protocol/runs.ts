@@ -73,6 +73,12 @@ export const RunRowSchema = Type.Object(
     retryOf: optionalText,
     /** Of a lost run: the run that took up its input. */
     retriedAs: optionalText,
+    /** The app that defines its agent in code. */
+    app: optionalText,
+    /** Of a queued run: the app whose process it waits for; `runs.release` lets any process run it. */
+    waitsForApp: optionalText,
+    /** The tools of the run that the app's process does not offer. */
+    missingTools: Type.Optional(Type.Array(Type.String())),
     ...outcome,
     usage: UsageSchema,
   },
@@ -136,6 +142,13 @@ export const RetriedSchema = Type.Object(
 );
 export type RetriedPayload = Static<typeof RetriedSchema>;
 
+/** `runs.release`: any process that has the agent may run it now. */
+export const ReleasedSchema = Type.Object(
+  { runId: Type.String(), sessionKey: Type.String(), agentId: Type.String(), state: RunStateSchema },
+  strict,
+);
+export type ReleasedPayload = Static<typeof ReleasedSchema>;
+
 /** `chat.abort`: the runs that were asked to end, with the states that they have now. */
 export const ChatAbortedSchema = Type.Object(
   { sessionKey: Type.String(), runs: Type.Array(AbortedSchema) },
@@ -152,7 +165,13 @@ export type ApprovalListPayload = Static<typeof ApprovalListSchema>;
 
 /** `chat.send`, `chat.inject`, `agent`, `send --no-wait`: durable, and not yet answered. */
 export const AcceptedSchema = Type.Object(
-  { runId: Type.String(), status: Type.Literal("accepted"), sessionKey: Type.String() },
+  {
+    runId: Type.String(),
+    status: Type.Literal("accepted"),
+    sessionKey: Type.String(),
+    /** The app whose process runs it: this one cannot. */
+    waitsForApp: optionalText,
+  },
   strict,
 );
 export type AcceptedPayload = Static<typeof AcceptedSchema>;
@@ -165,6 +184,8 @@ export const SentSchema = Type.Object(
     sessionId: Type.String(),
     finished: Type.Boolean(),
     state: RunStateSchema,
+    /** Of a queued run: the app whose process it waits for. */
+    waitsForApp: optionalText,
     ...outcome,
     usage: UsageSchema,
   },
@@ -191,6 +212,10 @@ export const OutboxRowSchema = Type.Object(
     endedAt: optionalTime,
     lastError: optionalText,
     receipt: Type.Optional(Type.Unknown()),
+    /** The app whose code brings the channel. */
+    app: optionalText,
+    /** It is queued, and waits for a process that has its channel. */
+    waitsForChannel: Type.Optional(Type.Boolean()),
   },
   strict,
 );

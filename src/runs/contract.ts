@@ -200,6 +200,10 @@ export interface Run {
   readonly retryOf: string | null;
   /** The run that took up the input of this lost run. */
   readonly retriedAs: string | null;
+  /** The app that defines its agent in code: no other process claims it. `null`: any process that has the agent does. */
+  readonly app: string | null;
+  /** Tools of the agent that a process of the app must offer to claim it. */
+  readonly requiredTools: readonly string[];
   /** Its input is written without a model turn: a note, or a delivery beyond the budget. */
   readonly isSilent: boolean;
   /** Somebody wants it ended. */
@@ -252,6 +256,8 @@ export interface RunQuery {
   readonly before?: number;
   /** `true`: only lost runs whose input waits for a retry. */
   readonly lost?: boolean;
+  /** `true`: only queued runs that this process cannot claim because they belong to an app. */
+  readonly waitsForApp?: boolean;
 }
 
 /** Which approvals. */
@@ -269,6 +275,10 @@ export interface RunWaits {
   readonly runIds: readonly string[];
   /** Of a sleeping run. */
   readonly wakeAt: number | null;
+  /** Of a queued run that this process cannot claim: the app whose process it waits for. */
+  readonly app: string | null;
+  /** Where this process is one of that app: the tools of the run that it does not offer. */
+  readonly missingTools: readonly string[];
 }
 
 /** What goes on in a session, as lists show it. */
@@ -289,6 +299,14 @@ export interface SessionWork {
 export type WaitEntered =
   | { readonly entered: true }
   | { readonly entered: false; readonly cycle: readonly string[] };
+
+/** An agent as this process has it. */
+export interface AgentHere {
+  /** `null`: defined by configuration, which any process may have. */
+  readonly app: string | null;
+  /** The agent's own tools that a run would be offered. */
+  readonly tools: readonly string[];
+}
 
 export interface RunStore {
   /** Durable when it resolves. `budget_exceeded` with the figures. */
@@ -383,6 +401,12 @@ export interface RunStore {
    * The same run again gives the same retry. `conflict`: it was not lost. `null`: unknown.
    */
   retry(runId: string): Promise<Accepted | null>;
+
+  /**
+   * Lets any process that has the agent claim an open run that waits for an app. `conflict`: a process runs it now, or it has
+   * ended. `null`: unknown.
+   */
+  releaseApp(runId: string): Promise<Run | null>;
 
   /** The runs of an owner that somebody has asked to stop. */
   toStop(owner: string): Promise<readonly string[]>;
@@ -505,6 +529,10 @@ export interface OutboxRow extends OutboxRequest {
   readonly lastError: string | null;
   /** What the channel answered. */
   readonly receipt: unknown;
+  /** The app whose code brings the channel; `null`: any process that has the channel delivers it. */
+  readonly app: string | null;
+  /** It is queued, and this process does not have its channel. */
+  readonly waitsForChannel: boolean;
 }
 
 export interface OutboxStore {
@@ -515,7 +543,7 @@ export interface OutboxStore {
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number },
     userId?: string | null,
   ): Promise<readonly OutboxRow[]>;
-  /** Rows that are due, each for this owner alone until `leaseMs` have passed. */
+  /** Rows of channels that this process has and that are due, each for this owner alone until `leaseMs` have passed. */
   due(owner: string, most: number, leaseMs: number): Promise<readonly OutboxRow[]>;
   delivered(outboxId: string, owner: string, receipt: unknown): Promise<void>;
   failed(

@@ -75,6 +75,8 @@ function memoryOutbox(clock: { now(): number }): OutboxStore {
         endedAt: null,
         lastError: null,
         receipt: null,
+        app: null,
+        waitsForChannel: false,
         owner: null,
         leaseUntil: 0,
       };

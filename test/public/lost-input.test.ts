@@ -123,6 +123,9 @@ test("[ANS5] a gateway retries lost input for a token with write scope", async (
     const [reader, writer] = [await tokenWith("read"), await tokenWith("write")];
     await expect(reader.call("runs.retry", { runId: lost })).rejects.toMatchObject({ code: "forbidden" });
     const { runId } = await writer.call("runs.retry", { runId: lost });
+    const queued = await writer.call("agent.wait", { runId, timeoutMs: 0 });
+    expect(queued).toMatchObject({ finished: false, state: "queued", waitsForApp: "skein" });
+    expect(await runHealthy(runId)).toMatchObject({ state: "ok", reply: "Done." });
     const ended = await writer.call("agent.wait", { runId, timeoutMs: 150_000 });
     expect(ended).toMatchObject({ finished: true, state: "ok" });
     await expect(writer.call("runs.retry", { runId })).rejects.toMatchObject({ code: "conflict" });

@@ -47,6 +47,7 @@ export async function openWorld(folder: string, more: Partial<SkeinOptions> = {}
     dir: join(folder, "skein"),
     cwd: join(folder, "work"),
     config: join(folder, "skein.yaml"),
+    app: "acp-kill",
     agents: [defineAgent({ id: "main", model: "test/model" })],
     models: { "test/model": scriptedModel(decide) },
     env: { PATH: process.env.PATH, HOME: folder },

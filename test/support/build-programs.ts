@@ -12,6 +12,7 @@ const programs = [
   "acp-kill-child",
   "acp-kill-partner",
   "acp/scripted-agent",
+  "app-child",
   "appender",
   "approval-child",
   "claim-child",

@@ -4,6 +4,7 @@ import { openFolder } from "../../src/compose.ts";
 import { defaultConfig } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createIdSource } from "../../src/core/ids.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
 import { runIdOf } from "../../src/runs/embedded/rows.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import { runSession } from "../../src/sessions/input/accept-input.ts";
@@ -15,7 +16,13 @@ export async function withRuns<T>(
   use: (runs: EmbeddedRuns, store: Store) => Promise<T>,
 ): Promise<T> {
   const store = await openFolder({ root, durability: "os" });
-  const nobody = { emit: () => undefined, serves: () => true, stopAsked: () => undefined };
+  const nobody = {
+    emit: () => undefined,
+    app: "",
+    agentHere: () => ({ app: null, tools: [] }),
+    channelsHere: () => null,
+    stopAsked: () => undefined,
+  };
   const parts = { clock: systemClock, newId: createIdSource(), leaseMs: 600_000, ...nobody };
   try {
     const config = defaultConfig(root);
@@ -62,6 +69,24 @@ export async function seedLostRun(root: string): Promise<void> {
       if (claim.run.runId === runId) await runs.lose({ runId, fence: claim.run.fence });
     }
   });
+}
+
+/** A run that waits for the app desk, as the examples of the help name it. */
+export async function seedWaitingRun(root: string): Promise<void> {
+  const agents = [defineAgent({ id: "main" })];
+  const desk = await createSkein({
+    dir: root,
+    config: null,
+    app: "desk",
+    agents,
+    workers: false,
+    quiet: true,
+  });
+  try {
+    await desk.session({ sessionId: "desk" }).accept("order ink", { idempotencyKey: "order-19" });
+  } finally {
+    await desk.close();
+  }
 }
 
 export async function acceptIn(

@@ -113,6 +113,7 @@ export async function openFamily(
     dir: join(folder, "skein"),
     cwd: folder,
     config: join(folder, "skein.yaml"),
+    app: "family",
     agents: [
       defineAgent({ id: "main", model: "test/model" }),
       defineAgent({ id: "other", model: "test/model" }),

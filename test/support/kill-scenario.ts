@@ -125,6 +125,7 @@ export async function openScenario(
   return openSkein({
     dir: join(folder, "skein"),
     config: join(folder, "skein.yaml"),
+    app: "kill",
     agents: [agentOf(note)],
     models: { "test/model": scriptedModel((request) => decide(note, request)) },
     channels: [createWebhook({ id: "hook", secret: "s", url, accept })],

@@ -43,6 +43,7 @@ export async function openPaused(scenario: PauseScenario): Promise<{ skein: Skei
       ...(scenario.clock === undefined ? {} : { clock: scenario.clock }),
       env: {},
       models: { "rehearsal/script": gated(model, scenario) },
+      app: "pause",
       agents: [defineAgent({ id: "main", model: "rehearsal/script", tools: toolsOf(scenario) })],
       report: (error) => appendFileSync(join(folder, "reports.log"), `${who}: ${String(error)}\n`),
     },

@@ -37,6 +37,8 @@ export function endedRun(options: RunOptions, more: Partial<Run> = {}): Run {
     startedBy: null,
     retryOf: null,
     retriedAs: null,
+    app: null,
+    requiredTools: [],
     isSilent: false,
     abortRequested: false,
     ...more,

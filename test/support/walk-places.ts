@@ -19,6 +19,7 @@ export interface WalkPlaces {
   readonly approvalId: string;
   readonly deadId: string;
   readonly lostId: string;
+  readonly waitingId: string;
   readonly queuedId: string;
   readonly spareTokenId: string;
 }

@@ -109,6 +109,7 @@ const writing = {
 } satisfies Partial<WalkTable>;
 
 const administering = {
+  "runs.release": { good: ({ waitingId }) => ({ runId: waitingId }), told: "not_found" },
   "sessions.patch": { good: ({ key }) => ({ key, displayName: "ANN-SECRET-60" }), told: "not_found" },
   "sessions.reset": { good: ({ resettable }) => ({ key: resettable }), told: "not_found" },
   "sessions.delete": { good: ({ doomed }) => ({ key: doomed }), told: "not_found" },

@@ -7,6 +7,7 @@ import { answered, said } from "../../src/conformance/expect.ts";
 import type { TokenScope } from "../../src/gateway/auth/principal.ts";
 import { allHandlers } from "../../src/gateway/handlers/all.ts";
 import { createServer } from "../../src/gateway/server/create-server.ts";
+import { createSkein, defineAgent } from "../../src/index.ts";
 import type { Result } from "../../src/protocol/methods/method-table.ts";
 import type { EmbeddedRuns } from "../../src/runs/embedded/runs.ts";
 import type { WalkPlaces } from "./walk-places.ts";
@@ -138,6 +139,7 @@ async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: Embedded
   const long = await make("26-long", ...longTalk("ANN-SECRET-27"));
   const busy = await make("28-busy");
   const lost = await make("29-lost");
+  const desk = await make("30-desk");
   for (const via of ["http", "ws"]) {
     for (const what of ["create", "send", "chat", "agent"]) {
       await make(`shadow-${what}-${via}`, "said ANN-SECRET-31");
@@ -148,6 +150,7 @@ async function plantAll(gateway: WholeGateway, deps: ServingDeps, runs: Embedded
     ...{ trashed, doomed, resettable, long, busy },
     ...(await plantWork(deps, runs, busy)),
     lostId: await plantLostRun(deps, runs, lost),
+    waitingId: await plantWaitingRun(gateway, desk),
     spareTokenId: await spareToken(gateway),
   };
 }
@@ -202,6 +205,24 @@ async function plantLostRun(deps: ServingDeps, runs: EmbeddedRuns, sessionKey: s
     await runs.lose({ runId, fence: (await runs.get(runId))?.fence ?? -1 });
   }
   return runId;
+}
+
+/** A run that waits for an app. */
+async function plantWaitingRun({ root }: WholeGateway, sessionKey: string): Promise<string> {
+  const agents = [defineAgent({ id: "main" })];
+  const app = await createSkein({
+    dir: root,
+    config: null,
+    app: "desk",
+    agents,
+    workers: false,
+    quiet: true,
+  });
+  try {
+    return (await app.session({ userId: "ann", sessionKey }).accept("said ANN-SECRET-32")).runId;
+  } finally {
+    await app.close();
+  }
 }
 
 async function spareToken(gateway: WholeGateway): Promise<string> {

@@ -11,6 +11,7 @@ import type { Terminal } from "../output/terminal.ts";
 import { paint } from "../output/terminal.ts";
 import { shownTime } from "../output/times.ts";
 import { shortKey, TurnPrinter } from "../output/turn-printer.ts";
+import { shownApp } from "../output/waiting.ts";
 import { acts } from "./acts.ts";
 import type { ChatSession } from "./chat-session.ts";
 import { Lines } from "./lines.ts";
@@ -163,6 +164,11 @@ export class Chat {
 
   async #end(runId: string): Promise<void> {
     const { open } = this.#session;
+    const waiting = await runOf(open, runId);
+    if (waiting?.waitsForApp !== undefined) {
+      const command = open.toType("runs", "release", runId);
+      return this.#printer.note(`waits for ${shownApp(waiting)}; ${command} lets any process run it`);
+    }
     const { state, reply = "", error } = await untilEnded(open, runId, this.#leaving.signal);
     const run = await runOf(open, runId);
     if (run !== null) this.#roots.add(run.rootId);

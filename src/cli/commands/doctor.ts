@@ -157,7 +157,7 @@ function askMcpServers(
 }
 
 interface Inside {
-  readonly findings: readonly CheckFinding[];
+  readonly findings: readonly FindingPayload[];
   readonly decisions: readonly MaintenanceDecisionPayload[];
   readonly explained?: DoctorPayload["maintenance"]["explained"];
 }
@@ -165,7 +165,7 @@ interface Inside {
 async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: DoctorOptions): Promise<Inside> {
   const root = loaded.config.store.path;
   const fix = options.fix === true;
-  const findings: CheckFinding[] = [];
+  const findings: FindingPayload[] = [];
   let isOpening = true;
   const report = (found: Recovery) => void (isOpening && findings.push(findingOf(found)));
   const files = configuredFileBoundary(loaded, terminal.cwd);
@@ -185,6 +185,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
     findings.push(...found);
     if (found.some(({ area, severity }) => area === "databases" && severity === "error"))
       return { findings, decisions: [] };
+    findings.push(...(await waitingWork(store, loaded, options)));
     const users = options.user === undefined ? store.upkeep.users() : [options.user];
     const rules = loaded.config.session.maintenance;
     const work = { store, users, rules, now: terminal.now(), runs: workIn(store) ?? null };
@@ -218,6 +219,45 @@ async function findExplained(
   if (found !== null) return found;
   const advice = "See skein sessions ls, and skein sessions ls --trash";
   throw new SkeinError("not_found", { what: "Session", name, advice });
+}
+
+/** So many runs and messages are listed; the counts tell of the others. */
+const mostListed = 20;
+
+/** Runs and messages that no process without the right app or channel takes up. */
+async function waitingWork(
+  store: object,
+  { config }: LoadedConfig,
+  { user }: GlobalOptions,
+): Promise<FindingPayload[]> {
+  const runs = workIn(store);
+  if (runs === undefined) return [];
+  const whose = user === undefined ? [] : [user];
+  const waiting = await runs.list({ waitsForApp: true, limit: 1000 }, ...whose);
+  const queued = await runs.outbox.list({ states: ["queued"], limit: 1000 }, ...whose);
+  const known = new Set([...Object.keys(config.channels), "cli", "console", "session"]);
+  const unsent = queued.filter(({ target, app }) => app !== null || !known.has(target.channel));
+  return [
+    ...waiting.slice(0, mostListed).map(({ runId, app, session }) => {
+      const what = `Run ${runId} in ${session.key} waits for the app ${app}`;
+      return workFinding(session.key, what, `Start ${app}, or run \`skein runs release ${runId}\``);
+    }),
+    ...unsent.slice(0, mostListed).map(({ outboxId, app, session, target: { channel } }) => {
+      const what = `Message ${outboxId} waits for ${app === null ? "a process" : `the app ${app}`} with the channel ${channel}`;
+      return workFinding(session.key, what, `Start it, or run \`skein outbox drop ${outboxId}\``);
+    }),
+    ...moreFinding("runs that wait for an app", waiting.length, "skein runs ls --state queued"),
+    ...moreFinding("messages that wait for a channel", unsent.length, "skein outbox ls --state queued"),
+  ];
+}
+
+function moreFinding(what: string, count: number, command: string): FindingPayload[] {
+  if (count <= mostListed) return [];
+  return [workFinding("work.db", `${count - mostListed} more ${what}`, `List them with \`${command}\``)];
+}
+
+function workFinding(file: string, what: string, remedy: string): FindingPayload {
+  return { area: "runs", severity: "warning", file, what, remedy, fixable: false, fixed: false };
 }
 
 /** It has been reported. */

@@ -59,9 +59,17 @@ function columns(shown: (key: string) => string, now: number): Column<OutboxRowP
     { title: "SESSION", text: ({ sessionKey }) => shown(sessionKey), whole: true, spare: 3 },
     { title: "TRIES", text: ({ attempts }) => String(attempts), align: "right", spare: 2 },
     { title: "TEXT", text: ({ text }) => text, least: 12, spare: 4 },
-    { title: "ERROR", text: ({ lastError }) => lastError ?? "", least: 12, spare: 1 },
+    { title: "ERROR", text: (row) => whyQueued(row) ?? row.lastError ?? "", least: 12, spare: 1 },
     { title: "AGE", text: ({ createdAt }) => shownAge(now - createdAt), align: "right" },
   ];
+}
+
+/** `undefined`: this process delivers it, or it is not queued. */
+function whyQueued({ waitsForChannel, target, app }: OutboxRowPayload): string | undefined {
+  if (waitsForChannel !== true) return undefined;
+  return app === undefined
+    ? `waits for a process with the channel ${target.channel}`
+    : `waits for the app ${app}, which has the channel ${target.channel}`;
 }
 
 function whither({ target: { channel, to, threadId } }: OutboxRowPayload): string {
@@ -96,6 +104,7 @@ function linesOf(row: OutboxRowPayload): AnswerLine[] {
     ["tries", String(row.attempts)],
     ["next", row.nextAt === undefined ? undefined : shownTime(row.nextAt)],
     ["ended", row.endedAt === undefined ? undefined : shownTime(row.endedAt)],
+    ["waits", whyQueued(row)],
     ["error", row.lastError],
   ];
   const lines = told.flatMap(([title, text]) => (text === undefined ? [] : [[title, text] as const]));

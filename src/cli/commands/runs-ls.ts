@@ -13,7 +13,7 @@ import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { oneLine, paint, printJson } from "../output/terminal.ts";
-import { isLost, shownState, whyItWaits } from "../output/waiting.ts";
+import { isLost, shownApp, shownState, whyItWaits } from "../output/waiting.ts";
 
 export interface RunsListOptions extends GlobalOptions {
   readonly state?: string;
@@ -84,6 +84,13 @@ function print(terminal: Terminal, { asker, toType }: OpenSkeinCalls, payload: R
       `${paint(terminal, "red", "lost")}  ${oneLine(preview, Math.max(20, terminal.columns - 10))}\n`,
     );
     note(terminal, `      ${toType("runs", "retry", runId)}`);
+  }
+  for (const run of runs.filter(({ waitsForApp }) => waitsForApp !== undefined)) {
+    const text = `${shownApp(run)} runs it: ${run.preview}`;
+    terminal.out(
+      `${paint(terminal, "yellow", "waits")}  ${oneLine(text, Math.max(20, terminal.columns - 10))}\n`,
+    );
+    note(terminal, `      ${toType("runs", "release", run.runId)}`);
   }
   for (const { approvalId, toolName, arguments: args, expiresAt } of approvals) {
     const left = Math.max(0, Math.ceil((expiresAt - now) / 1000));

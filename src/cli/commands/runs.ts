@@ -38,6 +38,7 @@ function linesOf({ run, input, approvals: asked, notes }: RunPayload): AnswerLin
     ["ended", run.endedAt === undefined ? undefined : shownTime(run.endedAt)],
     ["retry of", run.retryOf],
     ["retried as", run.retriedAs],
+    ["app", run.app],
     ["owner lost", run.lost === undefined ? undefined : String(run.lost)],
     ["tokens", usage.totalTokens === 0 ? undefined : String(usage.totalTokens)],
     ["cost", usage.costUsd === undefined ? "unknown" : shownCost(usage.costUsd)],
@@ -69,6 +70,19 @@ export async function retryRun(terminal: Terminal, runId: string, options: Globa
     answer(terminal, options, payload, [
       `the input of ${runId} is queued again`,
       ["run", retry],
+      ["state", state],
+      ["session", sessionKey],
+    ]);
+  });
+}
+
+/** Lets any process run a run that waits for an app. */
+export async function releaseRun(terminal: Terminal, runId: string, options: GlobalOptions): Promise<void> {
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
+    const payload = await calls.call("runs.release", { runId, ...present({ userId }) });
+    const { agentId, sessionKey, state } = payload;
+    answer(terminal, options, payload, [
+      `any process that has the agent ${agentId} may run ${runId} now`,
       ["state", state],
       ["session", sessionKey],
     ]);

@@ -3,7 +3,7 @@ import { createIdSource } from "../../core/ids.ts";
 import { present } from "../../core/present.ts";
 import { escapeToLine } from "../../core/text.ts";
 import type { Params } from "../../protocol/methods/method-table.ts";
-import type { AcceptedPayload, SentPayload } from "../../protocol/runs.ts";
+import type { AcceptedPayload, RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import type { QueueMode } from "../../runs/contract.ts";
 import { readImages, readNamedImages } from "../folder/read-images.ts";
 import { abortAll, leftTo, runOf, settled, untilEnded } from "../folder/settled.ts";
@@ -19,6 +19,7 @@ import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { paint, printJson } from "../output/terminal.ts";
 import { TurnPrinter } from "../output/turn-printer.ts";
+import { shownApp } from "../output/waiting.ts";
 
 export interface SendCommandOptions extends GlobalOptions {
   readonly model?: string;
@@ -51,6 +52,8 @@ export async function sendCommand(
     const said = { ...to, message: text, ...how, ...(attachments.length === 0 ? {} : { attachments }) };
     if (waits) return follow(terminal, open, said, options);
     const { runId, sessionKey } = await open.calls.call("sessions.send", said);
+    const run = await runOf(open, runId);
+    if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
     const payload: AcceptedPayload = { runId, status: "accepted", sessionKey };
     const who = open.store === null ? "the gateway" : "the next process that runs this folder";
     answer(terminal, options, payload, [
@@ -59,6 +62,23 @@ export async function sendCommand(
       ["see", open.toType("runs", "show", runId)],
     ]);
   });
+}
+
+/** The session is that of an app: its process answers, and how long that takes nobody can tell. */
+function leaveToApp(
+  terminal: Terminal,
+  { toType }: OpenSkeinCalls,
+  run: RunRowPayload,
+  options: GlobalOptions,
+): void {
+  const { runId, sessionKey, waitsForApp } = run;
+  const payload: AcceptedPayload = { runId, status: "accepted", sessionKey, ...present({ waitsForApp }) };
+  answer(terminal, options, payload, [
+    `accepted; it waits for ${shownApp(run)}, which defines the agent ${run.agentId}`,
+    ["run", runId],
+    ["see", toType("runs", "show", runId)],
+    ["release", toType("runs", "release", runId)],
+  ]);
 }
 
 async function textOf(terminal: Terminal, words: readonly string[]): Promise<string> {
@@ -109,6 +129,7 @@ async function follow(
     const { runId } = await open.calls.call("sessions.send", said);
     accepted.resolve(runId);
     const run = await runOf(open, runId);
+    if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
     shown?.begin(runId, run?.mergedInto);
     const sent = await untilEnded(open, runId);
     const isThere = (await shown?.end(sent.reply ?? "")) === true && isShown;

@@ -1,6 +1,7 @@
 import { present } from "../../core/present.ts";
 import type { RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import { openStates } from "../../runs/states.ts";
+import { shownApp } from "../output/waiting.ts";
 import { codeIn } from "./resolve-ref.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
@@ -32,8 +33,8 @@ export async function runOf({ calls, reader }: Open, runId: string): Promise<Run
 }
 
 /**
- * Until one request and all that it set off has ended, or nothing is left of it but what waits for agents that nobody has
- * here: who could say when that ends. Gives these agents.
+ * Until one request and all that it set off has ended, or nothing is left of it but what waits for agents or apps that this
+ * process does not have. Gives these agents and apps.
  */
 export async function settled(open: Open, rootId: string, signal?: AbortSignal): Promise<readonly string[]> {
   for (;;) {
@@ -61,8 +62,8 @@ export async function abortAll(open: Open, rootId: string): Promise<void> {
   await Promise.all(left.map(({ runId }) => calls.call("runs.abort", { runId, ...present({ userId }) })));
 }
 
-export function leftTo(agents: readonly string[]): string {
-  return `left for a process that has ${agents.join(", ")}: ${agents.length === 1 ? "this agent is" : "these agents are"} not configured here`;
+export function leftTo(owners: readonly string[]): string {
+  return `left for ${owners.join(", ")}: this process cannot run it`;
 }
 
 async function openRuns({ calls, reader }: Open, rootId: string): Promise<readonly RunRowPayload[]> {
@@ -71,14 +72,18 @@ async function openRuns({ calls, reader }: Open, rootId: string): Promise<readon
   return (await calls.call("runs.list", query)).runs;
 }
 
-/** The agents of all that is queued, if nobody will take any of it up. */
+/** The agents and apps that all queued runs wait for; empty: this process will run one of them. */
 async function leftAlone(open: Open, left: readonly RunRowPayload[]): Promise<readonly string[]> {
   const queued = left.filter(({ state }) => state === "queued");
   if (queued.length === 0) return [];
   const known = await agentsHere(open);
-  return queued.some(({ agentId }) => known.has(agentId))
-    ? []
-    : [...new Set(queued.map(({ agentId }) => agentId))];
+  const isOfHere = ({ agentId, waitsForApp }: RunRowPayload) =>
+    known.has(agentId) && waitsForApp === undefined;
+  if (queued.some(isOfHere)) return [];
+  const names = queued.map((run) =>
+    run.waitsForApp === undefined ? `a process that has ${run.agentId}` : shownApp(run),
+  );
+  return [...new Set(names)];
 }
 
 /** Of this process by its configuration; a gateway may have another one. */

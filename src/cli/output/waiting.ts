@@ -12,6 +12,7 @@ export function whyItWaits(
   const runs = waitsFor.map(shortRun).join(", ");
   switch (state) {
     case "queued":
+      if (run.waitsForApp !== undefined) return `for ${shownApp(run)}`;
       if (keptFor !== undefined) return `kept for ${shortRun(keptFor)}, which sleeps`;
       return waitsFor.length === 0 ? `its turn in lane ${run.lane}` : `behind ${runs}`;
     case "waiting": {
@@ -30,6 +31,12 @@ export function whyItWaits(
     default:
       return run.abortRequested === true ? "being aborted" : "";
   }
+}
+
+/** The app that a queued run waits for, with the tools that its process does not offer. */
+export function shownApp({ waitsForApp = "", missingTools = [] }: RunRowPayload): string {
+  const tools = missingTools.length === 0 ? "" : ` with ${missingTools.join(", ")}`;
+  return `the app ${waitsForApp}${tools}`;
 }
 
 /** The end of an id tells runs apart; its beginning is only the time. */

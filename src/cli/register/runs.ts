@@ -2,9 +2,10 @@ import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
 import { examples, sessionHelp, wholeNumber } from "./options.ts";
 
-/** What ids look like, for examples; the first two are those of `send … --key order-17` and `order-18`. */
+/** What ids look like, for examples; the runs are those of `send … --key order-17`, `order-18` and `order-19`. */
 const run = "71784a37-767d-8ff4-8474-7668da850727";
 const lostRun = "8f34080f-b77e-8310-ac37-5d44a2ca836d";
+const waitingRun = "6892f418-3bd4-8ed5-b705-91c73433651e";
 const approval = "7385348a-ec6b-8b5f-a1b3-c3116b9a7c78";
 const letter = "5c224981-9b64-8106-b76d-d75fd672f22c";
 
@@ -33,6 +34,7 @@ export function registerRuns(program: Command, terminal: Terminal): void {
     });
   registerOne(runs, terminal);
   registerRetry(runs, terminal);
+  registerRelease(runs, terminal);
   registerApprovals(runs, terminal);
 }
 
@@ -66,6 +68,18 @@ function registerRetry(runs: Command, terminal: Terminal): void {
     .action(async (runId: string, _, command: Command) => {
       const { retryRun } = await import("../commands/runs.ts");
       await retryRun(terminal, runId, command.optsWithGlobals());
+    });
+}
+
+function registerRelease(runs: Command, terminal: Terminal): void {
+  runs
+    .command("release")
+    .description("Let any process run a run that waits for an app. Its agent may lack the tools of that app.")
+    .argument("<runId>", "the run, as `runs ls` prints it")
+    .addHelpText("after", examples(`skein runs release ${waitingRun}`))
+    .action(async (runId: string, _, command: Command) => {
+      const { releaseRun } = await import("../commands/runs.ts");
+      await releaseRun(terminal, runId, command.optsWithGlobals());
     });
 }
 

@@ -109,7 +109,9 @@ export class AcpAgent {
 
   async prompt({ sessionId, prompt }: acp.PromptRequest, signal: AbortSignal): Promise<acp.PromptResponse> {
     const open = this.#of(sessionId);
-    return open.answering(() => this.#answer(sessionId, open, promptInput(prompt), signal));
+    return open.answering((answered) =>
+      this.#answer(sessionId, open, promptInput(prompt), { signal, answered }),
+    );
   }
 
   async cancel({ sessionId }: acp.CancelNotification): Promise<void> {
@@ -190,7 +192,7 @@ export class AcpAgent {
     id: string,
     open: OpenSession,
     input: PromptInput,
-    signal: AbortSignal,
+    { signal, answered }: { readonly signal: AbortSignal; readonly answered: Promise<void> },
   ): Promise<acp.PromptResponse> {
     const command = input.isTyped ? this.#commandIn(input.message) : null;
     if (command !== null) return this.#run(id, open, command, signal);
@@ -198,13 +200,9 @@ export class AcpAgent {
     const isEscaped =
       input.isTyped && input.message.startsWith("//") && this.#commandIn(input.message.slice(1)) !== null;
     const message = isEscaped ? input.message.slice(1) : input.message;
-    const say = async (): Promise<acp.PromptResponse> => {
-      if (this.#open.get(id) !== open) return { stopReason: "cancelled" };
-      const response = await open.live.prompt({ ...input, message }, signal);
-      await this.#beside(id, open, () => this.#tellState(id, open.live));
-      return response;
-    };
-    return (await open.inTurn(say, signal, () => this.#isOver)) ?? { stopReason: "cancelled" };
+    const response = await open.live.prompt({ ...input, message }, signal, answered);
+    await this.#beside(id, open, () => this.#tellState(id, open.live));
+    return response;
   }
 
   /** Without a model. What cannot be done is told like what was done: the session goes on either way. */

@@ -144,7 +144,7 @@ describe("questions of a session that is open in an editor", () => {
   test("[AAG13] a cancel takes back the questions of what was asked here, and no others", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
-    const answered = live.prompt(words("pay"), never);
+    const answered = live.prompt(words("pay"), never, Promise.resolve());
     await expect.poll(() => fake.count("agent.wait")).toBe(1);
     fake.question("theirs", { runId: "r9" });
     fake.question("ours", { runId: "r1" });
@@ -160,7 +160,7 @@ describe("questions of a session that is open in an editor", () => {
   test("[AAG13] a prompt whose cancel came with it is ended as soon as it is accepted", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
-    const answered = live.prompt(words("pay"), AbortSignal.abort());
+    const answered = live.prompt(words("pay"), AbortSignal.abort(), Promise.resolve());
     await expect.poll(() => fake.called.find(([method]) => method === "runs.abort")?.[1].runId).toBe("r1");
     fake.emit("run.ended", { state: "aborted" });
     fake.end();
@@ -217,7 +217,10 @@ describe("runs beside the one that works", () => {
   test("[AAG9] each turn ends by its own answer: not by the one before, nor by the next", async () => {
     const fake = new FakeSession();
     const live = await opened(fake);
-    const [one, two] = [live.prompt(words("one"), never), live.prompt(words("two"), never)];
+    const [one, two] = [
+      live.prompt(words("one"), never, Promise.resolve()),
+      live.prompt(words("two"), never, Promise.resolve()),
+    ];
     await expect.poll(() => fake.count("agent.wait")).toBe(2);
     fake.write("user", "one", { id: inputEntryId("r1") });
     fake.write("assistant", "long", { stopReason: "length" });

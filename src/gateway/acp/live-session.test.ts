@@ -22,7 +22,7 @@ describe("a session that is open in an editor", () => {
     fake.write("assistant", "before", { isLost: true });
     const live = await fake.open();
     live.begin();
-    const answered = live.prompt(words("hi"), never);
+    const answered = live.prompt(words("hi"), never, Promise.resolve());
     fake.write("user", "hi", { id: inputEntryId("r1") });
     fake.emit("run.delta", { kind: "text", delta: "good " });
     await expect.poll(() => fake.text()).toContain("good ");
@@ -42,7 +42,7 @@ describe("a session that is open in an editor", () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();
-    const answered = live.prompt(words("hi"), never);
+    const answered = live.prompt(words("hi"), never, Promise.resolve());
     fake.write("assistant", "yes", { isLost: true });
     fake.end();
     await fake.ring();
@@ -66,7 +66,7 @@ describe("a session that is open in an editor", () => {
       fake.log.length = 0;
       fake.sessionId = "s2";
       if (isTold) fake.emit("session.reset", { freshSessionId: "s2" });
-      const answered = live.prompt(words("hi"), never);
+      const answered = live.prompt(words("hi"), never, Promise.resolve());
       fake.write("assistant", "new", { id: "fresh", isLost: true });
       fake.emit("run.ended", { state: "ok" });
       fake.end();
@@ -111,7 +111,7 @@ describe("a session that is open in an editor", () => {
     const fake = new FakeSession();
     const live = await fake.open();
     live.begin();
-    const answered = live.prompt(words("one"), never);
+    const answered = live.prompt(words("one"), never, Promise.resolve());
     await expect.poll(() => fake.count("agent.wait")).toBe(1);
     fake.write("user", "one", { id: inputEntryId("r1") });
     fake.write("assistant", "first");

@@ -28,6 +28,12 @@ type Reading = Calls<"sessions.resolve" | "sessions.get" | "sessions.entries" | 
 interface Turn {
   runId: string | null;
   isCancelled: boolean;
+  /** Updates of its run may be sent: the prompts before it are answered. */
+  hasBegun: boolean;
+  /** Its run sleeps, and others of the session go on meanwhile. */
+  isAsleep: boolean;
+  /** Resolves when the response is on its way. */
+  readonly answered: Promise<void>;
 }
 
 /** How long one call waits; another one follows it. */
@@ -56,6 +62,8 @@ export class LiveSession {
   readonly #own: OwnAsking;
   readonly #spawned: SpawnedAsking;
   readonly #turns = new Set<Turn>();
+  /** Turns whose responses are not on their way, in the order of the prompts. */
+  readonly #unanswered = new Set<Turn>();
   /** With how the run's last answer ended. */
   readonly #ends = new Map<string, PromiseWithResolvers<string | null>>();
   /** Runs whose end was shown: what still comes of them was. */
@@ -126,23 +134,32 @@ export class LiveSession {
     this.permissions.close();
   }
 
-  /** Says it, and shows what comes of it until it is answered. */
-  async prompt({ message, attachments }: PromptInput, signal: AbortSignal): Promise<PromptResponse> {
-    const turn: Turn = { runId: null, isCancelled: false };
+  /**
+   * Sends a prompt, and shows what comes of it until it is answered. It is accepted at once; to an editor, whatever comes before
+   * the response to a prompt is part of that response, so its updates wait until the prompts before it are `answered`.
+   */
+  async prompt(
+    { message, attachments }: PromptInput,
+    signal: AbortSignal,
+    answered: Promise<void>,
+  ): Promise<PromptResponse> {
+    const turn: Turn = { runId: null, isCancelled: false, hasBegun: false, isAsleep: false, answered };
     const cancel = () => {
       // With the editor gone the run goes on.
       if (this.#leaving.signal.aborted) return;
       void this.#cancel(turn).catch((error: unknown) => this.#report(error));
     };
     this.#turns.add(turn);
+    this.#unanswered.add(turn);
+    void answered.then(() => this.#unanswered.delete(turn));
     signal.addEventListener("abort", cancel, { once: true });
     // Both may come in one reading: then nobody is told any more.
     if (signal.aborted) cancel();
     try {
-      const runId = await this.#say(message, attachments);
-      turn.runId = runId;
+      const runId = await this.#say(turn, message, attachments);
       if (turn.isCancelled) await this.#abort(runId);
       const sent = await this.#ended(runId);
+      await this.#begin(turn);
       const stopReason = await this.#caughtUp(runId);
       const text = limitText(sent);
       if (text !== null) await this.say(text);
@@ -188,23 +205,42 @@ export class LiveSession {
     return { key: this.key, ...this.#user };
   }
 
-  /** Waits until it is accepted; what was typed in the editor is not shown there once more. */
-  async #say(message: string, attachments: PromptInput["attachments"]): Promise<string> {
-    const sent = this.#parts.calls.call("chat.send", {
-      sessionKey: this.key,
-      ...this.#user,
-      message,
-      idempotencyKey: `acp:${this.key.slice(-120)}:${crypto.randomUUID()}`,
-      queueMode: "followup",
-      ...(attachments.length === 0 ? {} : { attachments }),
+  /** Waits until it is accepted, in the order of the prompts. What was typed in the editor is not shown there once more. */
+  async #say(turn: Turn, message: string, attachments: PromptInput["attachments"]): Promise<string> {
+    const send = () =>
+      this.#parts.calls.call("chat.send", {
+        sessionKey: this.key,
+        ...this.#user,
+        message,
+        idempotencyKey: `acp:${this.key.slice(-120)}:${crypto.randomUUID()}`,
+        queueMode: "followup",
+        ...(attachments.length === 0 ? {} : { attachments }),
+      });
+    const sent = this.#sending.then(send).then(({ runId, waitsForApp }) => {
+      turn.runId = runId;
+      this.#view.expect(inputEntryId(runId));
+      if (waitsForApp !== undefined) this.#sayWaiting(turn, runId, waitsForApp);
+      return runId;
     });
-    const expected = sent.then(
-      ({ runId }) => this.#view.expect(inputEntryId(runId)),
-      () => undefined,
-    );
-    this.#sending = Promise.all([this.#sending, expected]).then(() => undefined);
-    const { runId } = await sent;
-    return runId;
+    this.#sending = sent.catch(() => undefined);
+    return sent;
+  }
+
+  /** The prompt stays open: the answer of the app is shown when it comes. */
+  #sayWaiting(turn: Turn, runId: string, app: string): void {
+    const text = `Waiting for a process of the app ${app}. \`skein runs release ${runId}\` lets any process answer.`;
+    void this.#begin(turn)
+      .then(() => this.say(text))
+      .catch((error: unknown) => this.#report(error));
+  }
+
+  /** Once the prompts before it are answered, except for those whose runs sleep. */
+  async #begin(turn: Turn): Promise<void> {
+    if (turn.hasBegun) return;
+    const turns = [...this.#unanswered];
+    const before = turns.slice(0, turns.indexOf(turn)).filter(({ isAsleep }) => !isAsleep);
+    await Promise.all(before.map(({ answered }) => answered));
+    turn.hasBegun = true;
   }
 
   async #cancel(turn: Turn): Promise<void> {
@@ -265,8 +301,20 @@ export class LiveSession {
   async #listen(): Promise<void> {
     for await (const received of this.#stream) {
       if (this.#leaving.signal.aborted) return;
+      await this.#holdBack(received);
       await this.#inOrder(() => this.#take(received)).catch((error: unknown) => this.#report(error));
     }
+  }
+
+  /** Not part of what is done in order: the answer that is waited for is itself shown there. */
+  async #holdBack({ event, payload }: ReceivedEvent): Promise<void> {
+    if (event === "gap" || !("runId" in payload)) return;
+    // Whether it is of a prompt is known once that is accepted.
+    if (event === "run.started" || event === "run.recovered") await this.#sending;
+    const turn = [...this.#turns].find(({ runId }) => runId === payload.runId);
+    if (turn === undefined) return;
+    turn.isAsleep = event === "run.sleeping";
+    if (event === "run.started" || event === "run.recovered") await this.#begin(turn);
   }
 
   #report(error: unknown): void {
@@ -353,10 +401,19 @@ export class LiveSession {
     this.#sessionId = sessionId;
     for await (const entries of writtenAfter(this.#reading, this.#named, this.#cursor)) {
       for (const entry of entries) {
+        // The updates of a later prompt come when the ones before it are answered.
+        if (this.#isHeldBack(entry.id)) return;
         await this.#tell(this.#view.entry(entry));
         this.#cursor = entry.id;
       }
     }
+  }
+
+  /** Whether an entry is the input of a prompt that has not begun. */
+  #isHeldBack(entryId: string): boolean {
+    return [...this.#turns].some(
+      ({ hasBegun, runId }) => !hasBegun && runId !== null && inputEntryId(runId) === entryId,
+    );
   }
 
   async #resolve(approvalId: string, answer: "approved" | "denied"): Promise<void> {

@@ -4,10 +4,8 @@ import type { LiveSession } from "./live-session.ts";
 /** A session that an editor has open, with what was asked in it and is not answered. */
 export class OpenSession {
   readonly live: LiveSession;
-  /** What is cancelled by ending it here: commands, and prompts whose turn has not come. */
+  /** Commands that run now. */
   readonly #commands = new Set<AbortController>();
-  /** Resolves when the last of the prompts is answered. */
-  #line: Promise<unknown> = Promise.resolve();
   #unanswered = 0;
 
   constructor(live: LiveSession) {
@@ -18,28 +16,14 @@ export class OpenSession {
     return this.#unanswered > 0;
   }
 
-  async answering<T>(act: () => Promise<T>): Promise<T> {
+  /** `answered` resolves when what it returns is on its way to the editor. */
+  async answering<T>(act: (answered: Promise<void>) => Promise<T>): Promise<T> {
+    const answered = Promise.withResolvers<void>();
     this.#unanswered += 1;
     try {
-      return await act();
+      return await act(answered.promise);
     } finally {
       this.#unanswered -= 1;
-    }
-  }
-
-  /**
-   * Prompts one after the other: to an editor, whatever is told before a prompt is answered is part of that answer. `null`: it was
-   * cancelled before its turn came.
-   */
-  async inTurn<T>(act: () => Promise<T>, asked: AbortSignal, isGone: () => boolean): Promise<T | null> {
-    const before = this.#line;
-    const answered = Promise.withResolvers<void>();
-    this.#line = before.then(() => answered.promise);
-    try {
-      const came = await this.command(() => before.then(() => true), asked, isGone);
-      return came === null ? null : await act();
-    } finally {
-      // Once the answer itself is on its way.
       setImmediate(answered.resolve);
     }
   }

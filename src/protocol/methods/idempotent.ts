@@ -34,6 +34,7 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "approvals.resolve",
   "outbox.drop",
   "runs.abort",
+  "runs.release",
   "runs.retry",
   "sessions.patch",
   "sessions.import",

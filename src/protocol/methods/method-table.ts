@@ -47,6 +47,7 @@ export const methodTable = {
   "outbox.retry": runs.outboxRetry,
   "outbox.drop": runs.outboxDrop,
   "runs.abort": runs.runsAbort,
+  "runs.release": runs.runsRelease,
   "runs.retry": runs.runsRetry,
 
   "tools.invoke": directory.toolsInvoke,

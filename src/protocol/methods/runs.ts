@@ -6,6 +6,7 @@ import {
   ApprovalSchema,
   OutboxListSchema,
   OutboxRowSchema,
+  ReleasedSchema,
   RetriedSchema,
   RunListSchema,
   RunSchema,
@@ -27,6 +28,8 @@ export const runsList = method({
       startedBy: Type.Optional(id),
       /** `true`: only lost runs whose input waits for `runs.retry`. */
       lost: Type.Optional(Type.Boolean({ default: false })),
+      /** `true`: only queued runs that wait for an app. */
+      waitsForApp: Type.Optional(Type.Boolean({ default: false })),
       limit: limit(500, 50),
       before: Type.Optional(Type.Integer({ minimum: 0 })),
       ...reader,
@@ -59,6 +62,14 @@ export const runsRetry = method({
   about: "Queues the input of a lost run again.",
   params: Type.Object({ runId: id, ...user }, closed),
   result: RetriedSchema,
+  isIdempotent: true,
+});
+
+export const runsRelease = method({
+  scope: "admin",
+  about: "Lets any process that has the agent run what waits for an app.",
+  params: Type.Object({ runId: id, ...user }, closed),
+  result: ReleasedSchema,
   isIdempotent: true,
 });
 

@@ -10,6 +10,8 @@ import { lostCode } from "../states.ts";
 import type { Books } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
 import { checkRoom, registerChild } from "./children.ts";
+import type { Claimants } from "./claimants.ts";
+import { claimantsOf, rememberApp } from "./claimants.ts";
 import { heldBackUntil } from "./company.ts";
 import { arrived, endRun } from "./ending.ts";
 import { sleeperFor } from "./following.ts";
@@ -36,7 +38,9 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   const isSilent = kind === "note" || !reserve(books, request, root);
   const keeper = request.arrivalOf === undefined ? null : sleeperFor(books, request.arrivalOf, session.uid);
   const queueMode = request.queueMode ?? defaultMode(kind);
-  insert(books, request, { runId, root, isSilent, keeper, queueMode });
+  const claimants = claimantsOf(books, request, isSilent);
+  insert(books, request, { runId, root, isSilent, keeper, queueMode, claimants });
+  if (!isSilent) rememberApp(books, session, claimants);
   if (child !== undefined) registerChild(books, runId, session, child);
   if (awaitedBy !== undefined) awaitReply(books, runId, awaitedBy);
   if (queueMode === "interrupt") interrupt(books, session.uid);
@@ -106,17 +110,18 @@ function insert(
     readonly isSilent: boolean;
     readonly keeper: string | null;
     readonly queueMode: QueueMode;
+    readonly claimants: Claimants;
   },
 ): void {
   const { session, kind, idempotencyKey, options = {}, provenance, arrivalOf, startedBy } = request;
-  const { runId, root, isSilent, keeper, queueMode } = made;
+  const { runId, root, isSilent, keeper, queueMode, claimants } = made;
   const notBefore = isSilent || keeper !== null ? null : heldBackUntil(books, request);
   const isFollowed = options.sequel !== undefined || request.awaitedBy !== undefined;
   const rank = isSilent ? ranks.silent : queueMode === "interrupt" ? ranks.interrupt : ranks.other;
   books.run(
     `INSERT INTO runs (run_id, user, idem, uid, agent, key, session_id, kind, lane, mode, rank, entry_id, root, hops,
-       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)`,
+       state, created_at, kept_for, arrival_of, started_by, silent, not_before, followed, retry_of, app, tools)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     runId,
     session.userId ?? "",
     idempotencyKey ?? null,
@@ -139,6 +144,8 @@ function insert(
     notBefore,
     isFollowed ? 1 : 0,
     request.retryOf ?? null,
+    claimants.app,
+    claimants.tools,
   );
   books.run(
     "INSERT INTO run_inputs (seq, message, options, provenance) SELECT seq, ?, ?, ? FROM runs WHERE run_id = ?",

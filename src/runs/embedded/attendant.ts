@@ -105,7 +105,15 @@ export class RunAttendant implements WorkAttendant {
   #purgeUser(userId: string): void {
     for (const { seq } of this.#books.all("SELECT seq FROM runs WHERE user = ?", userId))
       forgetRun(this.#books, Number(seq));
-    for (const table of ["outbox", "threads", "children", "approvals", "ready", "ready_users"])
+    for (const table of [
+      "outbox",
+      "threads",
+      "session_apps",
+      "children",
+      "approvals",
+      "ready",
+      "ready_users",
+    ])
       this.#books.run(`DELETE FROM ${table} WHERE user = ?`, userId);
   }
 

@@ -6,6 +6,7 @@ import { noUsage } from "../budget.ts";
 import type {
   Accepted,
   AcceptRequest,
+  AgentHere,
   BudgetLimits,
   Held,
   Ledger,
@@ -39,8 +40,12 @@ export interface EmbeddedOptions {
   runTimeoutMs(agentId: string): number;
   /** How long a run sleeps at the most, whatever it asks for. */
   readonly yieldTimeoutMs: number;
-  /** Whether this process can answer in a session of an agent; where it cannot, that is left to others. */
-  serves(agentId: string, key: string): boolean;
+  /** The app of this process; empty: it defines no agent in code. */
+  readonly app: string;
+  /** The agent as this process has it, for a run that is restricted to `tools`; `null`: it does not have it. */
+  agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
+  /** The channels that this process has; those from its code belong to its app. `null`: it delivers to all. */
+  channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
   /** Whether an owner is known to be dead, before its lease has run out. */
   isGone(owner: string): boolean;
   /**

@@ -7,11 +7,12 @@ import { lostCode, nextState } from "../states.ts";
 import type { Books } from "./books.ts";
 import { fenced } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
+import { lackingHere } from "./claimants.ts";
 import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { arrivalMarks, endRun } from "./ending.ts";
 import { endDurability } from "./following.ts";
-import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
+import { readyHeads, refreshQueue, slotOf, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
 
@@ -40,15 +41,32 @@ export async function claimNext(books: Books, owner: string): Promise<Claim | nu
   return null;
 }
 
-/** The next that this process can answer; those of other agents wait for a process that knows them. */
+/** The next run that this process can claim; the others wait for a process that has their agent, app and tools. */
 function nextServed(books: Books, leftOut: Set<string>): Ready | null {
   for (;;) {
     const next = nextReady(books, leftOut);
     if (next === null) return null;
-    const row = books.get("SELECT agent, key FROM runs WHERE seq = ?", next.seq);
-    if (row === undefined || books.options.serves(String(row.agent), String(row.key))) return next;
+    const served = firstServed(books, next);
+    if (served !== null) return served;
     leftOut.add(next.uid);
   }
+}
+
+/** Of the runs that could be next in the session, the first that this process can claim and whose lane has room. */
+function firstServed(books: Books, next: Ready): Ready | null {
+  const { app, lanes } = books.options;
+  const taken = takenSlots(books, "and resuming");
+  const rows = books.rows(
+    "seq IN (SELECT seq FROM ready WHERE uid = ? AND app IN ('', ?)) ORDER BY rank, seq",
+    next.uid,
+    app,
+  );
+  for (const row of rows) {
+    const slot = slotOf(row.isSilent, row.lane);
+    if (slot !== "none" && taken[slot] >= lanes[slot]) continue;
+    if (lackingHere(books, row) === null) return { ...next, slot, seq: row.seq };
+  }
+  return null;
 }
 
 function nextReady(books: Books, leftOut: ReadonlySet<string>): Ready | null {
@@ -109,8 +127,8 @@ function endIfQueued(books: Books, { runId }: RunRow, why: "deadline" | "not_fou
 /** Under the session's lock. `false`: it is not the next one any more. */
 function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boolean {
   return books.change("unsynced", () => {
-    const still = books.get("SELECT seq, slot FROM ready WHERE uid = ?", uid);
-    if (still === undefined || Number(still.seq) !== seq || still.slot !== slot) return false;
+    const still = "SELECT 1 FROM ready WHERE uid = ? AND seq = ? AND slot = ?";
+    if (books.get(still, uid, seq, slot) === undefined) return false;
     if (slot !== "none" && takenSlots(books, "and resuming")[slot] >= books.options.lanes[slot]) return false;
     const row = books.rows("seq = ?", seq)[0];
     if (row === undefined) return false;

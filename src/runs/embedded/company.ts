@@ -1,5 +1,6 @@
 import type { AcceptRequest, RunOptions } from "../contract.ts";
 import type { Books } from "./books.ts";
+import { lackingHere } from "./claimants.ts";
 import { refreshQueue } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 
@@ -71,7 +72,8 @@ export function takeCompany(books: Books, claimed: RunRow): void {
     seq,
   );
   const terms = termsOf(claimed.options);
-  for (const each of others.filter(({ options }) => termsOf(options) === terms))
+  const isOfThisTurn = (row: RunRow) => termsOf(row.options) === terms && lackingHere(books, row) === null;
+  for (const each of others.filter(isOfThisTurn))
     books.run("UPDATE runs SET kept_for = ?, not_before = NULL WHERE run_id = ?", runId, each.runId);
 }
 

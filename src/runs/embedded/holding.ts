@@ -3,6 +3,7 @@ import { isEnded, nextState } from "../states.ts";
 import { findCycle } from "../waits.ts";
 import type { Books } from "./books.ts";
 import { tellStarter } from "./child-events.ts";
+import { lackingHere } from "./claimants.ts";
 import { wake } from "./ending.ts";
 import { refreshQueue, takenSlots } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
@@ -35,7 +36,7 @@ export function steerableInto(books: Books, held: Held): Run[] {
        ORDER BY seq`,
       uid,
     )
-    .filter(({ options }) => options.outputSchema === undefined);
+    .filter((row) => row.options.outputSchema === undefined && lackingHere(books, row) === null);
   if (rows.length === 0) return [];
   const { deliverTo } = books.held(held).options;
   return rows.filter(({ options }) => isAnsweredBy(options.deliverTo, deliverTo)).map(publicRun);

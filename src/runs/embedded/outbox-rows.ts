@@ -18,9 +18,10 @@ export function putOutbox(books: Books, request: OutboxRequest, dead?: string): 
   const user = session.userId ?? "";
   const outboxId = hashedId("outbox", user, idempotencyKey);
   const now = books.now();
+  const { channel } = target;
   const isNew = books.run(
     `INSERT OR IGNORE INTO outbox (outbox_id, user, idem, uid, session, run_id, target, text, state, created_at, next_at,
-       ended_at, last_error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       ended_at, last_error, channel, app) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     outboxId,
     user,
     idempotencyKey,
@@ -34,8 +35,9 @@ export function putOutbox(books: Books, request: OutboxRequest, dead?: string): 
     now,
     dead === undefined ? null : now,
     dead ?? null,
+    channel,
+    books.options.channelsHere()?.find(({ id }) => id === channel)?.app ?? "",
   );
-  const { channel } = target;
   if (isNew === 1 && dead === undefined) books.note("outbox.queued", session, runId, { outboxId, channel });
   if (isNew === 1 && dead !== undefined)
     books.note("outbox.dead", session, runId, { outboxId, channel, error: dead });
@@ -61,5 +63,28 @@ export function outboxRows(books: Books, where: string, ...values: Value[]): Out
     endedAt: numberOrNull(row.ended_at),
     lastError: textOrNull(row.last_error),
     receipt: jsonOrNull<unknown>(row.receipt),
+    app: row.app === "" ? null : String(row.app),
+    waitsForChannel: row.state === "queued" && !hasChannel(books, row),
   }));
+}
+
+/** Whether this process delivers rows of this channel and app. */
+function hasChannel(books: Books, { channel, app }: Record<string, unknown>): boolean {
+  const here = books.options.channelsHere();
+  if (here === null || channel === letterChannel) return true;
+  return here.some((each) => each.id === channel && (app === "" || app === each.app));
+}
+
+/** The channel of letters to sessions, which every process delivers. */
+const letterChannel = "session";
+
+/** Selects the rows that this process delivers, with the values of the condition. */
+export function deliverableHere(books: Books): { readonly where: string; readonly values: Value[] } {
+  const here = books.options.channelsHere();
+  if (here === null) return { where: "true", values: [] };
+  const ids = JSON.stringify([letterChannel, ...here.map(({ id }) => id)]);
+  const own = JSON.stringify(here.filter(({ app }) => app === books.options.app).map(({ id }) => id));
+  const where = `channel IN (SELECT value FROM json_each(?))
+    AND (app = '' OR (app = ? AND channel IN (SELECT value FROM json_each(?))))`;
+  return { where, values: [ids, books.options.app, own] };
 }

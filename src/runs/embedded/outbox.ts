@@ -7,7 +7,7 @@ import type {
   LedgerValue as Value,
 } from "../contract.ts";
 import type { Books } from "./books.ts";
-import { outboxRow, outboxRows, putOutbox } from "./outbox-rows.ts";
+import { deliverableHere, outboxRow, outboxRows, putOutbox } from "./outbox-rows.ts";
 
 const defaultListed = 100;
 const mostListed = 1000;
@@ -50,10 +50,12 @@ export class EmbeddedOutbox implements OutboxStore {
     const books = this.#books;
     const now = books.now();
     this.#takeBackLost();
-    const where = "state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?)";
-    if (books.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, now, now) === undefined) return [];
+    const here = deliverableHere(books);
+    const where = `state = 'queued' AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?) AND ${here.where}`;
+    const values = [now, now, ...here.values];
+    if (books.get(`SELECT 1 FROM outbox WHERE ${where} LIMIT 1`, ...values) === undefined) return [];
     return books.change("unsynced", () => {
-      const rows = outboxRows(books, `${where} ORDER BY next_at LIMIT ?`, now, now, most);
+      const rows = outboxRows(books, `${where} ORDER BY next_at LIMIT ?`, ...values, most);
       for (const { outboxId } of rows) {
         const sql = "UPDATE outbox SET owner = ?, lease_until = ? WHERE outbox_id = ?";
         books.run(sql, owner, now + leaseMs, outboxId);
@@ -132,9 +134,9 @@ export class EmbeddedOutbox implements OutboxStore {
   }
 
   async nextAt(): Promise<number | null> {
-    const next = this.#books.get(
-      "SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM outbox WHERE state = 'queued'",
-    );
+    const { where, values } = deliverableHere(this.#books);
+    const sql = "SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM outbox WHERE state = 'queued'";
+    const next = this.#books.get(`${sql} AND ${where}`, ...values);
     return next?.at === null || next?.at === undefined ? null : Number(next.at);
   }
 }

@@ -1,63 +1,103 @@
 import type { Lane } from "../contract.ts";
 import type { Ready, Slot } from "../lanes.ts";
-import { lanes, slots } from "../lanes.ts";
+import { lanes, ranks, slots } from "../lanes.ts";
 import type { Books } from "./books.ts";
 
 /** Which run of which session could be claimed, kept with every change so that finding the next one costs two looks. */
 
 /** What it takes to work out which run of a session goes next. */
-export type QueueTables = Pick<Books, "get" | "run">;
+export type QueueTables = Pick<Books, "get" | "run" | "all">;
 
-/** Brings a session's line in `ready` in accord with its runs. After every change of a run of it. */
+/** Updates the session's rows in `ready`. Call it after every change of one of its runs. */
 export function refreshQueue(books: QueueTables, uid: string): void {
-  const before = books.get("SELECT slot, user, seq FROM ready WHERE uid = ?", uid);
-  const after = headOf(books, uid);
-  const isSame =
-    after !== null && before !== undefined && before.slot === after.slot && Number(before.seq) === after.seq;
-  if (isSame || (after === null && before === undefined)) return;
-  if (before !== undefined) {
-    books.run("DELETE FROM ready WHERE uid = ?", uid);
-    const counted = "UPDATE ready_users SET count = count - 1 WHERE slot = ? AND user = ?";
-    books.run(counted, String(before.slot), String(before.user));
+  const heads = headsOf(books, uid);
+  const known = books.all("SELECT app, slot, user, seq FROM ready WHERE uid = ?", uid);
+  const isSame = (a: Record<string, unknown>, b: Head) =>
+    a.app === b.app && a.slot === b.slot && Number(a.seq) === b.seq;
+  for (const before of known) {
+    if (heads.some((head) => isSame(before, head))) continue;
+    books.run("DELETE FROM ready WHERE uid = ? AND seq = ?", uid, Number(before.seq));
+    const counted = "UPDATE ready_users SET count = count - 1 WHERE app = ? AND slot = ? AND user = ?";
+    books.run(counted, String(before.app), String(before.slot), String(before.user));
   }
-  if (after === null) return;
-  const { slot, user, seq } = after;
+  for (const head of heads) if (!known.some((before) => isSame(before, head))) insertHead(books, uid, head);
+}
+
+function insertHead(books: QueueTables, uid: string, { app, tools, slot, user, seq }: Head): void {
   const turn = books.get("SELECT turn FROM turns WHERE uid = ? AND slot = ?", uid, slot)?.turn ?? 0;
   books.run(
-    "INSERT INTO ready (uid, slot, user, turn, seq) VALUES (?, ?, ?, ?, ?)",
+    "INSERT INTO ready (uid, app, tools, slot, user, turn, seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
     uid,
+    app,
+    tools,
     slot,
     user,
     Number(turn),
     seq,
   );
+  // A user who had a turn with one app has had it for all of them.
   books.run(
-    `INSERT INTO ready_users (slot, user, turn, count) VALUES (?, ?, 0, 1)
-     ON CONFLICT (slot, user) DO UPDATE SET count = count + 1`,
+    `INSERT INTO ready_users (app, slot, user, turn, count)
+     VALUES (?, ?, ?, coalesce((SELECT max(turn) FROM ready_users WHERE slot = ? AND user = ?), 0), 1)
+     ON CONFLICT (app, slot, user) DO UPDATE SET count = count + 1`,
+    app,
+    slot,
+    user,
     slot,
     user,
   );
 }
 
-function headOf(books: QueueTables, uid: string): { slot: Slot; user: string; seq: number } | null {
-  const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
-  if (books.get(busy, uid) !== undefined) return null;
-  const head = books.get(
-    `SELECT seq, user, lane, silent FROM runs WHERE uid = ? AND state = 'queued' AND kept_for IS NULL
-     AND not_before IS NULL ORDER BY rank, seq LIMIT 1`,
-    uid,
-  );
-  if (head === undefined) return null;
-  const slot = Number(head.silent) === 1 ? "none" : (head.lane as Lane);
-  return { slot, user: String(head.user), seq: Number(head.seq) };
+interface Head {
+  readonly app: string;
+  readonly tools: string;
+  readonly slot: Slot;
+  readonly user: string;
+  readonly seq: number;
 }
 
-/** For each slot the run that goes next, sessions left out that could not be had just now. */
+/**
+ * The next run of the session for each app and set of required tools: a run that waits for a process does not block the others.
+ * A turn that lost its owner midway goes before all of them.
+ */
+function headsOf(books: QueueTables, uid: string): Head[] {
+  const busy = "SELECT 1 FROM runs WHERE uid = ? AND state IN ('running', 'waiting') LIMIT 1";
+  if (books.get(busy, uid) !== undefined) return [];
+  const heads: (Head & { readonly rank: number })[] = [];
+  const nextGroup = `SELECT app, tools FROM runs WHERE uid = ? AND state = 'queued' AND (app, tools) > (?, ?)
+    ORDER BY app, tools LIMIT 1`;
+  for (
+    let group = books.get(nextGroup, uid, "", "");
+    group !== undefined;
+    group = books.get(nextGroup, uid, String(group.app), String(group.tools))
+  ) {
+    const [app, tools] = [String(group.app), String(group.tools)];
+    const head = books.get(
+      `SELECT seq, user, lane, silent, rank FROM runs WHERE uid = ? AND app = ? AND tools = ? AND state = 'queued'
+       AND kept_for IS NULL AND not_before IS NULL ORDER BY rank, seq LIMIT 1`,
+      uid,
+      app,
+      tools,
+    );
+    if (head === undefined) continue;
+    const slot = slotOf(Number(head.silent) === 1, head.lane as Lane);
+    heads.push({ app, tools, slot, user: String(head.user), seq: Number(head.seq), rank: Number(head.rank) });
+  }
+  const recovered = heads.find(({ rank }) => rank === ranks.recovered);
+  return recovered === undefined ? heads : [recovered];
+}
+
+export function slotOf(isSilent: boolean, lane: Lane): Slot {
+  return isSilent ? "none" : lane;
+}
+
+/** For each slot the next run of this app, and of none in particular; without sessions that could not be locked just now. */
 export function readyHeads(books: Books, leftOut: ReadonlySet<string>): Ready[] {
   const isAny = books.get(anyReady) ?? {};
+  const apps = new Set(["", books.options.app]);
   return slots
     .filter((slot) => Number(isAny[slot]) === 1)
-    .flatMap((slot) => firstReady(books, slot, leftOut) ?? []);
+    .flatMap((slot) => [...apps].flatMap((app) => firstReady(books, app, slot, leftOut) ?? []));
 }
 
 /** In which slots there is anything at all: asked again and again while there is nothing, so it is one look. */
@@ -65,16 +105,23 @@ const anyReady = `SELECT ${slots
   .map((slot) => `EXISTS (SELECT 1 FROM ready_users WHERE slot = '${slot}' AND count > 0) AS "${slot}"`)
   .join(", ")}`;
 
-function firstReady(books: Books, slot: Slot, leftOut: ReadonlySet<string>): Ready | null {
-  const most = leftOut.size + 1;
+function firstReady(books: Books, app: string, slot: Slot, leftOut: ReadonlySet<string>): Ready | null {
   const users = books.all(
-    "SELECT user, turn FROM ready_users WHERE slot = ? AND count > 0 ORDER BY turn, user LIMIT ?",
+    "SELECT user, turn FROM ready_users WHERE app = ? AND slot = ? AND count > 0 ORDER BY turn, user LIMIT ?",
+    app,
     slot,
-    most,
+    leftOut.size + 1,
   );
+  const without = JSON.stringify([...leftOut]);
   for (const { user, turn } of users) {
-    const sql = "SELECT uid, turn, seq FROM ready WHERE slot = ? AND user = ? ORDER BY turn, seq LIMIT ?";
-    const found = books.all(sql, slot, String(user), most).find((each) => !leftOut.has(String(each.uid)));
+    const found = books.get(
+      `SELECT uid, turn, seq FROM ready WHERE app = ? AND slot = ? AND user = ?
+       AND uid NOT IN (SELECT value FROM json_each(?)) ORDER BY turn, seq LIMIT 1`,
+      app,
+      slot,
+      String(user),
+      without,
+    );
     if (found === undefined) continue;
     const { uid, turn: sessionTurn, seq } = found;
     return {

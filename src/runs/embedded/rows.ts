@@ -59,6 +59,8 @@ export function runOf(row: Record<string, unknown>): RunRow {
     startedBy: textOrNull(row.started_by),
     retryOf: textOrNull(row.retry_of),
     retriedAs: textOrNull(row.retried_as),
+    app: row.app === "" ? null : String(row.app),
+    requiredTools: JSON.parse(String(row.tools)) as string[],
     isSilent: Number(row.silent) === 1,
     abortRequested: Number(row.abort) === 1,
     user: String(row.user),

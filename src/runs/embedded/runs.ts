@@ -1,3 +1,4 @@
+import { SkeinError } from "../../core/errors.ts";
 import {
   addUsage,
   budgetExceeded,
@@ -43,6 +44,7 @@ import { RunAttendant } from "./attendant.ts";
 import type { EmbeddedOptions } from "./books.ts";
 import { Books, fenced } from "./books.ts";
 import { childrenOf, childrenToTidy, markTidied } from "./children.ts";
+import { lackingHere, releaseRun } from "./claimants.ts";
 import { claimNext, reasonOf, requeue } from "./claiming.ts";
 import { isCompanyDue } from "./company.ts";
 import { abortRun, endRun } from "./ending.ts";
@@ -74,7 +76,9 @@ type Given = "ledger" | "clock" | "newId" | "emit" | "isGone" | "underLock";
 export type EmbeddedRunsOptions = Pick<EmbeddedOptions, Given> & Partial<Omit<EmbeddedOptions, Given>>;
 
 const defaults = {
-  serves: () => true,
+  app: "",
+  agentHere: () => ({ app: null, tools: [] }),
+  channelsHere: () => null,
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
@@ -179,6 +183,7 @@ export class EmbeddedRuns implements RunStore {
     if (rootId !== undefined) wanted.push(["root = ?", rootId]);
     if (startedBy !== undefined) wanted.push(["started_by = ?", startedBy]);
     if (before !== undefined) wanted.push(["seq < ?", before]);
+    if (query.waitsForApp === true) wanted.push(["state = ? AND app <> ''", "queued"]);
     if (query.lost === true) wanted.push(["lost > ? AND retried_as IS NULL AND state = 'error'", mostLost]);
     const inState = states === undefined ? [] : [`state IN (${states.map(() => "?").join(", ")})`];
     // The planner cannot see that these never have an end; with it, it finds them without the ended ones.
@@ -186,7 +191,14 @@ export class EmbeddedRuns implements RunStore {
     const where = [...wanted.map(([text]) => text), ...inState, ...isOpen, "true"].join(" AND ");
     const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
     const values = [...wanted.map(([, value]) => value), ...(states ?? []), limit];
-    return this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
+    const rows = this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
+    const last = rows.at(-1);
+    if (query.waitsForApp !== true || last === undefined) return rows;
+    const lacking = rows.filter((run) => lackingHere(this.#books, run) !== null);
+    const isWhole = rows.length < limit || lacking.length === limit;
+    if (isWhole) return lacking;
+    const more = await this.list({ ...query, limit: limit - lacking.length, before: last.seq }, userId);
+    return [...lacking, ...more];
   }
 
   async waits(runId: string): Promise<RunWaits | null> {
@@ -284,6 +296,21 @@ export class EmbeddedRuns implements RunStore {
 
   async retry(runId: string): Promise<Accepted | null> {
     return this.#books.change("synced", () => retryLost(this.#books, runId));
+  }
+
+  async releaseApp(runId: string): Promise<Run | null> {
+    const books = this.#books;
+    return books.change("synced", () => {
+      const row = books.row(runId);
+      if (row === null) return null;
+      if (row.owner !== null || row.endedAt !== null) {
+        const problem = `The run ${runId} is ${row.outcome?.state ?? row.state} and waits for no app`;
+        throw new SkeinError("conflict", { problem, advice: "List the runs that wait with skein runs ls" });
+      }
+      if (row.app !== null) releaseRun(books, row);
+      const released = books.row(runId);
+      return released === null ? null : publicRun(released);
+    });
   }
 
   async toStop(owner: string): Promise<readonly string[]> {

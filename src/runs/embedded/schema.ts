@@ -5,8 +5,8 @@ import type { Ledger } from "../contract.ts";
  * The part of `work.db` that is about runs. It has a version of its own among the facts, so that it goes forward without
  * the rest. What is long and never changes (`run_inputs`) stands apart from what changes often (`runs`).
  *
- * `ready` has one row for each session with a run that could be claimed but for its lane, and `ready_users` counts them
- * by user: the next run is found by two looks into an index, however many wait.
+ * `ready` has one row for each session, app and set of required tools with a run that could be claimed but for its lane, and
+ * `ready_users` counts them by user: the next run is found by a few looks into an index, however many wait.
  */
 export const runSteps: readonly (readonly string[])[] = [
   [
@@ -135,6 +135,42 @@ export const runSteps: readonly (readonly string[])[] = [
     "ALTER TABLE runs ADD COLUMN retry_of TEXT",
     "ALTER TABLE runs ADD COLUMN retried_as TEXT",
     "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
+  ],
+  [
+    // The app whose processes may claim it, and the tools that they must offer; empty: any process that has the agent.
+    "ALTER TABLE runs ADD COLUMN app TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE runs ADD COLUMN tools TEXT NOT NULL DEFAULT '[]'",
+    "CREATE INDEX runs_queued_app ON runs (uid, app, tools, rank, seq) WHERE state = 'queued'",
+    "CREATE INDEX runs_waiting_app ON runs (seq) WHERE state = 'queued' AND app <> ''",
+    // A session is continued by the app of its last run, also once that run is forgotten.
+    `CREATE TABLE session_apps (
+       user TEXT NOT NULL, key TEXT NOT NULL, app TEXT NOT NULL, tools TEXT NOT NULL,
+       PRIMARY KEY (user, key)) STRICT, WITHOUT ROWID`,
+    // One row for each app and set of tools that queued runs of a session need, so that no run blocks what others can run.
+    "CREATE TABLE old_ready AS SELECT * FROM ready",
+    "CREATE TABLE old_ready_users AS SELECT * FROM ready_users",
+    "DROP TABLE ready",
+    "DROP TABLE ready_users",
+    `CREATE TABLE ready (
+       uid TEXT NOT NULL, app TEXT NOT NULL, tools TEXT NOT NULL, slot TEXT NOT NULL, user TEXT NOT NULL,
+       turn INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (uid, app, tools)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX ready_next ON ready (app, slot, user, turn, seq)",
+    `CREATE TABLE ready_users (
+       app TEXT NOT NULL, slot TEXT NOT NULL, user TEXT NOT NULL, turn INTEGER NOT NULL, count INTEGER NOT NULL,
+       PRIMARY KEY (app, slot, user)) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX ready_users_next ON ready_users (app, slot, turn, user) WHERE count > 0",
+    "CREATE INDEX ready_users_turn ON ready_users (slot, turn)",
+    "CREATE INDEX ready_users_user ON ready_users (slot, user, turn)",
+    "INSERT INTO ready SELECT uid, '', '[]', slot, user, turn, seq FROM old_ready",
+    "INSERT INTO ready_users SELECT '', slot, user, turn, count FROM old_ready_users",
+    "DROP TABLE old_ready",
+    "DROP TABLE old_ready_users",
+    // Only a process of this app delivers it; empty: any process that has the channel.
+    "ALTER TABLE outbox ADD COLUMN app TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE outbox ADD COLUMN channel TEXT NOT NULL DEFAULT ''",
+    "UPDATE outbox SET channel = coalesce(json_extract(target, '$.channel'), '')",
+    "DROP INDEX outbox_due",
+    "CREATE INDEX outbox_due ON outbox (channel, next_at) WHERE state = 'queued'",
   ],
 ];
 

@@ -18,10 +18,11 @@ export function keyBoundTo(books: Books, userId: string | null, thread: ThreadRe
   return row === undefined ? null : String(row.key);
 }
 
-/** The threads of a key that no session has any more. */
+/** The threads and the app of a key that no session has any more. */
 export function unbind(books: Books, userId: string | null, key: string): void {
   if (books.sessionAt(userId, { key }) !== null) return;
-  books.run("DELETE FROM threads WHERE user = ? AND key = ?", userId ?? "", key);
+  for (const table of ["threads", "session_apps"])
+    books.run(`DELETE FROM ${table} WHERE user = ? AND key = ?`, userId ?? "", key);
 }
 
 function placeOf({ channel, accountId, threadId }: ThreadRef): [string, string, string] {

@@ -22,10 +22,25 @@ describe("many runs at once", () => {
     const expected = new Map<string, unknown>();
     for (const runId of all) expected.set(runId, await books.runs.waits(runId));
     expect(await books.runs.waitsOf([...all, "nowhere"])).toEqual(expected);
-    expect(expected.get(first.run.runId)).toEqual({ runIds: [second.run.runId], wakeAt: null });
-    expect(expected.get(third.run.runId)).toEqual({ runIds: [first.run.runId], wakeAt: books.now + 5000 });
-    expect(expected.get(queued[0] ?? "")).toEqual({ runIds: [first.run.runId], wakeAt: null });
-    expect(expected.get(ended.run.runId)).toEqual({ runIds: [], wakeAt: null });
+    expect(expected.get(first.run.runId)).toEqual({
+      runIds: [second.run.runId],
+      wakeAt: null,
+      app: null,
+      missingTools: [],
+    });
+    expect(expected.get(third.run.runId)).toEqual({
+      runIds: [first.run.runId],
+      wakeAt: books.now + 5000,
+      app: null,
+      missingTools: [],
+    });
+    expect(expected.get(queued[0] ?? "")).toEqual({
+      runIds: [first.run.runId],
+      wakeAt: null,
+      app: null,
+      missingTools: [],
+    });
+    expect(expected.get(ended.run.runId)).toEqual({ runIds: [], wakeAt: null, app: null, missingTools: [] });
     expect(await books.runs.waits("nowhere")).toBe(null);
 
     const reads = vi.spyOn(books.db, "sql");

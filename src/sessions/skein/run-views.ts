@@ -40,13 +40,16 @@ export function runRow(
     lost: run.lost === 0 ? null : run.lost,
     retryOf: run.retryOf,
     retriedAs: run.retriedAs,
+    app: run.app,
+    waitsForApp: waits?.app,
+    missingTools: waits === null || waits.missingTools.length === 0 ? null : [...waits.missingTools],
     ...outcomeOf(run),
     usage: usageOf(run),
   });
 }
 
 /** What `agent.wait` answers of a run. */
-export function sentPayload(run: Run): SentPayload {
+export function sentPayload(run: Run, waits: RunWaits | null = null): SentPayload {
   const { runId, session, outcome } = run;
   return {
     runId,
@@ -54,6 +57,7 @@ export function sentPayload(run: Run): SentPayload {
     sessionId: session.sessionId,
     finished: outcome !== null,
     state: outcome?.state ?? run.state,
+    ...present({ waitsForApp: waits?.app }),
     ...outcomeOf(run),
     usage: usageOf(run),
   };
@@ -92,6 +96,8 @@ export function outboxRowPayload(row: OutboxRow): OutboxRowPayload {
     endedAt,
     lastError: row.lastError,
     receipt: row.receipt,
+    app: row.app,
+    waitsForChannel: row.waitsForChannel ? true : null,
   });
 }
 

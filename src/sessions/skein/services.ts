@@ -111,6 +111,17 @@ export class RunService {
     if (accepted === null) throw noSuchRun(runId);
     return accepted.run;
   }
+
+  /**
+   * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input of its session is no
+   * longer reserved for that app either. Throws `not_found`, and `conflict` for a run that has started or ended.
+   */
+  async release(runId: string, userId?: string | null): Promise<Run> {
+    const known = await this.get(runId, userId);
+    const released = known === null ? null : await this.#runs().releaseApp(runId);
+    if (released === null) throw noSuchRun(runId);
+    return released;
+  }
 }
 
 /**

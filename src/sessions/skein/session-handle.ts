@@ -189,7 +189,7 @@ export class SessionHandle {
 
   /** Says something. The turn runs from now on, whether anybody reads it or not. */
   send(text: string, options: SendOptions = {}): Turn {
-    const { bus, watcher, newRunId, abort } = this.#deps;
+    const { bus, runs, watcher, newRunId, abort } = this.#deps;
     const runId = newRunId(this.#context.userId ?? null, options.idempotencyKey);
     const accepted = this.#accept(runId, text, options);
     accepted.catch(() => undefined);
@@ -197,6 +197,7 @@ export class SessionHandle {
       runId,
       accepted,
       subscribe: (listener) => bus.subscribe(listener),
+      waits: (id) => runs.waits(id),
       untilEnded: (id) => watcher.untilEnded(id),
       abort,
     });

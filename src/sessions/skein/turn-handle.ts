@@ -1,7 +1,7 @@
 import type { Entry } from "../../core/entries.ts";
 import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
-import type { Run, RunUsage } from "../../runs/contract.ts";
+import type { Run, RunUsage, RunWaits } from "../../runs/contract.ts";
 import { RunError } from "./run-error.ts";
 
 /**
@@ -52,6 +52,8 @@ export type TurnEvent =
       readonly args: Readonly<Record<string, unknown>>;
       readonly answer: "approved" | "denied" | "expired" | null;
     }
+  /** This process cannot run it: it waits for a process of the app, with these tools if this process only lacks tools. */
+  | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
 
 /**
@@ -101,6 +103,7 @@ export interface TurnSource {
   /** Resolves once the input is accepted; rejects where it was refused. */
   readonly accepted: Promise<Run>;
   subscribe(listener: (event: SkeinEvent) => void): () => void;
+  waits(runId: string): Promise<RunWaits | null>;
   /** Resolves when the run has ended, whoever ran it. */
   untilEnded(runId: string): Promise<Run>;
   abort(runId: string): Promise<unknown>;
@@ -149,8 +152,11 @@ export class TurnHandle implements Turn {
 
   async #follow(): Promise<TurnResult> {
     try {
-      const { runId } = await this.#source.accepted.then((run) => this.#join(run));
-      const run = await this.#source.untilEnded(runId);
+      const accepted = await this.#source.accepted.then((run) => this.#join(run));
+      const waits = accepted.app === null ? null : await this.#source.waits(accepted.runId);
+      if (waits !== null && waits.app !== null)
+        this.#push({ type: "waiting", app: waits.app, missingTools: waits.missingTools });
+      const run = await this.#source.untilEnded(accepted.runId);
       const outcome = run.outcome ?? { state: "error", error: "The run ended without an outcome." };
       this.#push({ type: "end", state: outcome.state });
       if (outcome.state !== "ok") throw new RunError(run, outcome);

@@ -1,8 +1,8 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
-import type { AcceptedPayload } from "../../../protocol/runs.ts";
-import type { DeliveryTarget, Run, RunOptions } from "../../../runs/contract.ts";
+import type { AcceptedPayload, SentPayload } from "../../../protocol/runs.ts";
+import type { DeliveryTarget, Run, RunOptions, RunWaits } from "../../../runs/contract.ts";
 import { checkSameRequest } from "../../../runs/same-request.ts";
 import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
@@ -28,10 +28,11 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
         to: await spokenTo(deps, call, params),
         options: present({ model, thinking, system, runTimeoutSeconds }),
       }));
-      return shownTo(deps, call).sent(await ended(deps, call, run.runId, timeoutMs));
+      return ended(deps, call, run.runId, timeoutMs);
     },
     "chat.send": async (params, call) =>
       acceptedPayload(
+        deps,
         await accepted(deps, call, params, async () => ({
           to: await spokenTo(deps, call, params),
           options: {},
@@ -42,15 +43,14 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const known = await skein.runFor(idempotencyKey, call.userId);
       if (known !== null) {
         checkSameRequest(known, { content: message, ...keyIn(deps, params) });
-        return acceptedPayload(known);
+        return acceptedPayload(deps, known);
       }
       const session = await findSession(deps, call, params);
-      return acceptedPayload(await skein.session(contextOf(session)).note(message, { idempotencyKey }));
+      return acceptedPayload(deps, await skein.session(contextOf(session)).note(message, { idempotencyKey }));
     },
     agent: async (params, call) =>
-      acceptedPayload(await accepted(deps, call, params, () => asked(deps, call, params))),
-    "agent.wait": async ({ runId, timeoutMs = 30_000 }, call) =>
-      shownTo(deps, call).sent(await ended(deps, call, runId, timeoutMs)),
+      acceptedPayload(deps, await accepted(deps, call, params, () => asked(deps, call, params))),
+    "agent.wait": ({ runId, timeoutMs = 30_000 }, call) => ended(deps, call, runId, timeoutMs),
   };
 }
 
@@ -127,16 +127,20 @@ async function channelOf(session: SessionHandle): Promise<DeliveryTarget> {
   throw new SkeinError("invalid_arguments", { problem, advice: "Leave deliver out" });
 }
 
-/** However long it takes up to so long, or until nobody waits for the answer any more. */
-function ended(
-  { skein }: SkeinDeps,
-  { userId, signal }: Call,
-  runId: string,
-  timeoutMs: number,
-): Promise<Run> {
-  return skein.ended(runId, { timeoutMs, signal }, userId);
+/** The run when it has ended, or as it is after `timeoutMs` or when the client no longer waits. */
+async function ended(deps: SkeinDeps, call: Call, runId: string, timeoutMs: number): Promise<SentPayload> {
+  const { skein } = deps;
+  const run = await skein.ended(runId, { timeoutMs, signal: call.signal }, call.userId);
+  return shownTo(deps, call).sent(run, await waitsOfApp(skein, run));
 }
 
-function acceptedPayload({ runId, session }: Run): AcceptedPayload {
-  return { runId, status: "accepted", sessionKey: session.key };
+async function acceptedPayload({ skein }: SkeinDeps, run: Run): Promise<AcceptedPayload> {
+  const { runId, session } = run;
+  const waitsForApp = (await waitsOfApp(skein, run))?.app;
+  return { runId, status: "accepted", sessionKey: session.key, ...present({ waitsForApp }) };
+}
+
+/** `null`: it belongs to no app, or does not wait any more. */
+async function waitsOfApp(skein: SkeinDeps["skein"], { runId, app, state }: Run): Promise<RunWaits | null> {
+  return app === null || state !== "queued" ? null : skein.waits(runId);
 }

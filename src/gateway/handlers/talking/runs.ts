@@ -7,7 +7,13 @@ import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { findIfNamed } from "../shared/session-of.ts";
 import { shownTo } from "./shown.ts";
 
-type Method = "runs.list" | "runs.get" | "runs.retry" | "approvals.list" | "approvals.resolve";
+type Method =
+  | "runs.list"
+  | "runs.get"
+  | "runs.release"
+  | "runs.retry"
+  | "approvals.list"
+  | "approvals.resolve";
 
 /** How runs stand, and the tool calls that wait for somebody's word. */
 export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
@@ -25,6 +31,10 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
         approvals: approvals.map(shown.approval),
         notes: (await skein.notes(run)).map(({ kind, note }) => ({ kind, note: shown.value(note) })),
       };
+    },
+    "runs.release": async ({ runId }, { userId }) => {
+      const { session, state } = await skein.runs.release(runId, userId);
+      return { runId, sessionKey: session.key, agentId: session.agentId, state };
     },
     "runs.retry": async ({ runId }, { userId }) => {
       const retry = await skein.runs.retry(runId, userId);
@@ -50,9 +60,9 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
 async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
   const { skein } = deps;
   const { userId } = call;
-  const { states, rootId, startedBy, before, lost, limit = 50 } = params;
+  const { states, rootId, startedBy, before, lost, waitsForApp, limit = 50 } = params;
   const sessionUid = (await findIfNamed(deps, call, params))?.uid;
-  const query = present({ states, sessionUid, rootId, startedBy, before, lost });
+  const query = present({ states, sessionUid, rootId, startedBy, before, lost, waitsForApp });
   const runs = await skein.runs.list({ ...query, limit: limit + 1 }, userId);
   const page = runs.slice(0, limit);
   const shown = shownTo(deps, call);

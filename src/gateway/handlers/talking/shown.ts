@@ -12,7 +12,7 @@ import { maskFor } from "../../masking/mask.ts";
 /** Payloads for one reader: whoever is no admin gets every text that somebody said or wrote without its secrets. */
 export interface Shown {
   run(run: Run, waits: RunWaits | null): RunRowPayload;
-  sent(run: Run): SentPayload;
+  sent(run: Run, waits: RunWaits | null): SentPayload;
   approval(approval: Approval): ApprovalPayload;
   outbox(row: OutboxRow): OutboxRowPayload;
   /** Any value of others. */
@@ -37,7 +37,7 @@ export function shownTo(deps: Pick<SkeinDeps, "redactor">, call: Pick<Call, "isA
         runRow(run, waits, (text) => mask.text(text)),
         textsOfRun,
       ),
-    sent: (run) => fields(sentPayload(run), textsOfRun),
+    sent: (run, waits) => fields(sentPayload(run, waits), textsOfRun),
     approval: (approval) => fields(approvalRow(approval), textsOfApproval),
     outbox: (row) => fields(outboxRowPayload(row), textsOfOutbox),
     value: (value) => mask.plain(value),
