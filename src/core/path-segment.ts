@@ -44,6 +44,33 @@ export function userIdOfSegment(segment: string): string | null {
   return userId;
 }
 
+/**
+ * A folder whose path may depend on user and agent. Each placeholder is a whole folder name, because names that are put
+ * together can be the same for two users: `{agentId}-{userId}` is `a-b-c` for `a` and `b-c`, and for `a-b` and `c`.
+ */
+export const folderTemplatePattern =
+  "^(?:[^\\u0000{}]|\\$\\{[^{}]*\\}|(?<=^|[/\\\\])\\{(?:userId|agentId)\\}(?=[/\\\\]|$))+$";
+export const folderTemplateHelp = "braces only around {userId} or {agentId} as a whole folder name";
+
+export function isFolderTemplate(path: string): boolean {
+  return new RegExp(folderTemplatePattern).test(path);
+}
+
+/** No segment of a user ID has an `@`, so this folder is no other user's. */
+const unnamedUserFolder = "@unnamed";
+
+/** For example `/srv/{userId}` is `/srv/%41nn` for `Ann`. */
+export function expandFolder(
+  template: string,
+  { userId, agentId }: { readonly userId: string | null; readonly agentId: string },
+): string {
+  const names = { userId: userId === null ? unnamedUserFolder : userSegment(userId), agentId };
+  return template.replace(
+    /(?<=[/\\])\{(userId|agentId)\}(?=[/\\]|$)/g,
+    (_, name: keyof typeof names) => names[name],
+  );
+}
+
 function userIdProblem(userId: string): string | null {
   if (userId === "") return "it is empty";
   if (!userId.isWellFormed()) return "it is not well-formed Unicode";
