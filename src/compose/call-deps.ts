@@ -67,7 +67,7 @@ function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDe
 }
 
 export interface SkeinDepsParts {
-  readonly runs: Pick<RunStore, "work" | "pending">;
+  readonly runs: Pick<RunStore, "work" | "pending" | "countByUser">;
   readonly store: FilesStore | MemoryStore;
   readonly files: FileBoundary;
   readonly clock?: Clock;
@@ -109,6 +109,7 @@ function storeDeps(store: FilesStore | MemoryStore): StoreDeps {
     sessionAt,
     root: store.root,
     users: () => store.upkeep.users(),
+    everyUser: store.upkeep,
     changeMark: () => store.upkeep.changeMark(),
     workMark: () => store.upkeep.workMark(),
     logMark: (session) => store.upkeep.logMark(session),
@@ -123,6 +124,7 @@ function storeDeps(store: FilesStore | MemoryStore): StoreDeps {
 const withoutFolder: Omit<StoreDeps, "store" | "sessionAt"> = {
   root: null,
   users: () => [],
+  everyUser: null,
   changeMark: async () => null,
   workMark: () => null,
   logMark: () => null,

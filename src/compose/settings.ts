@@ -82,7 +82,7 @@ export async function pendingIn(store: object, sessionUid: string): Promise<read
 }
 
 /** What goes on in the sessions of such a store. */
-export function workIn(store: object): Pick<RunStore, "work" | "get"> | undefined {
+export function workIn(store: object): Pick<RunStore, "work" | "get" | "countByUser"> | undefined {
   return beside.get(store);
 }
 

@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { folderTemplateHelp, folderTemplatePattern, isFolderTemplate } from "../../core/path-segment.ts";
+import { folderTemplateHelp, folderTemplatePattern, isFolderTemplate } from "../../core/names.ts";
 import {
   bytesPattern,
   durationPattern,

@@ -1,6 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import { readAgentId } from "../../core/names.ts";
-import { folderTemplateHelp, isFolderTemplate } from "../../core/path-segment.ts";
+import { folderTemplateHelp, isFolderTemplate, readAgentId } from "../../core/names.ts";
 
 /** What the fields of an agent must be. */
 
