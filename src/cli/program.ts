@@ -6,7 +6,7 @@ import { registerContext } from "./register/context.ts";
 import { registerInit } from "./register/init.ts";
 import { registerMcp } from "./register/mcp.ts";
 import { examples, globalOptions } from "./register/options.ts";
-import { registerOutbox, registerRuns } from "./register/runs.ts";
+import { registerApprovalList, registerOutbox, registerRuns } from "./register/runs.ts";
 import { registerSessions } from "./register/sessions.ts";
 import { registerStart } from "./register/start.ts";
 import { registerTalking } from "./register/talking.ts";
@@ -41,6 +41,7 @@ export function createProgram(terminal: Terminal, version: string): Command {
   registerTalking(program, terminal);
   registerTools(program, terminal);
   registerRuns(program, terminal);
+  registerApprovalList(program, terminal);
   registerOutbox(program, terminal);
   registerSessions(program, terminal);
   registerContext(program, terminal);

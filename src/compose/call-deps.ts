@@ -5,7 +5,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
-import type { FileBoundary } from "../file-access/file-boundary.ts";
+import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
 import type { FolderDeps, SkeinDeps } from "../gateway/calls/contract.ts";
 import type { RunStore } from "../runs/contract.ts";
 import { HookRegistry } from "../sessions/hooks.ts";
@@ -29,11 +29,12 @@ const defaultAgentId = "main";
 export function folderDeps(
   store: FilesStore,
   loaded: LoadedConfig,
-  processCwd: string = process.cwd(),
+  folder: ProcessFolder = { path: process.cwd(), users: "unnamed" },
 ): FolderDeps {
+  const files = configuredFileBoundary(loaded, folder, () => store.upkeep.checkInPlace());
   return {
     ...storeDeps(store),
-    ...settingsDeps(loaded, { files: boundaryOf(store, loaded, processCwd) }),
+    ...settingsDeps(loaded, { files }),
     defaultAgentId,
     showRequest: async (session, options) => {
       const { showRequest } = await import("./show-request.ts");
@@ -66,21 +67,19 @@ function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDe
 }
 
 export interface SkeinDepsParts {
-  readonly runs: Pick<RunStore, "work" | "pending">;
+  readonly runs: Pick<RunStore, "work" | "pending" | "countByUser">;
   readonly store: FilesStore | MemoryStore;
-  /** By default that of the configuration. */
-  readonly files?: FileBoundary;
-  readonly processCwd?: string;
+  readonly files: FileBoundary;
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
 
 /** The same on a Skein that is open. */
 export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsParts): SkeinDeps {
-  const { runs, store, processCwd = process.cwd(), files = boundaryOf(store, loaded, processCwd) } = parts;
+  const { runs, store } = parts;
   return {
     ...storeDeps(store),
-    ...settingsDeps(loaded, { ...parts, files }),
+    ...settingsDeps(loaded, parts),
     showRequest: (session, options) => skein.showRequest(session, options),
     defaultAgentId: skein.defaultAgentId,
     skein,
@@ -89,15 +88,9 @@ export function skeinDeps(skein: Skein, loaded: LoadedConfig, parts: SkeinDepsPa
   };
 }
 
-function boundaryOf(store: FilesStore | MemoryStore, loaded: LoadedConfig, processCwd: string): FileBoundary {
-  return configuredFileBoundary(loaded, processCwd, () => {
-    if ("upkeep" in store) store.upkeep.checkInPlace();
-  });
-}
-
 function settingsDeps(
   loaded: LoadedConfig,
-  { files, clock = systemClock, newId = createIdSource() }: Partial<SkeinDepsParts> & { files: FileBoundary },
+  { files, clock = systemClock, newId = createIdSource() }: Pick<SkeinDepsParts, "files" | "clock" | "newId">,
 ): Pick<FolderDeps, "files" | "config" | "loaded" | "clock" | "newId" | "redactor" | "contextForModel"> {
   const { config } = loaded;
   return { files, config, loaded, clock, newId, redactor: redactorOf(loaded), contextForModel };
@@ -116,6 +109,7 @@ function storeDeps(store: FilesStore | MemoryStore): StoreDeps {
     sessionAt,
     root: store.root,
     users: () => store.upkeep.users(),
+    everyUser: store.upkeep,
     changeMark: () => store.upkeep.changeMark(),
     workMark: () => store.upkeep.workMark(),
     logMark: (session) => store.upkeep.logMark(session),
@@ -130,6 +124,7 @@ function storeDeps(store: FilesStore | MemoryStore): StoreDeps {
 const withoutFolder: Omit<StoreDeps, "store" | "sessionAt"> = {
   root: null,
   users: () => [],
+  everyUser: null,
   changeMark: async () => null,
   workMark: () => null,
   logMark: () => null,

@@ -3,12 +3,12 @@ import { agentSettings } from "../config/agent-settings.ts";
 import { configNames } from "../config/find-file.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { defaultNamespace } from "../core/namespace.ts";
-import type { FileBoundaryOptions } from "../file-access/file-boundary.ts";
+import type { FileBoundaryOptions, ProcessFolder } from "../file-access/file-boundary.ts";
 import { FileBoundary } from "../file-access/file-boundary.ts";
 import { agentFolder, attachmentsFolder, homeOf } from "../store/files/layout.ts";
 
 export interface BoundaryParts
-  extends Pick<FileBoundaryOptions, "agent" | "processCwd" | "checkRootInPlace" | "report"> {
+  extends Pick<FileBoundaryOptions, "agent" | "process" | "checkRootInPlace" | "report"> {
   readonly loaded: Pick<LoadedConfig, "config" | "root" | "file">;
   /** Where attachments are kept when the store is in memory; left out: in the root folder. */
   readonly memoryAttachments?: FileBoundaryOptions["attachments"];
@@ -16,7 +16,7 @@ export interface BoundaryParts
 
 /** The file boundary of a root folder, whose store need not be open. */
 export function createFileBoundary(parts: BoundaryParts): FileBoundary {
-  const { loaded, memoryAttachments, agent, processCwd, checkRootInPlace, report } = parts;
+  const { loaded, memoryAttachments, agent, process, checkRootInPlace, report } = parts;
   const root = loaded.config.store.path;
   const placeOf = (userId: string | null, agentId: string) => ({
     home: homeOf(defaultNamespace, userId),
@@ -32,7 +32,7 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
     configurationNames: [...configNames, ".env"],
     configurationFiles: loaded.file === null ? [] : [loaded.file, join(dirname(loaded.file), ".env")],
     agent,
-    processCwd: resolve(processCwd),
+    process,
     checkRootInPlace,
     report,
   });
@@ -41,14 +41,14 @@ export function createFileBoundary(parts: BoundaryParts): FileBoundary {
 /** The same with the agents of the configuration alone. Nothing is reported: a run reports it. */
 export function configuredFileBoundary(
   loaded: BoundaryParts["loaded"],
-  processCwd: string,
+  process: ProcessFolder,
   checkRootInPlace: () => void = () => undefined,
 ): FileBoundary {
   const { config } = loaded;
   return createFileBoundary({
     loaded,
-    agent: (agentId) => (Object.hasOwn(config.agents, agentId) ? agentSettings(config, agentId) : null),
-    processCwd,
+    agent: (agentId) => agentSettings(config, agentId),
+    process: { ...process, path: resolve(process.path) },
     checkRootInPlace,
     report: () => undefined,
   });

@@ -12,7 +12,7 @@ import { createIdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import { thrownText } from "../core/text.ts";
-import type { FileBoundary } from "../file-access/file-boundary.ts";
+import type { FileBoundary, ProcessFolder } from "../file-access/file-boundary.ts";
 import type { SkeinDeps } from "../gateway/calls/contract.ts";
 import type { ServerParts } from "../gateway/contract.ts";
 import type { Calls } from "../protocol/methods/calls.ts";
@@ -120,6 +120,8 @@ export interface SkeinOptions {
 export interface OpenOptions extends SkeinOptions {
   /** The configuration, where it was read already: it is not read again, and `dir` and `config` say nothing. */
   readonly loaded?: LoadedConfig;
+  /** Whose sessions work in `cwd` when no folder is configured; by default everyone's. */
+  readonly usersInProcessFolder?: ProcessFolder["users"];
 }
 
 /** What lies behind a Skein, for tools of our own and for tests; not for users. */
@@ -129,6 +131,7 @@ export interface SkeinInside {
   readonly worker: Worker;
   /** Who subscribes before anything runs hears what the start itself does too. */
   readonly bus: EventBus;
+  readonly files: FileBoundary;
 }
 
 /** Everything of one process, wired together. `inside` is told of it before anything runs. */
@@ -148,10 +151,12 @@ export async function openSkein(
   const agents = new Agents({ config, env: loaded.variable, definitions: options.agents ?? [], configured });
   const scratch = new ScratchFolder();
   let store: FilesStore | MemoryStore | null = null;
+  const { usersInProcessFolder: users = "all" } = options;
+  const processFolder = { path: resolve(options.cwd ?? "."), users };
   const files = createFileBoundary({
     loaded,
-    agent: (agentId) => agents.find(agentId),
-    processCwd: options.cwd ?? ".",
+    agent: (agentId) => agents.describe(agentId),
+    process: processFolder,
     checkRootInPlace: () => {
       if (store !== null && "upkeep" in store) store.upkeep.checkInPlace();
     },
@@ -165,7 +170,18 @@ export async function openSkein(
       report: recoveryReport(options, watching, report),
       cwdFor: (place) => files.defaultCwd(place),
     });
-    const ground = { loaded, agents, files, scratch, redactor, watching, bus, store, stopWatching };
+    const ground = {
+      loaded,
+      agents,
+      files,
+      processFolder,
+      scratch,
+      redactor,
+      watching,
+      bus,
+      store,
+      stopWatching,
+    };
     return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
   } catch (error) {
     // What was opened by then is not left behind.
@@ -179,6 +195,7 @@ interface Ground {
   readonly loaded: LoadedConfig;
   readonly agents: Agents;
   readonly files: FileBoundary;
+  readonly processFolder: { users: ProcessFolder["users"] };
   readonly scratch: ScratchFolder;
   readonly redactor: ReturnType<typeof redactorOf>;
   readonly watching: Watching;
@@ -249,7 +266,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const isSandboxed = (record: SessionRecord) => session.isSandboxed(record);
   const working = { hooks, ends, bus, tools, models, outgoing, watcher, keeper, leaseMs, isSandboxed };
   const engine = createEngine({ ...here, ...working });
-  inside({ store, runs, worker: engine.worker, bus });
+  inside({ store, runs, worker: engine.worker, bus, files });
   if (options.workers !== false) engine.start();
   let closing: Promise<void> | null = null;
   const depsOfCalls = () => skeinDeps(skein, loaded, { runs, store, files, clock, newId });
@@ -293,7 +310,12 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
       const channel = channels.get(channelId);
       return isWebhook(channel) ? (request) => channel.handler(request) : null;
     },
-    mount: (how) => mounts.open(how),
+    mount: async (how) => {
+      const gateway = await mounts.open(how);
+      // From now on users come in that are not the program's own.
+      ground.processFolder.users = "unnamed";
+      return gateway;
+    },
     close: (graceMs) => {
       closing ??= close(graceMs);
       return closing;

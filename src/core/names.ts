@@ -54,3 +54,15 @@ export function sessionIdProblem(text: string): string | null {
   const ending = takenEndings.find((each) => lowered.endsWith(each));
   return ending === undefined ? null : `it must not end in "${ending}"`;
 }
+
+/**
+ * A folder whose path may depend on user and agent. Each placeholder is a whole folder name, because names that are put
+ * together can be the same for two users: `{agentId}-{userId}` is `a-b-c` for `a` and `b-c`, and for `a-b` and `c`.
+ */
+export const folderTemplatePattern =
+  "^(?:[^\\u0000{}]|\\$\\{[^{}]*\\}|(?<=^|[/\\\\])\\{(?:userId|agentId)\\}(?=[/\\\\]|$))+$";
+export const folderTemplateHelp = "braces only around {userId} or {agentId} as a whole folder name";
+
+export function isFolderTemplate(path: string): boolean {
+  return new RegExp(folderTemplatePattern).test(path);
+}

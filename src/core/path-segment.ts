@@ -44,6 +44,21 @@ export function userIdOfSegment(segment: string): string | null {
   return userId;
 }
 
+/** No segment of a user ID has an `@`, so this folder is no other user's. */
+const unnamedUserFolder = "@unnamed";
+
+/** For example `/srv/{userId}` is `/srv/%41nn` for `Ann`. */
+export function expandFolder(
+  template: string,
+  { userId, agentId }: { readonly userId: string | null; readonly agentId: string },
+): string {
+  const names = { userId: userId === null ? unnamedUserFolder : userSegment(userId), agentId };
+  return template.replace(
+    /(?<=[/\\])\{(userId|agentId)\}(?=[/\\]|$)/g,
+    (_, name: keyof typeof names) => names[name],
+  );
+}
+
 function userIdProblem(userId: string): string | null {
   if (userId === "") return "it is empty";
   if (!userId.isWellFormed()) return "it is not well-formed Unicode";

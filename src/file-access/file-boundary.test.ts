@@ -49,8 +49,8 @@ const boundary = (options: Partial<FileBoundaryOptions> = {}) => {
     attachments: (userId, agentId, sessionId) => join(folderOf(userId, agentId), "attachments", sessionId),
     configurationNames: ["skein.yaml", "skein.yml", "skein.json", ".env"],
     configurationFiles: [at("elsewhere/own.yaml")],
-    agent: () => null,
-    processCwd: at("project"),
+    agent: () => ({ cwd: null, roots: [] }),
+    process: { path: at("project"), users: "all" },
     checkRootInPlace: () => undefined,
     report: (problem) => reports.push(problem),
     ...options,
@@ -263,7 +263,7 @@ describe("working directories", () => {
   });
 
   test("[FBD8] a process that works in the root folder gives sessions the workspace, made when it is used", () => {
-    const bound = boundary({ processCwd: at("project/.skein") });
+    const bound = boundary({ process: { path: at("project/.skein"), users: "all" } });
     const ben = { userId: "ben", agentId: "main", sessionId: "s3" };
     const workspace = at("project/.skein/users/ben/agents/main/workspace");
     expect(bound.resolveCwd(ben, null, "session")).toEqual({ cwd: workspace });

@@ -1,5 +1,7 @@
 import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
+import { SkeinError } from "../core/errors.ts";
+import { expandFolder } from "../core/path-segment.ts";
 
 /** The session that a file is read or written for. */
 export interface FileOwner {
@@ -28,6 +30,12 @@ export interface ParentPlace {
  */
 export type CwdChooser = "operator" | "session" | { readonly parent: ParentPlace };
 
+/** The folder of the process. Users whose sessions do not work there by default have a workspace in the root folder. */
+export interface ProcessFolder {
+  readonly path: string;
+  readonly users: "all" | "unnamed" | "none";
+}
+
 /** Why a path is refused. */
 export type PathRefusal =
   /** It is inside the root folder and not one of the session's own folders there. */
@@ -52,13 +60,12 @@ export interface FileBoundaryOptions {
   readonly configurationNames: readonly string[];
   /** Configuration files under other names. */
   readonly configurationFiles: readonly string[];
-  /** `null`: the agent is not configured. */
-  agent(agentId: string): { readonly cwd: string | null; readonly roots: readonly string[] } | null;
-  /** Where sessions work when neither they nor their agent name a folder. */
-  readonly processCwd: string;
+  /** Absolute paths, in which `{userId}` and `{agentId}` stand for those of a session. */
+  agent(agentId: string): { readonly cwd: string | null; readonly roots: readonly string[] };
+  readonly process: ProcessFolder;
   /** Throws if the root folder has been moved or removed since it was opened. Called before anything is made there. */
   checkRootInPlace(): void;
-  /** Called once for each session whose recorded working directory is no longer allowed. */
+  /** Called once for each session whose recorded working directory is no longer allowed, and for each agent whose `cwd` is not. */
   report(problem: string): void;
 }
 
@@ -112,17 +119,25 @@ export class FileBoundary {
   }
 
   /**
-   * Where sessions of an agent work by default: the agent's `cwd`, else its first root if the process works outside of
-   * them, else the folder of the process. One that lies in the root folder is replaced by the workspace of user and agent.
+   * Where sessions of an agent work by default: its `cwd`; else the folder of the process, if that is for this user and
+   * inside the agent's roots; else the first root, or without roots the workspace. A folder in the root folder is replaced
+   * by the workspace.
    */
   defaultCwd(owner: FileOwner): string {
-    const { agent, processCwd } = this.#options;
-    const { cwd = null, roots = [] } = agent(owner.agentId) ?? {};
-    const wanted =
-      cwd ?? (isInsideAny(resolveReal(processCwd), roots) ? processCwd : (roots[0] ?? processCwd));
+    const { path, users } = this.#options.process;
+    const { cwd, roots } = this.#agentFolders(owner);
+    const workspace = this.workspace(owner);
+    const isForUser = users === "all" || (users === "unnamed" && owner.userId === null);
+    const isInRoots = roots.length === 0 || isInsideAny(resolveReal(path), roots);
+    const wanted = cwd ?? (isForUser && isInRoots ? path : (roots[0] ?? workspace ?? path));
     const found = resolveReal(wanted);
-    if (found === null || !this.#isForbiddenFolder(owner, found)) return wanted;
-    return this.workspace(owner) ?? wanted;
+    if (found === null || workspace === null || !this.#isForbiddenFolder(owner, found)) return wanted;
+    if (cwd !== null)
+      this.#reportOnce(
+        `agent ${owner.agentId}`,
+        `agents.${owner.agentId}.cwd ${JSON.stringify(cwd)} is inside the root folder: sessions work in the workspace of user and agent there`,
+      );
+    return workspace;
   }
 
   /** The workspace of a user's agent inside the root folder; `null`: there is no root folder. */
@@ -138,18 +153,40 @@ export class FileBoundary {
 
   /**
    * The folder that an existing session works in now: the recorded one, or the agent's default where that is not allowed,
-   * because the configuration has changed or the log comes from elsewhere. Makes the workspace when that is used.
+   * because the configuration has changed or the log comes from elsewhere. Creates the folder if it is one for this user.
    */
   cwdOf(session: WorkingSession): string {
     const { cwd, parent } = session;
     const chooser = parent === null ? "operator" : { parent };
     const allowed = this.#isAllowedNow(session, chooser) ? cwd : this.#replaceCwd(session);
-    const workspace = this.workspace(session);
-    if (workspace !== null && resolveReal(allowed)?.path === realFolderPath(workspace)) {
-      this.checkRootInPlace();
-      mkdirSync(workspace, { recursive: true, mode: 0o700 });
-    }
+    this.#createOwnFolder(session, allowed);
     return allowed;
+  }
+
+  /** Creates the workspace, or a folder that is configured with placeholders. Other folders are the operator's to create. */
+  #createOwnFolder(session: FileOwner, folder: string): void {
+    const workspace = this.workspace(session);
+    const path = resolveReal(folder)?.path ?? null;
+    const isWorkspace = workspace !== null && path === realFolderPath(workspace);
+    const { cwd, roots } = this.#options.agent(session.agentId);
+    const isFromTemplate = [cwd ?? "", ...roots].some(
+      (template) => template !== folder && expandFolder(template, session) === folder,
+    );
+    if (!isWorkspace && !isFromTemplate) return;
+    if (isWorkspace) this.checkRootInPlace();
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      const { code = "", message } = error as NodeJS.ErrnoException;
+      throw new SkeinError(
+        "unavailable",
+        {
+          problem: `The working directory ${folder} could not be created: ${code === "" ? message : code}`,
+          advice: `Check agents.${session.agentId}.cwd and who may write there`,
+        },
+        { cause: error },
+      );
+    }
   }
 
   /** Throws if the root folder has been moved or removed. To be called before anything is made in it. */
@@ -169,21 +206,35 @@ export class FileBoundary {
   #replaceCwd(session: WorkingSession): string {
     const { sessionId, agentId, cwd } = session;
     const instead = this.defaultCwd(session);
-    if (!this.#reported.has(sessionId)) {
-      this.#reported.add(sessionId);
-      this.#options.report(
-        `session ${sessionId} works in ${instead}: its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
-      );
-    }
+    this.#reportOnce(
+      `session ${sessionId}`,
+      `session ${sessionId} works in ${instead}: its recorded working directory ${JSON.stringify(cwd)} is not allowed for agent ${agentId}`,
+    );
     return instead;
+  }
+
+  #reportOnce(about: string, problem: string): void {
+    if (this.#reported.has(about)) return;
+    this.#reported.add(about);
+    this.#options.report(problem);
+  }
+
+  /** What is configured for the owner's agent, or for another agent of the same user. */
+  #agentFolders(
+    { userId, agentId }: FileOwner,
+    of: string = agentId,
+  ): { readonly cwd: string | null; readonly roots: readonly string[] } {
+    const { cwd, roots } = this.#options.agent(of);
+    const expand = (path: string) => expandFolder(path, { userId, agentId: of });
+    return { cwd: cwd === null ? null : expand(cwd), roots: roots.map(expand) };
   }
 
   /** The folders that a working directory must be inside; `null`: any. */
   #boundsFor(owner: FileOwner, chooser: CwdChooser): readonly string[] | null {
-    const { cwd = null, roots = [] } = this.#options.agent(owner.agentId) ?? {};
+    const { cwd, roots } = this.#agentFolders(owner);
     if (typeof chooser === "object") {
       const { parent } = chooser;
-      return [parent.cwd, ...(this.#options.agent(parent.agentId)?.roots ?? []), ...roots];
+      return [parent.cwd, ...this.#agentFolders(owner, parent.agentId).roots, ...roots];
     }
     const own = cwd === null ? roots : [...roots, cwd];
     if (own.length > 0) return own;

@@ -61,6 +61,9 @@ export function atLeastOne(...names: readonly string[]) {
 /** Whose sessions. It comes from the token; only a token for all users may name one. */
 export const user = { userId: Type.Optional(userId) };
 
+/** The rows of every user. Needs the scope `admin` and a token for every user; no user or session can be named beside it. */
+export const everyUser = { allUsers: Type.Optional(Type.Boolean()) };
+
 /** For which agent `main`, display keys and labels are read. Left out: the default agent. */
 export const reader = { agentId: Type.Optional(agentId), ...user };
 

@@ -1,5 +1,6 @@
 import type { Static } from "typebox";
 import Type from "typebox";
+import { IndexingSchema } from "./session-list.ts";
 
 /** What looking after a folder answers. */
 
@@ -16,6 +17,39 @@ const copied = {
   /** What is not in it, and what to do about that. */
   leftOut: Type.Array(LeftOutSchema),
 };
+
+/** `users.list`, `users ls`: in the order of their IDs. */
+export const UserListSchema = Type.Object(
+  {
+    count: Type.Integer(),
+    users: Type.Array(
+      Type.Object(
+        {
+          /** Absent: the unnamed user. */
+          userId: Type.Optional(Type.String()),
+          /** Those in the trash are left out. */
+          sessions: Type.Integer(),
+          runs: Type.Integer(),
+          openRuns: Type.Integer(),
+          /** Spent in its sessions. */
+          totalTokens: Type.Integer(),
+          /** Valid tokens of the gateway for this user alone. */
+          accessTokens: Type.Integer(),
+          /** Of the logs of its sessions. */
+          bytes: Type.Integer(),
+          /** When something was last said in a session; absent: there is none. */
+          lastActiveAt: Type.Optional(Type.Integer()),
+        },
+        strict,
+      ),
+    ),
+    nextCursor: Type.Optional(Type.String()),
+    indexing: Type.Optional(IndexingSchema),
+  },
+  strict,
+);
+export type UserListPayload = Static<typeof UserListSchema>;
+export type UserRow = UserListPayload["users"][number];
 
 /** `backup`. */
 export const BackupSchema = Type.Object(copied, strict);

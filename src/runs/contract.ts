@@ -346,6 +346,10 @@ export interface RunStore {
   get(runId: string, userId?: string | null): Promise<Run | null>;
   /** Newest first. */
   list(query: RunQuery, userId?: string | null): Promise<readonly Run[]>;
+  /** How many runs each user has, and how many of them have not ended; `""` is the unnamed user. Users without any are left out. */
+  countByUser(
+    userIds: readonly (string | null)[],
+  ): Promise<ReadonlyMap<string, { readonly runs: number; readonly open: number }>>;
   /** Why a run does not go on; `null`: unknown. */
   waits(runId: string): Promise<RunWaits | null>;
   /** The same of many at once; those that are unknown are left out. */

@@ -6,7 +6,6 @@ import type {
   Scope,
   SearchQuery,
   SessionPage,
-  SessionQuery,
   SessionReach,
   SessionRecord,
   SessionStore,
@@ -29,22 +28,19 @@ export interface ListPlace {
 /** As many as a store gives in one page. */
 const mostAtATime = 1000;
 
-/** `sessions.list`: from the index, no transcript is opened. */
-export async function listSessions(
+/** A page of `sessions.list`: from the index, no transcript is opened. Its sessions may be those of several users. */
+export async function listPayload(
   sessions: SessionStore,
-  scope: Scope,
-  query: SessionQuery,
+  page: SessionPage,
   place: ListPlace = {},
 ): Promise<SessionListPayload> {
-  const page = await sessions.list(scope, query);
   const works = await place.runs?.work(page.sessions.map(({ uid }) => uid));
   const paths = place.transcriptPaths?.(page.sessions);
   // Every list of a store that is behind spends time on catching up.
-  const parents = page.behind === 0 ? page.sessions.map(({ key }) => key) : [];
-  const children = await childrenOf(sessions, scope, parents);
+  const children = page.behind === 0 ? await childrenByUser(sessions, page.sessions) : new Map();
   const rows = page.sessions.map((session) =>
     listRow(session, {
-      childSessions: children.get(session.key),
+      childSessions: children.get(session.userId)?.get(session.key),
       bytes: session.digest.bytes,
       transcriptPath: paths?.get(session.uid),
       work: works?.get(session.uid),
@@ -107,6 +103,19 @@ export async function childrenOf(
       for (const { key, meta } of page.sessions) addTo(children, meta.spawnedBy ?? "", key);
       cursor = page.nextCursor;
     }
+  }
+  return children;
+}
+
+/** The same of a page, by user: keys are unique for a user. */
+async function childrenByUser(
+  sessions: SessionStore,
+  parents: readonly ListedSession[],
+): Promise<Map<string | null, ReadonlyMap<string, readonly string[]>>> {
+  const children = new Map<string | null, ReadonlyMap<string, readonly string[]>>();
+  for (const [userId, own] of Map.groupBy(parents, (parent) => parent.userId)) {
+    const keys = own.map(({ key }) => key);
+    children.set(userId, await childrenOf(sessions, present({ userId }), keys));
   }
   return children;
 }

@@ -48,12 +48,12 @@ beforeEach(async () => {
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [tool] })];
   const inside = Promise.withResolvers<SkeinInside>();
   skein = await openSkein({ dir, config: null, agents, quiet: true }, inside.resolve);
-  const { runs } = await inside.promise;
+  const { runs, files } = await inside.promise;
   const store = skein.store as FilesStore;
   const config = defaultConfig(dir);
   const loaded = { config, file: null, root: dir, sources: new Map(), variable: () => undefined };
   const tokens = new Tokens({ ledger: store.work.ledger });
-  const deps = { ...skeinDeps(skein, loaded, { runs, store }), tokens };
+  const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens };
   calls = localWatchedCalls(allHandlers(deps), deps);
   const parts = {
     version: "0",

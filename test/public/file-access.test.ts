@@ -61,6 +61,7 @@ function configText(): string {
       main: { cwd: at("work"), subagents: { maxChildren: 20 } },
       other: {},
       far: { cwd: at("far") },
+      near: { cwd: at("work/gw") },
     },
     acp: { permissions: "allow", agents: { files } },
     mcpServers: { disk: { command: process.execPath, args: ["-e", failingServer] } },
@@ -304,7 +305,7 @@ describe("attachments", () => {
   const attachments = [{ name: "a.txt", content: "hello" }];
 
   test.each([
-    ["below the working directory", "agent:other:main", `${rootName}/users/ann/agents/other/attachments/`],
+    ["below the working directory", "agent:near:main", `${rootName}/users/ann/agents/near/attachments/`],
     ["elsewhere", "agent:far:main", "attachments/a.txt"],
   ])("[FBD9] kept %s are named without an absolute path", async (_, sessionKey, path) => {
     const child = await spawn({ attachments, background: false }, sessionKey);

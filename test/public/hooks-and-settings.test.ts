@@ -44,11 +44,11 @@ async function withMethods(hooks: HookRegistry, settings: object = {}) {
   return { ...opened, calls: await methodsOf(opened, dir, config) };
 }
 
-async function methodsOf({ skein, inside: { runs } }: OpenedSkein, root: string, file: string) {
+async function methodsOf({ skein, inside: { runs, files } }: OpenedSkein, root: string, file: string) {
   const store = skein.store as FilesStore;
   const loaded = await loadConfig({ cwd: root, root, file, env: {} });
   const tokens = new Tokens({ ledger: store.work.ledger });
-  return localCalls(allHandlers({ ...skeinDeps(skein, loaded, { runs, store }), tokens }));
+  return localCalls(allHandlers({ ...skeinDeps(skein, loaded, { runs, store, files }), tokens }));
 }
 
 const ends = [`before_reset ${trip} trip`, `session_end ${trip} trip reset`];

@@ -145,7 +145,7 @@ export function spawnGround(
     runs: books.store,
     agents: {
       ids: agents.map(({ id }) => id),
-      find: (id: string) => agents.find((each) => each.id === id) ?? null,
+      find: (id: string) => agents.find((each) => each.id === id) ?? { cwd: null, roots: [] },
     },
     access: {
       policyFor: ({ sandboxed }: Spawner) => ({ sandboxed, visibility: { list: "tree" } }),
@@ -157,7 +157,7 @@ export function spawnGround(
     untilEnded: async (runId: string) => books.end(runId, "done"),
     files: fileBoundary({
       attachments: (_, agentId, sessionId) => `${folder}/store/${agentId}/attachments/${sessionId}`,
-      agent: (id) => agents.find((each) => each.id === id) ?? null,
+      agent: (id) => agents.find((each) => each.id === id) ?? { cwd: null, roots: [] },
     }),
     hooks: new HookRegistry(),
     ungrantedTools: async () => ({ unknown: [], denied: [] }),

@@ -9,7 +9,6 @@ import { mistakesIn } from "../../src/protocol/check-value.ts";
 import type { Calls } from "../../src/protocol/methods/calls.ts";
 import { methodTable } from "../../src/protocol/methods/method-table.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
-import type { FilesStore } from "../../src/store/files/store.ts";
 import type { RunSkeinOptions } from "./run-skein.ts";
 import { openRuns } from "./run-skein.ts";
 import { newFolder } from "./skein.ts";
@@ -44,7 +43,7 @@ export async function openTalking({ dir = newFolder(), ...given }: RunSkeinOptio
   const { skein, inside } = await openRuns({ dir, ...given });
   opened.push(skein);
   const loaded = await loadConfig({ cwd: dir, root: dir, env: {} });
-  const deps = skeinDeps(skein, loaded, { runs: inside.runs, store: inside.store as FilesStore });
+  const deps = skeinDeps(skein, loaded, inside);
   const handlers = talkingHandlers(deps);
   return { skein, deps, dir, as: (principal = localPrincipal) => checked(localCalls(handlers, principal)) };
 }

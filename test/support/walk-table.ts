@@ -130,6 +130,7 @@ const administering = {
   "maintenance.run": { good: () => ({ dryRun: true }), told: "forbidden" },
   "config.get": { good: () => ({}), told: "forbidden" },
   "config.reload": { good: () => ({}), told: "forbidden" },
+  "users.list": { good: () => ({}), told: "forbidden" },
   "users.remove": { good: () => ({ userId: "ann" }), told: "forbidden" },
 } satisfies Partial<WalkTable>;
 

@@ -25,6 +25,7 @@ import { runMaintenance } from "../../sessions/run-maintenance.ts";
 import type { SessionRecord, Store, TrashedSession } from "../../store/contract.ts";
 import { loadOptions } from "../folder/load-settings.ts";
 import { askRunningConfig } from "../folder/running-gateway.ts";
+import { processFolder } from "../folder/with-folder.ts";
 import { acpFindings } from "../output/acp-agents.ts";
 import { mcpFindings, printDoctor } from "../output/doctor.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
@@ -168,7 +169,7 @@ async function lookInside(terminal: Terminal, loaded: LoadedConfig, options: Doc
   const findings: FindingPayload[] = [];
   let isOpening = true;
   const report = (found: Recovery) => void (isOpening && findings.push(findingOf(found)));
-  const files = configuredFileBoundary(loaded, terminal.cwd);
+  const files = configuredFileBoundary(loaded, processFolder(terminal));
   const store = await openFolder({
     root,
     report,

@@ -7,15 +7,17 @@ import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownAge } from "../output/amounts.ts";
 import type { AnswerLine } from "../output/answer.ts";
 import { answer } from "../output/answer.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
+import type { AllUsersOption, GlobalOptions } from "../output/global-options.ts";
+import { whoseRows } from "../output/global-options.ts";
 import { safeText } from "../output/safe-stream.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
 import { printJson } from "../output/terminal.ts";
 import { shownTime } from "../output/times.ts";
+import { withUser } from "./runs-ls.ts";
 
-export interface OutboxListOptions extends GlobalOptions {
+export interface OutboxListOptions extends GlobalOptions, AllUsersOption {
   readonly state?: string;
   readonly limit?: number;
 }
@@ -25,21 +27,17 @@ const states: readonly OutboxState[] = ["queued", "delivered", "dead", "dropped"
 /** Lists messages on their way to channels, the last first. */
 export async function listOutbox(terminal: Terminal, options: OutboxListOptions): Promise<void> {
   const wanted = options.state?.split(",").map(stateOf);
-  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader, asker }) => {
-    const { userId } = reader;
-    const payload = await calls.call(
-      "outbox.list",
-      present({ states: wanted, limit: options.limit, userId }),
-    );
+  const whose = whoseRows(options);
+  await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, asker }) => {
+    const payload = await calls.call("outbox.list", {
+      ...present({ states: wanted, limit: options.limit }),
+      ...whose,
+    });
+    const shown = columns((key) => displayKey(key, asker), terminal.now());
     if (options.json === true) printJson(terminal, payload);
     else if (payload.count === 0)
       terminal.out(`the outbox is empty${wanted === undefined ? "" : " of those"}\n`);
-    else
-      printTable(
-        terminal,
-        columns((key) => displayKey(key, asker), terminal.now()),
-        payload.messages,
-      );
+    else printTable(terminal, options.allUsers === true ? withUser(shown) : shown, payload.messages);
   });
 }
 

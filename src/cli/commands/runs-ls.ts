@@ -8,14 +8,15 @@ import { resolveRef } from "../folder/resolve-ref.ts";
 import type { OpenSkeinCalls } from "../folder/with-skein-calls.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import { shownAge, shownCost, shownCount } from "../output/amounts.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
+import type { AllUsersOption, GlobalOptions } from "../output/global-options.ts";
+import { commandLine, userColumn, whoseRows } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { oneLine, paint, printJson } from "../output/terminal.ts";
+import { oneLine, paint, printJson, printNote, wholeLine } from "../output/terminal.ts";
 import { isLost, shownApp, shownState, whyItWaits } from "../output/waiting.ts";
 
-export interface RunsListOptions extends GlobalOptions {
+export interface RunsListOptions extends GlobalOptions, AllUsersOption {
   readonly state?: string;
   readonly session?: string;
   readonly limit?: number;
@@ -32,7 +33,7 @@ export async function listRuns(terminal: Terminal, options: RunsListOptions): Pr
   await withSkeinCalls(terminal, options, { workers: false }, async (skein) => {
     const payload = await runList(skein, isOfLost ? { lost: true } : present({ states }), options);
     if (options.json === true) printJson(terminal, payload);
-    else print(terminal, skein, payload);
+    else printRuns(terminal, skein, payload, options);
   });
 }
 
@@ -53,51 +54,71 @@ function statesOf(text: string): RunState[] {
 async function runList(
   open: OpenSkeinCalls,
   which: { readonly states?: RunState[]; readonly lost?: boolean },
-  { session, limit = defaultLimit, before: first }: RunsListOptions,
+  options: RunsListOptions,
 ): Promise<RunListPayload> {
-  const { calls, reader } = open;
-  const { userId } = reader;
+  const { session, limit = defaultLimit, before: first } = options;
+  const { calls } = open;
+  const whose = whoseRows(options);
   const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
   const runs: RunRowPayload[] = [];
   for (let before = first; ; ) {
     const page = { limit: Math.min(limit - runs.length, pageSize), ...present({ before }) };
-    const listed = await calls.call("runs.list", { ...page, ...which, ...present({ sessionKey, userId }) });
+    const listed = await calls.call("runs.list", { ...page, ...which, ...whose, ...present({ sessionKey }) });
     runs.push(...listed.runs);
     before = listed.nextBefore;
     if (before === undefined || runs.length >= limit) return { ...listed, count: runs.length, runs };
   }
 }
 
-function print(terminal: Terminal, { asker, toType }: OpenSkeinCalls, payload: RunListPayload): void {
+function printRuns(
+  terminal: Terminal,
+  { asker }: OpenSkeinCalls,
+  payload: RunListPayload,
+  options: RunsListOptions,
+): void {
   const { runs, approvals, nextBefore } = payload;
   const now = terminal.now();
+  const shown = columns((key) => displayKey(key, asker), approvals, now);
   if (runs.length === 0) terminal.out("no runs\n");
-  else
-    printTable(
-      terminal,
-      columns((key) => displayKey(key, asker), approvals, now),
-      runs,
-    );
-  if (nextBefore !== undefined) note(terminal, `more: --before ${nextBefore}`);
-  for (const { runId, preview } of runs.filter(isLost)) {
+  else printTable(terminal, options.allUsers === true ? withUser(shown) : shown, runs);
+  if (nextBefore !== undefined) printNote(terminal, `more: --before ${nextBefore}`);
+  for (const { runId, preview, userId } of runs.filter(isLost)) {
     terminal.out(
       `${paint(terminal, "red", "lost")}  ${oneLine(preview, Math.max(20, terminal.columns - 10))}\n`,
     );
-    note(terminal, `      ${toType("runs", "retry", runId)}`);
+    printCommand(terminal, { ...options, ...present({ user: userId }) }, ["runs", "retry", runId]);
   }
   for (const run of runs.filter(({ waitsForApp }) => waitsForApp !== undefined)) {
     const text = `${shownApp(run)} runs it: ${run.preview}`;
     terminal.out(
       `${paint(terminal, "yellow", "waits")}  ${oneLine(text, Math.max(20, terminal.columns - 10))}\n`,
     );
-    note(terminal, `      ${toType("runs", "release", run.runId)}`);
+    printCommand(terminal, { ...options, ...present({ user: run.userId }) }, ["runs", "release", run.runId]);
   }
-  for (const { approvalId, toolName, arguments: args, expiresAt } of approvals) {
+  printApprovals(terminal, approvals, options);
+}
+
+/** The tool calls that wait for an answer, with the command that approves each. */
+export function printApprovals(
+  terminal: Terminal,
+  approvals: readonly ApprovalPayload[],
+  options: GlobalOptions,
+): void {
+  const now = terminal.now();
+  for (const { approvalId, toolName, arguments: args, expiresAt, userId } of approvals) {
     const left = Math.max(0, Math.ceil((expiresAt - now) / 1000));
     const call = oneLine(`${toolName} ${JSON.stringify(args)}`, Math.max(20, terminal.columns - 30));
     terminal.out(`${paint(terminal, "yellow", "asks")}  ${call}  (${left} s left)\n`);
-    note(terminal, `      ${toType("runs", "approve", approvalId)}`);
+    printCommand(terminal, { ...options, ...present({ user: userId }) }, ["runs", "approve", approvalId]);
   }
+}
+
+/** Behind the ID, which commands take. */
+export function withUser<Row extends { readonly userId?: string }>([
+  id,
+  ...columns
+]: readonly Column<Row>[]): Column<Row>[] {
+  return [...(id === undefined ? [] : [id]), userColumn, ...columns];
 }
 
 function columns(
@@ -121,6 +142,40 @@ function tokens(count: number): string {
   return count === 0 ? "" : shownCount(count);
 }
 
-function note(terminal: Terminal, text: string): void {
-  terminal.out(`${paint(terminal, "dim", text)}\n`);
+/** The command that answers for what stands above it. User IDs may hold anything. */
+function printCommand(terminal: Terminal, options: GlobalOptions, words: readonly string[]): void {
+  terminal.out(`      ${paint(terminal, "dim", wholeLine(commandLine(terminal, options, words)))}\n`);
+}
+
+export interface ApprovalsListOptions extends GlobalOptions, AllUsersOption {
+  readonly session?: string;
+  readonly all?: boolean;
+  readonly limit?: number;
+}
+
+/** Lists tool calls that wait for an answer, newest first. */
+export async function listApprovals(terminal: Terminal, options: ApprovalsListOptions): Promise<void> {
+  const { session, all, limit } = options;
+  const whose = whoseRows(options);
+  await withSkeinCalls(terminal, options, { workers: false }, async (open) => {
+    const sessionKey = session === undefined ? undefined : (await resolveRef(open, session)).key;
+    const query = present({ sessionKey, limit, open: all === true ? false : undefined });
+    const payload = await open.calls.call("approvals.list", { ...query, ...whose });
+    if (options.json === true) printJson(terminal, payload);
+    else if (payload.count === 0) terminal.out("no approvals\n");
+    else {
+      const now = terminal.now();
+      const shown: Column<ApprovalPayload>[] = [
+        { title: "APPROVAL", text: ({ approvalId }) => approvalId, whole: true },
+        { title: "ANSWER", text: ({ answer }) => answer ?? "open" },
+        { title: "TOOL", text: ({ toolName }) => toolName },
+        { title: "SESSION", text: ({ sessionKey: key }) => displayKey(key, open.asker), whole: true },
+        { title: "RUN", text: ({ runId }) => runId, whole: true },
+        { title: "AGE", text: ({ requestedAt }) => shownAge(now - requestedAt), align: "right" },
+      ];
+      printTable(terminal, options.allUsers === true ? withUser(shown) : shown, payload.approvals);
+      const pending = payload.approvals.filter(({ answer }) => answer === undefined);
+      printApprovals(terminal, pending, options);
+    }
+  });
 }

@@ -13,7 +13,7 @@ import { chosenCwd } from "../../sessions/runtime-context.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import type { OpenFolderCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
-import { defaultAgent } from "../folder/with-folder.ts";
+import { defaultAgent, processFolder } from "../folder/with-folder.ts";
 import type { FoundSource } from "../import/find-sources.ts";
 import { findSources } from "../import/find-sources.ts";
 import { importOverCalls } from "../import/over-calls.ts";
@@ -114,7 +114,7 @@ async function importFound(
     return importOverCalls(calls, found, { from, about }, update);
   }
   const scope = present({ userId: reader.userId });
-  const files = configuredFileBoundary(loaded, terminal.cwd);
+  const files = configuredFileBoundary(loaded, processFolder(terminal));
   const importer = new SessionImporter(store.sessions, scope, {
     ...{ agentId, dryRun: isDry, settings },
     cwdFor: (agent, wanted) =>

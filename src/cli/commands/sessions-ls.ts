@@ -8,13 +8,14 @@ import { bringUpIndex } from "../folder/bring-up-index.ts";
 import type { OpenCalls } from "../folder/with-calls.ts";
 import { withCalls } from "../folder/with-calls.ts";
 import { counted, shownAge, shownBytes, shownCost, shownCount } from "../output/amounts.ts";
-import type { GlobalOptions } from "../output/global-options.ts";
+import type { AllUsersOption, GlobalOptions } from "../output/global-options.ts";
+import { userColumn, whoseRows } from "../output/global-options.ts";
 import type { Column } from "../output/table.ts";
 import { printTable } from "../output/table.ts";
 import type { Terminal } from "../output/terminal.ts";
-import { paint, printJson, wholeLine } from "../output/terminal.ts";
+import { printJson, printNote } from "../output/terminal.ts";
 
-export interface ListOptions extends GlobalOptions {
+export interface ListOptions extends GlobalOptions, AllUsersOption {
   readonly kinds?: string;
   readonly label?: string;
   readonly search?: string;
@@ -39,8 +40,8 @@ type ListQuery = Omit<Params<"sessions.list">, "userId" | "agentId">;
 const kinds: readonly SessionKind[] = ["main", "group", "cron", "hook", "node", "other"];
 
 function queryOf(options: ListOptions): ListQuery {
-  const { kinds: wanted, label, search, active, archived, limit, cursor } = options;
-  const filters = { kinds: wanted, label, search, active, archived, limit, cursor };
+  const { kinds: wanted, label, search, active, archived, limit, cursor, allUsers } = options;
+  const filters = { kinds: wanted, label, search, active, archived, limit, cursor, "all-users": allUsers };
   const [filter] = Object.entries(filters).find(([, value]) => value !== undefined) ?? [];
   if (options.trash === true && filter !== undefined) {
     const problem = `--${filter} does not filter the trash`;
@@ -76,7 +77,12 @@ async function printSessions(
   options: ListOptions,
 ): Promise<void> {
   await bringUpIndex(terminal, open);
-  const payload = await open.calls.call("sessions.list", { ...query, ...open.reader });
+  const { agentId } = open.reader;
+  const payload = await open.calls.call("sessions.list", {
+    ...query,
+    ...present({ agentId }),
+    ...whoseRows(options),
+  });
   if (options.json === true) {
     printJson(terminal, payload);
     return;
@@ -85,10 +91,10 @@ async function printSessions(
   const isBusy = sessions.some((row) => statusOf(row) !== "");
   const columns = columnsFor((key) => displayKey(key, open.asker), isBusy, terminal.now());
   if (sessions.length === 0) terminal.out(`no sessions${isFiltered(query) ? " like that" : ""}\n`);
-  else printTable(terminal, columns, sessions);
-  if (nextCursor !== undefined) note(terminal, `more: --cursor ${nextCursor}`);
+  else printTable(terminal, options.allUsers === true ? [userColumn, ...columns] : columns, sessions);
+  if (nextCursor !== undefined) printNote(terminal, `more: --cursor ${nextCursor}`);
   if (indexing !== undefined)
-    note(terminal, `the index is behind for ${counted(indexing.behind, "session")}`);
+    printNote(terminal, `the index is behind for ${counted(indexing.behind, "session")}`);
 }
 
 function isFiltered({ limit: _limit, ...filters }: ListQuery): boolean {
@@ -145,8 +151,4 @@ async function printTrash(terminal: Terminal, open: OpenCalls, options: ListOpti
     { title: "REMOVED", text: ({ removedAt }) => shownAge(now - removedAt), align: "right" },
   ];
   printTable(terminal, columns, payload.sessions);
-}
-
-function note(terminal: Terminal, text: string): void {
-  terminal.out(`${paint(terminal, "dim", wholeLine(text))}\n`);
 }

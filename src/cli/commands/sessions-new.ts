@@ -1,9 +1,6 @@
-import { configuredFileBoundary } from "../../compose/file-boundary.ts";
-import { readKey } from "../../core/keys.ts";
 import { parseSessionId } from "../../core/names.ts";
 import { present } from "../../core/present.ts";
 import { displayKey } from "../../core/references.ts";
-import { nameNew } from "../../sessions/name-new.ts";
 import { findEntry } from "../folder/find-entry.ts";
 import { exactName, resolveRef } from "../folder/resolve-ref.ts";
 import type { OpenCalls } from "../folder/with-calls.ts";
@@ -31,11 +28,9 @@ export async function newCommand(
     options,
     async (open) => {
       const { calls, reader, asker } = open;
-      const cwd =
-        options.cwd === undefined ? placeFor(open, name, terminal) : pathFrom(terminal, options.cwd);
+      const cwd = options.cwd === undefined ? undefined : pathFrom(terminal, options.cwd);
       const made = await calls.call("sessions.create", {
-        ...present({ key: name, sessionId, label: options.label }),
-        cwd,
+        ...present({ key: name, sessionId, label: options.label, cwd }),
         ...reader,
       });
       const lines = options.json === true ? [] : await linesFor(open, made);
@@ -43,18 +38,6 @@ export async function newCommand(
     },
     "create",
   );
-}
-
-/** Where the new session's agent works by default if its process stands here. */
-function placeFor(
-  { asker, reader, config }: OpenCalls,
-  name: string | undefined,
-  terminal: Terminal,
-): string {
-  const parsed = readKey(nameNew(name, asker, { newId: () => "new" }).key);
-  const agentId = "problem" in parsed || parsed.form === "special" ? asker.agentId : parsed.agentId;
-  const files = configuredFileBoundary({ config, root: config.store.path, file: null }, terminal.cwd);
-  return files.defaultCwd({ userId: reader.userId ?? null, agentId });
 }
 
 async function linesFor(

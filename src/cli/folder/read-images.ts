@@ -8,7 +8,7 @@ import type { Terminal } from "../output/terminal.ts";
 import { pathFrom } from "../output/terminal.ts";
 import { codeIn } from "./resolve-ref.ts";
 import type { NamedSession } from "./whole-tree.ts";
-import { tell } from "./with-folder.ts";
+import { processFolder, tell } from "./with-folder.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";
 
 interface Image {
@@ -37,7 +37,7 @@ export async function readNamedImages(
 ): Promise<Image[]> {
   if (typedPaths(text, terminal.cwd, terminal.home).next().done === true) return [];
   const { configuredFileBoundary } = await import("../../compose/file-boundary.ts");
-  const files = configuredFileBoundary(open.loaded, terminal.cwd);
+  const files = configuredFileBoundary(open.loaded, processFolder(terminal));
   const session = await open.calls.call("sessions.get", to).catch((error: unknown) => {
     if (codeIn(error) === "not_found") return null;
     throw error;

@@ -17,7 +17,7 @@ import type { OnBehalf } from "./on-behalf.ts";
 import { onBehalf } from "./on-behalf.ts";
 import { connectRunning } from "./running-gateway.ts";
 import type { WhenMissing } from "./with-folder.ts";
-import { withLoadedFolder } from "./with-folder.ts";
+import { processFolder, withLoadedFolder } from "./with-folder.ts";
 
 /** Methods as a command calls them, on somebody's behalf. */
 export interface OpenCalls<M extends MethodName = FolderMethod | TokenMethod> extends OnBehalf {
@@ -74,7 +74,7 @@ function callsHere(
   let opened: Tokens | null = null;
   const clock = { now: () => terminal.now() };
   const deps = {
-    ...folderDeps(store, loaded, terminal.cwd),
+    ...folderDeps(store, loaded, processFolder(terminal)),
     clock,
     get tokens() {
       opened ??= new Tokens({ ledger: store.work.ledger, clock });

@@ -10,6 +10,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { parseAgentId } from "../../core/names.ts";
 import type { Asker } from "../../core/references.ts";
 import { escapeToLine } from "../../core/text.ts";
+import type { ProcessFolder } from "../../file-access/file-boundary.ts";
 import type { Scope } from "../../store/contract.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import { commandLine } from "../output/global-options.ts";
@@ -62,7 +63,7 @@ export async function withLoadedFolder<T>(
     throw nothingThere(config.store.path, commandLine(terminal, options, ["sessions", "new"]));
   const scratch = !isThere && whenMissing === "scratch" ? mkdtempSync(join(tmpdir(), "skein-try-")) : null;
   const root = scratch ?? config.store.path;
-  const files = configuredFileBoundary(loaded, terminal.cwd);
+  const files = configuredFileBoundary(loaded, processFolder(terminal));
   const store = await openFolder({
     root,
     durability: config.durability,
@@ -88,6 +89,11 @@ export async function withLoadedFolder<T>(
     await store.close();
     if (scratch !== null) rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** Sessions of the unnamed user work in the terminal's folder, and those of a `--user` in their workspace. */
+export function processFolder({ cwd }: Terminal): ProcessFolder {
+  return { path: cwd, users: "unnamed" };
 }
 
 export function nothingThere(root: string, toBegin: string): SkeinError {

@@ -51,10 +51,10 @@ export async function withSkeinCalls<T>(
       await running.close();
     }
   }
-  return withSkein(terminal, options, loaded, how, async ({ skein, runs, store }) => {
+  return withSkein(terminal, options, loaded, how, async ({ skein, runs, store, files }) => {
     const clock = { now: () => terminal.now() };
     const tokens = new Tokens({ ledger: store.work.ledger, clock });
-    const deps = { ...skeinDeps(skein, loaded, { runs, store, processCwd: terminal.cwd }), tokens, clock };
+    const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, clock };
     const calls = localWatchedCalls(allHandlers(deps), deps, {
       ...localPrincipal,
       name: byWhom(terminal),

@@ -18,6 +18,7 @@ import { defaultAgent, nothingThere, tell } from "./with-folder.ts";
 export interface OpenSkein {
   readonly skein: Skein;
   readonly runs: SkeinInside["runs"];
+  readonly files: SkeinInside["files"];
   readonly store: FilesStore;
 }
 
@@ -51,6 +52,7 @@ export async function withSkein<T>(
       cwd,
       env,
       ...present({ dir: root, config: file }),
+      usersInProcessFolder: "unnamed",
       workers,
       quiet: true,
       report: (error) => tell(terminal, options, thrownText(error)),
@@ -58,9 +60,9 @@ export async function withSkein<T>(
     inside.resolve,
   );
   try {
-    const { runs } = await inside.promise;
+    const { runs, files } = await inside.promise;
     // Opened on a folder, never in memory.
-    return await use({ skein, runs, store: skein.store as FilesStore });
+    return await use({ skein, runs, files, store: skein.store as FilesStore });
   } finally {
     await skein.close();
   }

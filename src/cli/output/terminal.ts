@@ -122,6 +122,11 @@ export function wholeLine(text: string): string {
   return oneLine(text, Number.POSITIVE_INFINITY);
 }
 
+/** A line about what was printed, such as how to go on. */
+export function printNote(terminal: Terminal, text: string): void {
+  terminal.out(`${paint(terminal, "dim", wholeLine(text))}\n`);
+}
+
 /** Fills up to a width in columns. */
 export function pad(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)));

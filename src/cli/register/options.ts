@@ -30,6 +30,11 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
+/** Of commands that list. */
+export function allUsersOption(): Option {
+  return new Option("--all-users", "of every user; each row names its user");
+}
+
 export function yesOption(): Option {
   return new Option("--yes", "do not ask");
 }

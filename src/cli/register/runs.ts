@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
-import { examples, sessionHelp, wholeNumber } from "./options.ts";
+import { allUsersOption, examples, sessionHelp, wholeNumber } from "./options.ts";
 
 /** What ids look like, for examples; the runs are those of `send … --key order-17`, `order-18` and `order-19`. */
 const run = "71784a37-767d-8ff4-8474-7668da850727";
@@ -24,6 +24,7 @@ export function registerRuns(program: Command, terminal: Terminal): void {
     .option("--session <ref>", `only of ${sessionHelp}`)
     .option("--limit <number>", "at most so many (default: 50)", wholeNumber)
     .option("--before <seq>", "older ones, as the end of a list says", wholeNumber)
+    .addOption(allUsersOption())
     .addHelpText(
       "after",
       examples("skein runs ls", "skein runs ls --session trip --state open,error --limit 10"),
@@ -100,6 +101,27 @@ function registerApprovals(runs: Command, terminal: Terminal): void {
   }
 }
 
+export function registerApprovalList(program: Command, terminal: Terminal): void {
+  const approvals = program
+    .command("approvals")
+    .description("Tool calls that wait for an answer.")
+    .addHelpText("after", examples("skein approvals", "skein approvals ls --all-users --json"));
+  approvals
+    .command("ls", { isDefault: true })
+    .description(
+      "List tool calls that wait for an answer, newest first. `runs approve` and `runs deny` answer.",
+    )
+    .option("--session <ref>", `only of ${sessionHelp}`)
+    .option("--all", "answered ones too")
+    .option("--limit <number>", "at most so many (default: 100)", wholeNumber)
+    .addOption(allUsersOption())
+    .addHelpText("after", examples("skein approvals ls", "skein approvals ls --all --limit 10"))
+    .action(async (_, command: Command) => {
+      const { listApprovals } = await import("../commands/runs-ls.ts");
+      await listApprovals(terminal, command.optsWithGlobals());
+    });
+}
+
 export function registerOutbox(program: Command, terminal: Terminal): void {
   const outbox = program
     .command("outbox")
@@ -110,6 +132,7 @@ export function registerOutbox(program: Command, terminal: Terminal): void {
     .description("List messages, the last first.")
     .option("--state <states>", "only queued, delivered, dead or dropped; several with commas between")
     .option("--limit <number>", "at most so many (default: 100)", wholeNumber)
+    .addOption(allUsersOption())
     .addHelpText("after", examples("skein outbox ls", "skein outbox ls --state queued,dead --limit 10"))
     .action(async (_, command: Command) => {
       const { listOutbox } = await import("../commands/outbox.ts");

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Terminal } from "../output/terminal.ts";
-import { examples, refHelp, wholeNumber } from "./options.ts";
+import { allUsersOption, examples, refHelp, wholeNumber } from "./options.ts";
 
 /** Commands that change nothing. */
 export function registerReading(sessions: Command, terminal: Terminal): void {
@@ -45,6 +45,7 @@ function registerList(sessions: Command, terminal: Terminal): void {
     .option("--trash", "what is in the trash instead")
     .option("--limit <n>", "sessions at the most, up to 1000 (default: 100)", wholeNumber)
     .option("--cursor <cursor>", "go on behind an earlier list")
+    .addOption(allUsersOption())
     .addHelpText(
       "after",
       examples(

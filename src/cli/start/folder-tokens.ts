@@ -65,7 +65,7 @@ export async function openFolderTokens(
   const { config } = loaded;
   const root = config.store.path;
   const found: Recovery[] = [];
-  const files = configuredFileBoundary(loaded, processCwd);
+  const files = configuredFileBoundary(loaded, { path: processCwd, users: "none" });
   const folder = await openFolder({
     root,
     durability: config.durability,

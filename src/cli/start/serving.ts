@@ -41,10 +41,10 @@ export async function openServing(options: ServingOptions): Promise<Serving> {
   const { where, loaded, tokens, pieces, reload, emit } = options;
   const { cwd, env } = where;
   const inside = Promise.withResolvers<SkeinInside & { leave(): void }>();
-  const skein = await openSkein({ cwd, env, loaded, metrics: true }, (parts) =>
+  const skein = await openSkein({ cwd, env, loaded, metrics: true, usersInProcessFolder: "none" }, (parts) =>
     inside.resolve({ ...parts, leave: parts.bus.subscribe(emit) }),
   );
-  const { store, runs, worker, leave } = await inside.promise;
+  const { store, runs, worker, files, leave } = await inside.promise;
   const calls = new CallsUnderWay();
   const close = async ({ runsMs, callsMs }: Grace) => {
     // First it takes nothing on any more; who is being answered by it still gets the answer.
@@ -54,9 +54,9 @@ export async function openServing(options: ServingOptions): Promise<Serving> {
   };
   try {
     // Opened on a folder, never in memory.
-    const files = store as FilesStore;
-    const deps = { ...skeinDeps(skein, loaded, { runs, store: files, processCwd: cwd }), tokens, reload };
-    const { health, checkInPlace } = files.upkeep;
+    const { upkeep } = store as FilesStore;
+    const deps = { ...skeinDeps(skein, loaded, { runs, store, files }), tokens, reload };
+    const { health, checkInPlace } = upkeep;
     return { skein, deps, handlers: pieces.handlers(deps), calls, loaded, health, checkInPlace, close };
   } catch (error) {
     await close({ runsMs: 0, callsMs: 0 });

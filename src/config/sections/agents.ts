@@ -1,5 +1,13 @@
 import { readAgentId } from "../../core/names.ts";
-import { choiceWithOff, flag, folderPath, orNone, text, textLike, wholeNumber } from "../settings/kinds.ts";
+import {
+  choiceWithOff,
+  flag,
+  orNone,
+  sessionFolder,
+  text,
+  textLike,
+  wholeNumber,
+} from "../settings/kinds.ts";
 import type { Group, List, Table, ValueKind } from "../settings/setting.ts";
 import { asDefaults, general, inherited } from "./inherited.ts";
 import { agentSubagents, generalSubagents } from "./subagents.ts";
@@ -37,7 +45,7 @@ const ask: List<string> = {
 const roots: List<string> = {
   node: "list",
   about: `Folders that its sessions and their children may work in; none: ${asDefaults}.`,
-  of: folderPath,
+  of: sessionFolder,
 };
 
 const agent = {
@@ -47,7 +55,10 @@ const agent = {
     model: inherited("Its model, as provider/model", modelKind),
     system: inherited("Its system prompt", text),
     thinking: inherited("How much it thinks, unless the session says otherwise", thinkingKind),
-    cwd: inherited("The folder that the agent's sessions work in", folderPath),
+    cwd: inherited(
+      "The folder that the agent's sessions work in, with {userId} and {agentId} replaced",
+      sessionFolder,
+    ),
     tools: { node: "group", about: "Which tools it has.", fields: { allow, deny, ask } },
     runTimeoutSeconds: inherited("How long a run may take, in seconds; 0: as long as it likes", timeoutKind),
     maxSteps: inherited("How often a turn may ask the model", stepsKind),
@@ -95,8 +106,8 @@ export const defaults = {
     system: general("The system prompt of agents; null: none.", orNone(text, "none"), null),
     thinking: general("How much agents think.", thinkingKind, "off"),
     cwd: general(
-      "The folder that sessions work in; null: where the caller stands.",
-      orNone(folderPath, "the caller's own"),
+      "The folder that sessions work in, with {userId} and {agentId} replaced; null: a workspace in the root folder, or in the library the folder of the process.",
+      orNone(sessionFolder, "the default"),
       null,
     ),
     tools: generalTools,

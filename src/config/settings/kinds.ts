@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { folderTemplateHelp, folderTemplatePattern, isFolderTemplate } from "../../core/names.ts";
 import {
   bytesPattern,
   durationPattern,
@@ -123,6 +124,15 @@ export const folderPath: ValueKind<string> = {
   schema: { type: "string", pattern: pathPattern },
   read: (written, place) => valueOrNull(typeof written === "string" ? resolvePath(written, place) : null),
   write: (value) => value,
+};
+
+/** A folder that sessions work in. Its placeholders are replaced for each session. */
+export const sessionFolder: ValueKind<string> = {
+  ...folderPath,
+  expected: `${folderPath.expected}; ${folderTemplateHelp}`,
+  schema: { allOf: [folderPath.schema, { pattern: folderTemplatePattern }] },
+  read: (written, place) =>
+    typeof written === "string" && isFolderTemplate(written) ? folderPath.read(written, place) : null,
 };
 
 /** A file, in the same way. */

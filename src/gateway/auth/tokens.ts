@@ -151,6 +151,21 @@ export class Tokens {
     return Number(this.ledger.sql(sql).get(tokenId, this.clock.now())?.count);
   }
 
+  /** Users with valid tokens of their own, and how many, in the order of their bytes. `after` `undefined`: from the first. */
+  countByUser(
+    after: string | null | undefined,
+    limit: number,
+  ): { readonly userId: string | null; readonly tokens: number }[] {
+    const from = after === undefined ? "" : "AND coalesce(user, '') > ?";
+    const sql = `SELECT coalesce(user, '') AS name, count(*) AS tokens FROM gateway_tokens
+      WHERE user IS NOT ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ${from}
+      GROUP BY name ORDER BY name LIMIT ?`;
+    return this.ledger
+      .sql(sql)
+      .all(everyUser, this.clock.now(), ...(after === undefined ? [] : [after ?? ""]), limit)
+      .map(({ name, tokens }) => ({ userId: name === "" ? null : String(name), tokens: Number(tokens) }));
+  }
+
   /** Whether it was revoked here, and the disk does not know yet. */
   isUnsaved(tokenId: string): boolean {
     return this.#unsaved.has(tokenId);

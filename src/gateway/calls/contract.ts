@@ -10,6 +10,7 @@ import type { FileBoundary } from "../../file-access/file-boundary.ts";
 import type { MethodName, Params, Result } from "../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../protocol/session-payloads.ts";
 import type { Run, RunStore } from "../../runs/contract.ts";
+import type { EveryUser } from "../../sessions/list-users.ts";
 import type { ShowRequestOptions, Skein } from "../../sessions/skein/skein.ts";
 import type { XrayOptions } from "../../sessions/xray.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
@@ -53,6 +54,8 @@ export interface FolderDeps {
   readonly root: string | null;
   /** Whose sessions there are; `null` is the unnamed user. */
   users(): readonly (string | null)[];
+  /** Lists over every user; `null`: the store has none. */
+  readonly everyUser: EveryUser | null;
   /** The working sets of these as paths, by uid; one that was removed a moment ago has none. */
   transcriptPaths(sessions: readonly SessionRecord[]): ReadonlyMap<string, string>;
   /** Everything that was ever said in a session, its damage too, read in slices, until nobody waits for it. */
@@ -68,7 +71,7 @@ export interface FolderDeps {
   /** The session of a user that has a key now; `null`: none. Nothing of its log is read. */
   sessionAt(userId: string | null, key: string): Pick<SessionRecord, "uid" | "key" | "sessionId"> | null;
   /** What goes on in sessions. */
-  readonly runs: Pick<RunStore, "work"> | null;
+  readonly runs: Pick<RunStore, "work" | "countByUser"> | null;
   /** Accepted input that is not yet conversation. */
   pending(sessionUid: string): Promise<readonly Run[]>;
   /** The blobs of a session, read when they are asked for. */

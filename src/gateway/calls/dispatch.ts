@@ -71,6 +71,12 @@ export function checkCall(method: Method, given: unknown, principal: Principal):
     ? []
     : (method.adminOnly ?? []).filter((field) => params[field] !== undefined);
   if (reserved.length > 0) throw new Refused(onlyForAdmins(reserved));
+  if (params.allUsers === true && method.adminOnly?.includes("allUsers") === true) {
+    const may = mayCall(principal, { scope: method.scope, needsAll: true });
+    if (!may.allowed) throw forbidden(may);
+    const besides = besideAllUsers.filter((field) => params[field] !== undefined);
+    if (besides.length > 0) throw new Refused(invalidRequest(besides.map(notWithAllUsers)));
+  }
   const named = method.needsAll === true ? undefined : (params.userId as string | undefined);
   const scope = scopeFor(principal, named);
   if (!scope.allowed) throw forbidden(scope);
@@ -131,6 +137,13 @@ function isAbort(error: unknown): boolean {
 
 function onlyOnSockets(name: string): FieldProblem {
   return { path: "", problem: `means something on a socket alone; ${name} is called at /ws` };
+}
+
+/** Params that name one user, or a session, which is one user's. */
+const besideAllUsers = ["userId", "sessionKey", "spawnedBy"] as const;
+
+function notWithAllUsers(path: string): FieldProblem {
+  return { path, problem: "is of one user; leave it out, or leave allUsers out" };
 }
 
 function onlyForAdmins(fields: readonly string[]): WireError {

@@ -32,6 +32,7 @@ export type ChangingMethod =
   | "maintenance.run"
   | "config.get"
   | "config.reload"
+  | "users.list"
   | "users.remove";
 
 /** Of the gateway's own: who may call it. */

@@ -13,6 +13,7 @@ const heavyMethods: ReadonlyMap<string, HeavyLine> = new Map<MethodName, HeavyLi
   ["sessions.context", "reading"],
   ["sessions.export", "reading"],
   ["blobs.get", "reading"],
+  ["users.list", "reading"],
   ["sessions.fork", "writing"],
   ["sessions.import", "writing"],
   ["sessions.redact", "writing"],

@@ -45,5 +45,6 @@ export const idempotentMethods: ReadonlySet<MethodName> = new Set<MethodName>([
   "maintenance.run",
   "config.get",
   "config.reload",
+  "users.list",
   "users.remove",
 ]);

@@ -56,6 +56,7 @@ describe("the table of methods", () => {
       "maintenance.run",
       "config.get",
       "config.reload",
+      "users.list",
       "users.remove",
     ]);
     expect(findMethod("constructor")).toBeNull();

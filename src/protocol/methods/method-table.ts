@@ -66,6 +66,7 @@ export const methodTable = {
   "maintenance.run": upkeep.maintenanceRun,
   "config.get": upkeep.configGet,
   "config.reload": upkeep.configReload,
+  "users.list": upkeep.usersList,
   "users.remove": upkeep.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 

@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { closed, few, id, limit, reader, reference, sentence, user } from "../fields.ts";
+import { closed, everyUser, few, id, limit, reader, reference, sentence, user } from "../fields.ts";
 import {
   AbortedSchema,
   ApprovalListSchema,
@@ -33,10 +33,12 @@ export const runsList = method({
       limit: limit(500, 50),
       before: Type.Optional(Type.Integer({ minimum: 0 })),
       ...reader,
+      ...everyUser,
     },
     closed,
   ),
   result: RunListSchema,
+  adminOnly: ["allUsers"],
   isIdempotent: true,
 });
 
@@ -84,10 +86,12 @@ export const approvalsList = method({
       open: Type.Optional(Type.Boolean({ default: true })),
       limit: limit(500, 100),
       ...reader,
+      ...everyUser,
     },
     closed,
   ),
   result: ApprovalListSchema,
+  adminOnly: ["allUsers"],
   isIdempotent: true,
 });
 
@@ -109,10 +113,12 @@ export const outboxList = method({
       states: Type.Optional(few(outboxState, 4)),
       limit: limit(1000, 100),
       ...user,
+      ...everyUser,
     },
     closed,
   ),
   result: OutboxListSchema,
+  adminOnly: ["allUsers"],
   isIdempotent: true,
 });
 

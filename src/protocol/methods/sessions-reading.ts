@@ -2,6 +2,7 @@ import Type from "typebox";
 import {
   agentId,
   closed,
+  everyUser,
   exactlyOne,
   few,
   id,
@@ -50,10 +51,12 @@ export const sessionsList = method({
       /** Rows with how each began, and for admins where it works. */
       includeDetails: flag,
       ...user,
+      ...everyUser,
     },
     closed,
   ),
   result: SessionListSchema,
+  adminOnly: ["allUsers"],
   isIdempotent: true,
 });
 

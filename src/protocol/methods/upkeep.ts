@@ -1,8 +1,8 @@
 import Type from "typebox";
-import { closed, id, label, reader, reference, time, userId } from "../fields.ts";
+import { closed, id, label, limit, reader, reference, time, userId } from "../fields.ts";
 import { UserRemovedSchema } from "../session-changes.ts";
 import { ScopeSchema, TokenCreatedSchema, TokenListSchema, TokenRowSchema } from "../tokens.ts";
-import { ConfigurationSchema, MaintenanceReportSchema, ReloadSchema } from "../upkeep.ts";
+import { ConfigurationSchema, MaintenanceReportSchema, ReloadSchema, UserListSchema } from "../upkeep.ts";
 import { method } from "./method.ts";
 
 /** Methods about the gateway itself: only with a token for all users. */
@@ -79,6 +79,18 @@ export const configReload = method({
   about: "Reads the configuration again and applies all of it, new commands included.",
   params: Type.Object({}, closed),
   result: ReloadSchema,
+  needsAll: true,
+  isIdempotent: true,
+});
+
+export const usersList = method({
+  scope: "admin",
+  about: "Lists users by ID, with what they have and when they were last active.",
+  params: Type.Object(
+    { limit: limit(500, 100), cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })) },
+    closed,
+  ),
+  result: UserListSchema,
   needsAll: true,
   isIdempotent: true,
 });

@@ -201,6 +201,24 @@ export class EmbeddedRuns implements RunStore {
     return [...lacking, ...more];
   }
 
+  async countByUser(
+    userIds: readonly (string | null)[],
+  ): Promise<ReadonlyMap<string, { readonly runs: number; readonly open: number }>> {
+    const users = JSON.stringify(userIds.map((userId) => userId ?? ""));
+    const count = (more: string) =>
+      new Map(
+        this.#books
+          .all(
+            `SELECT user, count(*) AS count FROM runs
+             WHERE user IN (SELECT value FROM json_each(?)) ${more} GROUP BY user`,
+            users,
+          )
+          .map(({ user, count }) => [String(user), Number(count)]),
+      );
+    const open = count("AND ended_at IS NULL");
+    return new Map([...count("")].map(([user, runs]) => [user, { runs, open: open.get(user) ?? 0 }]));
+  }
+
   async waits(runId: string): Promise<RunWaits | null> {
     return waitsOf(this.#books, [runId]).get(runId) ?? null;
   }

@@ -1,5 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
-import { readAgentId } from "../../core/names.ts";
+import { folderTemplateHelp, isFolderTemplate, readAgentId } from "../../core/names.ts";
 
 /** What the fields of an agent must be. */
 
@@ -17,7 +17,8 @@ export const isText = (value: unknown): value is string => typeof value === "str
 const isTextList = (value: unknown): boolean => Array.isArray(value) && value.every(isText);
 const isWhole = (value: unknown, least: number, most: number): boolean =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= least && value <= most;
-const isAbsolute = (value: unknown): boolean => isText(value) && /^(?:\/|[A-Za-z]:[\\/]|\\\\)/.test(value);
+const isFolder = (value: unknown): boolean =>
+  isText(value) && /^(?:\/|[A-Za-z]:[\\/]|\\\\)/.test(value) && isFolderTemplate(value);
 const isModule = (value: unknown): boolean =>
   isRecord(value) &&
   isText(value.key) &&
@@ -66,15 +67,15 @@ export const agentChecks = {
       (Array.isArray(value) && value.every((each) => typeof each === "function" || isModule(each))),
   },
   onDemand: { expected: "a list of names of groups", fits: isTextList },
-  cwd: { expected: "an absolute path", fits: isAbsolute },
+  cwd: { expected: `an absolute path; ${folderTemplateHelp}`, fits: isFolder },
   maxSteps: whole(1),
   runTimeoutSeconds: whole(0, undefined, " (no limit)"),
   maxOutputTokens: whole(1),
   sandboxed: flag,
   visibility: { or: seen, fields: { list: seen, history: seen, send: seen, status: seen } },
   roots: {
-    expected: "a list of absolute paths",
-    fits: (value) => Array.isArray(value) && value.every(isAbsolute),
+    expected: `a list of absolute paths; ${folderTemplateHelp}`,
+    fits: (value) => Array.isArray(value) && value.every(isFolder),
   },
   subagents: {
     fields: {

@@ -44,7 +44,7 @@ export interface AgentSpec {
   readonly state?: StateSource;
   /** Groups whose tools are offered only in sessions that have activated them, with `context.state.tools.activate`. */
   readonly onDemand?: readonly string[];
-  /** An absolute path; left out: where the caller stands. */
+  /** An absolute path; `{userId}` and `{agentId}` as whole folder names are replaced. Left out: as the configuration says. */
   readonly cwd?: string;
   /** Model calls of a turn at the most. */
   readonly maxSteps?: number;

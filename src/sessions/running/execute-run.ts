@@ -23,13 +23,14 @@ import { RunWriter, tailOf } from "./run-writer.ts";
 export async function executeRun(deps: RunningDeps, claim: Claim, signal: AbortSignal): Promise<void> {
   const { run } = claim;
   const held = { runId: run.runId, fence: run.fence };
-  const session = await sessionOf(deps, run);
-  if (session === null) {
+  const found = await sessionOf(deps, run);
+  if (found === null) {
     await deps.runs.end(held, gone(run));
     return;
   }
-  let ending = new Ending(deps, placeOf(deps, session, run), claim);
+  let ending = new Ending(deps, placeOf(deps, found, run), claim);
   try {
+    const session = await withWorkingDirectory(deps, found);
     const fence = () => deps.runs.isHeld(held);
     const fresh = await resetIfDue(deps, placeOf(deps, session, run), claim, fence);
     const current = fresh === null ? session : await withWorkingDirectory(deps, fresh);
@@ -231,8 +232,7 @@ function isLost(error: unknown): boolean {
 
 async function sessionOf(deps: RunningDeps, { session }: Run): Promise<SessionRecord | null> {
   const scope = { agentId: session.agentId, ...(session.userId === null ? {} : { userId: session.userId }) };
-  const found = await deps.store.sessions.get(scope, session.sessionId);
-  return found === null ? null : withWorkingDirectory(deps, found);
+  return deps.store.sessions.get(scope, session.sessionId);
 }
 
 /** `run` null: no run is open. */

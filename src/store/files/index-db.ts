@@ -101,6 +101,8 @@ export const indexSteps = [
    CREATE INDEX sessions_home ON sessions (home, agent, uid);
    CREATE INDEX sessions_key ON sessions (user, key, uid);
    CREATE INDEX sessions_lineage ON sessions (user, spawned_by, key) WHERE spawned_by IS NOT NULL;`,
+  // Lists of every user's sessions.
+  "CREATE INDEX sessions_all ON sessions (archived, updated_at DESC, uid DESC);",
 ];
 
 /** A session as far as the index has read its log. Everything to go on from there without reading it again. */

@@ -18,9 +18,17 @@ export interface FoundEntry {
   readonly time: number;
 }
 
+/** Whose sessions are listed; `userId: everyUser` stands for all of them. */
+export interface ListScope {
+  readonly userId?: string | typeof everyUser;
+  readonly agentId?: string;
+}
+
+export const everyUser = Symbol("every user");
+
 export function listSessions(
   { db }: IndexDb,
-  scope: Scope,
+  scope: ListScope,
   query: SessionQuery,
   limit: number,
   behind: ListPlace | null,
@@ -35,6 +43,35 @@ export function listSessions(
   return rows.map((row) => JSON.parse(String(row.record)) as ListedSession);
 }
 
+/** What the sessions of a user come to, those in the trash left out. */
+export interface UserFigures {
+  /** `null`: the unnamed user. */
+  readonly userId: string | null;
+  readonly sessions: number;
+  readonly lastActiveAt: number;
+  /** Of their logs. */
+  readonly bytes: number;
+  readonly totalTokens: number;
+}
+
+/** Users without a session are left out. */
+export function userFigures({ db }: IndexDb, userIds: readonly (string | null)[]): UserFigures[] {
+  const rows = db
+    .sql(
+      `SELECT user, count(*) AS sessions, max(updated_at) AS last, sum(log_bytes) AS bytes,
+         sum(json_extract(record, '$.digest.totalTokens')) AS tokens
+       FROM sessions WHERE user IN (SELECT value FROM json_each(?)) GROUP BY user`,
+    )
+    .all(JSON.stringify(userIds.map((userId) => userId ?? "")));
+  return rows.map(({ user, sessions, last, bytes, tokens }) => ({
+    userId: user === "" ? null : String(user),
+    sessions: Number(sessions),
+    lastActiveAt: Number(last),
+    bytes: Number(bytes),
+    totalTokens: Number(tokens),
+  }));
+}
+
 /** How many sessions a list would show in all. */
 export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery): number {
   const { sql, values, table } = listed(scope, query);
@@ -43,15 +80,17 @@ export function countSessions({ db }: IndexDb, scope: Scope, query: SessionQuery
 
 /** What a list shows, wherever its pages begin. */
 function listed(
-  scope: Scope,
+  scope: ListScope,
   query: SessionQuery,
 ): { sql: string; values: (string | number)[]; table: string } {
-  const where = ["user = ?", "archived = ?"];
-  const values: (string | number)[] = [scope.userId ?? "", query.archived === true ? 1 : 0];
+  const { userId = "" } = scope;
+  const where = ["archived = ?"];
+  const values: (string | number)[] = [query.archived === true ? 1 : 0];
   const add = (condition: string, ...more: readonly (string | number)[]) => {
     where.push(condition);
     values.push(...more);
   };
+  if (userId !== everyUser) add("user = ?", userId);
   if (scope.agentId !== undefined) add("agent = ?", scope.agentId);
   if (query.kinds !== undefined && query.kinds.length > 0) {
     add(`kind IN (${query.kinds.map(() => "?").join(", ")})`, ...query.kinds);
@@ -65,7 +104,8 @@ function listed(
   if (query.text !== undefined) add("instr(names, ?) > 0", query.text.toLowerCase());
   if (query.includeGlobal !== true) add("special IS NOT 'global'");
   if (query.includeUnknown !== true) add("special IS NOT 'unknown'");
-  const reached = reachCondition(scope.userId ?? "", query.reach);
+  // A reach is of one user's sessions.
+  const reached = userId === everyUser ? null : reachCondition(userId, query.reach);
   if (reached !== null) add(reached.sql, ...reached.values);
   // Children are few beside all that a user has, and beside a tree too.
   const table =

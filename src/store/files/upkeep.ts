@@ -1,5 +1,8 @@
+import { present } from "../../core/present.ts";
 import { inScope } from "../changes.ts";
-import type { Scope, SessionRecord } from "../contract.ts";
+import type { Scope, SessionPage, SessionQuery, SessionRecord } from "../contract.ts";
+import { sessionLimit } from "../limits.ts";
+import { decodeCursor, listPage } from "../listing.ts";
 import type { BackupDone, BackupOptions } from "./backup.ts";
 import { backupFiles } from "./backup.ts";
 import { sweepBlobs } from "./blobs.ts";
@@ -8,6 +11,8 @@ import type { CheckFinding, Progress } from "./check.ts";
 import { checkFiles } from "./check.ts";
 import type { HealthProblem } from "./health.ts";
 import { StoreHealth } from "./health.ts";
+import type { UserFigures } from "./index-query.ts";
+import { everyUser, listSessions, userFigures } from "./index-query.ts";
 import type { RebuildParts } from "./rebuild.ts";
 
 /**
@@ -34,6 +39,14 @@ export interface FilesUpkeep {
   takeUntoldLosses(): readonly string[];
   /** Whose sessions are here; `null` is the unnamed user. */
   users(): readonly (string | null)[];
+  /** The same in pages, in the order of their bytes. `after` `undefined`: from the first. */
+  usersAfter(after: string | null | undefined, limit: number): readonly (string | null)[];
+  /** What the sessions of these users come to; users without any are left out. */
+  userFigures(
+    userIds: readonly (string | null)[],
+  ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
+  /** As `sessions.list`, of every user. A reach does not apply. */
+  listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
   /**
    * A text that stays the same for as long as lists, and what they say of runs, do. `null`: the index is behind, and every
    * list may show more.
@@ -77,6 +90,18 @@ export function filesUpkeep(
     takeUntoldLosses: () => work.takeUntoldLosses(),
     isErasePending: () => work.pendingErase() !== null,
     users: () => work.users(),
+    usersAfter: (after, limit) => work.users(after, limit),
+    userFigures: async (userIds) => {
+      const behind = await feed.catchUp();
+      return { figures: userFigures(index, userIds), behind };
+    },
+    listAllUsers: async (query, agentId) => {
+      const limit = sessionLimit(query.limit);
+      const place = decodeCursor(query.cursor);
+      const behind = await feed.catchUp();
+      const scope = { userId: everyUser, ...present({ agentId }) } as const;
+      return listPage(listSessions(index, scope, query, limit + 1, place), limit, behind);
+    },
     changeMark: listMarks(catalogue),
     workMark: () => work.changeMark(),
     logMark: ({ uid }) => catalogue.markOf(uid),

@@ -219,10 +219,12 @@ export class WorkDb {
     return this.#many("user = ? AND state = 'trashed'", userId ?? "");
   }
 
-  users(): (string | null)[] {
+  /** Whose sessions are here, in whatever state, in the order of their bytes. `after` left out: from the first; `limit`: all. */
+  users(after?: string | null, limit = -1): (string | null)[] {
+    const from = after === undefined ? "" : "WHERE user > ?";
     return this.#db
-      .sql("SELECT DISTINCT user FROM sessions")
-      .all()
+      .sql(`SELECT DISTINCT user FROM sessions ${from} ORDER BY user LIMIT ?`)
+      .all(...(after === undefined ? [] : [after ?? ""]), limit)
       .map(({ user }) => (user === "" ? null : String(user)));
   }
 

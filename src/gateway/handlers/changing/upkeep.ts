@@ -1,9 +1,10 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
 import { decisionPayload, explainedPayload } from "../../../sessions/decision-payload.ts";
+import { listUsers } from "../../../sessions/list-users.ts";
 import { runMaintenance } from "../../../sessions/run-maintenance.ts";
 import type { FolderDeps, HandlersOf, TokenDeps } from "../../calls/contract.ts";
-import { findRemoved, lookFor } from "../shared/session-of.ts";
+import { everyUserOf, findRemoved, lookFor } from "../shared/session-of.ts";
 import { pendingErase } from "./removing.ts";
 
 /** A user that is gone takes its tokens along. */
@@ -12,7 +13,7 @@ export type UpkeepDeps = FolderDeps & Pick<TokenDeps, "tokens">;
 /** What looks after the folder as a whole, whoever's the sessions are. */
 export function upkeepHandlers(
   deps: UpkeepDeps,
-): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.remove"> {
+): HandlersOf<"maintenance.run" | "config.get" | "config.reload" | "users.list" | "users.remove"> {
   return {
     "maintenance.run": async ({ dryRun = false, explain, agentId }, call) => {
       const { store, config, clock, runs } = deps;
@@ -50,6 +51,9 @@ export function upkeepHandlers(
         advice: "Start one with `skein start`; it reads the whole configuration",
       });
     },
+
+    "users.list": async (page) =>
+      listUsers({ ...everyUserOf(deps), runs: deps.runs, tokens: deps.tokens }, page),
 
     "users.remove": async ({ userId }) => {
       // First of all nobody comes in for that user any more, who could begin a session behind our back.

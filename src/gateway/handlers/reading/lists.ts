@@ -9,7 +9,7 @@ import { firstFound } from "../../../sessions/current-session.ts";
 import type { RowDetails } from "../../../sessions/list-row.ts";
 import { listRow } from "../../../sessions/list-row.ts";
 import type { ListPlace } from "../../../sessions/list-sessions.ts";
-import { childrenOf, listSessions, listTrash, searchSessions } from "../../../sessions/list-sessions.ts";
+import { childrenOf, listPayload, listTrash, searchSessions } from "../../../sessions/list-sessions.ts";
 import type { ListedSession, SessionQuery } from "../../../store/contract.ts";
 import { inTurns } from "../../../tools/reading/in-turns.ts";
 import { allWordsFirst, safeSnippet } from "../../../tools/reading/safe-snippet.ts";
@@ -17,7 +17,7 @@ import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { Repeated } from "../../calls/repeated.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
-import { findSession, lookFor, notThere, scopeOf } from "../shared/session-of.ts";
+import { everyUserOf, findSession, lookFor, notThere, scopeOf } from "../shared/session-of.ts";
 import { findListed } from "./find.ts";
 
 type ListMethod =
@@ -84,7 +84,12 @@ async function listFor(
     ...placeFor(deps, call),
     ...(includeDetails === true ? { detailsOf: (session) => rowDetails(session, call, mask) } : {}),
   };
-  const found = await listSessions(deps.store.sessions, scopeOf(call, agentId), query, place);
+  const { sessions } = deps.store;
+  const page =
+    params.allUsers === true
+      ? await everyUserOf(deps).listAllUsers(query, agentId === undefined ? undefined : parseAgentId(agentId))
+      : await sessions.list(scopeOf(call, agentId), query);
+  const found = await listPayload(sessions, page, place);
   return withMaskedRows(found, mask);
 }
 

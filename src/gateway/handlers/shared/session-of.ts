@@ -4,6 +4,7 @@ import { present } from "../../../core/present.ts";
 import type { Asker } from "../../../core/references.ts";
 import { refuseTrashed } from "../../../sessions/current-session.ts";
 import { findTrashed } from "../../../sessions/find-trashed.ts";
+import type { EveryUser } from "../../../sessions/list-users.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import { contextMeant, sessionMeant } from "../../../sessions/skein/speak-to.ts";
 import type { Scope, SessionRecord, TrashedSession } from "../../../store/contract.ts";
@@ -70,6 +71,15 @@ export async function spokenTo(
   const meant = await contextMeant(deps.store, speaker, nameIn(named));
   const advice = `${listed}; only what reads as a key is made by speaking to it`;
   return meant ?? missing(deps, { userId }, named, advice);
+}
+
+/** Lists over the sessions of every user. */
+export function everyUserOf({ everyUser }: FolderDeps): EveryUser {
+  if (everyUser !== null) return everyUser;
+  throw new SkeinError("unavailable", {
+    problem: "This store does not list the sessions of every user",
+    advice: "Open Skein with a dir, or name a user",
+  });
 }
 
 /** A session that was found, as the Skein is asked about it. */

@@ -1,17 +1,18 @@
 import { present } from "../../../core/present.ts";
 import type { OutboxRow, OutboxState } from "../../../runs/contract.ts";
-import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
+import type { HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { shownTo } from "./shown.ts";
 
 /** Messages on their way to channels. */
 export function outboxHandlers(deps: SkeinDeps): HandlersOf<"outbox.list" | "outbox.retry" | "outbox.drop"> {
   const { skein } = deps;
   return {
-    "outbox.list": async ({ outboxId, states, limit }, call) => {
+    "outbox.list": async ({ outboxId, states, limit, allUsers }, call) => {
+      const userId = allUsers === true ? undefined : call.userId;
       const rows =
         outboxId === undefined
-          ? await skein.outbox(present({ states, limit }), call.userId)
-          : await one(deps, call, outboxId, states);
+          ? await skein.outbox(present({ states, limit }), userId)
+          : await one(deps, userId, outboxId, states);
       return { count: rows.length, messages: rows.map(shownTo(deps, call).outbox) };
     },
     "outbox.retry": async ({ outboxId }, call) =>
@@ -23,7 +24,7 @@ export function outboxHandlers(deps: SkeinDeps): HandlersOf<"outbox.list" | "out
 
 async function one(
   { skein }: SkeinDeps,
-  { userId }: Call,
+  userId: string | null | undefined,
   outboxId: string,
   states: readonly OutboxState[] | undefined,
 ): Promise<readonly OutboxRow[]> {

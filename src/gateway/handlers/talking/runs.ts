@@ -15,6 +15,9 @@ type Method =
   | "approvals.list"
   | "approvals.resolve";
 
+/** Of every user together: no answer grows with the number of users. */
+const mostApprovals = 500;
+
 /** How runs stand, and the tool calls that wait for somebody's word. */
 export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
   const { skein } = deps;
@@ -42,10 +45,10 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
       return { runId: retry.runId, retryOf: retryOf ?? runId, sessionKey: session.key, state };
     },
     "approvals.list": async (params, call) => {
-      const { runId, open = true, limit = 100 } = params;
+      const { runId, open = true, limit = 100, allUsers } = params;
       const sessionUid = (await findIfNamed(deps, call, params))?.uid;
       const query = { open, limit, ...present({ runId, sessionUid }) };
-      const found = await skein.approvals.list(query, call.userId);
+      const found = await skein.approvals.list(query, allUsers === true ? undefined : call.userId);
       const approvals = found.toReversed().map(shownTo(deps, call).approval);
       return { count: approvals.length, approvals };
     },
@@ -59,8 +62,8 @@ export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
 
 async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">): Promise<RunListPayload> {
   const { skein } = deps;
-  const { userId } = call;
-  const { states, rootId, startedBy, before, lost, waitsForApp, limit = 50 } = params;
+  const { states, rootId, startedBy, before, lost, waitsForApp, limit = 50, allUsers } = params;
+  const userId = allUsers === true ? undefined : call.userId;
   const sessionUid = (await findIfNamed(deps, call, params))?.uid;
   const query = present({ states, sessionUid, rootId, startedBy, before, lost, waitsForApp });
   const runs = await skein.runs.list({ ...query, limit: limit + 1 }, userId);
@@ -68,7 +71,8 @@ async function runList(deps: SkeinDeps, call: Call, params: Params<"runs.list">)
   const shown = shownTo(deps, call);
   const waits = await skein.waitsOf(page.map(({ runId }) => runId));
   const rows = page.map((run) => shown.run(run, waits.get(run.runId) ?? null));
-  const approvals = await skein.approvals.list(present({ sessionUid }), userId);
+  const most = allUsers === true ? mostApprovals : null;
+  const approvals = await skein.approvals.list(present({ sessionUid, limit: most }), userId);
   const nextBefore = runs.length > limit ? page.at(-1)?.seq : null;
   return {
     count: rows.length,

@@ -1,0 +1,82 @@
+import { SkeinError } from "../../core/errors.ts";
+import { userSegment } from "../../core/path-segment.ts";
+import { present } from "../../core/present.ts";
+import type { UserRow } from "../../protocol/upkeep.ts";
+import { bringUpIndex } from "../folder/bring-up-index.ts";
+import { withCalls } from "../folder/with-calls.ts";
+import { counted, shownAge, shownBytes, shownCount } from "../output/amounts.ts";
+import { answer, pendingLines } from "../output/answer.ts";
+import { confirm } from "../output/confirm.ts";
+import type { GlobalOptions } from "../output/global-options.ts";
+import { userColumn } from "../output/global-options.ts";
+import type { Column } from "../output/table.ts";
+import { printTable } from "../output/table.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { printJson, printNote } from "../output/terminal.ts";
+
+export interface UsersListOptions extends GlobalOptions {
+  readonly limit?: number;
+  readonly cursor?: string;
+}
+
+export async function listUsersCommand(terminal: Terminal, options: UsersListOptions): Promise<void> {
+  const { limit, cursor, user, agent } = options;
+  if (user !== undefined || agent !== undefined) {
+    const problem = "All users are listed, and --user or --agent say otherwise";
+    throw new SkeinError("invalid_arguments", { problem, advice: "Leave --user and --agent out" });
+  }
+  await withCalls(terminal, options, async (open) => {
+    await bringUpIndex(terminal, open);
+    const payload = await open.calls.call("users.list", present({ limit, cursor }));
+    if (options.json === true) {
+      printJson(terminal, payload);
+      return;
+    }
+    const { users, nextCursor, indexing } = payload;
+    if (users.length === 0) terminal.out("no users\n");
+    else printTable(terminal, columns(terminal.now()), users);
+    if (nextCursor !== undefined) printNote(terminal, `more: --cursor ${nextCursor}`);
+    if (indexing !== undefined)
+      printNote(terminal, `the index is behind for ${counted(indexing.behind, "session")}`);
+  });
+}
+
+function columns(now: number): Column<UserRow>[] {
+  return [
+    userColumn,
+    { title: "SESSIONS", text: ({ sessions }) => String(sessions), align: "right" },
+    { title: "RUNS", text: ({ runs }) => String(runs), align: "right" },
+    { title: "OPEN", text: ({ openRuns }) => String(openRuns), align: "right" },
+    { title: "TOKENS", text: ({ totalTokens }) => shownCount(totalTokens), align: "right" },
+    { title: "ACCESS TOKENS", text: ({ accessTokens }) => String(accessTokens), align: "right", spare: 1 },
+    { title: "SIZE", text: ({ bytes }) => shownBytes(bytes), align: "right" },
+    {
+      title: "ACTIVE",
+      text: ({ lastActiveAt }) => (lastActiveAt === undefined ? "" : shownAge(now - lastActiveAt)),
+      align: "right",
+    },
+  ];
+}
+
+export async function removeUserCommand(
+  terminal: Terminal,
+  userId: string,
+  options: GlobalOptions & { readonly yes?: boolean },
+): Promise<void> {
+  userSegment(userId);
+  const { user, agent } = options;
+  if ((user !== undefined && user !== userId) || agent !== undefined) {
+    throw new SkeinError("invalid_arguments", {
+      problem: `All of user ${userId} is meant, and --user or --agent say otherwise`,
+      advice: "Leave --user and --agent out",
+    });
+  }
+  await withCalls(terminal, { ...options, user: userId }, async ({ calls }) => {
+    await confirm(terminal, `Delete everything of user ${userId} for good?`, options);
+    const done = await calls.call("users.remove", { userId });
+    answer(terminal, options, done, [
+      `user ${userId} is gone for good, with ${counted(done.sessions, "session")}`,
+      ...pendingLines(done),
+    ]);
+  });
+}

@@ -1,0 +1,93 @@
+import { SkeinError } from "../core/errors.ts";
+import { present } from "../core/present.ts";
+import type { UserListPayload, UserRow } from "../protocol/upkeep.ts";
+import type { RunStore } from "../runs/contract.ts";
+import type { SessionPage, SessionQuery } from "../store/contract.ts";
+
+/** `null` is the unnamed user, who comes first. */
+type UserId = string | null;
+
+/** Lists over the users of a store. */
+export interface EveryUser {
+  /** In the order of their bytes. `after` `undefined`: from the first. */
+  usersAfter(after: UserId | undefined, limit: number): readonly UserId[];
+  /** What the sessions of these users come to; users without any are left out. */
+  userFigures(
+    userIds: readonly UserId[],
+  ): Promise<{ readonly figures: readonly UserFigures[]; readonly behind: number }>;
+  /** As a list of one user's sessions. */
+  listAllUsers(query: SessionQuery, agentId?: string): Promise<SessionPage>;
+}
+
+interface UserFigures extends Pick<UserRow, "sessions" | "totalTokens" | "bytes"> {
+  readonly userId: UserId;
+  readonly lastActiveAt: number;
+}
+
+export interface UserSources extends Omit<EveryUser, "listAllUsers"> {
+  readonly runs: Pick<RunStore, "countByUser"> | null;
+  readonly tokens: {
+    /** In the order of their bytes, as `usersAfter`. */
+    countByUser(
+      after: UserId | undefined,
+      limit: number,
+    ): readonly { readonly userId: UserId; readonly tokens: number }[];
+  };
+}
+
+/** A page of `users.list`: everybody with a session or an access token. */
+export async function listUsers(
+  { usersAfter, userFigures, runs, tokens }: UserSources,
+  { limit = 100, cursor }: { readonly limit?: number; readonly cursor?: string },
+): Promise<UserListPayload> {
+  const after = cursor === undefined ? undefined : decodeCursor(cursor);
+  // One more than fits says whether there is another page. Whoever of the page has tokens is among the first of these.
+  const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
+  const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
+  const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));
+  const page = sorted.slice(0, limit);
+  const { figures, behind } = await userFigures(page);
+  const figuresOf = new Map(figures.map((each) => [each.userId, each]));
+  const runsOf = await runs?.countByUser(page);
+  const users = page.map((userId): UserRow => {
+    const { sessions = 0, totalTokens = 0, bytes = 0, lastActiveAt } = figuresOf.get(userId) ?? {};
+    const { runs = 0, open = 0 } = runsOf?.get(userId ?? "") ?? {};
+    const accessTokens = withTokens.get(userId) ?? 0;
+    return present({
+      userId,
+      sessions,
+      runs,
+      openRuns: open,
+      totalTokens,
+      accessTokens,
+      bytes,
+      lastActiveAt,
+    });
+  });
+  return present({
+    count: users.length,
+    users,
+    nextCursor: sorted.length > limit ? encodeCursor(page.at(-1) ?? null) : null,
+    indexing: behind === 0 ? null : { behind },
+  });
+}
+
+/** The last user of a page. User IDs may hold anything, and a cursor is typed in a shell. */
+function encodeCursor(userId: UserId): string {
+  return `@${encodeURIComponent(userId ?? "")}`;
+}
+
+function decodeCursor(cursor: string): UserId {
+  try {
+    if (cursor.startsWith("@")) return decodeURIComponent(cursor.slice(1)) || null;
+  } catch (cause) {
+    throw unknownCursor(cursor, cause);
+  }
+  throw unknownCursor(cursor);
+}
+
+function unknownCursor(cursor: string, cause?: unknown): SkeinError {
+  const problem = `The cursor "${cursor}" is not one of ours`;
+  const advice = "Take nextCursor of the page before, or leave it out";
+  return new SkeinError("invalid_arguments", { problem, advice }, { cause });
+}
