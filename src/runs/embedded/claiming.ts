@@ -10,7 +10,7 @@ import { tellStarter } from "./child-events.ts";
 import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { arrivalMarks, endRun } from "./ending.ts";
-import { endDurability } from "./following.ts";
+import { endDurability, settleReturned } from "./following.ts";
 import { readyHeads, refreshQueue, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
@@ -22,7 +22,7 @@ const mostTries = 64;
 
 /** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
 export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
-  const problems = await takeBackLost(books, owner);
+  const problems = [...(await takeBackLost(books, owner)), ...(await settleReturned(books))];
   letDueGo(books);
   const leftOut = new Set<string>();
   for (let tries = 0; tries < mostTries; tries++) {

@@ -136,6 +136,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "ALTER TABLE runs ADD COLUMN retried_as TEXT",
     "CREATE INDEX runs_lost ON runs (seq) WHERE lost > 3",
   ],
+  ["CREATE INDEX run_replies_returned ON run_replies (state) WHERE state = 'returned'"],
 ];
 
 const fact = "schema.runs";

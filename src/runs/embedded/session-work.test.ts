@@ -145,7 +145,7 @@ describe("what else is asked of the books", () => {
     db.run("INSERT INTO ready (uid, slot, user, turn, seq) VALUES ('s', 'main', 'ann', 0, 1)");
     db.run("INSERT INTO ready_users (slot, user, turn, count) VALUES ('main', 'ann', 0, 1)");
     const forward = new RunBooks({ ledger: db });
-    expect(db.sql("SELECT value FROM facts WHERE name = 'schema.runs'").get()?.value).toBe("3");
+    expect(db.sql("SELECT value FROM facts WHERE name = 'schema.runs'").get()?.value).toBe("4");
     const claim = await forward.claim();
     expect(claim.run.runId).toBe("old");
     await forward.runs.end(heldOf(claim), { state: "ok" });
