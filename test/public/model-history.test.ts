@@ -179,6 +179,20 @@ describe("an answer whose calls are all invalid", () => {
   });
 });
 
+test("[HKP5] an image that a message names and that is not read is an event and a line of `runs show`", async () => {
+  const { skein, dir, events } = await openTwinSkein("anthropic-messages");
+  const { runId } = await skein.session({ sessionId }).send("Look at gone.png", { origin: "console" }).result;
+  const leftOut = {
+    kind: "image_left_out",
+    note: expect.stringContaining("gone.png was not taken: there is no such file"),
+  };
+  expect(events.filter(({ type }) => type === "run.note")).toMatchObject([{ runId, ...leftOut }]);
+  const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
+  const json = JSON.parse((await run(["runs", "show", runId, "--json"], surroundings)).out);
+  expect(json.notes).toMatchObject([leftOut]);
+  expect((await run(["runs", "show", runId], surroundings)).out).toMatch(/changed +gone\.png was not taken/);
+});
+
 describe("long messages", () => {
   const long = (characters: number) => `${"word ".repeat(characters / 5)}LAST`;
 
