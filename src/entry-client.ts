@@ -1,3 +1,5 @@
+import "./check-node.ts";
+
 export { CallError } from "./client/call-error.ts";
 export { connect } from "./client/connect.ts";
 export type { ClientState, ConnectOptions, FollowOptions, SkeinClient } from "./client/contract.ts";

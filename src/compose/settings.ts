@@ -100,12 +100,14 @@ export async function openRunOf(
 /** What a run store asks of the store beside it. */
 function rim(
   store: WorkingStore,
-): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock" | "sessionAt" | "removeHanded"> {
+): Pick<EmbeddedRunsOptions, "ledger" | "isGone" | "underLock" | "sessionAt" | "hasEntry" | "removeHanded"> {
   return {
     removeHanded: removeHandedFiles,
     ledger: store.work.ledger,
     isGone: isOwnerGone,
     sessionAt: (userId, by) => store.work.find(userId, by),
+    hasEntry: async ({ userId, agentId, sessionId }, entryId) =>
+      (await store.sessions.entry({ agentId, ...present({ userId }) }, sessionId, entryId)) !== null,
     underLock: async ({ userId, agentId, sessionId }, act) => {
       const scope = { agentId, ...present({ userId }) };
       const { leafId } = await store.sessions.append(scope, sessionId, [], { fence: act });

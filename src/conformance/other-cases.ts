@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import type { Entry } from "../core/entries.ts";
 import type { EntryDraft } from "../core/seal.ts";
 import type { StoreChange } from "../store/contract.ts";
 import { alice, answered, append, bob, create, refused, said } from "./expect.ts";
@@ -94,6 +95,30 @@ export const otherCases: readonly CaseTemplate[] = [
         (await found({ since: (hit?.time ?? 0) - 3_600_000, until: (hit?.time ?? 0) + 3_600_000 })).length,
         2,
       );
+    },
+  },
+  {
+    id: "SR3",
+    title: "search goes by the text that is shown, where the asker sees less than was written",
+    async run({ store }) {
+      await create(store, alice, "s");
+      await append(store, alice, "s", "deploy deploy", "deploy then with password tulip", "deploy at once");
+      const shownText = (entry: Entry) => {
+        const content: unknown = entry.type === "message" ? Reflect.get(entry.message, "content") : null;
+        return typeof content === "string" ? content.replace("tulip", "***") : null;
+      };
+      const found = async (text: string, limit: number, more = {}) =>
+        (await store.search.search(alice, { text, limit, ...more })).hits;
+      assert.equal((await found("deploy tulip", 1))[0]?.snippet, "deploy then with password tulip");
+      for (const limit of [1, 2, 3]) {
+        const hits = await found("deploy tulip", limit, { shownText });
+        assert.deepEqual(hits, await found("deploy roses", limit, { shownText }));
+        assert.equal(hits.length, limit);
+      }
+      const [, , last] = await found("deploy tulip", 3, { shownText });
+      assert.equal(last?.snippet, "deploy then with password ***");
+      assert.deepEqual(await found("tulip", 3, { shownText }), []);
+      assert.deepEqual(await found("deploy", 3, { shownText: () => null }), []);
     },
   },
   {

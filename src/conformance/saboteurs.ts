@@ -376,6 +376,24 @@ export const saboteurs: readonly Saboteur[] = [
     }),
   },
   {
+    name: "search ranks by words that are hidden from the asker",
+    breaks: "SR3",
+    wrap: (store) => ({
+      ...store,
+      search: {
+        search: async (scope, { shownText, ...query }) => {
+          const found = await store.search.search(scope, query);
+          if (shownText === undefined) return found;
+          const shown = await store.search.search(scope, { ...query, shownText, limit: 50 });
+          return {
+            ...found,
+            hits: found.hits.flatMap(({ entryId }) => shown.hits.filter((hit) => hit.entryId === entryId)),
+          };
+        },
+      },
+    }),
+  },
+  {
     name: "search puts entries with all words last",
     breaks: "SR1",
     wrap: (store) => ({

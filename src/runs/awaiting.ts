@@ -15,6 +15,11 @@ export interface ReplyWait {
   readonly until: number;
 }
 
+/** The ID of the entry with the result of the call that started a run: it tells whether the reply was written. */
+export function resultEntryId(runId: string): string {
+  return `${runId}-result`;
+}
+
 /** A session that another one spawned, for its first run. */
 export interface ChildRequest {
   /** The key of the session that spawns. */

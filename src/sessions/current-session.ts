@@ -45,7 +45,7 @@ export async function findCurrent(
   return [...new Map(current.flatMap((each) => (each === null ? [] : [[each.uid, each]]))).values()];
 }
 
-/** `null`: the session that has the name is in the trash. */
+/** `null`: the session had this name before a reset, and the one that got it is in the trash or purged. */
 async function holderOf(
   sessions: SessionFinder,
   scope: Scope,
@@ -55,8 +55,12 @@ async function holderOf(
   if ("problem" in parsed || parsed.form !== "reset") return session;
   const { agentId, sessionId } = parsed;
   const key = formatKey({ form: "named", agentId, sessionId });
+  const { resetFrom } = session.meta;
+  if (resetFrom !== undefined && resetFrom !== key) return session;
   const [holder] = await sessions.find(scope, { by: "key", key });
   if (holder !== undefined) return holder;
+  if (resetFrom === key) return null;
+  // Sessions that were reset before `resetFrom` was kept.
   const trashed = await sessions.trashed(scope);
   return trashed.some((each) => each.key === key) ? null : session;
 }

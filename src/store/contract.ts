@@ -467,6 +467,8 @@ export interface SearchQuery {
   readonly until?: number;
   /** 1 to 50; by default 10. */
   readonly limit?: number;
+  /** The text of an entry as the asker sees it; `null`: none. Other words of the entry neither match nor rank it. */
+  shownText?(entry: Entry): string | null;
 }
 
 /**
@@ -498,7 +500,7 @@ export interface SearchHit {
  * ```
  */
 export interface SearchStore {
-  /** Best first. All words must occur. */
+  /** Best first: entries with all words, then those with any of them. */
   search(
     scope: Scope,
     query: SearchQuery,

@@ -5,7 +5,7 @@ import type { MetaPatch, SessionInit, SessionMeta, SessionRecord } from "./contr
 
 /** What a reset comes to, the same in every store. */
 export interface ResetPlan {
-  /** Of the old session: it gives up its key and its label. */
+  /** Of the old session: it gives up its key, which `resetFrom` remembers, and its label. */
   readonly changes: MetaPatch & { readonly key: string };
   /** The new one has both, and all other metadata except `archived` and where the entries came from. */
   readonly fresh: SessionInit;
@@ -27,6 +27,7 @@ export function planReset(
   return {
     changes: {
       key: formatKey({ form: "reset", agentId, sessionId }),
+      resetFrom: key,
       ...(meta.label === undefined ? {} : { label: null }),
     },
     fresh: { key, cwd, meta: kept as SessionMeta, ...options },

@@ -101,21 +101,6 @@ describe("session_search", () => {
     });
   });
 
-  test("[RDT12] one entry that cannot be read costs itself", async () => {
-    const world = readingWorld({
-      sessions: (real) => ({
-        entry: async (...args) => {
-          const entry = await real.entry(...args);
-          if (JSON.stringify(entry).includes("broken")) throw new Error("EIO");
-          return entry;
-        },
-      }),
-    });
-    await world.create("agent:main:main", {}, [said("needle broken"), said("needle whole")]);
-    expect(await world.ask(sessionSearch, { query: "needle" })).toMatchObject({ count: 1 });
-    expect(world.reported).toHaveLength(1);
-  });
-
   test("[RDT13] times bound it, in either form; a blank query and no times are refused", async () => {
     const world = readingWorld();
     await world.create("agent:main:main", {}, [said("needle early")]);

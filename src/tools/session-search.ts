@@ -1,16 +1,11 @@
 import type { Static } from "typebox";
 import Type from "typebox";
 import { present } from "../core/present.ts";
-import { Slices } from "../core/slices.ts";
 import { cutText, escapeToLine } from "../core/text.ts";
 import { outputs } from "../protocol/tool-results.ts";
-import type { Caller } from "../sessions/between/contract.ts";
-import type { SearchHit } from "../store/contract.ts";
-import type { SessionTool, ToolDeps, ToolResult } from "./contract.ts";
-import { inTurns } from "./reading/in-turns.ts";
+import type { SessionTool } from "./contract.ts";
+import { maskedSearch } from "./reading/masked-search.ts";
 import { readTime } from "./reading/read-time.ts";
-import type { SafeSnippet } from "./reading/safe-snippet.ts";
-import { allWordsFirst, safeSnippet } from "./reading/safe-snippet.ts";
 import { indexingFor, refusalResult, scopeOf, visibilityFields } from "./reading/scope.ts";
 import { ToolInputError } from "./tool-input-error.ts";
 
@@ -39,8 +34,6 @@ const parameters = Type.Object(
   { additionalProperties: false },
 );
 
-const readsAtATime = 4;
-
 export const sessionSearch: SessionTool = {
   name: "session_search",
   label: "Session Search",
@@ -67,39 +60,24 @@ export const sessionSearch: SessionTool = {
         : { sessionId: found.session.sessionId };
     const includeGlobal = deps.settings.scope === "global";
     const queries = [false, true].map((archived) => ({ archived, includeGlobal }));
-    const asked = { text: query, ...within, ...present({ role, ...times }), limit };
+    const asked = { ...maskedSearch(query, deps.redactor), ...within, ...present({ role, ...times }), limit };
     const { hits, behind } = await deps.store.search.search(scope, asked);
-    const rows = await inTurns(hits, readsAtATime, (hit) => rowOf(hit, query, call, deps));
-    const shown = allWordsFirst(rows.filter((row) => row !== null));
     const result = present({
-      count: shown.length,
-      hits: shown,
+      count: hits.length,
+      hits: hits.map(({ key, sessionId, entryId, role: by, time: at, snippet }) => ({
+        key: deps.access.display(call, key),
+        sessionId,
+        entryId,
+        role: by,
+        time: at,
+        snippet,
+      })),
       indexing: indexingFor(call, behind),
       ...(await visibilityFields(call, "history", { scope, reach: within.reach, queries }, deps)),
     });
     return { result };
   },
 };
-
-/** `null`: there is nothing of it that may be shown. */
-async function rowOf(
-  { key, sessionId, entryId, role, time: at }: SearchHit,
-  query: string,
-  call: Caller,
-  { access, store, redactor, report }: ToolDeps,
-): Promise<readonly [ToolResult, SafeSnippet] | null> {
-  const entry = await store.sessions.entry(scopeOf(call), sessionId, entryId).catch((error: unknown) => {
-    // One entry that cannot be read does not cost the others.
-    report(error);
-    return null;
-  });
-  // Each is redacted whole, and may be megabytes.
-  await new Slices().turn();
-  const safe = entry === null ? null : safeSnippet(entry, query, redactor);
-  if (safe === null) return null;
-  const { snippet } = safe;
-  return [{ key: access.display(call, key), sessionId, entryId, role, time: at, snippet }, safe];
-}
 
 function timeOf(value: string | number | undefined, name: string): number | null {
   if (value === undefined) return null;

@@ -98,19 +98,27 @@ await skein.sessions.list({ limit: "1" });
     expect(lines).toEqual(["2", "4", "5"]);
   });
 
-  test("[LBR15] on Node 20, importing the package fails with one sentence", () => {
-    const checked = join(home.path, "node_modules/skein/dist/check-node.js");
-    const script = readFileSync(checked, "utf8");
-    try {
-      writeFileSync(checked, script.replace("process.versions.node", '"20.20.2"'));
-      writeFileSync(
-        join(home.path, "old.mjs"),
-        'await import("skein").catch((error) => console.log(error.stack));',
-      );
-      const told = run(process.execPath, ["old.mjs"], home.path);
-      expect(told).toBe("Error: skein needs Node 24 or newer, and this is Node 20.20.2.\n");
-    } finally {
-      writeFileSync(checked, script);
-    }
-  });
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+    exports: Record<string, unknown>;
+  };
+  const entries = Object.keys(exports).filter((name) => !name.endsWith(".json"));
+
+  test.each(entries.map((name) => name.replace(".", "skein")))(
+    "[LBR15] on Node 20, importing %s fails with one sentence",
+    (entry) => {
+      const checked = join(home.path, "node_modules/skein/dist/check-node.js");
+      const script = readFileSync(checked, "utf8");
+      try {
+        writeFileSync(checked, script.replace(/running = [^;]+;/, 'running = "20.20.2";'));
+        writeFileSync(
+          join(home.path, "old.mjs"),
+          `await import("${entry}").catch((error) => console.log(error.stack));`,
+        );
+        const told = run(process.execPath, ["old.mjs"], home.path);
+        expect(told).toBe("Error: skein needs Node 24 or newer, and this is Node 20.20.2.\n");
+      } finally {
+        writeFileSync(checked, script);
+      }
+    },
+  );
 });

@@ -86,21 +86,49 @@ describe("calls of tools that are not offered now", () => {
     expect(JSON.stringify(body().messages)).toContain("Depart at nine.");
   });
 
-  test("[HKP1] the calls of an imported Claude Code transcript stay", async () => {
-    const { skein, body, dir, twin } = await openTwinSkein("anthropic-messages", {
-      agent: { tools: [current] },
+  test.each(apis)("[HKP1] %s gets the calls of a tool that the app has renamed since", async (api) => {
+    const calling = {
+      content: [
+        { type: "toolCall", id: "call_000001", name: "read_plan", arguments: { path: "plan-7.txt" } },
+      ],
+    } as const;
+    const named = (name: string) =>
+      defineTool({ name, description: "Reads a plan.", parameters, execute: async () => "Depart at nine." });
+    const before = await openTwinSkein(api, {
+      agent: { tools: [named("read_plan")] },
+      replies: [calling, says("At nine.")],
     });
-    const file = join(import.meta.dirname, "../golden/interchange/claude-code.jsonl");
-    const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
-    const { exit } = await run(["sessions", "import", file, "--label", "shop"], surroundings);
-    expect(exit).toBe(0);
-    const page = await skein.store.sessions.list({ agentId: "main" }, {});
-    const imported = page.sessions[0]?.sessionId ?? "";
-    await skein.session({ sessionId: imported }).send("Go on").result;
+    await before.send("Read the plan");
+    await before.skein.close();
+    const { send, body, twin } = await openTwinSkein(api, {
+      agent: { tools: [named("open_plan")] },
+      options: { dir: before.dir },
+    });
+    await send("And when do we return?");
     expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null]);
+    expect(JSON.stringify(body().tools)).toContain('"open_plan"');
+    expect(JSON.stringify(body().tools)).not.toContain('"read_plan"');
     const sent = JSON.stringify(body());
-    for (const part of ['"Task"', "Compare the texts", "Two headings differ."]) expect(sent).toContain(part);
+    for (const part of ['"read_plan"', "plan-7.txt", "Depart at nine."]) expect(sent).toContain(part);
   });
+
+  test.each(["anthropic-messages", "openai-responses", "google-generative-ai"] as const)(
+    "[HKP1] %s gets the calls of an imported Claude Code transcript",
+    async (api) => {
+      const { skein, body, dir, twin } = await openTwinSkein(api, { agent: { tools: [current] } });
+      const file = join(import.meta.dirname, "../golden/interchange/claude-code.jsonl");
+      const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
+      const { exit } = await run(["sessions", "import", file, "--label", "shop"], surroundings);
+      expect(exit).toBe(0);
+      const page = await skein.store.sessions.list({ agentId: "main" }, {});
+      const imported = page.sessions[0]?.sessionId ?? "";
+      await skein.session({ sessionId: imported }).send("Go on").result;
+      expect(twin.requests.map(({ refusal }) => refusal)).toEqual([null]);
+      const sent = JSON.stringify(body());
+      for (const part of ['"Task"', "Compare the texts", "Two headings differ."])
+        expect(sent).toContain(part);
+    },
+  );
 
   test("[HKP2] a provider that refuses calls without tools gets call and result as text", async () => {
     const agent = { tools: [], deny: ["*"] };
@@ -177,6 +205,20 @@ describe("an answer whose calls are all invalid", () => {
     expect(json.notes).toMatchObject([{ kind: "call_removed" }, { kind: "call_removed" }]);
     expect(readFileSync(join(dir, "..", "skein.log"), "utf8")).toContain("read file");
   });
+});
+
+test("[HKP5] an image that a message names and that is not read is an event and a line of `runs show`", async () => {
+  const { skein, dir, events } = await openTwinSkein("anthropic-messages");
+  const { runId } = await skein.session({ sessionId }).send("Look at gone.png", { origin: "console" }).result;
+  const leftOut = {
+    kind: "image_left_out",
+    note: expect.stringContaining("gone.png was not taken: there is no such file"),
+  };
+  expect(events.filter(({ type }) => type === "run.note")).toMatchObject([{ runId, ...leftOut }]);
+  const surroundings = { env: { SKEIN_DIR: dir }, cwd: dir, home: dir };
+  const json = JSON.parse((await run(["runs", "show", runId, "--json"], surroundings)).out);
+  expect(json.notes).toMatchObject([leftOut]);
+  expect((await run(["runs", "show", runId], surroundings)).out).toMatch(/changed +gone\.png was not taken/);
 });
 
 describe("long messages", () => {

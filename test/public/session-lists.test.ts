@@ -1,9 +1,13 @@
+import { globSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 import type { Family } from "../support/family.ts";
 import { call, gate, results, withParts } from "../support/family.ts";
 import { closeAll as closeMcp, connected, rehearsedSkein, startMcp } from "../support/mcp-gateway.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
+import { wholeGateway } from "../support/whole-gateway.ts";
 
 afterEach(closeAll);
 afterEach(closeMcp);
@@ -154,6 +158,61 @@ describe("a search for a sentence", () => {
   test.each(stores)("[TLK20] entries with all words come first: $where", async (place) => {
     const found = await searched(place.options(), "kyoto booking nights");
     expect(found).toEqual([answer, "Kyoto Kyoto Kyoto"]);
+  });
+});
+
+test("[RDT12] a session whose log is gone costs a search its own hits", async () => {
+  const dir = newFolder();
+  const family = await withParts({}, { dir });
+  await say(family, main, "needle here");
+  await say(family, "agent:main:session:b", "needle there");
+  expect(await family.call("session_search", { query: "needle" })).toMatchObject({ count: 2 });
+  const { sessionId } = await family.at("agent:main:session:b");
+  await family.skein.close();
+  for (const file of globSync(join(dir, `agents/main/sessions/${sessionId}*`))) rmSync(file);
+  const again = await withParts({}, { dir });
+  const found = await again.call("session_search", { query: "needle" });
+  expect(found).toMatchObject({ count: 1, hits: [{ key: "main" }] });
+});
+
+describe("a guess at a masked word", () => {
+  const texts = [
+    "deploy on Monday, as ever, with all of the checks and a long list of what has to be looked at before",
+    "The deploy of Friday: DB_PASSWORD=Tulip7Garden9x, and then some more words about what is to be done",
+    "deploy on Tuesday, as ever, with all of the checks and a long list of what has to be looked at before",
+    "deploy deploy",
+  ];
+  const words = ["tulip7garden9x", "rosebush8wall4q"];
+  const found = async (search: (query: string, limit: number) => Promise<unknown>) => {
+    for (const limit of [1, 2, 3, 4]) {
+      const [right, wrong] = await Promise.all(words.map((word) => search(`deploy ${word}`, limit)));
+      expect(right).toEqual(wrong);
+      expect(right).toMatchObject({ count: limit });
+    }
+    expect(await search(words[0] ?? "", 10)).toMatchObject({ count: 0 });
+  };
+
+  test.each(stores)("[TLK24] changes no hit of session_search: $where", async ({ options }) => {
+    const family = await withParts({}, options());
+    await say(family, main, ...texts);
+    await found((query, limit) => family.call("session_search", { query, limit }));
+  });
+
+  test("[TLK24] changes no hit of sessions.search for a reader", async () => {
+    const folder = temporaryFolder("skein-guess-");
+    const family = await withParts({}, { dir: join(folder.path, "root") });
+    await say(family, main, ...texts);
+    await family.skein.close();
+    const gateway = await wholeGateway({ folder });
+    const token = await gateway.token({ scopes: ["read"] });
+    const search = async (query: string, limit: number, as?: string) =>
+      (await gateway.rpc("sessions.search", { query, limit }, as)).body;
+    await found((query, limit) => search(query, limit, token));
+    expect(await search(`deploy ${words[0]}`, 1)).toMatchObject({
+      hits: [{ snippet: expect.stringContaining("Tulip7Garden9x") }],
+    });
+    await gateway.close();
+    folder.remove();
   });
 });
 

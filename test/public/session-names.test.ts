@@ -141,6 +141,27 @@ describe("after a reset by hand, in the library", () => {
   });
 });
 
+describe("after a reset and a purge of the new session", () => {
+  test.each([
+    { where: "files", options: () => ({ dir: newFolder() }) },
+    { where: "memory", options: () => ({}) },
+  ])("[SNM5] the name means neither session before it: $where", async ({ options }) => {
+    const { skein, lines } = await withScript(answering(), { visibility: "agent" }, options());
+    const kept = skein.session({ sessionId: "trip" });
+    await kept.send("before").result;
+    const { old, fresh } = await skein.store.sessions.reset({}, "trip");
+    await skein.store.sessions.remove({}, fresh.sessionId);
+    await skein.store.sessions.purge({}, fresh.sessionId);
+    expect(await kept.record()).toBeNull();
+    const { sessionKey, sessionId } = await kept.send("after").result;
+    expect(sessionKey).toBe(name);
+    expect(await lines(sessionId)).toEqual(["user: after", "assistant: Yes. 2"]);
+    expect(await lines("trip")).toEqual(["user: before", "assistant: Yes. 1"]);
+    for (const context of [{ sessionKey: old.key }, { sessionId: old.uid }])
+      expect((await skein.session(context).record())?.uid).toBe(old.uid);
+  });
+});
+
 describe("after a reset, for the tools of an agent", () => {
   test.each([
     ["sessions_send", { sessionKey: "trip", message: "hello" }],

@@ -4,6 +4,7 @@ import type { Family } from "../support/family.ts";
 import { begun, call, calls, desk, gate, lastUser, withParts, words } from "../support/family.ts";
 import { linesOutsideFences } from "../support/session-text.ts";
 import { closeAll, newFolder } from "../support/skein.ts";
+import { soon } from "../support/soon.ts";
 
 afterEach(closeAll);
 
@@ -208,9 +209,9 @@ describe("a reply that a waiter took", () => {
     await family.until("run.resumed", ({ runId }) => runId === turn.runId);
     await family.skein.runs.abort(turn.runId);
     await turn.result.catch(() => undefined);
+    await soon(async () => (await family.linesAt(a)).at(-1)).toBe("assistant: B says twelve.");
     await family.settled(turn.runId);
     expect(lastUser(family.asked("Ask B")[1])).toContain("Twelve.");
-    expect((await family.linesAt(a)).at(-1)).toBe("assistant: B says twelve.");
     expect((await family.runsAt(a)).map(({ state }) => state)).toEqual(["aborted", "ok"]);
   });
 
@@ -231,8 +232,7 @@ describe("a reply that a waiter took", () => {
     await family.until("run.resumed", ({ runId }) => runId === turn.runId);
     await family.skein.runs.abort(turn.runId);
     await turn.result.catch(() => undefined);
-    await family.settled(turn.runId);
-    expect((await family.linesAt(a)).at(-1)).toBe("assistant: Twelve geese.");
+    await soon(async () => (await family.linesAt(a)).at(-1)).toBe("assistant: Twelve geese.");
   });
 
   test("[TLK7] is not delivered again when the run fails after it wrote the reply", async () => {

@@ -107,6 +107,7 @@ function noting(note: Note, name: string, replay: "safe" | "never", answer: () =
 
 /** A folder for it, with what is said of its model. */
 export const scenarioConfig = `logging: { level: error }
+session: { agentToAgent: { maxPingPongTurns: 0 } }
 models:
   providers:
     test:

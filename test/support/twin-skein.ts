@@ -92,7 +92,7 @@ export async function openTwinSkein(
 
 /** For afterEach. */
 export async function closeTwinSkeins(): Promise<void> {
-  for (const { skein, twin, folder } of opened.splice(0)) {
+  for (const { skein, twin, folder } of opened.splice(0).toReversed()) {
     await skein.close({ graceMs: 0 });
     await twin.close();
     folder.remove();

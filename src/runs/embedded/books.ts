@@ -60,6 +60,8 @@ export interface EmbeddedOptions {
     userId: string | null,
     by: { readonly key: string } | { readonly sessionId: string },
   ): RunSession | null;
+  /** Whether the log of a session has an entry, redacted or not; `false` also for a session that does not exist. */
+  hasEntry(session: RunSession, entryId: string): Promise<boolean>;
   /** Somebody wants a run ended that an owner may be at work on. */
   stopAsked(): void;
   /** Removes the files of a folder that this session was handed, where nobody has changed them. */

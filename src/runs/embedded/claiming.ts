@@ -11,7 +11,7 @@ import { lackingHere } from "./claimants.ts";
 import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { arrivalMarks, endRun } from "./ending.ts";
-import { endDurability } from "./following.ts";
+import { endDurability, settleReturned } from "./following.ts";
 import { readyHeads, refreshQueue, slotOf, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
@@ -23,7 +23,7 @@ const mostTries = 64;
 
 /** A session that cannot be written holds up no other: what is wrong is thrown where there is nothing else to claim. */
 export async function claimNext(books: Books, owner: string): Promise<Claim | null> {
-  const problems = await takeBackLost(books, owner);
+  const problems = [...(await takeBackLost(books, owner)), ...(await settleReturned(books))];
   letDueGo(books);
   const leftOut = new Set<string>();
   for (let tries = 0; tries < mostTries; tries++) {

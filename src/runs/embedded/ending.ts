@@ -49,16 +49,8 @@ export function endRun(books: Books, row: RunRow, outcome: Outcome): boolean {
   const { state } = outcome;
   isOver(books, { ...row, state, outcome, endedAt: now, owner: null, leaseUntil: null, keptFor: null });
   // A run that ends well has written every result that it got.
-  if (state !== "ok") deliverReturned(books, row.runId);
+  if (state !== "ok") returnReplies(books, row.runId);
   return true;
-}
-
-/** Replies that a failed run took and never wrote take the course that they take when nobody waits. */
-function deliverReturned(books: Books, waiter: string): void {
-  for (const runId of returnReplies(books, waiter)) {
-    const row = books.row(runId);
-    if (row !== null && row.outcome !== null) follow(books, row, row.outcome);
-  }
 }
 
 /** All that its end means to others. What it says comes first: who sleeps for it is to find that. */

@@ -1,6 +1,7 @@
 import { readKey } from "../../core/keys.ts";
 import type { Content } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
+import { resultEntryId } from "../awaiting.ts";
 import type { Outcome, Run, RunSession } from "../contract.ts";
 import type { SequelStep } from "../sequels/contract.ts";
 import type { Books, Durability } from "./books.ts";
@@ -89,6 +90,34 @@ function writeLetter(books: Books, run: Run, { to, request }: Pick<SequelStep, "
     letter,
     isLeaving ? `Nobody has the session ${to.key}, nor sent this any more.` : undefined,
   );
+}
+
+/**
+ * A process can die between writing a reply and confirming it, so the session decides: a reply that stands there is confirmed,
+ * any other takes the course of a reply that nobody waits for. Returns the errors of sessions that could not be read.
+ */
+export async function settleReturned(books: Books): Promise<unknown[]> {
+  const problems: unknown[] = [];
+  const returned = "SELECT run_id, by_run FROM run_replies WHERE state = 'returned'";
+  for (const { run_id, by_run } of books.all(returned)) {
+    const runId = String(run_id);
+    try {
+      const waiter = books.row(String(by_run));
+      const isWritten =
+        waiter !== null && (await books.options.hasEntry(waiter.session, resultEntryId(runId)));
+      books.change("synced", () => settleOne(books, runId, isWritten));
+    } catch (error) {
+      problems.push(error);
+    }
+  }
+  return problems;
+}
+
+function settleOne(books: Books, runId: string, isWritten: boolean): void {
+  const sql = "UPDATE run_replies SET state = ? WHERE run_id = ? AND state = 'returned'";
+  const isSettledHere = books.run(sql, isWritten ? "written" : "late", runId) === 1;
+  const row = isSettledHere && !isWritten ? books.row(runId) : null;
+  if (row !== null && row.outcome !== null) follow(books, row, row.outcome);
 }
 
 /** What is told to others is on the disk before they hear of it; any other end may be written again by recovery. */

@@ -58,11 +58,10 @@ export function hasUnwrittenReply(books: Books, waiter: string): boolean {
   return books.get(`${unwritten} LIMIT 1`, waiter) !== undefined;
 }
 
-/** Gives up the replies that a run took and never wrote; returns the runs that they came from. */
-export function returnReplies(books: Books, waiter: string): readonly string[] {
-  const runIds = books.all(unwritten, waiter).map(({ run_id }) => String(run_id));
-  for (const runId of runIds) books.run("UPDATE run_replies SET state = 'late' WHERE run_id = ?", runId);
-  return runIds;
+/** Gives up the replies that a failed run took and did not confirm. `settleReturned` decides what becomes of them. */
+export function returnReplies(books: Books, waiter: string): void {
+  for (const { run_id } of books.all(unwritten, waiter))
+    books.run("UPDATE run_replies SET state = 'returned' WHERE run_id = ?", String(run_id));
 }
 
 /** What stands, once nobody waits. Without a wait the sequel takes its course too. */
@@ -71,9 +70,11 @@ export function stopWaiting(books: Books, runId: string): "taken" | "late" {
   return replyWaitOf(books, runId)?.state === "taken" ? "taken" : "late";
 }
 
+const waitStates: Readonly<Record<string, ReplyWait["state"]>> = { written: "taken", returned: "taken" };
+
 export function replyWaitOf(books: Books, runId: string): ReplyWait | null {
   const row = books.get("SELECT state, until FROM run_replies WHERE run_id = ?", runId);
   if (row === undefined) return null;
-  const state = row.state === "written" ? "taken" : (row.state as ReplyWait["state"]);
+  const state = waitStates[String(row.state)] ?? (row.state as ReplyWait["state"]);
   return { state, until: Number(row.until) };
 }

@@ -86,6 +86,7 @@ const defaults = {
   yieldTimeoutMs: 3_600_000,
   sequelOf,
   sessionAt: () => null,
+  hasEntry: async () => false,
   stopAsked: () => undefined,
   removeHanded: async () => undefined,
 };

@@ -172,6 +172,7 @@ export const runSteps: readonly (readonly string[])[] = [
     "DROP INDEX outbox_due",
     "CREATE INDEX outbox_due ON outbox (channel, next_at) WHERE state = 'queued'",
   ],
+  ["CREATE INDEX run_replies_returned ON run_replies (state) WHERE state = 'returned'"],
 ];
 
 const fact = "schema.runs";

@@ -4,6 +4,7 @@ import type { Books } from "./books.ts";
 import { endUnclaimed, takeBackLost } from "./claiming.ts";
 import { letDueGo, nextCompanyAt } from "./company.ts";
 import { wake } from "./ending.ts";
+import { settleReturned } from "./following.ts";
 
 /** What time brings: lost leases, wake times, deadlines, and the end of remembering. */
 
@@ -12,7 +13,7 @@ const keepMs = 30 * 24 * 60 * 60 * 1000;
 const mostForgotten = 500;
 
 export async function sweepAll(books: Books): Promise<{ readonly nextAt: number | null }> {
-  const problems = await takeBackLost(books, null);
+  const problems = [...(await takeBackLost(books, null)), ...(await settleReturned(books))];
   const now = books.now();
   const sleepers = () => books.rows("state = 'sleeping' AND wake_at <= ?", now);
   if (sleepers().length > 0) books.change("synced", () => sleepers().map((row) => wake(books, row)));

@@ -28,7 +28,7 @@ import { callProblem, pendingCalls } from "./pending-calls.ts";
  * ```
  */
 export interface GuardNote {
-  readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "synthetic_result";
+  readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "image_left_out" | "synthetic_result";
   readonly note: string;
 }
 

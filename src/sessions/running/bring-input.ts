@@ -129,7 +129,7 @@ async function saidBy(
   files: Deps["files"],
   { session }: RunPlace,
   writer: RunWriter,
-  { message, options, provenance, entryId }: Run,
+  { runId, message, options, provenance, entryId }: Run,
   seesImages: boolean,
 ): Promise<GuardedAppend> {
   if (message.role !== "user") return writer.say(message, entryId, { isInput: true });
@@ -144,8 +144,8 @@ async function saidBy(
     files,
   });
   const done = await writer.say({ ...said, content }, entryId);
-  if (notes.length > 0 && done.wasThere !== true)
-    await writer.note({ type: "custom", customType: "skein.notes", data: { notes } });
+  const leftOut = notes.map((note) => ({ kind: "image_left_out", note }) as const);
+  if (done.wasThere !== true) await writer.tell(leftOut, runId);
   return done;
 }
 

@@ -9,7 +9,7 @@ import type { RunWriter } from "./run-writer.ts";
 import { tailOf } from "./run-writer.ts";
 import { activeTools, turnPorts } from "./turn-ports.ts";
 import { TurnRequests } from "./turn-request.ts";
-import { confirmReplies, lastResults, yieldedFor } from "./yielded.ts";
+import { yieldedFor } from "./yielded.ts";
 
 export interface TurnToRun extends RunPlace {
   readonly begun: BegunTurn;
@@ -68,7 +68,6 @@ async function recovered(
   }
   await takeSteeredBefore(deps, place, run);
   const tail = await tailOf(deps, place);
-  await confirmReplies(deps, held, lastResults(tail));
   const mostAttempts = deps.settings.maxRetries + 1;
   const action = recoveryOf(tail, { wasWoken: false, mostAttempts, startedAt: claim.begunAt });
   // One that was only given back had not begun.

@@ -59,7 +59,7 @@ export class RunWriter {
       lastMessageId: this.#lastMessageId,
     });
     if (done.wasThere !== true) this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
-    await this.#tell(done.notes);
+    await this.tell(done.notes);
     return done;
   }
 
@@ -87,14 +87,13 @@ export class RunWriter {
       lastMessageId: this.#lastMessageId,
     });
     this.#lastMessageId = lastMessageOf(done.entries) ?? this.#lastMessageId;
-    await this.#tell(done.notes);
+    await this.tell(done.notes);
   }
 
-  /** What the guard changed: kept with the session, for `runs show`, and told as events. */
-  async #tell(notes: readonly GuardNote[]): Promise<void> {
+  /** What was changed on the way in: kept with the session, for `runs show` of the run, and sent as events. */
+  async tell(notes: readonly GuardNote[], runId = this.#held.runId): Promise<void> {
     if (notes.length === 0) return;
     const { userId, key: sessionKey, sessionId } = this.#place.session;
-    const { runId } = this.#held;
     await this.note({ type: "custom", customType: notesType, data: { runId, notes } });
     for (const { kind, note } of notes) {
       const at = this.#deps.clock.now();

@@ -3,6 +3,7 @@ import type { ToolCallBlock, Usage } from "../../core/messages.ts";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { withoutPathsOutside } from "../../core/text.ts";
+import { resultEntryId } from "../../runs/awaiting.ts";
 import type { Claim, Run, RunUsage } from "../../runs/contract.ts";
 import { RunStopped } from "../../runs/worker.ts";
 import type { Said, Tool, Turn, TurnAbout, TurnEvent, TurnModel } from "../../runtimes/contract.ts";
@@ -21,7 +22,7 @@ import { tailOf } from "./run-writer.ts";
 import { turnHooks } from "./turn-hooks.ts";
 import type { RequestAbout, TurnRequests } from "./turn-request.ts";
 import { Waiting } from "./waiting.ts";
-import { confirmReplies } from "./yielded.ts";
+import { runStartedBy } from "./yielded.ts";
 
 export interface TurnParts {
   readonly place: RunPlace;
@@ -96,8 +97,12 @@ export async function turnPorts(deps: RunningDeps, parts: TurnParts): Promise<Tu
         await partial.leave();
         return { entry: null, refused: null };
       }
-      const { entries, refused } = await writer.say(message);
-      if (refused === null) await confirmReplies(deps, held, [message]);
+      const started = runStartedBy(message);
+      const { entries, refused } = await writer.say(
+        message,
+        started === null ? undefined : resultEntryId(started),
+      );
+      if (refused === null && started !== null) await deps.runs.confirmReply(held, started);
       await partial.settle();
       return {
         entry: entries.findLast(({ type }) => type === "message") ?? null,

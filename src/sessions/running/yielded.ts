@@ -3,7 +3,6 @@ import type { ToolResultMessage } from "../../core/messages.ts";
 import { textOf } from "../../core/messages.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import { isRecord } from "../../core/shape.ts";
-import type { Held, RunStore } from "../../runs/contract.ts";
 import type { SleepRequest } from "../../runtimes/contract.ts";
 
 /** What the yields at the end of a branch wait for; where one does not say, everything that the run started. */
@@ -15,17 +14,11 @@ export function yieldedFor(tail: readonly Entry[]): SleepRequest {
   return { waitFor: [...new Set(named.flatMap((ids) => ids ?? []))] };
 }
 
-/** Confirms the replies of other runs that these messages, as they stand in the session, brought to a run. */
-export async function confirmReplies(
-  { runs }: { readonly runs: Pick<RunStore, "confirmReply"> },
-  held: Held,
-  written: readonly (MessageDraft | ToolResultMessage)[],
-): Promise<void> {
-  for (const message of written) {
-    if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) continue;
-    const { runId } = fieldsOf(message.details) ?? fieldsOf(parsed(textOf(message.content))) ?? {};
-    if (typeof runId === "string") await runs.confirmReply(held, runId);
-  }
+/** The run that a tool call started and this message is the result of; `null`: there is none. */
+export function runStartedBy(message: MessageDraft): string | null {
+  if (message.role !== "toolResult" || !waitingTools.includes(message.toolName ?? "")) return null;
+  const { runId } = fieldsOf(message.details) ?? fieldsOf(parsed(textOf(message.content))) ?? {};
+  return typeof runId === "string" ? runId : null;
 }
 
 const waitingTools = ["sessions_send", "sessions_spawn"];
@@ -35,7 +28,7 @@ function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
 }
 
 /** Behind the last message that is no result. */
-export function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
+function lastResults(tail: readonly Entry[]): readonly ToolResultMessage[] {
   const said = tail.flatMap((entry) => (entry.type === "message" ? [entry.message] : []));
   const begin = said.findLastIndex(({ role }) => role !== "toolResult");
   return said.slice(begin + 1).filter((message) => message.role === "toolResult");

@@ -12,6 +12,11 @@ import { scopeWord } from "./index-words.ts";
 const mostRanked = 20_000;
 
 export interface FoundEntry {
+  /** Its row in the index. Of equal hits, the higher row comes first. */
+  readonly row: number;
+  readonly hasAllWords: boolean;
+  /** Lower is better. */
+  readonly rank: number;
   readonly uid: string;
   readonly entryId: string;
   readonly role: string;
@@ -122,6 +127,8 @@ export interface WordSearch {
   readonly limit: number;
   /** Of the sessions that are searched; `null`: all of the scope. */
   readonly reached: Condition | null;
+  /** Looks at this row of the index alone; `null`: at all. */
+  readonly row: number | null;
 }
 
 export function wordSearch(
@@ -150,7 +157,7 @@ export function wordSearch(
     values: [userId, ...condition.values],
   };
   const { since = 0, until = Number.MAX_SAFE_INTEGER } = query;
-  return { matches, since, until, limit, reached };
+  return { matches, since, until, limit, reached, row: null };
 }
 
 /** The words of the scope, in the first column, do not count. */
@@ -163,35 +170,33 @@ const hitsOf = ({ sql, table }: Condition) =>
 
 /** Best first, those with all words before the others. */
 export function searchWords(index: IndexDb, search: WordSearch): FoundEntry[] {
-  const found = new Map<string, FoundEntry>();
-  for (const match of search.matches) {
+  const found = new Map<number, FoundEntry>();
+  for (const [at, match] of search.matches.entries()) {
     if (found.size >= search.limit) break;
-    for (const each of rankedHits(index, match, search)) {
-      const id = JSON.stringify([each.uid, each.entryId]);
-      if (!found.has(id)) found.set(id, each);
-    }
+    for (const each of rankedHits(index, match, search))
+      if (!found.has(each.row)) found.set(each.row, { ...each, hasAllWords: at === 0 });
   }
   return [...found.values()].slice(0, search.limit);
 }
 
-function rankedHits({ db }: IndexDb, match: string, search: WordSearch): FoundEntry[] {
-  const { since, until, limit, reached } = search;
-  const hits =
-    reached === null
-      ? `${hitsOfAll} ORDER BY rowid DESC LIMIT ${mostRanked}`
-      : `${hitsOf(reached)} ORDER BY words.rowid DESC LIMIT ${mostRanked}`;
+function rankedHits({ db }: IndexDb, match: string, search: WordSearch): Omit<FoundEntry, "hasAllWords">[] {
+  const { since, until, limit, reached, row } = search;
+  const only = row === null ? "" : ` AND words.rowid = ${row}`;
+  const hits = `${reached === null ? hitsOfAll : hitsOf(reached)}${only} ORDER BY words.rowid DESC LIMIT ${mostRanked}`;
   const rows = db
     .sql(
-      `SELECT said.uid, said.entry_id, said.role, said.time FROM
+      `SELECT said.id, hit.rank, said.uid, said.entry_id, said.role, said.time FROM
          (${hits}) AS hit
        JOIN said ON said.id = hit.rowid
        WHERE said.time >= ? AND said.time <= ? ORDER BY hit.rank, said.id DESC LIMIT ?`,
     )
     .all(match, ...(reached?.values ?? []), since, until, limit);
-  return rows.map((row) => ({
-    uid: String(row.uid),
-    entryId: String(row.entry_id),
-    role: String(row.role),
-    time: Number(row.time),
+  return rows.map((found) => ({
+    row: Number(found.id),
+    rank: Number(found.rank),
+    uid: String(found.uid),
+    entryId: String(found.entry_id),
+    role: String(found.role),
+    time: Number(found.time),
   }));
 }

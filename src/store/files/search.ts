@@ -1,12 +1,14 @@
+import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import { Slices } from "../../core/slices.ts";
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
-import { termsOf } from "../search-words.ts";
+import type { SearchTerm, SearchTerms } from "../search-words.ts";
+import { countOccurrences, termsOf, wordsOf } from "../search-words.ts";
 import { snippetOf } from "../snippet.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { entryAt } from "./index-pages.ts";
-import type { FoundEntry } from "./index-query.ts";
+import type { FoundEntry, WordSearch } from "./index-query.ts";
 import { wordSearch } from "./index-query.ts";
 import { isThere } from "./work-db.ts";
 
@@ -27,38 +29,89 @@ export class FileSearch implements SearchStore {
       return { hits: [], behind: 0 };
     const { feed } = this.#catalogue;
     const behind = await feed.catchUp();
-    const found = await feed.service.search(wordSearch(scope, query, terms, session?.uid ?? null, limit));
-    const slices = new Slices();
-    const hits: SearchHit[] = [];
-    for (const each of found) {
-      const hit = await this.#hit(each, query.text, slices);
-      if (hit !== null) hits.push(hit);
-    }
-    return { hits, behind };
+    const search = wordSearch(scope, query, terms, session?.uid ?? null, limit);
+    return { hits: await this.#bestHits({ scope, query, terms, search }), behind };
   }
 
-  async #hit(
-    { uid, entryId, role, time }: FoundEntry,
-    text: string,
-    slices: Slices,
-  ): Promise<SearchHit | null> {
+  /**
+   * A masked word can only lower a hit, so the order of the index is an upper bound: once enough hits rank before the last
+   * entry that was looked at, no later entry can come before them.
+   */
+  async #bestHits(asked: AskedSearch): Promise<readonly SearchHit[]> {
+    const { limit } = asked.search;
+    const slices = new Slices();
+    const known = new Map<number, RankedHit | null>();
+    for (let most = limit; ; most *= 2) {
+      const found = await this.#catalogue.feed.service.search({ ...asked.search, limit: most });
+      for (const each of found)
+        if (!known.has(each.row)) known.set(each.row, await this.#hit(each, asked, slices));
+      const hits = [...known.values()].filter((hit) => hit !== null).toSorted(byRank);
+      const last = found.length < most ? undefined : found.at(-1);
+      const best = last === undefined ? hits : hits.filter((hit) => byRank(hit, last) <= 0);
+      if (last === undefined || best.length >= limit) return best.slice(0, limit).map(({ hit }) => hit);
+    }
+  }
+
+  async #hit(found: FoundEntry, asked: AskedSearch, slices: Slices): Promise<RankedHit | null> {
+    const { uid, entryId, role, time } = found;
     const row = this.#catalogue.work.byUid(uid);
     if (row === null || !isThere(row)) return null;
     const { index } = this.#catalogue;
-    const entry = await this.#catalogue.using(row, (file) =>
-      entryAt(file, entryId, index.place(uid, entryId)),
-    );
+    const read = this.#catalogue.using(row, (file) => entryAt(file, entryId, index.place(uid, entryId)));
+    const entry = await read.catch((error: unknown) => {
+      // A log that is gone or damaged costs its own hits; `doctor` names it.
+      if (error instanceof SkeinError && !isOutOfDescriptors(error)) return null;
+      throw error;
+    });
     const said = entry === null ? null : entryText(entry);
-    if (said === null) return null;
+    if (entry === null || said === null) return null;
+    const { query } = asked;
+    const text = query.shownText === undefined ? said.text : query.shownText(entry);
+    const place =
+      text === null ? null : await this.#placeOf(found, { written: said.text, shown: text }, asked);
     const turn = slices.did(said.text.length);
     if (turn !== null) await turn;
-    return {
-      sessionId: row.sessionId,
-      key: row.key,
-      entryId,
-      role,
-      time,
-      snippet: snippetOf(said.text, text),
-    };
+    if (text === null || place === null) return null;
+    const snippet = snippetOf(text, query.text);
+    return { ...place, hit: { sessionId: row.sessionId, key: row.key, entryId, role, time, snippet } };
   }
+
+  /** Where a hit stands by the words that are shown; `null`: what was found is hidden. */
+  async #placeOf(
+    found: FoundEntry,
+    text: { readonly written: string; readonly shown: string },
+    { scope, query, terms, search }: AskedSearch,
+  ): Promise<HitPlace | null> {
+    if (text.written === text.shown) return found;
+    const [written, shown] = [wordsOf(text.written), wordsOf(text.shown)];
+    const isIn = (words: readonly string[]) => (term: SearchTerm) => countOccurrences(words, term) > 0;
+    const matched = terms.any.filter(isIn(written));
+    const any = matched.filter(isIn(shown));
+    const hasAllWords = terms.all.every(isIn(shown));
+    if (any.length === matched.length && hasAllWords === found.hasAllWords) return found;
+    if (any.length === 0) return null;
+    const { matches } = wordSearch(scope, query, { all: any, any }, null, 1);
+    const ranking = { ...search, matches, row: found.row, limit: 1 };
+    const [ranked] = await this.#catalogue.feed.service.search(ranking);
+    return ranked === undefined ? null : { row: found.row, rank: ranked.rank, hasAllWords };
+  }
+}
+
+interface AskedSearch {
+  readonly scope: Scope;
+  readonly query: SearchQuery;
+  readonly terms: SearchTerms;
+  readonly search: WordSearch;
+}
+
+type HitPlace = Pick<FoundEntry, "row" | "rank" | "hasAllWords">;
+
+interface RankedHit extends HitPlace {
+  readonly hit: SearchHit;
+}
+
+/** The order of the index. */
+function byRank(one: HitPlace, other: HitPlace): number {
+  const isFirst = Number(other.hasAllWords) - Number(one.hasAllWords);
+  return isFirst || one.rank - other.rank || other.row - one.row;
 }

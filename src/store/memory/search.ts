@@ -1,3 +1,4 @@
+import { Slices } from "../../core/slices.ts";
 import type { Scope, SearchHit, SearchQuery, SearchStore } from "../contract.ts";
 import { entryText } from "../entry-text.ts";
 import { hitLimit } from "../limits.ts";
@@ -21,7 +22,10 @@ export class MemorySearch implements SearchStore {
     const terms = termsOf(query.text);
     if (terms.any.length === 0) return { hits: [], behind: 0 };
     const isReached = reaching(query.reach, this.#table.in(kinOf(scope)));
-    const texts = [...this.#table.in(scope)].flatMap((session) => textsIn(session, terms.any));
+    const slices = new Slices();
+    const texts: SearchedText[] = [];
+    for (const session of [...this.#table.in(scope)])
+      texts.push(...(await textsIn(session, terms.any, query, slices)));
     const rank = bm25(texts);
     const found = texts
       .filter(({ session }) => isReached(session))
@@ -42,16 +46,39 @@ interface SearchedText {
   readonly text: string;
   readonly words: readonly string[];
   readonly counts: readonly number[];
+  /** Words as they were written, hidden ones too. */
+  readonly length: number;
 }
 
-function textsIn(session: HeldSession, terms: readonly SearchTerm[]): SearchedText[] {
+async function textsIn(
+  session: HeldSession,
+  terms: readonly SearchTerm[],
+  { shownText }: SearchQuery,
+  slices: Slices,
+): Promise<SearchedText[]> {
   const texts: SearchedText[] = [];
-  for (const entry of session.tree.entries()) {
+  for (const entry of [...session.tree.entries()]) {
     const said = entryText(entry);
     if (said === null) continue;
-    const words = wordsOf(said.text);
+    const written = wordsOf(said.text);
+    const isHit = terms.some((term) => countOccurrences(written, term) > 0);
+    // What a hit shows is asked for hits alone: to mask a text takes long.
+    const text = shownText === undefined || !isHit ? said.text : (shownText(entry) ?? "");
+    const words = text === said.text ? written : wordsOf(text);
     const counts = terms.map((term) => countOccurrences(words, term));
-    texts.push({ session, entryId: entry.id, time: Date.parse(entry.timestamp), ...said, words, counts });
+    const { length } = written;
+    texts.push({
+      session,
+      entryId: entry.id,
+      time: Date.parse(entry.timestamp),
+      ...said,
+      text,
+      words,
+      counts,
+      length,
+    });
+    const turn = slices.did(said.text.length);
+    if (turn !== null) await turn;
   }
   return texts;
 }
@@ -67,13 +94,13 @@ function hasAll(words: readonly string[], terms: readonly SearchTerm[]): boolean
 
 /** Okapi BM25 with the constants of SQLite's full-text index, which ranks in the files store. */
 function bm25(texts: readonly SearchedText[]): (text: SearchedText) => number {
-  const meanLength = texts.reduce((sum, { words }) => sum + words.length, 0) / Math.max(1, texts.length);
+  const meanLength = texts.reduce((sum, { length }) => sum + length, 0) / Math.max(1, texts.length);
   const weights = (texts[0]?.counts ?? []).map((_, term) => {
     const holding = texts.filter(({ counts }) => (counts[term] ?? 0) > 0).length;
     return Math.max(1e-6, Math.log((texts.length - holding + 0.5) / (holding + 0.5)));
   });
-  return ({ counts, words }) => {
-    const norm = 1.2 * (0.25 + (0.75 * words.length) / meanLength);
+  return ({ counts, length }) => {
+    const norm = 1.2 * (0.25 + (0.75 * length) / meanLength);
     return counts.reduce(
       (sum, count, term) => sum + ((weights[term] ?? 0) * count * 2.2) / (count + norm),
       0,

@@ -318,7 +318,7 @@ export class MemorySessions implements SessionStore {
     const tell = this.#work.together((attendant) =>
       attendant.reset(workOf(recordOf(session)), begun, isOwner),
     );
-    this.#patch(session, kept as SessionMeta, changes);
+    this.#patch(session, { ...kept, resetFrom: session.key } as SessionMeta, changes);
     session.key = changes.key;
     const old = recordOf(session);
     this.#feed.publish({ type: "patched", session: old, changed: Object.keys(changes) });

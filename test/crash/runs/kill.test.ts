@@ -7,10 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Entry } from "../../../src/core/entries.ts";
+import { defineAgent } from "../../../src/runtimes/tools/define-agent.ts";
 import type { Skein } from "../../../src/sessions/skein/skein.ts";
 import { KillPoints } from "../../support/kill-points.ts";
 import { openScenario, prepare, scenarioConfig, theTurn } from "../../support/kill-scenario.ts";
 import { supportProgram } from "../../support/programs.ts";
+import { soon } from "../../support/soon.ts";
 
 /** Every point with SKEIN_KILL_POINTS=all (npm run torture), else so many, spread evenly over the turn. */
 const asked = process.env.SKEIN_KILL_POINTS ?? "20";
@@ -209,3 +211,48 @@ describe("a turn that is killed", () => {
     expect(failed).toEqual([]);
   }, 1_800_000);
 });
+
+/** The points around the write of the reply that the turn waited for, up to the next change of the ledger. */
+function pointsAroundReply(): number[] {
+  const written = names.lastIndexOf("after append other.log.jsonl");
+  const result = names.indexOf("before append work.log.jsonl", written);
+  const confirmed = names.indexOf("after commit", result);
+  return names.flatMap((_, point) => (point >= result - 2 && point <= confirmed + 2 ? [point] : []));
+}
+
+/** Dies at a point; the run is then aborted before any process takes it up. Counts the reply in the asker's session. */
+async function abortedAfter(point: number): Promise<{ readonly point: string; readonly replies: number }> {
+  const name = `reply-${point}`;
+  const folder = join(base, name);
+  await inChild(name, point);
+  // A process without the agent leaves the run in the queue.
+  const elsewhere = await openScenario(folder, `${origin}/${name}`, new KillPoints(null), {
+    agents: [defineAgent({ id: "elsewhere", model: "test/model" })],
+  });
+  const [run] = (await elsewhere.runs.list()).filter(({ idempotencyKey }) => idempotencyKey === "the-turn");
+  await elsewhere.runs.abort(run?.runId ?? "");
+  await soon(async () => (await elsewhere.runs.get(run?.runId ?? ""))?.state).toBe("aborted");
+  await elsewhere.close({ graceMs: 0 });
+  const skein = await openScenario(folder, `${origin}/${name}`, new KillPoints(null));
+  try {
+    const open = async () => skein.runs.list({ states: ["queued", "running", "waiting", "sleeping"] });
+    await soon(open).toEqual([]);
+    const messages = (await entriesOf(skein, "work")).flatMap((entry) =>
+      entry.type === "message" ? [entry.message] : [],
+    );
+    const replies = messages.filter(
+      (message) => message.role !== "assistant" && JSON.stringify(message).includes("Noted."),
+    );
+    return { point: `${point} ${names[point]}`, replies: replies.length };
+  } finally {
+    await skein.close({ graceMs: 0 });
+  }
+}
+
+test("[TLK23] a reply that was waited for is there once when the waiting run dies around its write and is aborted", async () => {
+  const points = pointsAroundReply();
+  expect(points.length).toBeGreaterThan(3);
+  const counted = [];
+  for (const point of points) counted.push(await abortedAfter(point));
+  expect(counted).toEqual(counted.map(({ point }) => ({ point, replies: 1 })));
+}, 600_000);

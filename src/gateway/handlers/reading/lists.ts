@@ -2,17 +2,15 @@ import { parseAgentId } from "../../../core/names.ts";
 import { present } from "../../../core/present.ts";
 import type { Lookup } from "../../../core/references.ts";
 import { sessionIdLookups } from "../../../core/references.ts";
-import { Slices } from "../../../core/slices.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
-import type { SearchPayload, SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
+import type { SessionListPayload, SessionRow } from "../../../protocol/session-list.ts";
 import { firstFound } from "../../../sessions/current-session.ts";
 import type { RowDetails } from "../../../sessions/list-row.ts";
 import { listRow } from "../../../sessions/list-row.ts";
 import type { ListPlace } from "../../../sessions/list-sessions.ts";
 import { childrenOf, listPayload, listTrash, searchSessions } from "../../../sessions/list-sessions.ts";
 import type { ListedSession, SessionQuery } from "../../../store/contract.ts";
-import { inTurns } from "../../../tools/reading/in-turns.ts";
-import { allWordsFirst, safeSnippet } from "../../../tools/reading/safe-snippet.ts";
+import { maskedSearch } from "../../../tools/reading/masked-search.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import { Repeated } from "../../calls/repeated.ts";
 import type { Mask } from "../../masking/mask.ts";
@@ -28,7 +26,6 @@ type ListMethod =
   | "sessions.trash";
 
 const minute = 60_000;
-const readsAtATime = 8;
 /** Remembered for as long as nothing changes. */
 const mostLists = 64;
 
@@ -58,9 +55,9 @@ export function listHandlers(deps: FolderDeps): HandlersOf<ListMethod> {
     "sessions.search": async ({ query, key, role, since, until, limit, agentId }, call) => {
       const within =
         key === undefined ? null : await findSession(deps, call, { key, ...present({ agentId }) });
-      const asked = present({ text: query, sessionId: within?.sessionId, role, since, until, limit });
-      const found = await searchSessions(store, scopeOf(call, agentId), asked);
-      return call.isAdmin ? found : withSafeSnippets(deps, call, query, found);
+      const wanted = call.isAdmin ? { text: query } : maskedSearch(query, deps.redactor);
+      const asked = { ...wanted, ...present({ sessionId: within?.sessionId, role, since, until, limit }) };
+      return searchSessions(store, scopeOf(call, agentId), asked);
     },
     "sessions.trash": async ({ agentId }, call) =>
       listTrash(store.sessions, scopeOf(call, agentId), pathFor(deps, call)),
@@ -173,23 +170,4 @@ function rowDetails({ cwd, digest: { summary } }: ListedSession, { isAdmin }: Ca
 /** It was cut when it was kept: what stands at the cut may be the half of a secret. */
 function summaryFor(summary: string, mask: Mask): string {
   return mask.isOff ? summary : mask.text(summary.replace(/\S*…$/, "…"));
-}
-
-/** What was found only in what is masked is no hit: it would confirm a guess. */
-async function withSafeSnippets(
-  { store, redactor }: FolderDeps,
-  call: Call,
-  query: string,
-  found: SearchPayload,
-): Promise<SearchPayload> {
-  const slices = new Slices(call.signal);
-  const rows = await inTurns(found.hits, readsAtATime, async (hit) => {
-    const entry = await store.sessions.entry(scopeOf(call), hit.sessionId, hit.entryId);
-    // Each is redacted whole, and may be megabytes.
-    await slices.turn();
-    const safe = entry === null ? null : safeSnippet(entry, query, redactor);
-    return safe === null ? [] : [[{ ...hit, snippet: safe.snippet }, safe] as const];
-  });
-  const hits = allWordsFirst(rows.flat());
-  return { ...found, count: hits.length, hits };
 }
