@@ -35,9 +35,14 @@ export interface FolderTokens {
 /**
  * Returns a function that counts what is pending in `work.db` into a file beside it, if that may have changed. The next start
  * reads the file when the database is gone. It is not synced: an old count is good enough. The admin token does not count,
- * because it is in a file of its own.
+ * because it is in a file of its own. `checkInPlace` keeps it from writing into another folder at the same path.
  */
-function workCounter(root: string, tokens: Tokens, adminTokenId: string): () => void {
+function workCounter(
+  root: string,
+  tokens: Tokens,
+  adminTokenId: string,
+  checkInPlace: () => void,
+): () => void {
   let [mark, written]: (string | null)[] = [null, null];
   return () => {
     const now = tokens.ledger.changeMark();
@@ -49,6 +54,7 @@ function workCounter(root: string, tokens: Tokens, adminTokenId: string): () => 
     const text = `${JSON.stringify(counts)}\n`;
     mark = now;
     if (text === written) return;
+    checkInPlace();
     const temporary = join(root, `.${workCountsName}.tmp`);
     writeFileSync(temporary, text, { mode: 0o600 });
     renameSync(temporary, join(root, workCountsName));
@@ -88,7 +94,7 @@ export async function openFolderTokens(
       isFirst: isNew,
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
       recoveries: found.filter((each) => !ofDatabases.includes(each)),
-      count: workCounter(root, tokens, tokenId),
+      count: workCounter(root, tokens, tokenId, () => folder.upkeep.checkInPlace()),
       link: (url) => `${url}/#code=${createLinkCode(tokens, { tokenId })}`,
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),
