@@ -51,8 +51,8 @@ async function startDesk() {
   return { gateway, delivered, model, reopen: () => open() };
 }
 
-async function say(gateway: GatewayProcess, text: string): Promise<string> {
-  const body = JSON.stringify({ text, peer: "17" });
+async function say(gateway: GatewayProcess, text: string, more: object = {}): Promise<string> {
+  const body = JSON.stringify({ text, peer: "17", ...more });
   const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), randomUUID()];
   const answer = await fetch(`${gateway.url}/channels/desk/inbound`, {
     method: "POST",
@@ -70,6 +70,29 @@ async function say(gateway: GatewayProcess, text: string): Promise<string> {
 
 const waitFor = (gateway: GatewayProcess, runId: string) =>
   gateway.call("agent.wait", { runId, timeoutMs: 150_000, userId: "desk:17" });
+
+describe("the name of a peer", () => {
+  test("[TLK11] [TLK12] [TLK13] in a webhook's message is stored, and the model reads it in a group", async () => {
+    const { gateway, model } = await startDesk();
+    await say(gateway, "Hello all", { peerName: "Ann", group: "G1" });
+    const inGroup = await model.request(0);
+    expect(inGroup.lastUserText).toContain("Ann: Hello all");
+    inGroup.finish("Hello Ann.");
+    const { sessions } = await gateway.call("sessions.list", { allUsers: true });
+    const [{ key = "", userId = "" } = {}] = sessions;
+    const { messages } = await gateway.call("chat.history", { sessionKey: key, userId });
+    expect(messages[0]).toMatchObject({
+      role: "user",
+      content: "Hello all",
+      provenance: { sourceChannel: "desk", sourcePeer: "17", sourcePeerName: "Ann" },
+    });
+    await say(gateway, "Hello you", { peerName: "Ann" });
+    const direct = await model.request(1);
+    expect(direct.lastUserText).toMatch(/(^|\n)Hello you/);
+    expect(direct.lastUserText).not.toContain("Ann: ");
+    direct.finish("Hello.");
+  });
+});
 
 describe("input that arrives while the final answer streams", () => {
   test.each(["stop", "length"] as const)(
