@@ -407,8 +407,8 @@ export interface RunStore {
   retry(runId: string): Promise<Accepted | null>;
 
   /**
-   * Lets any process that has the agent claim an open run that waits for an app. `conflict`: a process runs it now, or it has
-   * ended. `null`: unknown.
+   * Lets any process that has the agent claim an open run that waits for an app. A run that belongs to no app is returned as it
+   * is. `conflict`: a process of the app runs it now, or it has ended. `null`: unknown.
    */
   releaseApp(runId: string): Promise<Run | null>;
 

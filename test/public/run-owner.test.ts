@@ -96,12 +96,7 @@ test("[OWN1] two apps that define the same agent ID never answer for each other"
   const runId = await acceptInApp("desk", "Stamp it");
   const shop = await startApp("shop");
   await answerLater(shop);
-  expect(await shop.runs.get(runId)).toMatchObject({
-    state: "queued",
-    app: "desk",
-    lost: 0,
-    startedAt: null,
-  });
+  expect(await shop.runs.get(runId)).toMatchObject({ state: "queued", app: "desk", startedAt: null });
   const desk = await startApp("desk");
   expect(await replyOf(desk, runId)).toBe("Answer of desk");
 });
@@ -189,7 +184,7 @@ test("[OWN6] runs release lets any process run what waits for an app, and the se
   const { run } = await cliJson<RunPayload>("runs", "show", runId);
   expect(run).toMatchObject({ state: "ok" });
   expect(run.app).toBeUndefined();
-  expect((await cli("runs", "release", runId)).err).toContain("waits for no app");
+  expect((await cli("runs", "release", runId)).out).toContain("waits for no app");
 });
 
 test("[OWN6] the library releases a run", async () => {
@@ -197,6 +192,10 @@ test("[OWN6] the library releases a run", async () => {
   const shop = await startApp("shop");
   expect(await shop.runs.release(runId)).toMatchObject({ app: null, requiredTools: [] });
   expect(await replyOf(shop, runId)).toBe("Answer of shop");
+  expect(await shop.runs.release(runId)).toMatchObject({ app: null, state: "ok" });
+  const sold = shop.session().send("Sell it");
+  await sold.result;
+  await expect(shop.runs.release(sold.runId)).rejects.toMatchObject({ code: "conflict" });
   await expect(shop.runs.release("unknown")).rejects.toMatchObject({ code: "not_found" });
 });
 

@@ -81,8 +81,9 @@ export async function releaseRun(terminal: Terminal, runId: string, options: Glo
   await withSkeinCalls(terminal, options, { workers: false }, async ({ calls, reader: { userId } }) => {
     const payload = await calls.call("runs.release", { runId, ...present({ userId }) });
     const { agentId, sessionKey, state } = payload;
+    const isOpen = state === "queued" || state === "sleeping";
     answer(terminal, options, payload, [
-      `any process that has the agent ${agentId} may run ${runId} now`,
+      isOpen ? `any process that has the agent ${agentId} may run ${runId} now` : `${runId} waits for no app`,
       ["state", state],
       ["session", sessionKey],
     ]);

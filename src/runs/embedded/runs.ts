@@ -322,11 +322,12 @@ export class EmbeddedRuns implements RunStore {
     return books.change("synced", () => {
       const row = books.row(runId);
       if (row === null) return null;
+      if (row.app === null) return publicRun(row);
       if (row.owner !== null || row.endedAt !== null) {
         const problem = `The run ${runId} is ${row.outcome?.state ?? row.state} and waits for no app`;
         throw new SkeinError("conflict", { problem, advice: "List the runs that wait with skein runs ls" });
       }
-      if (row.app !== null) releaseRun(books, row);
+      releaseRun(books, row);
       const released = books.row(runId);
       return released === null ? null : publicRun(released);
     });

@@ -114,7 +114,8 @@ export class RunService {
 
   /**
    * Lets any process that has the agent claim a queued or sleeping run that waits for an app. Later input of its session is no
-   * longer reserved for that app either. Throws `not_found`, and `conflict` for a run that has started or ended.
+   * longer reserved for that app either. A released run is returned as it is. Throws `not_found`, and `conflict` for a run
+   * of an app that is running or has ended.
    */
   async release(runId: string, userId?: string | null): Promise<Run> {
     const known = await this.get(runId, userId);
