@@ -311,6 +311,13 @@ export class WorkDb {
     return this.#db.scrub();
   }
 
+  /** Erases the bytes of removed rows now, or once no other process reads the file. */
+  eraseRemoved(): void {
+    this.#requestErase();
+    const request = this.pendingErase();
+    if (request !== null && this.scrub()) this.erased(request);
+  }
+
   #requestErase(): void {
     this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('erase', hex(randomblob(16)))");
   }
