@@ -25,7 +25,7 @@ import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
-import { HookRegistry as Hooks } from "../sessions/hooks.ts";
+import { HookRegistry as Hooks, withShownContext } from "../sessions/hooks.ts";
 import type { RunningDeps } from "../sessions/running/contract.ts";
 import { SessionEnds } from "../sessions/session-ends.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
@@ -213,7 +213,7 @@ async function wired(
   inside: (parts: SkeinInside) => void,
   ground: Ground,
 ): Promise<Skein> {
-  const { loaded, agents, files, redactor, watching, bus } = ground;
+  const { loaded, agents, files, redactor, watching, bus, spaces } = ground;
   const { config, variable } = loaded;
   const { clock, newId, leaseMs, report, stopWatching, owner } = ground;
   const { hooks, ends } = openHooks(options, ground);
@@ -224,11 +224,15 @@ async function wired(
   const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
-  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, stopAsked: () => engine.wake() };
+  const missingStore = (userId: string | null) => spaces.missingStore(userId);
+  const hasStore = (userId: string | null) => missingStore(userId) === null;
+  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, hasStore, stopAsked: () => engine.wake() };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
-  const defaults = contextDefaults(config, store, agents, files);
+  const defaults = contextDefaults(config, { store, enter: (call) => spaces.enter(call) }, agents, files);
   await store.work.settle();
+  for (const name of new Set(runs.openUsers().flatMap((userId) => missingStore(userId) ?? [])))
+    report(new SkeinError("store_unknown", { store: name }));
   const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, modelWindow };
   const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
@@ -297,9 +301,19 @@ async function wired(
     runs,
     outbox: runs.outbox,
     bus,
-    hooks,
+    hooks: options.hooks ?? hooks,
     handles: handleDeps(
-      { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
+      {
+        ...receiving,
+        bus,
+        hooks,
+        watcher,
+        closed: gone.signal,
+        calls,
+        compact,
+        missingStore,
+        checkIdle: idleIn(runs),
+      },
       newId,
     ),
     watcher,
@@ -353,16 +367,17 @@ function toolParts(
 
 /** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
 function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
-  let calls: Promise<Calls<ServiceMethod>> | null = null;
+  let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
-    const { localCalls } = await import("../gateway/calls/local-calls.ts");
+    const { localCalls, localPrincipal } = await import("../gateway/calls/local-calls.ts");
     const { serviceHandlers } = await import("../gateway/handlers/all.ts");
-    return localCalls(serviceHandlers(deps()));
+    const handlers = serviceHandlers(deps());
+    return (user = localPrincipal.user) => localCalls(handlers, { ...localPrincipal, user });
   };
-  return () => {
+  return async (user) => {
     closed.throwIfAborted();
     calls ??= load();
-    return calls;
+    return (await calls)(...(user === undefined ? [] : [user]));
   };
 }
 
@@ -399,9 +414,10 @@ function openHooks(
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (loaded.config.redaction.onWrite) redactOnWrite(hooks, redactor);
-  const ends = new SessionEnds(spaces.store, hooks, report);
+  const shown = withShownContext(hooks, (ctx) => spaces.show(ctx));
+  const ends = new SessionEnds(spaces.store, shown, report);
   spaces.know(ends.store);
-  return { hooks, ends };
+  return { hooks: shown, ends };
 }
 
 function handleDeps(
@@ -409,7 +425,7 @@ function handleDeps(
   newId: IdSource,
 ): HandleDeps {
   const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
-  const { calls, compact, checkIdle } = parts;
+  const { calls, compact, checkIdle, missingStore } = parts;
   return {
     store,
     runs,
@@ -422,6 +438,7 @@ function handleDeps(
     modelWindow,
     closed,
     calls,
+    missingStore,
     compact,
     checkIdle,
     toDrafts: async (messages, origin) => {

@@ -296,7 +296,7 @@ export class ExternalStore implements Store {
         const fresh = await this.#inner.sessions.get(this.#inScope(change.session), change.freshId);
         if (fresh === null) return this.#finish(note, null);
         const record = this.#out(fresh);
-        const tell = this.#finish(note, () => {
+        return this.#finish(note, () => {
           this.#ledger.keep({
             ...change.session,
             key: `agent:${record.agentId}:reset:${change.session.sessionId}`,
@@ -304,7 +304,6 @@ export class ExternalStore implements Store {
           this.#ledger.keep(record);
           return this.#attendant.reset(change.session, workOf(record), change.isOwner);
         });
-        return tell;
       }
       case "remove": {
         const found = await this.#inner.sessions.get(this.#inScope(change.session), change.session.sessionId);
@@ -337,7 +336,7 @@ export class ExternalStore implements Store {
   }
 
   /** One transaction; `null`: nothing follows. */
-  #finish(note: PendingChange, follow: (() => TellLater | void) | null): void {
+  #finish(note: PendingChange, follow: (() => TellLater | undefined) | null): void {
     const tell = this.#ledger.change(() => {
       const later = follow?.();
       this.#ledger.forget(note);

@@ -1,6 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
-import { defaultNamespace } from "../core/namespace.ts";
+import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
 import { userSegment } from "../core/path-segment.ts";
 import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
@@ -51,16 +51,18 @@ export class Spaces<S extends WorkingStore> {
   /** From now on this store in a context means that space. */
   know(store: Store, space: Space = homeSpace): void {
     this.#known.set(store, space);
+    spacesOf.set(store, this);
   }
 
   /** The user id of a call, with the space that its store and namespace name. */
   enter(call: {
     readonly userId?: string | null;
-    readonly store?: Store | null;
+    readonly store?: Store | string | null;
     readonly namespace?: readonly string[] | null;
   }): string | null {
     const userId = call.userId ?? null;
     if (userId !== null) userSegment(userId);
+    if (call.namespace !== undefined && call.namespace !== null) checkNamespace(call.namespace);
     if (userId !== null && isReservedUserId(userId))
       throw new SkeinError("invalid_user_id", { userId, problem: "it begins with a control character" });
     const given = this.#spaceOf(call.store ?? null);
@@ -76,14 +78,24 @@ export class Spaces<S extends WorkingStore> {
     return { userId: space.userId, ...present({ namespace: space.namespace }), store: this.#view(space) };
   }
 
-  /** Whether this process has the store of a user's sessions. */
-  has(userId: string | null): boolean {
-    const { store } = spaceOf(userId);
-    return store === null || this.#stores.has(store);
+  /** A context for hooks. The very same one in the default space. */
+  show<C extends { readonly userId?: string | null }>(context: C): C {
+    const { userId = null } = context;
+    return userId !== null && isReservedUserId(userId) ? { ...context, ...this.leave(userId) } : context;
   }
 
-  #spaceOf(store: Store | null): Space {
+  /** The store of a user's sessions, if this process does not have it. */
+  missingStore(userId: string | null): string | null {
+    const { store } = spaceOf(userId);
+    return store === null || this.#stores.has(store) ? null : store;
+  }
+
+  #spaceOf(store: Store | string | null): Space {
     if (store === null) return homeSpace;
+    if (typeof store === "string") {
+      if (!this.#stores.has(store)) throw new SkeinError("store_unknown", { store });
+      return { store, namespace: null };
+    }
     const known = this.#known.get(store);
     if (known !== undefined) return known;
     // Nothing names it across a restart, so runs of this store wait after one.
@@ -190,6 +202,16 @@ export class Spaces<S extends WorkingStore> {
     this.know(view, { store, namespace });
     return view;
   }
+}
+
+const spacesOf = new WeakMap<Store, Pick<Spaces<WorkingStore>, "leave">>();
+
+/** The user of a session as hooks and tools see it, with the namespace and the store that a call named. */
+export function contextIn(
+  store: Store,
+  userId: string | null,
+): { userId: string | null; namespace?: readonly string[]; store: Store } {
+  return { store, ...(spacesOf.get(store)?.leave(userId) ?? { userId }) };
 }
 
 function viewOf<P extends object>(port: P, inSpace: (scope: Scope) => Scope): P {

@@ -217,15 +217,13 @@ class SqliteStore implements Store {
       set: async (scope, sessionId, key, value, { ifVersion } = {}) =>
         this.#write(() => {
           if (!/^[A-Za-z0-9][\w.-]*$/.test(key)) invalid(`The state key ${key} is not valid`);
-          if (JSON.stringify(value) === undefined) invalid("The value is not JSON");
+          const text = jsonText(value);
           const { uid } = this.#require(scope, sessionId);
           const found = held(scope, sessionId, key);
           const actual = found === undefined ? null : Number(found.version);
           if (ifVersion !== undefined && ifVersion !== actual) conflict(`It has version ${actual}`);
           const version = (actual ?? 0) + 1;
-          this.#db
-            .prepare("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)")
-            .run(uid, key, JSON.stringify(value), version);
+          this.#db.prepare("INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?)").run(uid, key, text, version);
           return version;
         }),
       delete: async (scope, sessionId, key) => {
@@ -510,6 +508,17 @@ class SqliteStore implements Store {
       for (const { scope, listener } of [...this.#listeners])
         if (isIn(scope, change.session) && (scope.userId ?? null) === change.session.userId) listener(change);
     return result;
+  }
+}
+
+function jsonText(value: Json): string {
+  try {
+    const text = JSON.stringify(value, (_, each: unknown) =>
+      typeof each === "number" && !Number.isFinite(each) ? invalid("A number is not finite") : each,
+    );
+    return text ?? invalid("The value is not JSON");
+  } catch (error) {
+    throw error instanceof SkeinError ? error : invalid("The value is not JSON");
   }
 }
 
