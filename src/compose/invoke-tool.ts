@@ -161,7 +161,8 @@ function callOf(
   const { idempotencyKey, signal: _, onWait: _onWait, runId: _runId, ...given } = options;
   const { session, sessionKey } = place;
   const asker = session?.uid ?? sessionKey;
-  const id = idempotencyKey === undefined ? parts.newId() : hashedId("call", asker, tool.name, idempotencyKey);
+  const id =
+    idempotencyKey === undefined ? parts.newId() : hashedId("call", asker, tool.name, idempotencyKey);
   const context = session === null ? given : contextOf(parts, session);
   return { ...place, id, tool, isSessionTool, context, options, state: {} };
 }
