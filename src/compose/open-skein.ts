@@ -143,7 +143,7 @@ export interface SkeinInside {
 /** Everything of one process, wired together. `inside` is told of it before anything runs. */
 export async function openSkein(
   given: OpenOptions = {},
-  inside: (parts: SkeinInside) => void = () => undefined,
+  inside: ToldInside = () => undefined,
 ): Promise<Skein> {
   const options = placedByStore(given);
   const { clock = systemClock, leaseMs = 30_000 } = options;
@@ -189,6 +189,8 @@ export async function openSkein(
   }
 }
 
+type ToldInside = (parts: SkeinInside) => void;
+
 interface Ground {
   readonly loaded: LoadedConfig;
   readonly agents: Agents;
@@ -208,11 +210,7 @@ interface Ground {
 }
 
 /** Everything that is made upon an open store; nothing of it is under way where this throws. */
-async function wired(
-  options: SkeinOptions,
-  inside: (parts: SkeinInside) => void,
-  ground: Ground,
-): Promise<Skein> {
+async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground): Promise<Skein> {
   const { loaded, agents, files, redactor, watching, bus, spaces } = ground;
   const { config, variable } = loaded;
   const { clock, newId, leaseMs, report, stopWatching, owner } = ground;
@@ -224,15 +222,12 @@ async function wired(
   const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
-  const missingStore = (userId: string | null) => spaces.missingStore(userId);
-  const hasStore = (userId: string | null) => missingStore(userId) === null;
+  const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
   const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, hasStore, stopAsked: () => engine.wake() };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
-  const defaults = contextDefaults(config, { store, enter: (call) => spaces.enter(call) }, agents, files);
-  await store.work.settle();
-  for (const name of new Set(runs.openUsers().flatMap((userId) => missingStore(userId) ?? [])))
-    report(new SkeinError("store_unknown", { store: name }));
+  const defaults = contextDefaults(config, store, spaces, agents, files);
+  await settleStores(ground, runs);
   const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, modelWindow };
   const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
@@ -303,17 +298,7 @@ async function wired(
     bus,
     hooks: options.hooks ?? hooks,
     handles: handleDeps(
-      {
-        ...receiving,
-        bus,
-        hooks,
-        watcher,
-        closed: gone.signal,
-        calls,
-        compact,
-        missingStore,
-        checkIdle: idleIn(runs),
-      },
+      { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
       newId,
     ),
     watcher,
@@ -340,6 +325,13 @@ async function wired(
     },
   });
   return skein;
+}
+
+/** Finishes what earlier processes left half done, and reports stores that runs wait for. A store that is down is asked again. */
+async function settleStores({ spaces, report }: Ground, runs: EmbeddedRuns): Promise<void> {
+  await spaces.store.work.settle().catch(report);
+  const missing = runs.openUsers().flatMap((userId) => spaces.missingStore(userId) ?? []);
+  for (const store of new Set(missing)) report(new SkeinError("store_unknown", { store }));
 }
 
 type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;
@@ -425,7 +417,7 @@ function handleDeps(
   newId: IdSource,
 ): HandleDeps {
   const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
-  const { calls, compact, checkIdle, missingStore } = parts;
+  const { calls, compact, checkIdle } = parts;
   return {
     store,
     runs,
@@ -438,7 +430,6 @@ function handleDeps(
     modelWindow,
     closed,
     calls,
-    missingStore,
     compact,
     checkIdle,
     toDrafts: async (messages, origin) => {

@@ -141,14 +141,16 @@ export function idleIn({ attendant }: EmbeddedRuns): (session: SessionRecord) =>
 /** Where somebody means who says little. */
 export function contextDefaults(
   config: Config,
-  spaces: Pick<Spaces<SkeinStore>, "enter" | "store">,
+  store: SkeinStore,
+  spaces: Spaces<SkeinStore>,
   agents: Agents,
   files: FileBoundary,
 ): ContextDefaults {
   return {
     enter: (call) => spaces.enter(call),
+    missingStore: (userId) => spaces.missingStore(userId),
     agentId: agents.first,
-    store: spaces.store,
+    store,
     scope: config.session.scope,
     resolveCwd: (place, wanted) => files.resolveCwd(place, wanted, "operator"),
   };

@@ -15,6 +15,7 @@ const defaults: ContextDefaults = {
     if (userId !== null) userSegment(userId);
     return userId;
   },
+  missingStore: () => null,
   agentId: "main",
   store,
   scope: "per-sender",

@@ -57,6 +57,8 @@ export interface ResolvedContext {
 export interface ContextDefaults {
   /** The user id of a call as stores and runs know it. */
   enter(call: Pick<RuntimeContext, "userId" | "store" | "namespace">): string | null;
+  /** The store of a user's sessions, if this process does not have it. */
+  missingStore(userId: string | null): string | null;
   readonly agentId: string;
   readonly store: Store;
   /** With `global`, main is the one session that all senders share. */

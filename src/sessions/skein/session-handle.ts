@@ -129,8 +129,6 @@ export interface HandleDeps {
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
-  /** The store of a user's sessions, if this process does not have it. */
-  missingStore(userId: string | null): string | null;
   modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;

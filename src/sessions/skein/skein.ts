@@ -286,7 +286,7 @@ export class Skein {
     const { runs, handles } = this.#open;
     const waits = await runs.waits(runId);
     const run = waits === null ? null : await runs.get(runId);
-    const store = run === null ? null : handles.missingStore(run.session.userId);
+    const store = run === null ? null : handles.defaults.missingStore(run.session.userId);
     return waits === null ? null : { ...waits, ...present({ store }) };
   }
 
