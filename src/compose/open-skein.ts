@@ -223,7 +223,8 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
   const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
-  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, hasStore, stopAsked: () => engine.wake() };
+  const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
+  const books = { clock, newId, leaseMs, ...claims, hasStore, ...waking };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, spaces, agents, files);

@@ -383,16 +383,17 @@ class SqliteStore implements Store {
       for (const entry of row.tree.entries()) {
         const said = saidIn(entry);
         const time = Date.parse(entry.timestamp);
-        if (said === null || (query.role ?? said.role) !== said.role) continue;
+        const text = query.shownText === undefined ? said?.text : query.shownText(entry);
+        if (said === null || typeof text !== "string" || (query.role ?? said.role) !== said.role) continue;
         if (time < (query.since ?? 0) || time > (query.until ?? Number.POSITIVE_INFINITY)) continue;
-        const words = wordsIn(said.text, false);
+        const words = wordsIn(text, false);
         const counts = terms.map((term) => words.filter((word) => word === term).length);
         const count = counts.reduce((sum, each) => sum + each, 0);
         if (count === 0) continue;
         const rank = (counts.every((each) => each > 0) ? 1000 : 0) + count / words.length;
         const { key, tree } = row;
         const place = { sessionId: tree.header.id, key, entryId: entry.id, role: said.role, time };
-        hits.push({ ...place, snippet: said.text.slice(0, 200), rank });
+        hits.push({ ...place, snippet: text.slice(0, 200), rank });
       }
     }
     hits.sort((a, b) => b.rank - a.rank || b.time - a.time);
