@@ -8,6 +8,7 @@ import type { Store } from "../store/contract.ts";
 import { beginExternal } from "../store/external-ledger.ts";
 import { ExternalStore } from "../store/external-store.ts";
 import { workDbName } from "../store/files/layout.ts";
+import { eraseRemoved } from "../store/files/purge.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import { openWork } from "../store/files/recover.ts";
 import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
@@ -159,7 +160,7 @@ function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: Ope
   const now = clock.now();
   const work = openWork(join(root, workDbName), (path) => new WorkDb(path), now, report, false);
   if (beginExternal(work.ledger, now))
-    return { ledger: work.ledger, erase: () => work.eraseRemoved(), close: () => work.close() };
+    return { ledger: work.ledger, erase: () => eraseRemoved(work), close: () => work.close() };
   work.close();
   throw new SkeinError("conflict", {
     problem: `The folder ${root} holds sessions of its own`,

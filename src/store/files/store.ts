@@ -26,6 +26,7 @@ import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
 import { homeOf, indexDbName, workDbName } from "./layout.ts";
 import { describeRebuild, describeSalvage, readWorkCounts, workCountsName } from "./losses.ts";
+import { eraseRemoved } from "./purge.ts";
 import type { RebuildParts } from "./rebuild.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
@@ -221,7 +222,7 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
     },
     watch: (listener) => watch.subscribe("everybody", listener),
     users: () => work.users(),
-    erase: () => work.eraseRemoved(),
+    erase: () => eraseRemoved(work),
     settle: async () => undefined,
   };
   return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };

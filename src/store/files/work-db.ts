@@ -269,7 +269,7 @@ export class WorkDb {
       this.#attendant.purge(uids, isUserGone ? userId : undefined);
       const { what, name, at } = tombstone;
       this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
-      this.#requestErase();
+      this.requestErase();
     });
   }
 
@@ -282,7 +282,7 @@ export class WorkDb {
         if (meta === null) continue;
         this.#db.run("UPDATE sessions SET first = ? WHERE uid = ?", JSON.stringify({ ...first, meta }), uid);
       }
-      this.#requestErase();
+      this.requestErase();
     });
   }
 
@@ -311,14 +311,7 @@ export class WorkDb {
     return this.#db.scrub();
   }
 
-  /** Erases the bytes of removed rows now, or once no other process reads the file. */
-  eraseRemoved(): void {
-    this.#requestErase();
-    const request = this.pendingErase();
-    if (request !== null && this.scrub()) this.erased(request);
-  }
-
-  #requestErase(): void {
+  requestErase(): void {
     this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('erase', hex(randomblob(16)))");
   }
 
