@@ -1,7 +1,6 @@
 import type { LoadedConfig } from "../config/load.ts";
 import type { Clock } from "../core/clock.ts";
 import { systemClock } from "../core/clock.ts";
-import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
@@ -11,15 +10,17 @@ import type { RunStore } from "../runs/contract.ts";
 import { HookRegistry } from "../sessions/hooks.ts";
 import type { Skein } from "../sessions/skein/skein.ts";
 import type { FilesStore } from "../store/files/store.ts";
-import type { MemoryStore } from "../store/memory/store.ts";
+import { loadBlobs, readTree } from "../store/read-tree.ts";
 import { Agents } from "./agents.ts";
 import { contextForModel } from "./context-for-model.ts";
 import { shrinkLater } from "./engine.ts";
 import { configuredFileBoundary } from "./file-boundary.ts";
 import { createModels } from "./models.ts";
 import { toolsByConfig } from "./offered-tools.ts";
+import type { SkeinStore } from "./open-store.ts";
+import { filesOf } from "./open-store.ts";
 import { redactorOf } from "./redaction.ts";
-import { readBlobs, readLog } from "./session-files.ts";
+import { isInFiles, readBlobs, readLog } from "./session-files.ts";
 import { openRunOf, pendingIn, runSettings, workIn } from "./settings.ts";
 import type { ShowRequestDeps } from "./show-request.ts";
 
@@ -68,7 +69,7 @@ function showingByConfig(store: FilesStore, loaded: LoadedConfig): ShowRequestDe
 
 export interface SkeinDepsParts {
   readonly runs: Pick<RunStore, "work" | "pending" | "countByUser">;
-  readonly store: FilesStore | MemoryStore;
+  readonly store: SkeinStore;
   readonly files: FileBoundary;
   readonly clock?: Clock;
   readonly newId?: IdSource;
@@ -101,42 +102,28 @@ type StoreDeps = Omit<
   keyof ReturnType<typeof settingsDeps> | "runs" | "pending" | "showRequest" | "defaultAgentId"
 >;
 
-function storeDeps(store: FilesStore | MemoryStore): StoreDeps {
-  const sessionAt: FolderDeps["sessionAt"] = (userId, key) => store.work.find(userId, { key });
-  if (!("upkeep" in store)) return { ...withoutFolder, store, sessionAt };
+/** What only files have (paths, marks of changes) is absent in other stores; their sessions are read through the contract. */
+function storeDeps(store: SkeinStore): StoreDeps {
+  const { work, upkeep } = store;
+  const files = filesOf(store);
   return {
     store,
-    sessionAt,
-    root: store.root,
-    users: () => store.upkeep.users(),
-    everyUser: store.upkeep,
-    changeMark: () => store.upkeep.changeMark(),
-    workMark: () => store.upkeep.workMark(),
-    logMark: (session) => store.upkeep.logMark(session),
-    isErasePending: () => store.upkeep.isErasePending(),
-    transcriptPaths: (sessions) => store.upkeep.workingSets(sessions),
-    readTree: (session, signal) => readLog(store, session, signal),
-    blobs: (session) => readBlobs(store, session),
+    sessionAt: (userId, key) => work.find(userId, { key }),
+    root: store.root ?? null,
+    users: () => work.users(),
+    everyUser: upkeep ?? null,
+    changeMark: async () => (await upkeep?.changeMark()) ?? null,
+    workMark: () => upkeep?.workMark() ?? null,
+    logMark: (session) => upkeep?.logMark(session) ?? null,
+    isErasePending: () => upkeep?.isErasePending() ?? false,
+    transcriptPaths: (sessions) => upkeep?.workingSets(sessions) ?? new Map(),
+    readTree: (session, signal) =>
+      files !== null && isInFiles(files, session)
+        ? readLog(files, session, signal)
+        : readTree(store, session, signal),
+    blobs: async (session, tree) =>
+      files !== null && isInFiles(files, session)
+        ? readBlobs(files, session)
+        : loadBlobs(store, session, tree),
   };
-}
-
-/** In memory there are no paths and no marks, so nothing is cached between calls. */
-const withoutFolder: Omit<StoreDeps, "store" | "sessionAt"> = {
-  root: null,
-  users: () => [],
-  everyUser: null,
-  changeMark: async () => null,
-  workMark: () => null,
-  logMark: () => null,
-  isErasePending: () => false,
-  transcriptPaths: () => new Map(),
-  readTree: async () => noFolder(),
-  blobs: () => noFolder(),
-};
-
-function noFolder(): never {
-  throw new SkeinError("unavailable", {
-    problem: "This store is in memory and has no files",
-    advice: "Open Skein with a dir",
-  });
 }

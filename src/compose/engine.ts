@@ -4,6 +4,7 @@ import type { EventBus } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { isAcpKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
+import { spaceOf } from "../core/space.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
@@ -138,7 +139,7 @@ function runningDeps(parts: EngineParts, worker: Worker): RunningDeps {
     agent: (session) => (isAcpKey(session.key) ? parts.acp.profile(session) : agents.find(session.agentId)),
     tools: async (agent: AgentProfile, session, run: Run) =>
       agent.runtime === "acp" ? [] : tools.of(agents.find(agent.id) as Agent, run, session),
-    seesPaths: (session) => session.userId === null && !parts.isSandboxed(session),
+    seesPaths: (session) => spaceOf(session.userId).userId === null && !parts.isSandboxed(session),
     outgoing: (session, run, reply) => outgoing.of(session, run, reply),
     readOutput: readOutputLater,
     turns: new Map(),

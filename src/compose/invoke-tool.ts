@@ -23,6 +23,7 @@ import { stateByKey, withState } from "../sessions/with-state.ts";
 import { withWorkingDirectory } from "../sessions/working-directory.ts";
 import type { SessionRecord, Store } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
+import { contextIn } from "../store/spaces.ts";
 import type { Agents } from "./agents.ts";
 import type { RunTools } from "./run-tools.ts";
 
@@ -151,7 +152,7 @@ async function callSessionTool(
 }
 
 function callOf(
-  { newId }: InvokeParts,
+  parts: InvokeParts,
   place: CallPlace,
   tool: Tool,
   isSessionTool: boolean,
@@ -160,8 +161,9 @@ function callOf(
   const { idempotencyKey, signal: _, onWait: _onWait, runId: _runId, ...given } = options;
   const { session, sessionKey } = place;
   const asker = session?.uid ?? sessionKey;
-  const id = idempotencyKey === undefined ? newId() : hashedId("call", asker, tool.name, idempotencyKey);
-  const context = session === null ? given : contextOf(session);
+  const id =
+    idempotencyKey === undefined ? parts.newId() : hashedId("call", asker, tool.name, idempotencyKey);
+  const context = session === null ? given : contextOf(parts, session);
   return { ...place, id, tool, isSessionTool, context, options, state: {} };
 }
 
@@ -252,8 +254,11 @@ function shown(
   return { result: { content }, isError, rootId: null };
 }
 
-function contextOf({ userId, agentId, key: sessionKey, sessionId }: SessionRecord): RuntimeContext {
-  return { userId, agentId, sessionKey, sessionId };
+function contextOf(
+  { store }: InvokeParts,
+  { userId, agentId, key: sessionKey, sessionId }: SessionRecord,
+): RuntimeContext {
+  return { ...contextIn(store, userId), agentId, sessionKey, sessionId };
 }
 
 function onlyInRuns({ name }: Tool): string {

@@ -10,12 +10,14 @@ import { Dispatch } from "../gateway/calls/dispatch.ts";
 import type { ServerParts } from "../gateway/contract.ts";
 import { mountServer } from "../gateway/server/create-server.ts";
 import type { MountedGateway, MountOptions } from "../sessions/skein/skein.ts";
-import type { FilesStore } from "../store/files/store.ts";
 import { gatewayPieces } from "./gateway-pieces.ts";
+import type { SkeinStore } from "./open-store.ts";
 
 export interface MountParts {
   readonly deps: SkeinDeps;
-  readonly store: FilesStore;
+  readonly store: SkeinStore;
+  /** Where the file `token` is. */
+  readonly root: string;
   readonly bus: EventBus;
   readonly log: ServerParts["log"];
 }
@@ -25,13 +27,13 @@ const graceMs = 2000;
 
 /** The gateway of an open Skein for a server of the user's own. Its tokens are those of the folder. */
 export async function mountGateway(
-  { deps, store, bus, log }: MountParts,
+  { deps, store, root, bus, log }: MountParts,
   { allowedHosts = [] }: MountOptions,
 ): Promise<MountedGateway> {
   const { clock, config } = deps;
   const report = (error: unknown) => log("error", thrownText(error));
   const tokens = new Tokens({ ledger: store.work.ledger, clock, keepsRevocations: true });
-  firstToken(store.root, tokens);
+  firstToken(root, tokens);
   const serving = { ...deps, tokens };
   const handlers = gatewayPieces.handlers(serving);
   const dispatch = new Dispatch({
@@ -75,7 +77,7 @@ export async function mountGateway(
     mcp: (request, principal) => mcp.handle(request, principal),
     wanted: (filter, principal, userId) => gatewayPieces.wanted(serving, filter, principal, userId),
     metrics: () => deps.skein.metrics(),
-    problems: async () => (await store.upkeep.health()).map(({ message }) => `${message}.`),
+    problems: async () => ((await store.upkeep?.health()) ?? []).map(({ message }) => `${message}.`),
     log,
   });
   let closing: Promise<void> | null = null;

@@ -25,7 +25,7 @@ import { ActiveTools } from "../sessions/active-tools.ts";
 import { ChildKeeper } from "../sessions/between/child-keeper.ts";
 import { relayProgress } from "../sessions/between/relay.ts";
 import type { HookRegistry } from "../sessions/hooks.ts";
-import { HookRegistry as Hooks } from "../sessions/hooks.ts";
+import { HookRegistry as Hooks, withShownContext } from "../sessions/hooks.ts";
 import type { RunningDeps } from "../sessions/running/contract.ts";
 import { SessionEnds } from "../sessions/session-ends.ts";
 import { compactNow } from "../sessions/skein/compact-now.ts";
@@ -35,13 +35,10 @@ import type { HandleDeps } from "../sessions/skein/session-handle.ts";
 import type { MountedGateway, MountOptions, SkeinParts } from "../sessions/skein/skein.ts";
 import { Skein } from "../sessions/skein/skein.ts";
 import { storeEvents } from "../sessions/skein/store-events.ts";
-import type { SessionRecord } from "../store/contract.ts";
+import type { SessionRecord, Store } from "../store/contract.ts";
 import type { Recovery } from "../store/files/recover.ts";
 import { describeRecovery } from "../store/files/recover.ts";
-import type { FilesStore, FilesStoreOptions } from "../store/files/store.ts";
-import { openFilesStore } from "../store/files/store.ts";
-import type { MemoryStore } from "../store/memory/store.ts";
-import { createMemoryStore } from "../store/memory/store.ts";
+import type { Spaces } from "../store/spaces.ts";
 import { openAcp } from "./acp.ts";
 import { agentList } from "./agent-list.ts";
 import { Agents } from "./agents.ts";
@@ -58,6 +55,8 @@ import { modelList } from "./model-list.ts";
 import type { GivenModels } from "./models.ts";
 import { createModels, windowOf } from "./models.ts";
 import type { MountParts } from "./mount-gateway.ts";
+import type { SkeinStore } from "./open-store.ts";
+import { openStores, placedByStore } from "./open-store.ts";
 import { Outgoing } from "./outgoing.ts";
 import { ownerHere } from "./owner.ts";
 import { receive } from "./receive.ts";
@@ -82,8 +81,15 @@ import { openWatching } from "./watching.ts";
 export interface SkeinOptions {
   /** The folder of everything; made if it is not there. Left out: as the configuration says, else `~/.skein`. */
   readonly dir?: string;
-  /** `true`: for as long as the process lives. */
+  /** `true`: for as long as the process lives. With a `store` of your own, its runs. */
   readonly memory?: boolean;
+  /**
+   * A store of your own, instead of files in `dir`: any that passes the conformance kit. The runs of its sessions are in
+   * `work.db` in `dir`. You close it, after the Skein.
+   */
+  readonly store?: Store;
+  /** Stores that a call may name in its context, each under a name by which its runs find it after a restart. */
+  readonly stores?: Readonly<Record<string, Store>>;
   readonly agents?: readonly AgentDefinition[];
   /**
    * The name of your application: runs of `agents`, and messages to `channels`, wait for a process of the same name. Left out:
@@ -126,7 +132,7 @@ export interface OpenOptions extends SkeinOptions {
 
 /** What lies behind a Skein, for tools of our own and for tests; not for users. */
 export interface SkeinInside {
-  readonly store: FilesStore | MemoryStore;
+  readonly store: SkeinStore;
   readonly runs: EmbeddedRuns;
   readonly worker: Worker;
   /** Who subscribes before anything runs hears what the start itself does too. */
@@ -136,9 +142,10 @@ export interface SkeinInside {
 
 /** Everything of one process, wired together. `inside` is told of it before anything runs. */
 export async function openSkein(
-  options: OpenOptions = {},
-  inside: (parts: SkeinInside) => void = () => undefined,
+  given: OpenOptions = {},
+  inside: ToldInside = () => undefined,
 ): Promise<Skein> {
+  const options = placedByStore(given);
   const { clock = systemClock, leaseMs = 30_000 } = options;
   const newId = options.newId ?? createIdSource(clock);
   const { loaded, configured } = await configOf(options);
@@ -150,39 +157,30 @@ export async function openSkein(
   const stopWatching = watching.start(bus);
   const agents = new Agents({ config, env: loaded.variable, definitions: options.agents ?? [], configured });
   const scratch = new ScratchFolder();
-  let store: FilesStore | MemoryStore | null = null;
+  const owner = ownerHere(newId());
+  let store: SkeinStore | null = null;
   const { usersInProcessFolder: users = "all" } = options;
   const processFolder = { path: resolve(options.cwd ?? "."), users };
   const files = createFileBoundary({
     loaded,
     agent: (agentId) => agents.describe(agentId),
     process: processFolder,
-    checkRootInPlace: () => {
-      if (store !== null && "upkeep" in store) store.upkeep.checkInPlace();
-    },
+    checkRootInPlace: () => store?.upkeep?.checkInPlace(),
     report: (problem) => watching.log.write("warn", problem),
     ...(options.memory === true && { memoryAttachments: (...place) => scratch.attachments(...place) }),
   });
   try {
-    store = await storeOf(options, config, {
+    const spaces = await openStores(options, {
+      loaded,
       clock,
       newId,
+      owner,
       report: recoveryReport(options, watching, report),
       cwdFor: (place) => files.defaultCwd(place),
     });
-    const ground = {
-      loaded,
-      agents,
-      files,
-      processFolder,
-      scratch,
-      redactor,
-      watching,
-      bus,
-      store,
-      stopWatching,
-    };
-    return wired(options, inside, { ...ground, clock, newId, report, leaseMs });
+    store = spaces.store;
+    const made = { loaded, agents, files, processFolder, scratch, redactor, watching, bus, spaces };
+    return await wired(options, inside, { ...made, stopWatching, owner, clock, newId, report, leaseMs });
   } catch (error) {
     // What was opened by then is not left behind.
     await store?.close().catch(report);
@@ -190,6 +188,8 @@ export async function openSkein(
     throw error;
   }
 }
+
+type ToldInside = (parts: SkeinInside) => void;
 
 interface Ground {
   readonly loaded: LoadedConfig;
@@ -200,7 +200,8 @@ interface Ground {
   readonly redactor: ReturnType<typeof redactorOf>;
   readonly watching: Watching;
   readonly bus: EventBus;
-  readonly store: FilesStore | MemoryStore;
+  readonly spaces: Spaces<SkeinStore>;
+  readonly owner: string;
   readonly clock: Clock;
   readonly newId: IdSource;
   readonly leaseMs: number;
@@ -209,10 +210,10 @@ interface Ground {
 }
 
 /** Everything that is made upon an open store; nothing of it is under way where this throws. */
-function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, ground: Ground): Skein {
-  const { loaded, agents, files, redactor, watching, bus } = ground;
+async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground): Promise<Skein> {
+  const { loaded, agents, files, redactor, watching, bus, spaces } = ground;
   const { config, variable } = loaded;
-  const { clock, newId, leaseMs, report, stopWatching } = ground;
+  const { clock, newId, leaseMs, report, stopWatching, owner } = ground;
   const { hooks, ends } = openHooks(options, ground);
   const { store } = ends;
   const unsubscribe = store.work.watch(storeEvents(bus.emit, () => clock.now()));
@@ -221,11 +222,13 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
-  const books = { clock, newId, emit: bus.emit, leaseMs, ...claims, stopAsked: () => engine.wake() };
+  const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
+  const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
+  const books = { clock, newId, leaseMs, ...claims, hasStore, ...waking };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
-  const defaults = contextDefaults(config, store, agents, files);
-  const owner = ownerHere(newId());
+  const defaults = contextDefaults(config, store, spaces, agents, files);
+  await settleStores(ground, runs);
   const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, modelWindow };
   const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
@@ -271,7 +274,8 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   let closing: Promise<void> | null = null;
   const depsOfCalls = () => skeinDeps(skein, loaded, { runs, store, files, clock, newId });
   const log: ServerParts["log"] = (level, message, fields) => watching.log.write(level, message, fields);
-  const mounts = new Mounts({ store, bus, log, deps: depsOfCalls });
+  const root = options.memory === true ? null : config.store.path;
+  const mounts = new Mounts({ store, root, bus, log, deps: depsOfCalls });
   const close = async (graceMs: number) => {
     await mounts.close().catch(report);
     stopRelaying();
@@ -293,7 +297,7 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
     runs,
     outbox: runs.outbox,
     bus,
-    hooks,
+    hooks: options.hooks ?? hooks,
     handles: handleDeps(
       { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
       newId,
@@ -324,6 +328,13 @@ function wired(options: SkeinOptions, inside: (parts: SkeinInside) => void, grou
   return skein;
 }
 
+/** Finishes what earlier processes left half done, and reports stores that runs wait for. A store that is down is asked again. */
+async function settleStores({ spaces, report }: Ground, runs: EmbeddedRuns): Promise<void> {
+  await spaces.store.work.settle().catch(report);
+  const missing = runs.openUsers().flatMap((userId) => spaces.missingStore(userId) ?? []);
+  for (const store of new Set(missing)) report(new SkeinError("store_unknown", { store }));
+}
+
 type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;
 
 /** What a Skein is asked about tools. */
@@ -349,16 +360,17 @@ function toolParts(
 
 /** The gateway's handlers in this process, loaded with the first call: most programs never make one. */
 function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
-  let calls: Promise<Calls<ServiceMethod>> | null = null;
+  let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
-    const { localCalls } = await import("../gateway/calls/local-calls.ts");
+    const { localCalls, localPrincipal } = await import("../gateway/calls/local-calls.ts");
     const { serviceHandlers } = await import("../gateway/handlers/all.ts");
-    return localCalls(serviceHandlers(deps()));
+    const handlers = serviceHandlers(deps());
+    return (user = localPrincipal.user) => localCalls(handlers, { ...localPrincipal, user });
   };
-  return () => {
+  return async (user) => {
     closed.throwIfAborted();
     calls ??= load();
-    return calls;
+    return (await calls)(...(user === undefined ? [] : [user]));
   };
 }
 
@@ -390,12 +402,15 @@ function requestShower(
 
 function openHooks(
   options: SkeinOptions,
-  { loaded, store, redactor, report }: Ground,
-): { readonly hooks: HookRegistry; readonly ends: SessionEnds<FilesStore | MemoryStore> } {
+  { loaded, spaces, redactor, report }: Ground,
+): { readonly hooks: HookRegistry; readonly ends: SessionEnds<SkeinStore> } {
   const hooks =
     options.hooks ?? new Hooks((name, error) => report(new Error(`hook ${name}`, { cause: error })));
   if (loaded.config.redaction.onWrite) redactOnWrite(hooks, redactor);
-  return { hooks, ends: new SessionEnds(store, hooks, report) };
+  const shown = withShownContext(hooks, (ctx) => spaces.show(ctx));
+  const ends = new SessionEnds(spaces.store, shown, report);
+  spaces.know(ends.store);
+  return { hooks: shown, ends };
 }
 
 function handleDeps(
@@ -431,8 +446,9 @@ function handleDeps(
   };
 }
 
-interface MountsParts extends Omit<MountParts, "deps" | "store"> {
-  readonly store: FilesStore | MemoryStore;
+interface MountsParts extends Omit<MountParts, "deps" | "root"> {
+  /** `null`: in memory. */
+  readonly root: string | null;
   deps(): SkeinDeps;
 }
 
@@ -446,15 +462,15 @@ class Mounts {
   }
 
   async open(how: MountOptions): Promise<MountedGateway> {
-    const { store, bus, log, deps } = this.#parts;
-    if (!("upkeep" in store)) {
+    const { root, deps, ...parts } = this.#parts;
+    if (root === null) {
       throw new SkeinError("unavailable", {
-        problem: "A gateway needs a store in a folder, and this one is in memory",
+        problem: "A gateway needs a folder for its tokens, and this Skein is in memory",
         advice: "Open Skein with a dir",
       });
     }
     const { mountGateway } = await import("./mount-gateway.ts");
-    const gateway = await mountGateway({ deps: deps(), store, bus, log }, how);
+    const gateway = await mountGateway({ ...parts, root, deps: deps() }, how);
     this.#open.push(gateway);
     return gateway;
   }
@@ -497,24 +513,6 @@ async function configOf(
     ([path, { from }]) => path.startsWith("agents.") && from !== "default",
   );
   return { loaded, configured: hasCode && !isWritten ? [] : Object.keys(loaded.config.agents) };
-}
-
-async function storeOf(
-  options: SkeinOptions,
-  config: Config,
-  parts: Required<Pick<FilesStoreOptions, "clock" | "newId" | "report" | "cwdFor">>,
-): Promise<FilesStore | MemoryStore> {
-  const { clock, newId, report, cwdFor } = parts;
-  if (options.memory === true) return createMemoryStore({ clock, newId });
-  return openFilesStore({
-    root: config.store.path,
-    durability: config.durability,
-    lockTimeoutMs: config.lock.timeoutMs,
-    clock,
-    newId,
-    report,
-    cwdFor,
-  });
 }
 
 /** Adoptions are logged with their session; a caller that has a `report` of its own hears of everything. */

@@ -30,7 +30,13 @@ async function ground(bound: Readonly<Record<string, string>>) {
       channels: { desk: { user: "ann", users: {} } },
       agentId: "main",
     },
-    defaults: { agentId: "main", scope: "per-sender", resolveCwd: () => ({ cwd: "/" }), store },
+    defaults: {
+      enter: ({ userId }: { userId?: string }) => userId ?? null,
+      agentId: "main",
+      scope: "per-sender",
+      resolveCwd: () => ({ cwd: "/" }),
+      store,
+    },
     queueMode: "steer",
     serves: () => true,
   } as unknown as ReceiveDeps;

@@ -14,6 +14,11 @@ export function transcriptPath({ upkeep }: FilesStore, { userId, sessionId }: Pl
   return upkeep.files(userId === null ? {} : { userId }, sessionId)?.working ?? null;
 }
 
+/** Whether a session is in the folder, and not in another store that a call named. */
+export function isInFiles({ upkeep }: FilesStore, { userId, sessionId }: Placed): boolean {
+  return upkeep.files(userId === null ? {} : { userId }, sessionId) !== null;
+}
+
 /** Everything that was ever said in a session, its damage too, read in slices. */
 export function readLog(store: FilesStore, session: Placed, signal?: AbortSignal): Promise<SessionTree> {
   return readSessionFile(logPath(store, session), signal);

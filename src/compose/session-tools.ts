@@ -29,17 +29,16 @@ import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { ToolCalled, ToolCallOptions, ToolListing } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
-import type { FilesStore } from "../store/files/store.ts";
-import type { MemoryStore } from "../store/memory/store.ts";
 import { noSuchSession } from "../store/refusals.ts";
 import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Acp } from "./acp.ts";
 import type { Agents } from "./agents.ts";
+import type { SkeinStore } from "./open-store.ts";
 import type { RunTools, ToolSource } from "./run-tools.ts";
 
 export interface SessionToolParts {
-  readonly store: FilesStore | MemoryStore;
+  readonly store: SkeinStore;
   readonly runs: EmbeddedRuns;
   readonly agents: Agents;
   readonly acp: Acp;
@@ -234,7 +233,7 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
       const active = await ActiveTools.read(store.state, session);
       return tools.filter((tool) => active.offers(tool, agent.onDemand)).map(({ name }) => name);
     },
-    transcriptPaths: (sessions) => ("upkeep" in store ? store.upkeep.workingSets(sessions) : new Map()),
+    transcriptPaths: (sessions) => store.upkeep?.workingSets(sessions) ?? new Map(),
     showPaths: config.tools.sessions.showPaths,
   };
 }

@@ -16,9 +16,10 @@ import { removeHandedFiles } from "../sessions/attachments/remove-attachments.ts
 import { runSession } from "../sessions/input/accept-input.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
-import type { SessionRecord, Store } from "../store/contract.ts";
-import type { StoreWork } from "../store/work.ts";
+import type { SessionRecord } from "../store/contract.ts";
+import type { Spaces, WorkingStore } from "../store/spaces.ts";
 import type { Agents } from "./agents.ts";
+import type { SkeinStore } from "./open-store.ts";
 import { isOwnerGone } from "./owner.ts";
 
 /** What the configuration says of runs, as those who run them want it. */
@@ -36,8 +37,6 @@ export function runSettings(config: Config): RunSettings {
   };
 }
 
-type WorkingStore = Store & { readonly work: StoreWork };
-
 /** The runs of a store. From now on its sessions are not reset or removed without regard to them. */
 export function attachRuns(
   store: WorkingStore,
@@ -52,6 +51,7 @@ export function attachRuns(
     agentHere: EmbeddedOptions["agentHere"];
     channelsHere: EmbeddedOptions["channelsHere"];
     stopAsked(): void;
+    hasStore(userId: string | null): boolean;
   },
 ): EmbeddedRuns {
   const { budget, lanes, session } = config;
@@ -141,11 +141,14 @@ export function idleIn({ attendant }: EmbeddedRuns): (session: SessionRecord) =>
 /** Where somebody means who says little. */
 export function contextDefaults(
   config: Config,
-  store: Store,
+  store: SkeinStore,
+  spaces: Spaces<SkeinStore>,
   agents: Agents,
   files: FileBoundary,
 ): ContextDefaults {
   return {
+    enter: (call) => spaces.enter(call),
+    missingStore: (userId) => spaces.missingStore(userId),
     agentId: agents.first,
     store,
     scope: config.session.scope,

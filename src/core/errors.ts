@@ -181,6 +181,11 @@ export const errorCatalogue = {
     text: "{problem}.",
     remedy: "{advice}.",
   },
+  store_unknown: {
+    status: 503,
+    text: 'The store "{store}" is not known to this process.',
+    remedy: "Pass it to createSkein under this name in stores; runs of its sessions wait until then.",
+  },
   acp_unavailable: {
     status: 503,
     text: "The ACP agent {agent} is not to be had: {problem}.",

@@ -1,5 +1,6 @@
 import { SkeinError } from "./errors.ts";
 import { userSegment } from "./path-segment.ts";
+import { spaceOf } from "./space.ts";
 
 /** Under which folders of the root somebody's sessions lie. */
 
@@ -10,8 +11,9 @@ const storesOwn =
   /^(?:agents|trash|users|user\.json|sessions\.json|gateway\.json|token|(?:work|index|locks)\.db.*)$/;
 
 /** The folders of a user: `users` and the id; the unnamed user's are in the root itself. */
-export function defaultNamespace({ userId }: { readonly userId?: string | null }): string[] {
-  return userId === undefined || userId === null ? [] : [usersFolder, userId];
+export function defaultNamespace({ userId }: { readonly userId?: string | null }): readonly string[] {
+  const { namespace, userId: named } = spaceOf(userId ?? null);
+  return namespace ?? (named === null ? [] : [usersFolder, named]);
 }
 
 /**

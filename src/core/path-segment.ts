@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { SkeinError } from "./errors.ts";
+import { isReservedUserId, spaceOf } from "./space.ts";
 
 /**
  * User ids as folder names. Injective and reversible, lower-case ASCII only, so that two ids never share a folder,
@@ -62,6 +63,11 @@ export function expandFolder(
 function userIdProblem(userId: string): string | null {
   if (userId === "") return "it is empty";
   if (!userId.isWellFormed()) return "it is not well-formed Unicode";
+  if (isReservedUserId(userId)) {
+    const { userId: inSpace } = spaceOf(userId);
+    if (inSpace === userId) return "it begins with a control character";
+    return inSpace === null ? null : userIdProblem(inSpace);
+  }
   const tooLong = userId.length > 2 * longestUserId || Array.from(userId).length > longestUserId;
   return tooLong ? `it is longer than ${longestUserId} characters` : null;
 }

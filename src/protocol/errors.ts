@@ -99,6 +99,7 @@ export const wiredErrors: Readonly<Record<ErrorCode, Wired>> = {
   invalid_output: { code: "unavailable", isRetryable: true },
   delivery_failed: { code: "unavailable", isRetryable: true },
   unavailable: { code: "unavailable", isRetryable: true },
+  store_unknown: { code: "unavailable", isPrivate: true },
   acp_unavailable: { code: "unavailable", isPrivate: true },
   acp_failed: { code: "unavailable", isPrivate: true },
   acp_unsupported: { code: "invalid_request" },

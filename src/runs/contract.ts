@@ -279,6 +279,8 @@ export interface RunWaits {
   readonly app: string | null;
   /** Where this process is one of that app: the tools of the run that it does not offer. */
   readonly missingTools: readonly string[];
+  /** The name of the store that the run waits for: it was not given to this process. */
+  readonly store?: string;
 }
 
 /** What goes on in a session, as lists show it. */

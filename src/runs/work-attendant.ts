@@ -24,8 +24,8 @@ export interface WorkAttendant {
   reset(old: RunSession, fresh: RunSession, isOwner: boolean): TellLater;
   /** Runs end; what other sessions sent and nobody has read goes to the parent, or is a dead letter. */
   remove(session: RunSession, parent: RunSession | null): TellLater;
-  /** `conflict` while a run is running or waiting. */
-  branch(session: RunSession): void;
+  /** `conflict` while a run is running or waiting. `act`: what is refused, where it is not a branch. */
+  branch(session: RunSession, act?: "reset"): void;
   /** Work that repeats redacted entries says nothing of them any more. */
   redact(removed: RemovedEntries): void;
   /**

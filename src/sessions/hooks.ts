@@ -2,6 +2,7 @@ import { SkeinError } from "../core/errors.ts";
 import type { Combination } from "./hook-answers.ts";
 import { checkedAnswer, combinations, toldHooks } from "./hook-answers.ts";
 import type { AskedHook, Hook, HookName, Hooks, ToldHook } from "./hook-events.ts";
+import type { RuntimeContext } from "./runtime-context.ts";
 
 /**
  * An error that a hook wants to stop things with; any other error is reported and passed over.
@@ -106,4 +107,26 @@ export const hookNames = [...Object.keys(combinations), ...Object.keys(toldHooks
 /** An event of its own for each hook: what one does to it, no other sees. */
 function frozen<E extends object>(event: E): E {
   return Object.freeze({ ...event });
+}
+
+/** The same registry, which shows hooks every context as `show` makes it. */
+export function withShownContext(
+  hooks: HookRegistry,
+  show: (ctx: RuntimeContext) => RuntimeContext,
+): HookRegistry {
+  const shown = <E extends { readonly ctx: RuntimeContext }>(event: E): E => {
+    const ctx = show(event.ctx);
+    return ctx === event.ctx ? event : { ...event, ctx };
+  };
+  const calling: Pick<HookRegistry, "ask" | "notify"> = {
+    ask: (name, event) => hooks.ask(name, shown(event)),
+    notify: (name, event) => hooks.notify(name, shown(event)),
+  };
+  return new Proxy(hooks, {
+    get: (target, name) => {
+      if (name === "ask" || name === "notify") return calling[name];
+      const own: unknown = Reflect.get(target, name, target);
+      return typeof own === "function" ? own.bind(target) : own;
+    },
+  });
 }

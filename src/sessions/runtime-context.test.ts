@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { anyKey } from "../../test/support/keys.ts";
 import { formatKey } from "../core/keys.ts";
 import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
+import { userSegment } from "../core/path-segment.ts";
 import { homeOf } from "../store/files/layout.ts";
 import { createMemoryStore } from "../store/memory/store.ts";
 import type { ContextDefaults, RuntimeContext } from "./runtime-context.ts";
@@ -10,6 +11,11 @@ import { resolveRuntimeContext } from "./runtime-context.ts";
 
 const store = createMemoryStore();
 const defaults: ContextDefaults = {
+  enter: ({ userId = null }) => {
+    if (userId !== null) userSegment(userId);
+    return userId;
+  },
+  missingStore: () => null,
   agentId: "main",
   store,
   scope: "per-sender",

@@ -3,7 +3,6 @@ import { SkeinError } from "../core/errors.ts";
 import type { ParsedKey } from "../core/keys.ts";
 import { formatKey, parseKey } from "../core/keys.ts";
 import { parseAgentId, parseSessionId } from "../core/names.ts";
-import { userSegment } from "../core/path-segment.ts";
 import type { CwdChoice } from "../file-access/file-boundary.ts";
 import type { SessionMeta, Store } from "../store/contract.ts";
 
@@ -23,8 +22,16 @@ export interface RuntimeContext {
   readonly agentId?: string | null;
   readonly sessionKey?: string | null;
   readonly sessionId?: string | null;
-  /** Another store than the Skein's own. */
-  readonly store?: Store | null;
+  /**
+   * Another store than the Skein's own, or the name of one in `createSkein({ stores })`. Its sessions are a space of their
+   * own: nothing leads from one store to another.
+   */
+  readonly store?: Store | string | null;
+  /**
+   * The folders of the user's sessions, from the root down; by default `users` and the user id. The sessions of two
+   * namespaces never meet, whatever their keys. A folder has one user.
+   */
+  readonly namespace?: readonly string[] | null;
   readonly channel?: string | null;
   readonly delivery?: Delivery | null;
   /** Absolute. */
@@ -35,19 +42,23 @@ export type Delivery = NonNullable<SessionMeta["delivery"]>;
 
 /** A context with nothing left open. Frozen; what it was made from is not kept. */
 export interface ResolvedContext {
-  /** `null`: the unnamed user. */
+  /** As stores and runs know it, with the space that the call is made in. `null`: the unnamed user. */
   readonly userId: string | null;
   readonly agentId: string;
   readonly sessionKey: string;
   /** `null`: the one that the key has now, or a new one. */
   readonly sessionId: string | null;
-  readonly store: Store;
+  readonly store: Store | string;
   readonly channel: string | null;
   readonly delivery: Delivery | null;
   readonly cwd: string;
 }
 
 export interface ContextDefaults {
+  /** The user id of a call as stores and runs know it. */
+  enter(call: Pick<RuntimeContext, "userId" | "store" | "namespace">): string | null;
+  /** The store of a user's sessions, if this process does not have it. */
+  missingStore(userId: string | null): string | null;
   readonly agentId: string;
   readonly store: Store;
   /** With `global`, main is the one session that all senders share. */
@@ -65,8 +76,7 @@ export interface ContextDefaults {
  * main. The folder: the given one if the agent may work there, else the agent's default.
  */
 export function resolveRuntimeContext(context: RuntimeContext, defaults: ContextDefaults): ResolvedContext {
-  const userId = context.userId ?? null;
-  if (userId !== null) userSegment(userId);
+  const userId = defaults.enter(context);
   const sessionId = mapped(context.sessionId, parseSessionId);
   const given = mapped(context.sessionKey, (text) => givenKey(text, defaults));
   const agentId = agentOf(mapped(context.agentId, parseAgentId), given, defaults);

@@ -1,6 +1,7 @@
 import { SkeinError } from "../core/errors.ts";
 import { present } from "../core/present.ts";
 import type { AppendOptions, Scope, SessionRecord, SessionStore, Store } from "../store/contract.ts";
+import { contextIn } from "../store/spaces.ts";
 import type { HookRegistry } from "./hooks.ts";
 import type { RuntimeContext } from "./runtime-context.ts";
 
@@ -107,7 +108,7 @@ export class SessionEnds<S extends Store> {
 
   #contextOf({ userId, agentId, key, sessionId, cwd, meta }: SessionRecord): RuntimeContext {
     const { channel, delivery } = meta;
-    const about = { userId, agentId, sessionKey: key, sessionId, store: this.store, cwd };
+    const about = { ...contextIn(this.store, userId), agentId, sessionKey: key, sessionId, cwd };
     return { ...about, ...present({ channel: channel ?? null, delivery: delivery ?? null }) };
   }
 }

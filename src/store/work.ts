@@ -19,6 +19,12 @@ export interface StoreWork {
   create(scope: Scope, init: SessionInit, act: (session: RunSession) => TellLater): Promise<SessionRecord>;
   /** What this process changes, whoever's session it is. */
   watch(listener: (change: StoreChange) => void): () => void;
+  /** The users that have sessions; `null` is the unnamed user. */
+  users(): readonly (string | null)[];
+  /** Erases the bytes of removed rows from the file of the ledger. */
+  erase(): void;
+  /** Finishes changes that earlier processes left half done. */
+  settle(): Promise<void>;
 }
 
 const nothing: TellLater = () => undefined;

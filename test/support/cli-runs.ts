@@ -20,6 +20,7 @@ export async function withRuns<T>(
     emit: () => undefined,
     app: "",
     agentHere: () => ({ app: null, tools: [] }),
+    hasStore: () => true,
     channelsHere: () => null,
     stopAsked: () => undefined,
   };

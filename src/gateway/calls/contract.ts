@@ -74,8 +74,8 @@ export interface FolderDeps {
   readonly runs: Pick<RunStore, "work" | "countByUser"> | null;
   /** Accepted input that is not yet conversation. */
   pending(sessionUid: string): Promise<readonly Run[]>;
-  /** The blobs of a session, read when they are asked for. */
-  blobs(session: SessionRecord): (sha256: string) => Uint8Array | null;
+  /** The blobs that the entries of a session name. */
+  blobs(session: SessionRecord, tree: SessionTree): Promise<(sha256: string) => Uint8Array | null>;
   readonly redactor: Redactor;
   /** The request of a session's model; `null`: its agent is not known here, or is an ACP agent. */
   showRequest(session: SessionRecord, options: ShowRequestOptions): Promise<ContextPayload | null>;

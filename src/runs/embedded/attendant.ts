@@ -58,8 +58,8 @@ export class RunAttendant implements WorkAttendant {
     if (parent !== null) refreshQueue(this.#books, parent.uid);
   }
 
-  branch(session: RunSession): void {
-    this.#checkIdle(session, "moved to another branch");
+  branch(session: RunSession, act: "reset" | "moved to another branch" = "moved to another branch"): void {
+    this.#checkIdle(session, act);
   }
 
   redact(removed: RemovedEntries): void {

@@ -46,6 +46,8 @@ export interface EmbeddedOptions {
   agentHere(agentId: string, key: string, tools?: readonly string[]): AgentHere | null;
   /** The channels that this process has; those from its code belong to its app. `null`: it delivers to all. */
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
+  /** Whether this process has the store of a user's sessions; where it has not, their runs wait for one that has. */
+  hasStore(userId: string | null): boolean;
   /** Whether an owner is known to be dead, before its lease has run out. */
   isGone(owner: string): boolean;
   /**

@@ -46,7 +46,8 @@ function nextServed(books: Books, leftOut: Set<string>): Ready | null {
   for (;;) {
     const next = nextReady(books, leftOut);
     if (next === null) return null;
-    const served = firstServed(books, next);
+    const hasStore = books.options.hasStore(next.user === "" ? null : next.user);
+    const served = hasStore ? firstServed(books, next) : null;
     if (served !== null) return served;
     leftOut.add(next.uid);
   }
@@ -286,7 +287,8 @@ export function lostRuns(books: Books, exceptOf: string | null): RunRow[] {
   };
   return active
     .filter(({ owner, lease_until }) => Number(lease_until) <= books.now() || isGone(String(owner)))
-    .flatMap(({ run_id }) => books.row(String(run_id)) ?? []);
+    .flatMap(({ run_id }) => books.row(String(run_id)) ?? [])
+    .filter(({ session }) => books.options.hasStore(session.userId));
 }
 
 /**

@@ -79,6 +79,7 @@ const defaults = {
   app: "",
   agentHere: () => ({ app: null, tools: [] }),
   channelsHere: () => null,
+  hasStore: () => true,
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
@@ -174,6 +175,12 @@ export class EmbeddedRuns implements RunStore {
   async get(runId: string, userId?: string | null): Promise<Run | null> {
     const row = this.#books.row(runId);
     return row !== null && (userId === undefined || row.session.userId === userId) ? publicRun(row) : null;
+  }
+
+  /** Whose runs are open. */
+  openUsers(): readonly (string | null)[] {
+    const rows = this.#books.all("SELECT DISTINCT user FROM runs WHERE ended_at IS NULL");
+    return rows.map(({ user }) => (user === "" ? null : String(user)));
   }
 
   async list(query: RunQuery, userId?: string | null): Promise<readonly Run[]> {

@@ -17,6 +17,10 @@ export interface ToolContext {
   readonly sessionKey: string;
   readonly sessionId: string;
   readonly userId: string | null;
+  /** The namespace that the call named; `null`: none, and the sessions are in the user's own folders. */
+  readonly namespace: readonly string[] | null;
+  /** The name of the store that the call named; `null`: the Skein's own. */
+  readonly store: string | null;
   readonly agentId: string;
   readonly cwd: string;
   /** The folder that `attachments/` stands for in the session's messages, whether it exists or not; `null`: none. */

@@ -141,7 +141,7 @@ describe("the call", () => {
     const { about, signal, toolCallId } = call;
     expect(execute).toHaveBeenCalledWith(
       { city: "Kyoto" },
-      { ...about, attachments: null, state: {}, signal, toolCallId },
+      { ...about, namespace: null, store: null, attachments: null, state: {}, signal, toolCallId },
     );
   });
 

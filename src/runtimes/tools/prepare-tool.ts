@@ -1,3 +1,4 @@
+import { spaceOf } from "../../core/space.ts";
 import type { Tool, ToolCallContext } from "../contract.ts";
 import { checkArguments } from "./check-arguments.ts";
 import type { ToolContext, ToolDefinition, ToolState } from "./define-tool.ts";
@@ -33,14 +34,14 @@ async function needsApproval(definition: ToolDefinition, args: unknown): Promise
 }
 
 function contextOf({ about, signal, toolCallId, state }: ToolCallContext): ToolContext {
-  const { runId, sessionKey, sessionId, userId, agentId, cwd, attachments = null } = about;
+  const { runId, sessionKey, sessionId, agentId, cwd, attachments = null } = about;
   return {
+    ...spaceOf(about.userId),
     signal,
     toolCallId,
     runId,
     sessionKey,
     sessionId,
-    userId,
     agentId,
     cwd,
     attachments,

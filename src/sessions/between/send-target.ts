@@ -1,4 +1,4 @@
-import { ambiguous } from "../../access/visibility/decision.ts";
+import { ambiguous, lookupFailed } from "../../access/visibility/decision.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { readKey } from "../../core/keys.ts";
 import { parseAgentId } from "../../core/names.ts";
@@ -22,11 +22,27 @@ export async function sendTarget(deps: TargetDeps, caller: Caller, request: Send
   }
   const agentId = request.agentId === undefined ? null : readAgent(request.agentId);
   if (agentId !== null && typeof agentId !== "string") return agentId;
-  if (label !== undefined) return byLabel(deps, caller, label, agentId);
+  if (label !== undefined) return withinLookupTime(byLabel(deps, caller, label, agentId));
   if (sessionKey !== undefined) return byKey(deps, caller, sessionKey, agentId);
   if (agentId === null) return { refusal: unfit("Either sessionKey or label is required") };
   const main = deps.settings.scope === "global" ? "global" : `agent:${agentId}:main`;
   return byKey(deps, caller, main, null);
+}
+
+const lookupSeconds = 10;
+
+/** A store that gives no answer keeps no run waiting. */
+async function withinLookupTime(lookup: Promise<Target>): Promise<Target> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Target>((resolve) => {
+    const cause = new Error(`the store gave no answer within ${lookupSeconds} seconds`);
+    timer = setTimeout(() => resolve({ refusal: refusalOf(lookupFailed(cause)) }), lookupSeconds * 1000);
+  });
+  try {
+    return await Promise.race([lookup, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function byKey(

@@ -4,6 +4,7 @@ import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts"
 import { isFenced, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
+import { contextIn } from "../../store/spaces.ts";
 import { withState } from "../with-state.ts";
 import { withWorkingDirectory } from "../working-directory.ts";
 import { beginTurn } from "./begin-turn.ts";
@@ -245,11 +246,10 @@ export function placeOf(
   const scope = { agentId, ...(userId === null ? {} : { userId }) };
   const deliverTo = run?.options.deliverTo;
   const ctx = {
-    userId,
+    ...contextIn(store, userId),
     agentId,
     sessionKey: key,
     sessionId,
-    store,
     cwd,
     channel: deliverTo?.channel ?? meta.channel ?? null,
     delivery: deliverTo ?? meta.delivery ?? null,

@@ -1,8 +1,11 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import { isReservedUserId } from "../../core/space.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { Approval, ApprovalQuery, Run, RunQuery, RunState, RunStore } from "../../runs/contract.ts";
+import { withPlainUsers } from "../../store/spaces.ts";
+import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { noSuchRun } from "./run-error.ts";
 
 /** The methods of a gateway that the library calls in its own process. */
@@ -17,8 +20,25 @@ export type ServiceMethod =
   | "sessions.reset"
   | "chat.history";
 
-/** Loads the handlers with the first call, and throws once the Skein is closed. */
-export type ServiceCalls = () => Promise<Calls<ServiceMethod>>;
+export type UserCalls = Calls<ServiceMethod>;
+
+/**
+ * Loads the handlers with the first call, and throws once the Skein is closed. `user`: only this one's sessions; left out:
+ * those of the user that a call names.
+ */
+export type ServiceCalls = (user?: string) => Promise<UserCalls>;
+
+/** The methods for a user, and how their parameters name it: a user of a space is not for callers to name. */
+export async function callsFor(
+  calls: ServiceCalls,
+  userId: string | null,
+): Promise<{ calls: UserCalls; userId?: string }> {
+  if (userId !== null && isReservedUserId(userId)) return { calls: await calls(userId) };
+  return { calls: await calls(), ...present({ userId }) };
+}
+
+/** Which sessions of a user: those in the store of the Skein and the user's own folders, unless something else is named. */
+type InSpace<Query> = Query & Pick<RuntimeContext, "store" | "namespace">;
 
 /**
  * Lists, finds, reads and creates sessions. The parameters and results are those of the gateway's methods of the same
@@ -35,34 +55,52 @@ export type ServiceCalls = () => Promise<Calls<ServiceMethod>>;
  */
 export class SessionService {
   readonly #calls: ServiceCalls;
+  readonly #enter: ContextDefaults["enter"];
 
-  constructor(calls: ServiceCalls) {
+  constructor(calls: ServiceCalls, enter: ContextDefaults["enter"]) {
     this.#calls = calls;
+    this.#enter = enter;
   }
 
   /** Lists sessions, most recently active first. */
-  async list(query: Params<"sessions.list"> = {}): Promise<Result<"sessions.list">> {
-    return (await this.#calls()).call("sessions.list", query);
+  async list(query: InSpace<Params<"sessions.list">> = {}): Promise<Result<"sessions.list">> {
+    const { calls, params } = await this.#at(query);
+    return calls.call("sessions.list", params);
   }
 
   /** Returns what is known of one session besides its entries. Throws `not_found`. */
-  async get(session: Params<"sessions.get">): Promise<Result<"sessions.get">> {
-    return (await this.#calls()).call("sessions.get", session);
+  async get(session: InSpace<Params<"sessions.get">>): Promise<Result<"sessions.get">> {
+    const { calls, params } = await this.#at(session);
+    return calls.call("sessions.get", params);
   }
 
   /** Returns a page of a session's active branch, oldest message first. Throws `not_found`. */
-  async history(query: Params<"chat.history">): Promise<Result<"chat.history">> {
-    return (await this.#calls()).call("chat.history", query);
+  async history(query: InSpace<Params<"chat.history">>): Promise<Result<"chat.history">> {
+    const { calls, params } = await this.#at(query);
+    return calls.call("chat.history", params);
   }
 
   /** Searches the full text of sessions, best match first. */
-  async search(query: Params<"sessions.search">): Promise<Result<"sessions.search">> {
-    return (await this.#calls()).call("sessions.search", query);
+  async search(query: InSpace<Params<"sessions.search">>): Promise<Result<"sessions.search">> {
+    const { calls, params } = await this.#at(query);
+    return calls.call("sessions.search", params);
   }
 
   /** Creates an empty session. Throws `conflict` if its key or ID is taken. */
-  async create(session: Params<"sessions.create"> = {}): Promise<Result<"sessions.create">> {
-    return (await this.#calls()).call("sessions.create", session);
+  async create(session: InSpace<Params<"sessions.create">> = {}): Promise<Result<"sessions.create">> {
+    const { calls, params } = await this.#at(session);
+    return calls.call("sessions.create", params);
+  }
+
+  async #at<Query extends { readonly userId?: string }>({
+    store,
+    namespace,
+    ...query
+  }: InSpace<Query>): Promise<{ calls: UserCalls; params: Query }> {
+    const userId = this.#enter({ ...present({ userId: query.userId, store, namespace }) });
+    const { calls, ...named } = await callsFor(this.#calls, userId);
+    const { userId: _given, ...rest } = query;
+    return { calls, params: { ...rest, ...named } as unknown as Query };
   }
 }
 
@@ -86,12 +124,12 @@ export class RunService {
 
   /** Lists runs, newest first. */
   async list(query: RunQuery = {}, userId?: string | null): Promise<readonly Run[]> {
-    return this.#runs().list(query, userId);
+    return withPlainUsers(await this.#runs().list(query, userId));
   }
 
   /** Returns a run, or `null` if there is none. */
   async get(runId: string, userId?: string | null): Promise<Run | null> {
-    return this.#runs().get(runId, userId);
+    return withPlainUsers(await this.#runs().get(runId, userId));
   }
 
   /** Aborts a run and returns its state afterwards. Throws `not_found`. */
@@ -109,7 +147,7 @@ export class RunService {
     const known = await this.get(runId, userId);
     const accepted = known === null ? null : await this.#runs().retry(runId);
     if (accepted === null) throw noSuchRun(runId);
-    return accepted.run;
+    return withPlainUsers(accepted.run);
   }
 
   /**
@@ -149,7 +187,8 @@ export class ApprovalService {
     { open = true, ...query }: ApprovalQuery = {},
     userId?: string | null,
   ): Promise<readonly Approval[]> {
-    return this.#runs().approvals({ ...query, ...present({ open: open ? true : null }) }, userId);
+    const which = { ...query, ...present({ open: open ? true : null }) };
+    return withPlainUsers(await this.#runs().approvals(which, userId));
   }
 
   /** Answers an approval. The first answer is final; later ones return it. Throws `not_found`. */
@@ -162,7 +201,7 @@ export class ApprovalService {
     const known = await this.#runs().approval(approvalId);
     const isTheirs = known !== null && (userId === undefined || known.session.userId === userId);
     const resolved = isTheirs ? await this.#runs().resolveApproval(approvalId, answer, by) : null;
-    if (resolved !== null) return resolved;
+    if (resolved !== null) return withPlainUsers(resolved);
     throw new SkeinError("not_found", {
       what: "Approval",
       name: approvalId,

@@ -8,6 +8,7 @@ import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { withPlainUsers } from "../../store/spaces.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
 import { guardedAppend } from "../guard/guarded-append.ts";
@@ -19,7 +20,8 @@ import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
 import type { CompactNowOptions } from "./compact-now.ts";
 import type { RunWatcher } from "./run-watcher.ts";
-import type { ServiceCalls } from "./services.ts";
+import type { ServiceCalls, UserCalls } from "./services.ts";
+import { callsFor } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
 
@@ -169,12 +171,16 @@ export class SessionHandle {
   }
 
   /** What is known of it; `null`: nothing was said to it yet. */
-  record(): Promise<SessionRecord | null> {
-    return findFor(this.#deps.store, this.#resolved());
+  async record(): Promise<SessionRecord | null> {
+    return withPlainUsers(await this.#found());
   }
 
   /** The session as it is; made where it is not there, as by the first thing that is said to it. */
   async open(): Promise<SessionRecord> {
+    return withPlainUsers(await this.#opened());
+  }
+
+  async #opened(): Promise<SessionRecord> {
     this.#deps.closed.throwIfAborted();
     const context = this.#resolved();
     if (!this.#deps.serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
@@ -182,15 +188,15 @@ export class SessionHandle {
   }
 
   /** Says something and goes: it is durable when this resolves, and whoever runs the runs answers it. */
-  accept(text: string, options: SendOptions = {}): Promise<Run> {
-    const { newRunId } = this.#deps;
-    return this.#accept(newRunId(this.#context.userId ?? null, options.idempotencyKey), text, options);
+  async accept(text: string, options: SendOptions = {}): Promise<Run> {
+    const runId = this.#deps.newRunId(this.#user(), options.idempotencyKey);
+    return withPlainUsers(await this.#accept(runId, text, options));
   }
 
   /** Says something. The turn runs from now on, whether anybody reads it or not. */
   send(text: string, options: SendOptions = {}): Turn {
     const { bus, runs, watcher, newRunId, abort } = this.#deps;
-    const runId = newRunId(this.#context.userId ?? null, options.idempotencyKey);
+    const runId = newRunId(this.#user(), options.idempotencyKey);
     const accepted = this.#accept(runId, text, options);
     accepted.catch(() => undefined);
     return new TurnHandle({
@@ -218,7 +224,7 @@ export class SessionHandle {
       isDelivery: true,
       ...present({ idempotencyKey }),
     });
-    return run;
+    return withPlainUsers(run);
   }
 
   /**
@@ -231,7 +237,7 @@ export class SessionHandle {
     origin: MessageOrigin = {},
   ): Promise<AppendedMessages> {
     const { store, hooks, checkIdle, toDrafts } = this.#deps;
-    const session = await this.open();
+    const session = await this.#opened();
     checkIdle(session);
     const drafts = await toDrafts(messages, origin);
     const done: { entries: Entry[]; notes: GuardNote[]; refused: string[] } = {
@@ -271,33 +277,34 @@ export class SessionHandle {
   async history(
     range: Pick<Params<"chat.history">, "limit" | "before" | "after"> = {},
   ): Promise<Result<"chat.history">> {
-    const { key, ...reader } = await this.#reference();
-    return (await this.#deps.calls()).call("chat.history", { sessionKey: key, ...reader, ...range });
+    const { calls, key, ...reader } = await this.#reference();
+    return calls.call("chat.history", { sessionKey: key, ...reader, ...range });
   }
 
   /** Continues the conversation after this entry; `null` starts over before the first one. Nothing is deleted. */
   async branch(entryId: string | null): Promise<Result<"sessions.branch">> {
-    const calls = await this.#deps.calls();
-    return calls.call("sessions.branch", { ...(await this.#reference()), entryId });
+    const { calls, ...session } = await this.#reference();
+    return calls.call("sessions.branch", { ...session, entryId });
   }
 
   /** Creates a new session from the path to an entry; without one, from the whole active branch. */
   async fork(
     options: Pick<Params<"sessions.fork">, "entryId" | "sessionId" | "label"> = {},
   ): Promise<Result<"sessions.fork">> {
-    const calls = await this.#deps.calls();
-    return calls.call("sessions.fork", { ...(await this.#reference()), ...options });
+    const { calls, ...session } = await this.#reference();
+    return calls.call("sessions.fork", { ...session, ...options });
   }
 
   /** Sets the label that the session can be found by; `null` removes it. */
   async label(label: string | null): Promise<Result<"sessions.rename">> {
-    const calls = await this.#deps.calls();
-    return calls.call("sessions.rename", { ...(await this.#reference()), label });
+    const { calls, ...session } = await this.#reference();
+    return calls.call("sessions.rename", { ...session, label });
   }
 
   /** Moves the key to a new, empty session. The old one stays readable under `previous.key`. */
   async reset(): Promise<Result<"sessions.reset">> {
-    return (await this.#deps.calls()).call("sessions.reset", await this.#reference());
+    const { calls, ...session } = await this.#reference();
+    return calls.call("sessions.reset", session);
   }
 
   /** Has the session's model summarize the older part of the session. Throws `conflict` while a run is active. */
@@ -307,14 +314,27 @@ export class SessionHandle {
   }
 
   async #existing(): Promise<SessionRecord> {
-    return (await this.record()) ?? noSuchSession(this.key);
+    return (await this.#found()) ?? noSuchSession(this.key);
   }
 
-  /** The session as methods name one. */
-  async #reference(): Promise<{ key: string; agentId: string; userId?: string }> {
+  #found(): Promise<SessionRecord | null> {
+    return findFor(this.#deps.store, this.#resolved());
+  }
+
+  /** What a context leaves open is refused with the turn, not here. */
+  #user(): string | null {
+    try {
+      return this.#deps.defaults.enter(this.#context);
+    } catch {
+      return this.#context.userId ?? null;
+    }
+  }
+
+  /** The session as methods name one, and the methods for its user. */
+  async #reference(): Promise<{ calls: UserCalls; key: string; agentId: string; userId?: string }> {
     this.#deps.closed.throwIfAborted();
     const { key, agentId, userId } = await this.#existing();
-    return { key, agentId, ...present({ userId }) };
+    return { ...(await callsFor(this.#deps.calls, userId)), key, agentId };
   }
 
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {

@@ -5,6 +5,7 @@ import type { AccessAction } from "../../access/visibility/policy.ts";
 import type { InboundMessage } from "../../channels/contract.ts";
 import { SkeinError } from "../../core/errors.ts";
 import type { EventBus, SkeinEvent } from "../../core/events.ts";
+import { present } from "../../core/present.ts";
 import type { AgentListPayload, ModelListPayload } from "../../protocol/directory.ts";
 import type { SessionToolResults } from "../../protocol/tool-results.ts";
 import type {
@@ -18,10 +19,13 @@ import type {
 } from "../../runs/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { withPlainUsers } from "../../store/spaces.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
 import type { HookRegistry } from "../hooks.ts";
+import { findFor } from "../input/accept-input.ts";
 import { guardNotesOf } from "../running/run-writer.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
+import { resolveRuntimeContext } from "../runtime-context.ts";
 import type { SessionXray } from "../xray.ts";
 import { noSuchRun } from "./run-error.ts";
 import type { RunWatcher } from "./run-watcher.ts";
@@ -216,7 +220,8 @@ export class Skein {
 
   constructor(parts: SkeinParts) {
     this.#parts = parts;
-    this.sessions = new SessionService(parts.handles.calls);
+    const { calls, defaults } = parts.handles;
+    this.sessions = new SessionService(calls, (call) => defaults.enter(call));
     this.runs = new RunService(() => this.#open.runs);
     this.approvals = new ApprovalService(() => this.#open.runs);
   }
@@ -249,7 +254,7 @@ export class Skein {
 
   /** Everything that happens in this process. Returns a function that ends it. */
   subscribe(listener: (event: SkeinEvent) => void): () => void {
-    return this.#parts.bus.subscribe(listener);
+    return this.#parts.bus.subscribe((event) => listener(withPlainUsers(event)));
   }
 
   /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
@@ -267,17 +272,22 @@ export class Skein {
     if (now === null) throw noSuchRun(runId);
     if (now.outcome !== null) return now;
     const ended = await endedWithin(this.#open.watcher, runId, options);
-    return ended ?? (await this.runs.get(runId, userId)) ?? now;
+    return withPlainUsers(ended) ?? (await this.runs.get(runId, userId)) ?? now;
   }
 
   /** What was changed of the messages of a run on their way into its session, oldest first. */
-  async notes(run: Run): Promise<readonly GuardNote[]> {
-    return guardNotesOf(this.store, run);
+  async notes({ runId }: Run): Promise<readonly GuardNote[]> {
+    const run = await this.#open.runs.get(runId);
+    return run === null ? [] : guardNotesOf(this.store, run);
   }
 
   /** Why a run does not go on; `null`: there is no such run. */
   async waits(runId: string): Promise<RunWaits | null> {
-    return this.#open.runs.waits(runId);
+    const { runs, handles } = this.#open;
+    const waits = await runs.waits(runId);
+    const run = waits === null ? null : await runs.get(runId);
+    const store = run === null ? null : handles.defaults.missingStore(run.session.userId);
+    return waits === null ? null : { ...waits, ...present({ store }) };
   }
 
   /** The same of many at once; those that are unknown are left out. */
@@ -341,8 +351,7 @@ export class Skein {
    * the provider. Nothing is sent, and no server is started. `not_found` where this process does not have the agent.
    */
   async xray(context: RuntimeContext, options: ShowRequestOptions = {}): Promise<SessionXray> {
-    const session = this.session(context);
-    const record = (await session.record()) ?? noSuchSession(session.key);
+    const record = await this.#recordOf(context);
     const shown = await this.#open.showRequest(record, options);
     if (shown !== null) return shown;
     const advice = "Define it with defineAgent, or under agents in the configuration";
@@ -360,12 +369,13 @@ export class Skein {
     reference: string,
     action: AccessAction,
   ): Promise<AccessExplanation> {
-    const session = this.session(asker);
-    return this.#open.explainAccess(
-      (await session.record()) ?? noSuchSession(session.key),
-      reference,
-      action,
-    );
+    return this.#open.explainAccess(await this.#recordOf(asker), reference, action);
+  }
+
+  async #recordOf(context: RuntimeContext): Promise<SessionRecord> {
+    const { store, defaults } = this.#open.handles;
+    const resolved = resolveRuntimeContext(context, defaults);
+    return (await findFor(store, resolved)) ?? noSuchSession(resolved.sessionKey);
   }
 
   /** What one request and all that it set off has come to. */
@@ -401,12 +411,12 @@ export class Skein {
     query: { readonly states?: readonly OutboxState[]; readonly limit?: number } = {},
     userId?: string | null,
   ): Promise<readonly OutboxRow[]> {
-    return this.#open.outbox.list(query, userId);
+    return withPlainUsers(await this.#open.outbox.list(query, userId));
   }
 
   /** `null`: there is no such message, or it is another user's. */
   async outboxRow(outboxId: string, userId?: string | null): Promise<OutboxRow | null> {
-    return this.#open.outbox.get(outboxId, userId);
+    return withPlainUsers(await this.#open.outbox.get(outboxId, userId));
   }
 
   /** Sends a dead letter again, or drops a message. */

@@ -1,5 +1,6 @@
 import { join, sep } from "node:path";
 import { checkNamespace } from "../../core/namespace.ts";
+import { spaceOf } from "../../core/space.ts";
 
 /** Where everything lives under the root. Ids have been checked before they come here. */
 
@@ -38,8 +39,10 @@ export type Namespace = (context: { readonly userId?: string }) => readonly stri
 /** The folder of a user, from the root on; refuses one that is another user's. */
 export type HomeFor = (userId: string | null) => string;
 
+/** A namespace that a call named is part of its user id, and decides before the store's own. */
 export function homeOf(namespace: Namespace, userId: string | null): string {
-  return checkNamespace(namespace(userId === null ? {} : { userId })).join("/");
+  const named = spaceOf(userId).namespace;
+  return checkNamespace(named ?? namespace(userId === null ? {} : { userId })).join("/");
 }
 
 export function agentFolder(root: string, { home, agentId }: AgentPlace): string {

@@ -4,7 +4,7 @@ import { hashesIn } from "./blobs.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import { readWhole } from "./disk-files.ts";
 import { dropBlobs } from "./redact-copies.ts";
-import type { SessionRow } from "./work-db.ts";
+import type { SessionRow, WorkDb } from "./work-db.ts";
 
 /**
  * Sessions that are in the trash, for good. Files go first, durably, and the claim on the id last: until then it is done again.
@@ -87,4 +87,11 @@ async function removeHome(
   if (!isRemoved) return;
   const parent = join(folder, "..");
   for (const path of [folder, parent]) if (disk.isFolder(path)) await disk.syncFolder(path);
+}
+
+/** Erases the bytes of removed rows of `work.db` now, or once no other process reads the file. */
+export function eraseRemoved(work: WorkDb): void {
+  work.requestErase();
+  const request = work.pendingErase();
+  if (request !== null && work.scrub()) work.erased(request);
 }

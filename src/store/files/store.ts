@@ -3,11 +3,14 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { systemClock } from "../../core/clock.ts";
+import { SkeinError } from "../../core/errors.ts";
 import type { IdSource } from "../../core/ids.ts";
 import { createIdSource } from "../../core/ids.ts";
 import { defaultNamespace } from "../../core/namespace.ts";
+import { spaceOf } from "../../core/space.ts";
 import { ChangeFeed } from "../changes.ts";
 import type { Scope, Store } from "../contract.ts";
+import { isOfExternalStore } from "../external-ledger.ts";
 import { checkScope, scoped } from "../scoped.ts";
 import type { StoreWork } from "../work.ts";
 import { workOf } from "../work.ts";
@@ -23,6 +26,7 @@ import { IndexThread } from "./index-thread.ts";
 import type { Namespace } from "./layout.ts";
 import { homeOf, indexDbName, workDbName } from "./layout.ts";
 import { describeRebuild, describeSalvage, readWorkCounts, workCountsName } from "./losses.ts";
+import { eraseRemoved } from "./purge.ts";
 import type { RebuildParts } from "./rebuild.ts";
 import { rebuildClaims } from "./rebuild.ts";
 import type { Recovery } from "./recover.ts";
@@ -129,6 +133,13 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const report = options.report ?? (() => undefined);
   const now = clock.now();
   const { work, how } = openWorkDb(options, databases, now, report);
+  if (isOfExternalStore(work.ledger)) {
+    work.close();
+    throw new SkeinError("conflict", {
+      problem: `The folder ${root} holds the runs of a store that a program brings along`,
+      advice: "Open it with that program, or choose another folder",
+    });
+  }
   const openedIndex = (path: string) => new IndexDb(path, options.verify);
   const index = openIndex(join(databases, indexDbName), openedIndex, now, report);
   let closeIdle = () => 0;
@@ -183,7 +194,8 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
   const watch = new ChangeFeed();
   const homeFor = (userId: string | null) => {
     const home = homeOf(namespace, userId);
-    if (namespace !== defaultNamespace) checkOwner(root, home, disk, userId);
+    const isChosen = namespace !== defaultNamespace || spaceOf(userId).namespace !== null;
+    if (isChosen) checkOwner(root, home, disk, userId);
     return home;
   };
   const adoptByName = (scope: Scope, sessionId: string) => adoptNamed(claims, scope, sessionId);
@@ -209,6 +221,9 @@ export async function openFilesStore(options: FilesStoreOptions): Promise<FilesS
       return sessions.createWith(scope, init, act);
     },
     watch: (listener) => watch.subscribe("everybody", listener),
+    users: () => work.users(),
+    erase: () => eraseRemoved(work),
+    settle: async () => undefined,
   };
   return { ...store, root, upkeep: filesUpkeep(catalogue, claims, databases), work: handle };
 }

@@ -269,7 +269,7 @@ export class WorkDb {
       this.#attendant.purge(uids, isUserGone ? userId : undefined);
       const { what, name, at } = tombstone;
       this.#db.run("INSERT INTO tombstones (what, name, at) VALUES (?, ?, ?)", what, name, at);
-      this.#requestErase();
+      this.requestErase();
     });
   }
 
@@ -282,7 +282,7 @@ export class WorkDb {
         if (meta === null) continue;
         this.#db.run("UPDATE sessions SET first = ? WHERE uid = ?", JSON.stringify({ ...first, meta }), uid);
       }
-      this.#requestErase();
+      this.requestErase();
     });
   }
 
@@ -311,7 +311,7 @@ export class WorkDb {
     return this.#db.scrub();
   }
 
-  #requestErase(): void {
+  requestErase(): void {
     this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('erase', hex(randomblob(16)))");
   }
 

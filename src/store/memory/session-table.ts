@@ -69,6 +69,10 @@ export class SessionTable {
     return [...this.#sessions.values()].filter((session) => session.userId === userId);
   }
 
+  users(): (string | null)[] {
+    return [...new Set([...this.#sessions.values()].map(({ userId }) => userId))];
+  }
+
   forget(session: HeldSession): void {
     this.#sessions.delete(session.uid);
   }

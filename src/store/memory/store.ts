@@ -61,8 +61,16 @@ export function createMemoryStore(options: { clock?: Clock; newId?: IdSource } =
       return sessions.createWith(scope, init, act);
     },
     watch: (listener) => watch.subscribe("everybody", listener),
+    users: () => table.users(),
+    erase: () => undefined,
+    settle: async () => undefined,
   };
   return { ...store, work: handle };
+}
+
+/** A database for the work of sessions that ends with the process. */
+export function createMemoryLedger(): Database {
+  return new Database(inMemory, "", [facts]);
 }
 
 /** The database of the work of sessions, made when somebody asks for it. */
@@ -70,7 +78,7 @@ class MemoryWork extends Attendance implements Together {
   #ledger: Database | null = null;
 
   get ledger(): Database {
-    this.#ledger ??= new Database(inMemory, "", [facts]);
+    this.#ledger ??= createMemoryLedger();
     return this.#ledger;
   }
 

@@ -9,6 +9,7 @@ import { exportJsonl } from "../../../interchange/export-jsonl.ts";
 import { noBlobs } from "../../../interchange/inline-blobs.ts";
 import { exportPieces } from "../../../sessions/export-session.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
+import { scopeOfSession } from "../../../store/read-tree.ts";
 import type { FolderDeps, HandlersOf } from "../../calls/contract.ts";
 import type { Mask } from "../../masking/mask.ts";
 import { maskFor } from "../../masking/mask.ts";
@@ -27,14 +28,15 @@ export function contentHandlers(deps: FolderDeps): HandlersOf<"sessions.export" 
       const tree = await deps.readTree(session, call.signal);
       const mask = maskFor(deps, call);
       const shown = mask.isOff ? tree : await maskedTree(tree, session, { deps, mask, format, slices });
-      const pieces = exportPieces(shown, mask.isOff ? deps.blobs(session) : noBlobs, { format, all });
+      const blobs = mask.isOff ? await deps.blobs(session, tree) : noBlobs;
+      const pieces = exportPieces(shown, blobs, { format, all });
       const content = await slices.run(withinFrame(pieces));
       return { key: session.key, sessionId: session.sessionId, format, content };
     },
     "blobs.get": async (params, call) => {
       const { sha256, offset = 0, length = longestPiece } = params;
       const session = await findSession(deps, call, params);
-      const kept = deps.blobs(session)(sha256);
+      const kept = await deps.store.blobs.get(scopeOfSession(session), sha256);
       if (kept === null) {
         const advice = "Entries name the blobs of their session";
         throw new SkeinError("not_found", { what: "Blob", name: sha256, advice });
@@ -80,7 +82,7 @@ async function maskedTree(
   session: SessionRecord,
   { deps, mask, format, slices }: Masking,
 ): Promise<SessionTree> {
-  const lines = masking(exportJsonl(tree, deps.blobs(session)), mask, format === "jsonl");
+  const lines = masking(exportJsonl(tree, await deps.blobs(session, tree)), mask, format === "jsonl");
   const bytes = Buffer.concat(await slices.run(lines));
   return slices.run(SessionTree.growing(await slices.run(parsingSession(bytes))));
 }

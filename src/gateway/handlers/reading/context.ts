@@ -6,6 +6,7 @@ import { Slices } from "../../../core/slices.ts";
 import type { Result } from "../../../protocol/methods/method-table.ts";
 import type { ContextPayload } from "../../../protocol/session-payloads.ts";
 import type { SessionRecord } from "../../../store/contract.ts";
+import { scopeOfSession } from "../../../store/read-tree.ts";
 import { noSuchSession } from "../../../store/refusals.ts";
 import { sessionHistoryLimit } from "../../../transcript/history-limit.ts";
 import type { Call, FolderDeps, HandlersOf } from "../../calls/contract.ts";
@@ -53,7 +54,7 @@ async function contextInFrame(
 function lookAt(deps: FolderDeps, session: SessionRecord, context: SessionContext): Looked {
   const { config, clock } = deps;
   const known = {
-    images: { blob: deps.blobs(session) },
+    images: { blob: (sha256: string) => deps.store.blobs.get(scopeOfSession(session), sha256) },
     pruning: pruningBy(config, clock.now()),
     ...present({ thinkingLevel: session.meta.thinkingLevel }),
     ...present({ historyLimit: sessionHistoryLimit(session, config.channels) }),

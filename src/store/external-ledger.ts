@@ -1,0 +1,213 @@
+import type { Ledger, RunSession } from "../runs/contract.ts";
+
+/** A change that concerns both a store and the work of its sessions. */
+export type ExternalChange =
+  | {
+      readonly act: "create";
+      readonly userId: string | null;
+      readonly agentId: string | null;
+      readonly sessionId: string;
+    }
+  | {
+      readonly act: "reset";
+      readonly session: RunSession;
+      readonly freshId: string;
+      readonly isOwner: boolean;
+    }
+  | { readonly act: "remove"; readonly session: RunSession; readonly parentKey: string | null }
+  | { readonly act: "purge"; readonly session: RunSession }
+  | { readonly act: "purge_user"; readonly userId: string; readonly uids: readonly string[] };
+
+/** A change that was begun, and whose consequences for runs are not in the ledger yet. */
+export interface PendingChange {
+  readonly id: number;
+  readonly change: ExternalChange;
+  /** The process that makes it; `null`: it was given up, and nobody knows whether it took place. */
+  readonly owner: string | null;
+  /** It was begun by another process, or given up. */
+  readonly isLeft: boolean;
+}
+
+/** Brings the tables of external stores forward. */
+export const externalSteps: readonly (readonly string[])[] = [
+  [
+    // Which session has which key, as the stores said last. Runs ask for it inside transactions, where no store can be asked.
+    `CREATE TABLE external_sessions (
+       uid TEXT PRIMARY KEY, user TEXT NOT NULL, agent TEXT NOT NULL, key TEXT NOT NULL, session_id TEXT NOT NULL
+     ) STRICT, WITHOUT ROWID`,
+    "CREATE INDEX external_sessions_key ON external_sessions (user, key)",
+    "CREATE INDEX external_sessions_id ON external_sessions (user, session_id COLLATE NOCASE)",
+    `CREATE TABLE external_changes (
+       id INTEGER PRIMARY KEY AUTOINCREMENT, store TEXT NOT NULL, user TEXT NOT NULL, session_id TEXT NOT NULL,
+       owner TEXT, change TEXT NOT NULL) STRICT`,
+  ],
+];
+
+const fact = "schema.external";
+
+/** The part of `work.db` that is about external stores. */
+export class ExternalLedger {
+  readonly #ledger: Ledger;
+  readonly #owner: string;
+  readonly #store: string;
+
+  constructor(ledger: Ledger, owner: string, store: string | null) {
+    this.#ledger = ledger;
+    this.#owner = owner;
+    this.#store = store ?? "";
+    migrate(ledger);
+  }
+
+  /** The unique id of a session outside of its store: two stores may use the same ones. */
+  outerUid(uid: string): string {
+    return this.#store === "" ? uid : `${this.#store}/${uid}`;
+  }
+
+  innerUid(uid: string): string {
+    return this.#store !== "" && uid.startsWith(`${this.#store}/`) ? uid.slice(this.#store.length + 1) : uid;
+  }
+
+  change<T>(act: () => T): T {
+    return this.#ledger.exclusively(act);
+  }
+
+  /** Keeps what a store said of a session. Derived, so it is not synced. */
+  keep({ uid, userId, agentId, key, sessionId }: RunSession): void {
+    const sql = "SELECT 1 FROM external_sessions WHERE uid = ? AND user = ? AND key = ? AND session_id = ?";
+    if (this.#ledger.sql(sql).get(uid, userId ?? "", key, sessionId) !== undefined) return;
+    this.#ledger.unsynced(() =>
+      this.#ledger.exclusively(() => {
+        this.#ledger.run("DELETE FROM external_sessions WHERE user = ? AND key = ?", userId ?? "", key);
+        this.#ledger.run(
+          "INSERT OR REPLACE INTO external_sessions (uid, user, agent, key, session_id) VALUES (?, ?, ?, ?, ?)",
+          uid,
+          userId ?? "",
+          agentId,
+          key,
+          sessionId,
+        );
+      }),
+    );
+  }
+
+  drop(uids: readonly string[]): void {
+    for (const uid of uids) this.#ledger.run("DELETE FROM external_sessions WHERE uid = ?", uid);
+  }
+
+  forgetKey(userId: string | null, key: string): void {
+    const where = "FROM external_sessions WHERE user = ? AND key = ?";
+    if (this.#ledger.sql(`SELECT 1 ${where}`).get(userId ?? "", key) === undefined) return;
+    this.#ledger.unsynced(() => this.#ledger.run(`DELETE ${where}`, userId ?? "", key));
+  }
+
+  find(
+    userId: string | null,
+    by: { readonly key: string } | { readonly sessionId: string },
+  ): RunSession | null {
+    const [column, name] = "key" in by ? ["key", by.key] : ["session_id", by.sessionId];
+    const collation = column === "key" ? "" : "COLLATE NOCASE";
+    const sql = `SELECT uid, user, agent, key, session_id FROM external_sessions
+      WHERE user = ? AND ${column} = ? ${collation}`;
+    const row = this.#ledger.sql(sql).get(userId ?? "", name);
+    if (row === undefined) return null;
+    return {
+      uid: String(row.uid),
+      userId,
+      agentId: String(row.agent),
+      key: String(row.key),
+      sessionId: String(row.session_id),
+    };
+  }
+
+  uidsOf(userId: string): string[] {
+    const sql = "SELECT uid FROM external_sessions WHERE user = ?";
+    return this.#ledger
+      .sql(sql)
+      .all(userId)
+      .map(({ uid }) => String(uid));
+  }
+
+  users(): (string | null)[] {
+    return this.#ledger
+      .sql("SELECT DISTINCT user FROM external_sessions")
+      .all()
+      .map(({ user }) => (user === "" ? null : String(user)));
+  }
+
+  /** Notes a change before the store is asked for it. */
+  note(change: ExternalChange): PendingChange {
+    const { userId, sessionId } = placeOf(change);
+    return this.#ledger.exclusively(() => {
+      this.#ledger.run(
+        "INSERT INTO external_changes (store, user, session_id, owner, change) VALUES (?, ?, ?, ?, ?)",
+        this.#store,
+        userId ?? "",
+        sessionId.toLowerCase(),
+        this.#owner,
+        JSON.stringify(change),
+      );
+      const row = this.#ledger.sql("SELECT last_insert_rowid() AS id").get();
+      return { id: Number(row?.id), change, owner: this.#owner, isLeft: false };
+    });
+  }
+
+  /** The answer of the store was lost: whoever comes next looks whether the change took place. */
+  leave({ id }: PendingChange): void {
+    this.#ledger.run("UPDATE external_changes SET owner = NULL WHERE id = ?", id);
+  }
+
+  forget({ id }: PendingChange): void {
+    this.#ledger.run("DELETE FROM external_changes WHERE id = ?", id);
+  }
+
+  /** Oldest first; of one session, or of all sessions of the store. */
+  pending(userId?: string | null, sessionId?: string): PendingChange[] {
+    const sql = "SELECT id, owner, change FROM external_changes WHERE store = ?";
+    const rows =
+      sessionId === undefined
+        ? this.#ledger.sql(`${sql} ORDER BY id`).all(this.#store)
+        : this.#ledger
+            .sql(`${sql} AND user = ? AND session_id = ? ORDER BY id`)
+            .all(this.#store, userId ?? "", sessionId.toLowerCase());
+    return rows.map(({ id, owner, change }) => ({
+      id: Number(id),
+      change: JSON.parse(String(change)) as ExternalChange,
+      owner: owner === null ? null : String(owner),
+      isLeft: owner !== this.#owner,
+    }));
+  }
+}
+
+function placeOf(change: ExternalChange): { readonly userId: string | null; readonly sessionId: string } {
+  if (change.act === "create") return change;
+  return change.act === "purge_user" ? { userId: change.userId, sessionId: "" } : change.session;
+}
+
+function migrate(ledger: Ledger): void {
+  const versionNow = () => Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
+  if (versionNow() === externalSteps.length) return;
+  ledger.exclusively(() => {
+    for (const step of externalSteps.slice(versionNow())) for (const text of step) ledger.run(text);
+    ledger.run(
+      "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)",
+      fact,
+      String(externalSteps.length),
+    );
+  });
+}
+
+/** Whether `work.db` holds the runs of a store elsewhere, and no sessions. */
+export function isOfExternalStore(ledger: Ledger): boolean {
+  return ledger.sql("SELECT 1 FROM facts WHERE name = 'external'").get() !== undefined;
+}
+
+/** Takes a new `work.db` for the runs of a store elsewhere. `false`: it belongs to a folder of sessions. */
+export function beginExternal(ledger: Ledger, time: number): boolean {
+  return ledger.exclusively(() => {
+    if (isOfExternalStore(ledger)) return true;
+    if (ledger.sql("SELECT 1 FROM facts WHERE name = 'begun'").get() !== undefined) return false;
+    for (const name of ["begun", "external"])
+      ledger.run("INSERT INTO facts (name, value) VALUES (?, ?)", name, String(time));
+    return true;
+  });
+}

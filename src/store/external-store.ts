@@ -1,0 +1,453 @@
+import { SkeinError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
+import { present } from "../core/present.ts";
+import type { Lookup } from "../core/references.ts";
+import { atOnce } from "../core/slices.ts";
+import { spaceOf, userInSpace } from "../core/space.ts";
+import type { Ledger, RunSession, TellLater } from "../runs/contract.ts";
+import { ChangeFeed } from "./changes.ts";
+import type {
+  AppendOptions,
+  Scope,
+  SearchStore,
+  SessionInit,
+  SessionRecord,
+  SessionStore,
+  StateStore,
+  Store,
+  StoreChange,
+} from "./contract.ts";
+import type { PendingChange } from "./external-ledger.ts";
+import { ExternalLedger } from "./external-ledger.ts";
+import { readTree, scopeOfSession } from "./read-tree.ts";
+import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
+import { checkScope } from "./scoped.ts";
+import type { Attendance, StoreWork } from "./work.ts";
+import { workOf } from "./work.ts";
+
+/** What an external store needs besides itself. */
+export interface ExternalStoreParts {
+  /** The user's store. */
+  readonly store: Store;
+  /** Its name in user ids and unique ids; `null`: it is the Skein's own store. */
+  readonly name: string | null;
+  readonly ledger: Ledger;
+  readonly newId: IdSource;
+  /** This process, as `isGone` of other processes reads it. */
+  readonly owner: string;
+  isGone(owner: string): boolean;
+  readonly attendance: Attendance;
+  /** Erases the bytes of removed rows from the file of the ledger. */
+  erase(): void;
+}
+
+type Sessions = SessionStore;
+type Done<Name extends keyof Sessions> = Awaited<ReturnType<Sessions[Name]>>;
+
+/**
+ * A store that knows nothing of runs, with the runs of its sessions in a ledger beside it. The two cannot change in one
+ * transaction. So a change that concerns both is noted in the ledger first, then made in the store, then followed up in the
+ * ledger. A note whose process died, or whose answer was lost, is settled by what the store holds.
+ */
+export class ExternalStore implements Store {
+  readonly sessions: SessionStore;
+  readonly search: SearchStore;
+  readonly state: StateStore;
+  readonly blobs: Store["blobs"];
+  readonly watch: Store["watch"];
+  readonly #parts: ExternalStoreParts;
+  readonly #inner: Store;
+  readonly #ledger: ExternalLedger;
+  readonly #feed = new ChangeFeed();
+  /** Subscriptions in the store, one for each user that was seen. */
+  readonly #followed = new Map<string | null, () => void>();
+
+  constructor(parts: ExternalStoreParts) {
+    const { store, ledger, owner, name } = parts;
+    this.#parts = parts;
+    this.#inner = store;
+    this.#ledger = new ExternalLedger(ledger, owner, name);
+    this.sessions = this.#sessionPort();
+    this.search = { search: async (scope, query) => store.search.search(this.#in(scope), query) };
+    this.state = {
+      get: async (scope, ...rest) => store.state.get(this.#in(scope), ...rest),
+      set: async (scope, ...rest) => store.state.set(this.#in(scope), ...rest),
+      delete: async (scope, ...rest) => store.state.delete(this.#in(scope), ...rest),
+      keys: async (scope, ...rest) => store.state.keys(this.#in(scope), ...rest),
+    };
+    this.blobs = {
+      put: async (scope, bytes) => store.blobs.put(this.#in(scope), bytes),
+      get: async (scope, sha256) => store.blobs.get(this.#in(scope), sha256),
+    };
+    this.watch = {
+      subscribe: (scope, listener) =>
+        store.watch.subscribe(this.#in(scope), (change) => listener(this.#outChange(change))),
+    };
+  }
+
+  get work(): StoreWork {
+    const { ledger, attendance } = this.#parts;
+    return {
+      ledger,
+      attend: (attendant) => attendance.attend(attendant),
+      find: (userId, by) => this.#ledger.find(userId, by),
+      create: (scope, init, act) => this.#createWith(scope, init, act),
+      watch: (listener) => this.#feed.subscribe("everybody", listener),
+      users: () => this.#ledger.users(),
+      erase: () => this.#parts.erase(),
+      settle: async () => {
+        for (const pending of this.#ledger.pending()) await this.#settleIfLeft(pending);
+      },
+    };
+  }
+
+  async purgeUser(userId: string): Promise<{ readonly sessions: number }> {
+    checkScope({ userId });
+    const { userId: named } = spaceOf(userId);
+    if (named === null) throw new SkeinError("invalid_user_id", { userId: "", problem: "it is empty" });
+    const uids = await this.#uidsOf(userId);
+    await this.#attendant.discardFiles(uids);
+    const note = this.#ledger.note({ act: "purge_user", userId, uids });
+    return this.#follow(note, () => this.#inner.purgeUser(this.#in({ userId }).userId ?? named));
+  }
+
+  /** Ends the subscriptions. The store itself belongs to the caller, who closes it. */
+  async close(): Promise<void> {
+    for (const stop of this.#followed.values()) stop();
+    this.#followed.clear();
+  }
+
+  get #attendant() {
+    return this.#parts.attendance.attendant;
+  }
+
+  #sessionPort(): SessionStore {
+    const { sessions } = this.#inner;
+    const kept = (record: SessionRecord) => this.#seen(this.#out(record));
+    const keptOrNull = (record: SessionRecord | null) => (record === null ? null : kept(record));
+    return {
+      create: async (scope, init) => kept(await sessions.create(this.#in(scope), init)),
+      get: async (scope, sessionId) => keptOrNull(await sessions.get(this.#in(scope), sessionId)),
+      find: (scope, lookup) => this.#find(scope, lookup),
+      list: async (scope, query) => {
+        const page = await sessions.list(this.#in(scope), query);
+        return { ...page, sessions: page.sessions.map((each) => this.#out(each)) };
+      },
+      count: async (scope, query) => sessions.count(this.#in(scope), query),
+      agentIds: async (scope) => sessions.agentIds(this.#in(scope)),
+      patch: async (scope, ...rest) => kept(await sessions.patch(this.#in(scope), ...rest)),
+      append: (scope, ...rest) => this.#append(scope, ...rest),
+      branch: (scope, ...rest) => this.#branch(scope, ...rest),
+      fork: async (scope, ...rest) => kept(await sessions.fork(this.#in(scope), ...rest)),
+      context: async (scope, ...rest) => sessions.context(this.#in(scope), ...rest),
+      entry: async (scope, ...rest) => sessions.entry(this.#in(scope), ...rest),
+      page: async (scope, ...rest) => sessions.page(this.#in(scope), ...rest),
+      prewarm: async (scope, ...rest) => sessions.prewarm(this.#in(scope), ...rest),
+      remove: (scope, ...rest) => this.#remove(scope, ...rest),
+      restore: async (scope, sessionId) => kept(await sessions.restore(this.#in(scope), sessionId)),
+      trashed: async (scope) => (await sessions.trashed(this.#in(scope))).map((each) => this.#outNames(each)),
+      purge: (scope, ...rest) => this.#purge(scope, ...rest),
+      adopt: async (scope, ...rest) => kept(await sessions.adopt(this.#in(scope), ...rest)),
+      reset: (scope, ...rest) => this.#reset(scope, ...rest),
+      redact: (scope, ...rest) => this.#redact(scope, ...rest),
+    };
+  }
+
+  async #find(scope: Scope, lookup: Lookup): Promise<readonly SessionRecord[]> {
+    const inner = lookup.by === "uid" ? { ...lookup, uid: this.#ledger.innerUid(lookup.uid) } : lookup;
+    const found = (await this.#inner.sessions.find(this.#in(scope), inner)).map((each) =>
+      this.#seen(this.#out(each)),
+    );
+    if (found.length === 0 && lookup.by === "key") this.#ledger.forgetKey(scope.userId ?? null, lookup.key);
+    return found;
+  }
+
+  /** A claim and the return of a lost run append nothing under a fence; they wait for a change that is being followed up. */
+  async #append(...[scope, sessionId, items, options = {}]: Parameters<Sessions["append"]>) {
+    const { fence } = options;
+    const inner = this.#in(scope);
+    if (fence === undefined || items.length > 0)
+      return this.#inner.sessions.append(inner, sessionId, items, options);
+    const userId = scope.userId ?? null;
+    for (const pending of this.#ledger.pending(userId, sessionId)) await this.#settleIfLeft(pending);
+    const isFree = () => this.#ledger.pending(userId, sessionId).length === 0;
+    return this.#inner.sessions.append(inner, sessionId, items, {
+      ...options,
+      fence: () => isFree() && fence(),
+    });
+  }
+
+  /** `fenced` stands for what kept the fence from holding. */
+  async #branch(...[scope, sessionId, targetId, options = {}]: Parameters<Sessions["branch"]>) {
+    const session = workOf(await this.#require(scope, sessionId));
+    const act = (fence: () => boolean) =>
+      this.#inner.sessions.branch(this.#in(scope), sessionId, targetId, { fence });
+    return this.#seen(this.#out(await this.#whileIdle(session, options, act)));
+  }
+
+  async #reset(...[scope, sessionId, options = {}]: Parameters<Sessions["reset"]>): Promise<Done<"reset">> {
+    const old = workOf(await this.#require(scope, sessionId));
+    const freshId = options.sessionId ?? this.#parts.newId();
+    const isOwner = options.fence !== undefined;
+    const note = this.#ledger.note({ act: "reset", session: old, freshId, isOwner });
+    const act = (fence: () => boolean) =>
+      this.#inner.sessions.reset(this.#in(scope), sessionId, { sessionId: freshId, fence });
+    const done = await this.#follow(note, () => this.#whileIdle(old, options, act, "reset"));
+    return { old: this.#out(done.old), fresh: this.#out(done.fresh) };
+  }
+
+  async #remove(...[scope, sessionId, options]: Parameters<Sessions["remove"]>): Promise<boolean> {
+    const found = await this.#inner.sessions.get(this.#in(scope), sessionId);
+    if (found === null) return false;
+    const { meta, ...record } = this.#out(found);
+    const parentKey = meta.spawnedBy ?? null;
+    const note = this.#ledger.note({ act: "remove", session: workOf(record), parentKey });
+    return this.#follow(note, () => this.#inner.sessions.remove(this.#in(scope), sessionId, options));
+  }
+
+  async #purge(...[scope, sessionId, options]: Parameters<Sessions["purge"]>): Promise<boolean> {
+    const trash = await this.sessions.trashed(scope);
+    const found = trash.find((each) => each.sessionId.toLowerCase() === sessionId.toLowerCase());
+    if (found === undefined) return false;
+    await this.#attendant.discardFiles([found.uid]);
+    const note = this.#ledger.note({ act: "purge", session: workOf(found) });
+    return this.#follow(note, () => this.#inner.sessions.purge(this.#in(scope), sessionId, options));
+  }
+
+  /** Work forgets it first: if the store fails then, the caller repeats the redaction, and nothing is left behind. */
+  async #redact(...[scope, sessionId, entryIds]: Parameters<Sessions["redact"]>): Promise<Done<"redact">> {
+    const session = await this.#require(scope, sessionId);
+    const tree = await readTree(this, session);
+    checkRedactable(tree, entryIds);
+    const sought = atOnce(soughtIn(Buffer.from(tree.encode()), new Set(entryIds)));
+    const forget = (uids: readonly string[]) =>
+      this.#ledger.change(() => this.#attendant.redact(removedFrom(sought, uids)));
+    forget([session.uid]);
+    const done = await this.#inner.sessions.redact(this.#in(scope), sessionId, entryIds);
+    forget([session.uid, ...(await this.#uidsWith(scope, done.sessions))]);
+    this.#parts.erase();
+    return done;
+  }
+
+  async #createWith(
+    scope: Scope,
+    init: SessionInit,
+    act: (session: RunSession) => TellLater,
+  ): Promise<SessionRecord> {
+    checkScope(scope);
+    const sessionId = init.sessionId ?? this.#parts.newId();
+    const userId = scope.userId ?? null;
+    for (const pending of this.#ledger.pending(userId, sessionId)) await this.#settleIfLeft(pending);
+    const note = this.#ledger.note({ act: "create", userId, sessionId, agentId: scope.agentId ?? null });
+    let made: SessionRecord;
+    try {
+      made = this.#out(await this.#inner.sessions.create(this.#in(scope), { ...init, sessionId }));
+    } catch (error) {
+      await this.#abandon(note, error);
+      throw error;
+    }
+    try {
+      const tell = this.#ledger.change(() => {
+        this.#ledger.keep(made);
+        const later = act(workOf(made));
+        this.#ledger.forget(note);
+        return later;
+      });
+      tell();
+    } catch (error) {
+      await this.#settle(note);
+      throw error;
+    }
+    return made;
+  }
+
+  /** Makes a change in the store, and then what it means for the work of the session. */
+  async #follow<T>(note: PendingChange, change: () => Promise<T>): Promise<T> {
+    let done: T;
+    try {
+      done = await change();
+    } catch (error) {
+      await this.#abandon(note, error);
+      throw error;
+    }
+    if (done === false) this.#ledger.forget(note);
+    else await this.#settle(note);
+    return done;
+  }
+
+  /** The store refused, and nothing has changed; any other error leaves open whether something has. */
+  async #abandon(note: PendingChange, error: unknown): Promise<void> {
+    if (error instanceof SkeinError && error.status < 500) this.#ledger.forget(note);
+    else this.#ledger.leave(note);
+  }
+
+  async #settleIfLeft(pending: PendingChange): Promise<void> {
+    if (pending.owner === null || this.#parts.isGone(pending.owner)) await this.#settle(pending);
+  }
+
+  /** Follows up a change that took place, and drops the note of one that did not. */
+  async #settle(note: PendingChange): Promise<void> {
+    const { change } = note;
+    switch (change.act) {
+      case "create":
+        await this.#removeUnused(change);
+        return this.#finish(note, () => undefined);
+      case "reset": {
+        const fresh = await this.#inner.sessions.get(this.#inScope(change.session), change.freshId);
+        if (fresh === null) return this.#finish(note, null);
+        const record = this.#out(fresh);
+        return this.#finish(note, () => {
+          this.#ledger.keep({
+            ...change.session,
+            key: `agent:${record.agentId}:reset:${change.session.sessionId}`,
+          });
+          this.#ledger.keep(record);
+          return this.#attendant.reset(change.session, workOf(record), change.isOwner);
+        });
+      }
+      case "remove": {
+        const found = await this.#inner.sessions.get(this.#inScope(change.session), change.session.sessionId);
+        if (found !== null && this.#out(found).uid === change.session.uid) return this.#finish(note, null);
+        return this.#finish(note, () => {
+          this.#ledger.drop([change.session.uid]);
+          const { userId } = change.session;
+          const parent =
+            change.parentKey === null ? null : this.#ledger.find(userId, { key: change.parentKey });
+          return this.#attendant.remove(change.session, parent);
+        });
+      }
+      case "purge": {
+        const trash = await this.#inner.sessions.trashed(this.#inScope(change.session));
+        const isThere = trash.some((each) => this.#outNames(each).uid === change.session.uid);
+        if (isThere) return this.#finish(note, null);
+        this.#finish(note, () => void this.#attendant.purge([change.session.uid]));
+        return this.#parts.erase();
+      }
+      case "purge_user": {
+        const { userId, uids } = change;
+        if (note.isLeft) await this.#inner.purgeUser(this.#in({ userId }).userId ?? "");
+        this.#finish(note, () => {
+          this.#ledger.drop(uids);
+          this.#attendant.purge(uids, userId);
+        });
+        return this.#parts.erase();
+      }
+    }
+  }
+
+  /** One transaction; `null`: nothing follows. */
+  #finish(note: PendingChange, follow: (() => TellLater | undefined) | null): void {
+    const tell = this.#ledger.change(() => {
+      const later = follow?.();
+      this.#ledger.forget(note);
+      return later;
+    });
+    tell?.();
+  }
+
+  /** A session that was made for work which was then refused. */
+  async #removeUnused({
+    userId,
+    agentId,
+    sessionId,
+  }: {
+    userId: string | null;
+    agentId: string | null;
+    sessionId: string;
+  }): Promise<void> {
+    const scope = this.#in(present({ userId, agentId }));
+    await this.#inner.sessions.remove(scope, sessionId);
+    await this.#inner.sessions.purge(scope, sessionId);
+  }
+
+  /** Acts under the fence of the caller; without one, only while no run has the session. */
+  async #whileIdle<T>(
+    session: RunSession,
+    { fence }: Pick<AppendOptions, "fence">,
+    act: (fence: () => boolean) => Promise<T>,
+    what?: "reset",
+  ): Promise<T> {
+    let refusal: { readonly error: unknown } | null = null;
+    const checkIdle = () => {
+      try {
+        this.#attendant.branch(session, what);
+        return true;
+      } catch (error) {
+        refusal = { error };
+        return false;
+      }
+    };
+    try {
+      return await act(fence ?? checkIdle);
+    } catch (error) {
+      throw (refusal as { readonly error: unknown } | null)?.error ?? error;
+    }
+  }
+
+  async #require(scope: Scope, sessionId: string): Promise<SessionRecord> {
+    const found = await this.sessions.get(scope, sessionId);
+    if (found !== null) return found;
+    const advice = "Check its name, or create the session first";
+    throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
+  }
+
+  async #uidsOf(userId: string): Promise<readonly string[]> {
+    const trash = await this.sessions.trashed({ userId });
+    return [...new Set([...this.#ledger.uidsOf(userId), ...trash.map(({ uid }) => uid)])];
+  }
+
+  async #uidsWith(scope: Scope, named: Done<"redact">["sessions"]): Promise<readonly string[]> {
+    const ofUser = present({ userId: scope.userId });
+    const live = await Promise.all(named.map(({ sessionId }) => this.sessions.get(ofUser, sessionId)));
+    const ids = new Set(named.map(({ sessionId }) => sessionId));
+    const trash = (await this.sessions.trashed(ofUser)).filter(({ sessionId }) => ids.has(sessionId));
+    return [...live, ...trash].flatMap((each) => (each === null ? [] : [each.uid]));
+  }
+
+  /** The scope as the store knows it. */
+  #in(scope: Scope): Scope {
+    checkScope(scope);
+    const { agentId } = scope;
+    const outer = scope.userId ?? null;
+    const userId = userInSpace({ ...spaceOf(outer), store: null });
+    this.#followUser(outer, userId);
+    return present({ userId, agentId });
+  }
+
+  #inScope(session: RunSession): Scope {
+    return this.#in(scopeOfSession(session));
+  }
+
+  #followUser(outer: string | null, inner: string | null): void {
+    if (this.#followed.has(outer)) return;
+    const publish = (change: StoreChange) => this.#feed.publish(this.#outChange(change));
+    this.#followed.set(outer, this.#inner.watch.subscribe(present({ userId: inner }), publish));
+  }
+
+  /** A record as the rest of the product knows it. */
+  #out<R extends SessionRecord>(record: R): R {
+    return this.#outNames(record);
+  }
+
+  #outNames<R extends { readonly uid: string; readonly userId: string | null }>(named: R): R {
+    const { name } = this.#parts;
+    if (name === null) return named;
+    const { namespace, userId } = spaceOf(named.userId);
+    return {
+      ...named,
+      uid: this.#ledger.outerUid(named.uid),
+      userId: userInSpace({ userId, namespace, store: name }),
+    };
+  }
+
+  #outChange(change: StoreChange): StoreChange {
+    if (change.type === "reset")
+      return { ...change, session: this.#out(change.session), fresh: this.#out(change.fresh) };
+    return { ...change, session: this.#outNames(change.session) } as StoreChange;
+  }
+
+  #seen(record: SessionRecord): SessionRecord {
+    this.#ledger.keep(record);
+    return record;
+  }
+}

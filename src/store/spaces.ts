@@ -1,0 +1,245 @@
+import { SkeinError } from "../core/errors.ts";
+import type { IdSource } from "../core/ids.ts";
+import { checkNamespace, defaultNamespace } from "../core/namespace.ts";
+import { userSegment } from "../core/path-segment.ts";
+import { present } from "../core/present.ts";
+import { isRecord } from "../core/shape.ts";
+import type { Space, SpaceUser } from "../core/space.ts";
+import { isReservedUserId, spaceOf, userInSpace } from "../core/space.ts";
+import type { Scope, Store } from "./contract.ts";
+import type { ExternalStore } from "./external-store.ts";
+import { checkScope } from "./scoped.ts";
+import type { StoreWork } from "./work.ts";
+
+/** A store with the work of its sessions. */
+export interface WorkingStore extends Store {
+  readonly work: StoreWork;
+}
+
+export interface SpacesParts<S extends WorkingStore> {
+  /** The Skein's own store. */
+  readonly home: S;
+  /** Stores that calls may name, by the names that runs know them by. */
+  readonly named: Readonly<Record<string, Store>>;
+  open(name: string, store: Store): ExternalStore;
+  readonly newId: IdSource;
+}
+
+const ports = ["sessions", "search", "state", "blobs", "watch"] as const;
+const homeSpace: Space = { store: null, namespace: null };
+
+/** The stores of one Skein behind one store: the user id of a scope says which of them is asked. */
+export class Spaces<S extends WorkingStore> {
+  /** The Skein's own store, whose ports lead to the others too. */
+  readonly store: S;
+  readonly #parts: SpacesParts<S>;
+  readonly #stores = new Map<string, ExternalStore>();
+  /** What a store in a context stands for. */
+  readonly #known = new WeakMap<object, Space>();
+  readonly #listeners = new Set<Parameters<StoreWork["watch"]>[0]>();
+  readonly #views = new Map<string, Store>();
+
+  constructor(parts: SpacesParts<S>) {
+    this.#parts = parts;
+    const { home, named } = parts;
+    this.store = { ...home, ...this.#routes(), work: this.#work() };
+    this.know(home, homeSpace);
+    this.know(this.store, homeSpace);
+    for (const [name, store] of Object.entries(named)) this.#add(name, store);
+  }
+
+  /** From now on this store in a context means that space. */
+  know(store: Store, space: Space = homeSpace): void {
+    this.#known.set(store, space);
+    spacesOf.set(store, this);
+  }
+
+  /** The user id of a call, with the space that its store and namespace name. */
+  enter(call: {
+    readonly userId?: string | null;
+    readonly store?: Store | string | null;
+    readonly namespace?: readonly string[] | null;
+  }): string | null {
+    const userId = call.userId ?? null;
+    if (userId !== null) userSegment(userId);
+    if (call.namespace !== undefined && call.namespace !== null) checkNamespace(call.namespace);
+    if (userId !== null && isReservedUserId(userId))
+      throw new SkeinError("invalid_user_id", { userId, problem: "it begins with a control character" });
+    const given = this.#spaceOf(call.store ?? null);
+    const namespace = call.namespace ?? given.namespace;
+    const isUsual = namespace !== null && isSame(namespace, defaultNamespace({ userId }));
+    return userInSpace({ userId, store: given.store, namespace: isUsual ? null : namespace });
+  }
+
+  /** The user, namespace and store as hooks, tools and callers see them. */
+  leave(userId: string | null): { userId: string | null; namespace?: readonly string[]; store?: Store } {
+    const space = spaceOf(userId);
+    if (space.store === null && space.namespace === null) return { userId };
+    return { userId: space.userId, ...present({ namespace: space.namespace }), store: this.#view(space) };
+  }
+
+  /** A context for hooks. The very same one in the default space. */
+  show<C extends { readonly userId?: string | null }>(context: C): C {
+    const { userId = null } = context;
+    return userId !== null && isReservedUserId(userId) ? { ...context, ...this.leave(userId) } : context;
+  }
+
+  /** The store of a user's sessions, if this process does not have it. */
+  missingStore(userId: string | null): string | null {
+    const { store } = spaceOf(userId);
+    return store === null || this.#stores.has(store) ? null : store;
+  }
+
+  #spaceOf(store: Store | string | null): Space {
+    if (store === null) return homeSpace;
+    if (typeof store === "string") {
+      if (!this.#stores.has(store)) throw new SkeinError("store_unknown", { store });
+      return { store, namespace: null };
+    }
+    const known = this.#known.get(store);
+    if (known !== undefined) return known;
+    // Nothing names it across a restart, so runs of this store wait after one.
+    return this.#add(`unnamed-${this.#parts.newId()}`, store);
+  }
+
+  #add(name: string, store: Store): Space {
+    const external = this.#parts.open(name, store);
+    this.#stores.set(name, external);
+    for (const listener of this.#listeners) external.work.watch(listener);
+    const space: Space = { store: name, namespace: null };
+    this.know(store, space);
+    return space;
+  }
+
+  #pick(userId: string | null): WorkingStore {
+    const { store: name } = spaceOf(userId);
+    if (name === null) return this.#parts.home;
+    const found = this.#stores.get(name);
+    if (found === undefined) throw new SkeinError("store_unknown", { store: name });
+    return found;
+  }
+
+  #routes(): Store {
+    const routed = Object.fromEntries(ports.map((port) => [port, this.#route(port)])) as unknown as Store;
+    return {
+      ...routed,
+      purgeUser: async (userId) => {
+        checkScope({ userId });
+        return this.#pick(userId).purgeUser(userId);
+      },
+      close: async () => {
+        for (const store of this.#stores.values()) await store.close();
+        await this.#parts.home.close();
+      },
+    };
+  }
+
+  /** Every method of a port takes the scope first. Of the home store, the port itself answers. */
+  #route<Port extends (typeof ports)[number]>(port: Port): Store[Port] {
+    const home = this.#parts.home[port];
+    return new Proxy(home, {
+      get: (target, name) => {
+        const own: unknown = Reflect.get(target, name, target);
+        if (typeof own !== "function") return own;
+        return (scope: Scope, ...rest: unknown[]) => {
+          if (scope.userId === undefined || !isReservedUserId(scope.userId))
+            return Reflect.apply(own, target, [scope, ...rest]);
+          const act = () => {
+            const other = this.#pick(scope.userId ?? null)[port];
+            return Reflect.apply(Reflect.get(other, name) as typeof own, other, [scope, ...rest]);
+          };
+          return port === "watch" ? act() : (async () => act())();
+        };
+      },
+    });
+  }
+
+  #work(): StoreWork {
+    const { work } = this.#parts.home;
+    return {
+      ledger: work.ledger,
+      attend: (attendant) => work.attend(attendant),
+      find: (userId, by) => {
+        const { store } = spaceOf(userId);
+        if (store === null) return work.find(userId, by);
+        return this.#stores.get(store)?.work.find(userId, by) ?? null;
+      },
+      create: async (scope, init, act) => this.#pick(scope.userId ?? null).work.create(scope, init, act),
+      watch: (listener) => {
+        this.#listeners.add(listener);
+        const all = [work, ...[...this.#stores.values()].map((each) => each.work)];
+        const stops = all.map((each) => each.watch(listener));
+        return () => {
+          this.#listeners.delete(listener);
+          for (const stop of stops) stop();
+        };
+      },
+      users: () => work.users(),
+      erase: () => work.erase(),
+      settle: async () => {
+        await work.settle();
+        for (const store of this.#stores.values()) await store.work.settle();
+      },
+    };
+  }
+
+  /** The store of a space, for those who know its users by their own names. */
+  #view(space: SpaceUser): Store {
+    const { store, namespace } = space;
+    const name = JSON.stringify([store, namespace]);
+    const known = this.#views.get(name);
+    if (known !== undefined) return known;
+    const inSpace = (scope: Scope): Scope => ({
+      ...scope,
+      ...present({ userId: userInSpace({ userId: scope.userId ?? null, store, namespace }) }),
+    });
+    const view = {
+      ...Object.fromEntries(ports.map((port) => [port, viewOf(this.store[port], inSpace)])),
+      purgeUser: (userId: string) => this.store.purgeUser(inSpace({ userId }).userId ?? userId),
+      close: async () => undefined,
+    } as unknown as Store;
+    this.#views.set(name, view);
+    this.know(view, { store, namespace });
+    return view;
+  }
+}
+
+const spacesOf = new WeakMap<Store, Pick<Spaces<WorkingStore>, "leave">>();
+
+/** The user of a session as hooks and tools see it, with the namespace and the store that a call named. */
+export function contextIn(
+  store: Store,
+  userId: string | null,
+): { userId: string | null; namespace?: readonly string[]; store: Store } {
+  return { store, ...(spacesOf.get(store)?.leave(userId) ?? { userId }) };
+}
+
+function viewOf<P extends object>(port: P, inSpace: (scope: Scope) => Scope): P {
+  return new Proxy(port, {
+    get: (target, name) => {
+      const method: unknown = Reflect.get(target, name, target);
+      if (typeof method !== "function") return method;
+      return (scope: Scope, ...rest: unknown[]) => {
+        const listener = rest[0];
+        if (name === "subscribe" && typeof listener === "function")
+          return method(inSpace(scope), (change: unknown) => listener(withPlainUsers(change)));
+        return Promise.resolve(method(inSpace(scope), ...rest)).then(withPlainUsers);
+      };
+    },
+  });
+}
+
+/** The same answer, with the users of a space under their own names. */
+export function withPlainUsers<T>(answer: T): T {
+  if (Array.isArray(answer)) return answer.map(withPlainUsers) as T;
+  if (!isRecord(answer)) return answer;
+  const changed: Record<string, unknown> = {};
+  if (typeof answer.userId === "string") changed.userId = spaceOf(answer.userId).userId;
+  for (const field of ["session", "sessions", "old", "fresh"])
+    if (typeof answer[field] === "object") changed[field] = withPlainUsers(answer[field]);
+  return Object.keys(changed).length === 0 ? answer : ({ ...answer, ...changed } as T);
+}
+
+function isSame(a: readonly string[], b: readonly string[]): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

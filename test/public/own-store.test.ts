@@ -1,0 +1,362 @@
+import { once } from "node:events";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, test } from "vitest";
+import { connect } from "../../src/client/connect.ts";
+import { createSkein } from "../../src/create-skein.ts";
+import { storeConformance } from "../../src/entry-conformance.ts";
+import type { Store } from "../../src/entry-store.ts";
+import { createStore } from "../../src/entry-store.ts";
+import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
+import { Started } from "../support/cli-process.ts";
+import type { FamilyOptions, Parts } from "../support/family.ts";
+import { call, gate, withParts } from "../support/family.ts";
+import { closeAll, newFolder } from "../support/skein.ts";
+import { openSqliteStore } from "../support/sqlite-store.ts";
+
+const opened: Store[] = [];
+
+afterEach(async () => {
+  await closeAll();
+  for (const store of opened.splice(0)) await store.close();
+});
+
+function ownStore(path = join(newFolder(), "mine.db")): Store {
+  const store = openSqliteStore(path);
+  opened.push(store);
+  return store;
+}
+
+/** A Skein on a store of the test's own, whose runs are in a folder. */
+async function onOwnStore(parts: Parts, options: FamilyOptions = {}) {
+  const dir = newFolder();
+  const store = ownStore();
+  return { dir, store, family: await withParts(parts, { dir, store, ...options }) };
+}
+
+const a = "agent:main:session:a";
+const b = "agent:main:session:b";
+const agents = [defineAgent({ id: "main", model: "rehearsal/basic" })];
+
+describe("the conformance kit", () => {
+  const cases = storeConformance({
+    create: async () => {
+      const path = join(newFolder(), "mine.db");
+      let store = ownStore(path);
+      const reopen = async () => {
+        await store.close();
+        store = ownStore(path);
+        return store;
+      };
+      return { store, reopen };
+    },
+    capabilities: { reopen: true, powerCut: false },
+  });
+  test.each(cases)("[OST1] passes for the store of these tests: $id $title", async ({ run }) => run());
+});
+
+describe("createSkein({ store })", () => {
+  test("[OST2] keeps sessions in the store and runs in work.db of the folder", async () => {
+    const { dir, store, family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
+    const turn = family.skein.session({ userId: "ann", sessionId: "trip" }).send("Hello");
+    expect((await turn.result).reply).toBe("Good morning.");
+    const page = await store.sessions.page({ userId: "ann" }, "trip", { along: "branch", limit: 10 });
+    expect(page?.entries.filter(({ type }) => type === "message")).toHaveLength(2);
+    expect((await family.skein.runs.get(turn.runId, "ann"))?.state).toBe("ok");
+    expect(existsSync(join(dir, "work.db"))).toBe(true);
+    expect(globSync("**/*.jsonl", { cwd: dir })).toEqual([]);
+    expect(family.reported).toEqual([]);
+  });
+
+  test("[OST2] leaves the store open for its owner", async () => {
+    const { store, family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
+    await family.skein.session().send("Hello").result;
+    await family.skein.close();
+    expect((await store.sessions.list({}, {})).sessions).toHaveLength(1);
+  });
+
+  test("[OST2] runs on the stores of the package", async () => {
+    const stores = [await createStore({ memory: true }), await createStore({ dir: newFolder() })];
+    for (const store of stores) {
+      const family = await withParts({ Hello: [{ text: "Good morning." }] }, { store });
+      expect((await family.skein.session().send("Hello").result).reply).toBe("Good morning.");
+      await family.skein.close();
+      expect((await store.sessions.list({}, {})).sessions).toHaveLength(1);
+      await store.close();
+    }
+  });
+
+  test("[OST2] tells of changes in every session as events", async () => {
+    const { family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
+    const turn = family.skein.session({ userId: "ann" }).send("Hello");
+    await turn.result;
+    const mine = family.events.filter(({ userId }) => userId === "ann").map(({ type }) => type);
+    expect(mine).toEqual(expect.arrayContaining(["session.created", "entry.appended", "run.ended"]));
+  });
+
+  test("[OST3] sessions send to each other, and replies come back", async () => {
+    const { family } = await onOwnStore({
+      "Ask B": [
+        call("sessions_send", { sessionKey: b, message: "To B: how many?", timeoutSeconds: 30 }),
+        { text: "Twelve, says B." },
+      ],
+      "To B": [{ text: "Twelve." }, { text: "REPLY_SKIP" }],
+    });
+    await family.make(b);
+    const turn = family.skein.session({ sessionKey: a }).send("Ask B");
+    expect((await turn.result).reply).toBe("Twelve, says B.");
+    await family.settled(turn.runId);
+    expect((await family.linesAt(b)).slice(0, 2)).toEqual(["user: To B: how many?", "assistant: Twelve."]);
+  });
+
+  test("[OST3] a spawned session announces its result to its parent", async () => {
+    const { family } = await onOwnStore({
+      "Find out": [
+        call("sessions_spawn", { task: "Count the trains", label: "trains" }),
+        { text: "I will tell you." },
+        { text: "Twelve trains." },
+      ],
+      "Count the trains": [{ text: "There are twelve." }],
+    });
+    const turn = family.skein.session({ sessionKey: a }).send("Find out");
+    await turn.result;
+    await family.settled(turn.runId);
+    expect((await family.linesAt(a)).at(-1)).toBe("assistant: Twelve trains.");
+    const { result } = await family.skein.callTool("sessions_list", {}, { sessionKey: a });
+    expect(JSON.stringify(result)).toContain("trains");
+  });
+
+  test("[OST3] a refused spawn leaves no session behind", async () => {
+    const { family, store } = await onOwnStore(
+      { "Find out": [call("sessions_spawn", { task: "Count" }), { text: "Refused." }] },
+      { settings: { budget: { runs: 1 } } },
+    );
+    await family.skein.session({ sessionKey: a }).send("Find out").result;
+    expect((await store.sessions.list({}, {})).sessions.map(({ key }) => key)).toEqual([a]);
+    expect(await store.sessions.trashed({})).toEqual([]);
+  });
+
+  test("[OST4] list, search, history, label, branch, fork and the X-ray read the store", async () => {
+    const { family, store } = await onOwnStore({
+      Kyoto: [{ text: "Three days." }],
+      "not answered": [{ text: "Four days." }],
+    });
+    const session = family.skein.session({ userId: "ann", sessionId: "trip" });
+    await session.send("Kyoto in spring").result;
+    await session.label("holiday");
+    const { sessions } = family.skein;
+    const { sessions: rows } = await sessions.list({ userId: "ann" });
+    expect(rows).toMatchObject([{ sessionId: "trip", label: "holiday" }]);
+    expect((await sessions.search({ userId: "ann", query: "spring" })).hits).toHaveLength(1);
+    expect((await sessions.search({ userId: "bob", query: "spring" })).hits).toEqual([]);
+    const { messages } = await session.history();
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant"]);
+    const shown = await family.skein.xray({ userId: "ann", sessionId: "trip" });
+    expect(JSON.stringify(shown)).toContain("Kyoto in spring");
+    const { key } = await session.fork({ sessionId: "aside" });
+    expect(key).toBe("agent:main:session:aside");
+    const page = await store.sessions.page({ userId: "ann" }, "trip", { along: "branch", limit: 10 });
+    await session.branch(page?.entries.find(({ type }) => type === "message")?.id ?? "");
+    await session.send("and more").result;
+    expect((await session.history()).messages).toHaveLength(3);
+  });
+
+  test("[OST4] a reset moves queued input to the new session, and is refused while a run is active", async () => {
+    const { tool, open } = gate();
+    const { family } = await onOwnStore(
+      { First: [call("gate"), { text: "Done." }], Later: [{ text: "In the new one." }] },
+      { agent: { tools: [tool] } },
+    );
+    const session = family.skein.session({ sessionId: "trip" });
+    const first = session.send("First");
+    await family.until("run.tool");
+    await expect(session.reset()).rejects.toMatchObject({ code: "conflict" });
+    open();
+    await first.result;
+    const { previous } = await session.reset();
+    expect(previous.key).toBe("agent:main:reset:trip");
+    expect((await session.send("Later").result).reply).toBe("In the new one.");
+    expect((await session.history()).messages).toHaveLength(2);
+  });
+
+  test("[OST4] a removed session ends its runs, and comes back from the trash", async () => {
+    const { tool } = gate();
+    const { family, store } = await onOwnStore({ First: [call("gate")] }, { agent: { tools: [tool] } });
+    const { skein } = family;
+    const turn = skein.session({ sessionId: "trip" }).send("First");
+    turn.result.catch(() => undefined);
+    await family.until("run.tool");
+    expect(await skein.store.sessions.remove({}, "trip")).toBe(true);
+    expect((await skein.ended(turn.runId)).state).toBe("aborted");
+    expect(await store.sessions.get({}, "trip")).toBeNull();
+    await skein.store.sessions.restore({}, "trip");
+    await skein.store.sessions.patch({}, "trip", { archived: true });
+    expect((await skein.sessions.list({})).sessions).toEqual([]);
+    expect((await skein.sessions.list({ archived: true })).sessions).toHaveLength(1);
+  });
+
+  test("[OST4] a session is compacted in the store", async () => {
+    const long = "word ".repeat(4000);
+    const { family, store } = await onOwnStore(
+      {
+        Tell: (_, index) => ({ text: index < 4 ? long : "## Goal\nTell stories." }),
+      },
+      { settings: { compaction: { mode: "default" } } },
+    );
+    const session = family.skein.session({ sessionId: "trip" });
+    for (const _ of [1, 2, 3, 4]) await session.send(`Tell me ${long}`).result;
+    expect(await session.compact()).toMatchObject({ done: true });
+    const page = await store.sessions.page({}, "trip", { along: "branch", limit: 100 });
+    expect(page?.entries.map(({ type }) => type)).toContain("compaction");
+  });
+
+  test("[OST5] a turn that was killed goes on after a restart, and nothing is said twice", async () => {
+    const folder = newFolder();
+    const script = fileURLToPath(new URL("../support/own-store-child.ts", import.meta.url));
+    const quiet = { SKEIN_LOGGING__LEVEL: "silent" };
+    expect(await new Started([script, folder], quiet).end()).toBe("SIGKILL");
+    const again = new Started([script, folder], quiet);
+    expect(await again.end()).toBe(0);
+    expect(JSON.parse(again.out)).toMatchObject({ reply: "Ordered." });
+    const page = await ownStore(join(folder, "mine.db")).sessions.page(
+      { userId: "ann" },
+      (await ownStore(join(folder, "mine.db")).sessions.list({ userId: "ann" }, {})).sessions[0]?.sessionId ??
+        "",
+      { along: "all", limit: 100 },
+    );
+    const roles = page?.entries.flatMap((entry) => (entry.type === "message" ? [entry.message.role] : []));
+    expect(roles).toEqual(["user", "assistant", "toolResult", "assistant"]);
+  });
+
+  test("[OST6] redacted text is gone from the store and from work.db", async () => {
+    const secret = "the magic word is Zwetschgenkuchen4711";
+    const { dir, family } = await onOwnStore({ Tell: [{ text: secret }] });
+    const { skein } = family;
+    const { runId } = skein.session({ sessionId: "trip" }).send("Tell me");
+    await skein.ended(runId).catch(() => undefined);
+    await family.until("run.ended");
+    const page = await skein.store.sessions.page({}, "trip", { along: "branch", limit: 10 });
+    const entryId = page?.entries.findLast(({ type }) => type === "message")?.id ?? "";
+    await skein.store.sessions.redact({}, "trip", [entryId]);
+    expect(JSON.stringify(await skein.runs.get(runId))).not.toContain("Zwetschgenkuchen");
+    await skein.close();
+    expect(readFileSync(join(dir, "work.db")).includes("Zwetschgenkuchen")).toBe(false);
+  });
+
+  test("[OST6] a purged session and a purged user leave no runs", async () => {
+    const { family, store } = await onOwnStore({ Hello: () => ({ text: "Good morning." }) });
+    const { skein } = family;
+    const first = skein.session({ sessionId: "trip" }).send("Hello");
+    await first.result;
+    await skein.store.sessions.remove({}, "trip");
+    expect(await skein.store.sessions.purge({}, "trip")).toBe(true);
+    expect(await skein.runs.get(first.runId)).toBeNull();
+    await skein.session({ userId: "ann" }).send("Hello").result;
+    expect(await skein.store.purgeUser("ann")).toEqual({ sessions: 1 });
+    expect(await skein.runs.list({}, "ann")).toEqual([]);
+    expect((await store.sessions.list({ userId: "ann" }, {})).sessions).toEqual([]);
+  });
+
+  test("[OST7] a store of one's own needs a folder for its runs, or memory", async () => {
+    const store = ownStore();
+    await expect(createSkein({ store, agents, env: {}, quiet: true, config: {} })).rejects.toMatchObject({
+      code: "invalid_arguments",
+      message: expect.stringContaining("dir"),
+    });
+    const family = await withParts({ Hello: [{ text: "Good morning." }] }, { store, memory: true });
+    expect((await family.skein.session().send("Hello").result).reply).toBe("Good morning.");
+  });
+
+  test("[OST8] a folder holds the runs of one kind of store alone", async () => {
+    const files = newFolder();
+    await (await createStore({ dir: files })).close();
+    const options = { agents, env: {}, quiet: true, config: null };
+    await expect(createSkein({ ...options, dir: files, store: ownStore() })).rejects.toMatchObject({
+      code: "conflict",
+    });
+    const { dir, family } = await onOwnStore({});
+    await family.skein.close();
+    await expect(createSkein({ ...options, dir })).rejects.toMatchObject({ code: "conflict" });
+    await expect(createStore({ dir })).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("[OST9] a gateway is mounted on it: lists, exports and blobs", async () => {
+    const { dir, family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
+    await family.skein.session({ sessionId: "trip" }).send("Hello").result;
+    const gateway = await family.skein.mount();
+    const server = createServer(gateway.handler).on("upgrade", gateway.upgrade).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const token = readFileSync(join(dir, "token"), "utf8").trim();
+    const client = await connect(url, { token });
+    try {
+      const { sessions } = await client.call("sessions.list", {});
+      expect(sessions.map(({ sessionId }) => sessionId)).toEqual(["trip"]);
+      const exported = await client.call("sessions.export", {
+        key: "agent:main:session:trip",
+        format: "jsonl",
+      });
+      expect(JSON.stringify(exported)).toContain("Good morning.");
+    } finally {
+      await client.close();
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+});
+
+describe("a store whose answer is lost", () => {
+  /** The store does what it is asked and then fails, as when a connection breaks before the answer arrives. */
+  function failingAfter(store: Store, method: "reset" | "remove" | "purge"): Store {
+    let isBroken = true;
+    const sessions = new Proxy(store.sessions, {
+      get: (target, name) => {
+        const act = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
+        if (name !== method) return act;
+        return async (...args: unknown[]) => {
+          const done = await act(...args);
+          if (!isBroken) return done;
+          isBroken = false;
+          throw new Error("connection lost");
+        };
+      },
+    });
+    return {
+      ...store,
+      search: store.search,
+      state: store.state,
+      blobs: store.blobs,
+      watch: store.watch,
+      sessions,
+      purgeUser: (userId) => store.purgeUser(userId),
+      close: () => store.close(),
+    };
+  }
+
+  test("[OST10] a reset that took place moves queued input all the same", async () => {
+    const dir = newFolder();
+    const store = failingAfter(ownStore(), "reset");
+    const waiting = await withParts({}, { dir, store, workers: false });
+    const session = waiting.skein.session({ sessionId: "trip" });
+    const { runId } = await session.accept("Hello");
+    await expect(session.reset()).rejects.toThrow("connection lost");
+    await waiting.skein.close();
+    const family = await withParts({ Hello: [{ text: "Good morning." }] }, { dir, store });
+    expect((await family.skein.ended(runId)).outcome?.reply).toBe("Good morning.");
+    expect((await family.skein.session({ sessionId: "trip" }).history()).messages).toHaveLength(2);
+  });
+
+  test("[OST10] a removal that took place ends the runs all the same", async () => {
+    const dir = newFolder();
+    const store = failingAfter(ownStore(), "remove");
+    const waiting = await withParts({}, { dir, store, workers: false });
+    const { runId } = await waiting.skein.session({ sessionId: "trip" }).accept("Hello");
+    await expect(waiting.skein.store.sessions.remove({}, "trip")).rejects.toThrow("connection lost");
+    await waiting.skein.close();
+    const family = await withParts({}, { dir, store });
+    expect((await family.skein.ended(runId)).state).toBe("aborted");
+  });
+});
