@@ -8,7 +8,7 @@ import { timedOften } from "./side.ts";
 
 const weather = tool({
   description: "The weather of a city.",
-  inputSchema: jsonSchema<{ city: string }>(weatherParameters),
+  inputSchema: jsonSchema<{ city: string }>({ ...weatherParameters, required: ["city"] }),
   execute: ({ city }) => weatherIn(city),
 });
 

@@ -1,4 +1,4 @@
-import type { JSONObject } from "@ai-sdk/provider";
+import type { JSONObject, JSONSchema7 } from "@ai-sdk/provider";
 import fc from "fast-check";
 import { Check } from "typebox/schema";
 import { describe, expect, test } from "vitest";
@@ -98,11 +98,11 @@ describe("a value for a schema", () => {
   });
 
   test("[REH9] an answer that has to be JSON is, also behind calls", async () => {
-    const wanted = {
+    const wanted: JSONSchema7 = {
       type: "object",
       properties: { days: { type: "integer", minimum: 1 } },
       required: ["days"],
-    } as const;
+    };
     const model = rehearsalModel();
     const json = { type: "json" as const };
     const { text } = await told(model, asked("Plan Kyoto", { responseFormat: { ...json, schema: wanted } }));
