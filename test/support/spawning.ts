@@ -145,7 +145,7 @@ export function spawnGround(
     runs: books.store,
     agents: {
       ids: agents.map(({ id }) => id),
-      find: (id: string) => agents.find((each) => each.id === id) ?? { cwd: null, roots: [] },
+      find: (id: string) => agents.find((each) => each.id === id) ?? null,
     },
     access: {
       policyFor: ({ sandboxed }: Spawner) => ({ sandboxed, visibility: { list: "tree" } }),
