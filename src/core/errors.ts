@@ -281,12 +281,30 @@ export function codeOf(error: unknown): string {
 const maxCauses = 8;
 
 /** Whether something failed because this process, or the machine, has no file descriptor left. It may work a moment later. */
-export function isOutOfDescriptors(error: unknown, depth = 0): boolean {
-  if (typeof error !== "object" || error === null || depth > maxCauses) return false;
-  const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };
-  if (code === "EMFILE" || code === "ENFILE") return true;
+export function isOutOfDescriptors(error: unknown): boolean {
+  return causesOf(error).some((each) => ["EMFILE", "ENFILE"].includes(codeOf(each)));
+}
+
+/** Primary result codes of SQLite: locked, a failed read or write, full. */
+const sqliteFaults = [5, 10, 13];
+
+/** Whether something failed because the disk is full, read-only, broken or locked. The same may work later. */
+export function isDiskFault(error: unknown): boolean {
+  const codes = ["write_failed", "ENOSPC", "EDQUOT", "EROFS", "EIO"];
+  return causesOf(error).some((each) => {
+    const { errcode } = each as { readonly errcode?: unknown };
+    return (
+      codes.includes(codeOf(each)) || (typeof errcode === "number" && sqliteFaults.includes(errcode & 0xff))
+    );
+  });
+}
+
+/** An error with everything that caused it. */
+function causesOf(error: unknown, depth = 0): object[] {
+  if (typeof error !== "object" || error === null || depth > maxCauses) return [];
+  const { cause } = error as { readonly cause?: unknown };
   const inner = error instanceof AggregateError ? [cause, ...error.errors] : [cause];
-  return inner.some((each) => isOutOfDescriptors(each, depth + 1));
+  return [error, ...inner.flatMap((each) => causesOf(each, depth + 1))];
 }
 
 /** What to do when somebody else came first. */

@@ -392,8 +392,11 @@ export interface RunStore {
     outcome: Outcome,
     also?: { readonly deliver?: readonly AcceptRequest[]; readonly outbox?: readonly OutboxRequest[] },
   ): Promise<void>;
-  /** Back into the queue, not counted as lost: its owner stops in good order, or never began. */
-  release(held: Held): Promise<void>;
+  /**
+   * Back into the queue, not counted as lost: its owner stops in good order, or never began. `deferred`: the machine did not let
+   * it begin, and its time starts again with the next claim unless its input is written.
+   */
+  release(held: Held, why?: "released" | "deferred"): Promise<void>;
   /** As the loss of a lease: counted, and the fourth time an error. */
   lose(held: Held): Promise<void>;
   /**

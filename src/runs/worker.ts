@@ -15,6 +15,15 @@ export class RunStopped extends Error {
   }
 }
 
+/** The disk did not let a run begin or end. It goes back into the queue until that works. */
+export class RunDeferred extends Error {
+  override readonly name = "RunDeferred";
+
+  constructor(cause: unknown) {
+    super("The run waits until the disk can be written.", { cause });
+  }
+}
+
 export interface WorkerOptions {
   readonly runs: RunStore;
   /** Who owns the runs that this worker claims. */
@@ -46,7 +55,8 @@ interface Resuming {
 /** The longest delay that a timer takes. */
 const longestDelay = 2 ** 31 - 1;
 const longestSweep = 5000;
-const descriptorWaitMs = 250;
+const shortestPauseMs = 250;
+const longestPauseMs = 5000;
 const usualUnwindMs = 10_000;
 
 /**
@@ -67,8 +77,9 @@ export class Worker {
   #sweepTimer: NodeJS.Timeout | undefined;
   #pollTimer: NodeJS.Timeout | undefined;
   #beatTimer: NodeJS.Timeout | undefined;
-  /** Set while there is no file descriptor to begin another run with. */
-  #claimTimer: NodeJS.Timeout | undefined;
+  /** Set while the machine does not let another run begin. */
+  #pause: { readonly over: Promise<void>; end(): void } | null = null;
+  #pauseMs = shortestPauseMs;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -130,7 +141,8 @@ export class Worker {
 
   async #close(left: TimeLeft, isPatient: boolean): Promise<void> {
     this.#state = "closing";
-    for (const timer of [this.#sweepTimer, this.#pollTimer, this.#claimTimer]) clearTimeout(timer);
+    for (const timer of [this.#sweepTimer, this.#pollTimer]) clearTimeout(timer);
+    this.#pause?.end();
     this.#resumeAll();
     await Promise.all([this.#looking, this.#sweeping]);
     this.#resumeAll(); // who was just being asked about
@@ -170,7 +182,7 @@ export class Worker {
 
   async #claimAll(): Promise<void> {
     const { runs, owner } = this.#options;
-    while (this.#state === "working" && this.#claimTimer === undefined) {
+    while (this.#state === "working" && this.#pause === null) {
       const claim = await runs.claim(owner);
       if (claim === null) return;
       // The process began to close meanwhile: nobody may begin what would be cut off.
@@ -196,23 +208,47 @@ export class Worker {
 
   async #execute(claim: Claim, signal: AbortSignal): Promise<void> {
     const { execute, report, runs } = this.#options;
+    const { runId, fence } = claim.run;
     try {
       await execute(claim, signal);
+      this.#pauseMs = shortestPauseMs;
     } catch (error) {
+      if (error instanceof RunDeferred || isOutOfDescriptors(error)) {
+        report(error instanceof RunDeferred ? error.cause : error);
+        return this.#putBack({ runId, fence });
+      }
       report(error);
-      const { runId, fence } = claim.run;
-      if (!isOutOfDescriptors(error)) return void (await runs.lose({ runId, fence }).catch(report));
-      this.#pauseClaims();
-      await runs.release({ runId, fence }).catch(report);
+      await runs.lose({ runId, fence }).catch(report);
     }
   }
 
-  /** A run that waits for a file descriptor is queued again, and would be claimed again at once. */
-  #pauseClaims(): void {
-    this.#claimTimer ??= setTimeout(() => {
-      this.#claimTimer = undefined;
+  /** Back into the queue. A full disk may not even allow that; meanwhile the run keeps its lease. */
+  async #putBack(held: Held): Promise<void> {
+    for (;;) {
+      const over = this.#pauseClaims();
+      try {
+        return await this.#options.runs.release(held, "deferred");
+      } catch (error) {
+        if (this.isClosing || isFenced(error)) return;
+        await over;
+      }
+    }
+  }
+
+  /** A run that is put back would be claimed again at once. Resolves when claims go on. */
+  #pauseClaims(): Promise<void> {
+    if (this.#pause !== null) return this.#pause.over;
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const end = () => {
+      clearTimeout(timer);
+      this.#pause = null;
+      resolve();
       this.wake();
-    }, descriptorWaitMs).unref();
+    };
+    const timer = setTimeout(end, this.#pauseMs).unref();
+    this.#pause = { over, end };
+    this.#pauseMs = Math.min(longestPauseMs, 2 * this.#pauseMs);
+    return over;
   }
 
   /** Stops a run whose time is over; what it gives takes that back. */

@@ -1,5 +1,6 @@
 // Loaded before everything else in a process: while the file that FULL_DISK_FLAG names exists, nothing can be written, as on
-// a disk without a free block. What was written before can be read, removed and renamed.
+// a disk without a free block. What was written before can be read, removed, renamed and overwritten in place. While the flag
+// file holds the word "files", the databases still have free pages, and only other files cannot be written.
 import type { PathLike } from "node:fs";
 import fs from "node:fs";
 import fsPromises from "node:fs/promises";
@@ -7,8 +8,9 @@ import { syncBuiltinESMExports } from "node:module";
 import { DatabaseSync, StatementSync } from "node:sqlite";
 
 const flag = process.env.FULL_DISK_FLAG ?? "";
-const { existsSync, writeSync, openSync, mkdirSync, linkSync } = fs;
+const { existsSync, readFileSync, fstatSync, writeSync, openSync, mkdirSync, linkSync } = fs;
 const isFull = () => existsSync(flag);
+const areDatabasesFull = () => isFull() && readFileSync(flag, "utf8") !== "files";
 const noSpace = (call: string) =>
   Object.assign(new Error(`ENOSPC: no space left on device, ${call}`), {
     code: "ENOSPC",
@@ -25,9 +27,17 @@ function failing<F extends Any>(name: string, real: F, takesRoom: (...args: Para
   }) as F;
 }
 
+type Write = [fd: number, bytes: unknown, offset?: unknown, length?: number, position?: number | null];
 const standardStreams = 2;
+function growsFile(...[fd, , , length = 0, position]: Write): boolean {
+  if (fd <= standardStreams) return false;
+  // Short files take a whole block.
+  const block = 4096;
+  const end = typeof position === "number" ? position + length : Number.POSITIVE_INFINITY;
+  return end > Math.ceil(fstatSync(fd).size / block) * block;
+}
 Object.assign(fs, {
-  writeSync: failing("write", writeSync as Any, ((fd: number) => fd > standardStreams) as never),
+  writeSync: failing("write", writeSync as Any, ((...write: Write) => growsFile(...write)) as never),
   openSync: failing("open", openSync, (path: PathLike, flags) =>
     typeof flags === "string" ? /[aw]/.test(flags) && !existsSync(path) : !existsSync(path),
   ),
@@ -61,12 +71,12 @@ DatabaseSync.prototype.prepare = function (this: DatabaseSync, sql: string) {
   return statement;
 };
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
-  if (isFull() && sql === "COMMIT" && changed.has(this)) {
+  if (areDatabasesFull() && sql === "COMMIT" && changed.has(this)) {
     exec.call(this, "ROLLBACK");
     changed.delete(this);
     throw databaseFull();
   }
-  if (isFull() && !this.isTransaction && changesRows.test(sql)) throw databaseFull();
+  if (areDatabasesFull() && !this.isTransaction && changesRows.test(sql)) throw databaseFull();
   exec.call(this, sql);
   if (!this.isTransaction) changed.delete(this);
 };
@@ -78,7 +88,7 @@ for (const name of ["run", "get", "all"] as const) {
   ) {
     const owner = owners.get(this);
     if (owner !== undefined && changesRows.test(this.sourceSQL)) {
-      if (!owner.isTransaction && isFull()) throw databaseFull();
+      if (!owner.isTransaction && areDatabasesFull()) throw databaseFull();
       if (owner.isTransaction) changed.add(owner);
     }
     return real.apply(this, values);

@@ -5,6 +5,7 @@ import type { Recovery } from "../../compose.ts";
 import { openFolder } from "../../compose.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import type { Clock } from "../../core/clock.ts";
+import { isDiskFault } from "../../core/errors.ts";
 import { firstToken } from "../../gateway/auth/first-token.ts";
 import { createLinkCode } from "../../gateway/auth/link-codes.ts";
 import { Tokens } from "../../gateway/auth/tokens.ts";
@@ -95,12 +96,22 @@ export async function openFolderTokens(
       losses: [...folder.upkeep.takeUntoldLosses(), ...rebuilt],
       recoveries: found.filter((each) => !ofDatabases.includes(each)),
       count: workCounter(root, tokens, tokenId, () => folder.upkeep.checkInPlace()),
-      link: (url) => `${url}/#code=${createLinkCode(tokens, { tokenId })}`,
+      link: (url) => linkTo(url, tokens, tokenId),
       exclusively: (act) => ledger.exclusively(act),
       close: () => folder.close(),
     };
   } catch (error) {
     await folder.close();
     throw error;
+  }
+}
+
+/** The address with a code that signs a browser in. A full disk keeps no code: then it is the address alone. */
+function linkTo(url: string, tokens: Tokens, tokenId: string): string {
+  try {
+    return `${url}/#code=${createLinkCode(tokens, { tokenId })}`;
+  } catch (error) {
+    if (!isDiskFault(error)) throw error;
+    return url;
   }
 }

@@ -4,12 +4,13 @@ import {
   fchmodSync,
   fstatSync,
   fsyncSync,
+  ftruncateSync,
   openSync,
   readSync,
   writeSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, isDiskFault } from "../../core/errors.ts";
 import { realDisk } from "../../store/files/disk.ts";
 
 /** Small files of the root folder that are this user's alone: mode 0600, whole or not there, reached by no link. */
@@ -74,16 +75,39 @@ export function createPrivate(path: string, text: string, nonce: string): boolea
   }
 }
 
-/** Puts a file in the place of another one. */
+/** Puts a file in the place of another one. On a full disk it is written over that one, which a power cut may leave half done. */
 export function replacePrivate(path: string, text: string, nonce: string): void {
-  realDisk.rename(writeBeside(path, text, nonce), path);
+  try {
+    realDisk.rename(writeBeside(path, text, nonce), path);
+  } catch (error) {
+    if (!isDiskFault(error) || readPrivate(path)?.isExposed !== false) throw error;
+    overwrite(path, text);
+  }
   syncFolder(dirname(path));
+}
+
+/** Takes no new block of the disk as long as the text is about as long as what is there. */
+function overwrite(path: string, text: string): void {
+  const handle = openSync(path, constants.O_RDWR | (constants.O_NOFOLLOW ?? 0));
+  try {
+    const bytes = Buffer.from(text);
+    writeSync(handle, bytes, 0, bytes.length, 0);
+    ftruncateSync(handle, bytes.length);
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
 }
 
 function writeBeside(path: string, text: string, nonce: string): string {
   const temporary = join(dirname(path), `.${basename(path)}.${nonce}.tmp`);
   realDisk.unlink(temporary);
-  writeNew(temporary, text);
+  try {
+    writeNew(temporary, text);
+  } catch (error) {
+    realDisk.unlink(temporary);
+    throw error;
+  }
   return temporary;
 }
 

@@ -1,3 +1,5 @@
+import { randomInt } from "node:crypto";
+import { isDiskFault } from "../../core/errors.ts";
 import type { Ledger } from "../../runs/ledger.ts";
 
 /** Where the numbers of events come from. They only ever go up, over restarts too. */
@@ -25,6 +27,8 @@ export function countingFrom(first: number): Numbers {
 }
 
 const fact = "gateway.events.reserved";
+/** How many blocks ahead one begins that could not be written down. */
+const farthest = 1_000_000;
 
 export interface DurableOptions {
   readonly ledger: Ledger;
@@ -37,7 +41,8 @@ export interface DurableOptions {
 
 /**
  * Numbers in blocks that are written down before any of them is given out: one write for a million events. What is left
- * of a block when the process ends is given to nobody.
+ * of a block when the process ends is given to nobody. A gateway that starts on a full disk takes a block far ahead, so that no
+ * later process gives out the same numbers, and writes it down once it can.
  */
 export function durableNumbers(options: DurableOptions): Numbers {
   return new DurableNumbers(options);
@@ -58,13 +63,14 @@ class DurableNumbers implements Numbers {
   #ahead: Block | null = null;
   #reserveAt: number;
   #last: number;
+  #isUnsaved = false;
 
   constructor({ ledger, blockSize = 1_000_000, later = queueMicrotask, report }: DurableOptions) {
     this.#ledger = ledger;
     this.#size = blockSize;
     this.#later = later;
     this.#report = report ?? (() => undefined);
-    const block = this.#reserve();
+    const block = this.#firstBlock();
     this.#blocks.push(block);
     // No event's: whoever resumes with it began here, and not with the last event of the process before.
     this.#last = block.first;
@@ -77,6 +83,7 @@ class DurableNumbers implements Numbers {
 
   next(): number {
     const block = this.#current();
+    if (this.#isUnsaved) this.#later(() => this.#save(block));
     this.#last = this.#last < block.last ? this.#last + 1 : this.#enterNext();
     if (this.#last === this.#reserveAt) this.#later(() => this.#reserveAhead());
     return this.#last;
@@ -111,13 +118,43 @@ class DurableNumbers implements Numbers {
     }
   }
 
+  #firstBlock(): Block {
+    try {
+      return this.#reserve();
+    } catch (error) {
+      if (!isDiskFault(error)) throw error;
+      this.#report(error);
+      this.#isUnsaved = true;
+      const before = this.#reserved() + randomInt(1, farthest) * this.#size;
+      return { first: before + 1, last: before + this.#size };
+    }
+  }
+
+  /** Tried with every event until it succeeds. */
+  #save({ last }: Block): void {
+    if (!this.#isUnsaved) return;
+    try {
+      this.#ledger.exclusively(() => this.#write(Math.max(last, this.#reserved())));
+      this.#isUnsaved = false;
+    } catch (error) {
+      if (!isDiskFault(error)) this.#report(error);
+    }
+  }
+
   #reserve(): Block {
     return this.#ledger.exclusively(() => {
-      const row = this.#ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact);
-      const before = Number(row?.value ?? 0);
+      const before = this.#reserved();
       const last = before + this.#size;
-      this.#ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(last));
+      this.#write(last);
       return { first: before + 1, last };
     });
+  }
+
+  #reserved(): number {
+    return Number(this.#ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
+  }
+
+  #write(last: number): void {
+    this.#ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(last));
   }
 }

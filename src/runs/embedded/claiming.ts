@@ -136,7 +136,7 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     const now = books.now();
     books.run(
       `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),
-         deadline = CASE WHEN started_at IS NULL THEN ? ELSE deadline END WHERE seq = ?`,
+         deadline = coalesce(deadline, ?) WHERE seq = ?`,
       nextState(row, "claim"),
       owner,
       now + books.options.leaseMs,
@@ -215,18 +215,21 @@ function awaitedBy(books: Books, runId: string, mark: number): string[] {
   return books.all(sql, runId, mark).map(({ to_run }) => String(to_run));
 }
 
-/** Back into the queue, with the fence raised. `isLost`: counted, and once too often an error. */
+/** `lost`: counted, and once too often an error. `deferred`: it has all its time again, unless its input is written. */
+export type RequeueReason = "lost" | "released" | "deferred";
+
+/** Back into the queue, with the fence raised. */
 export async function requeue(
   books: Books,
   row: RunRow,
-  isLost: boolean,
+  why: RequeueReason,
   isStill: (now: RunRow) => boolean,
 ): Promise<void> {
   const act = () =>
     books.change(endDurability(books, row.runId), () => {
       const now = books.row(row.runId);
       if (now === null || now.fence !== row.fence || now.owner !== row.owner || !isStill(now)) return false;
-      giveBack(books, now, isLost);
+      giveBack(books, now, why);
       return true;
     });
   try {
@@ -238,7 +241,8 @@ export async function requeue(
   }
 }
 
-function giveBack(books: Books, row: RunRow, isLost: boolean): void {
+function giveBack(books: Books, row: RunRow, why: RequeueReason): void {
+  const isLost = why === "lost";
   const next = nextState({ ...row, lost: isLost ? row.lost : 0 }, "lease_lost");
   books.run("DELETE FROM run_waits WHERE from_run = ? AND ? = 0", row.runId, row.isWoken ? 1 : 0);
   if (next === "error") {
@@ -250,10 +254,12 @@ function giveBack(books: Books, row: RunRow, isLost: boolean): void {
   }
   books.run(
     `UPDATE runs SET state = ?, rank = ?, fence = fence + 1, owner = NULL, lease_until = NULL, resuming = 0,
-       lost = lost + ? WHERE run_id = ?`,
+       lost = lost + ?, deadline = CASE WHEN ? AND written = 0 THEN NULL ELSE deadline END WHERE run_id = ?`,
     next,
     row.isWoken ? ranks.woken : ranks.recovered,
     isLost ? 1 : 0,
+    // Input must not end by time before it is in the session.
+    why === "deferred" ? 1 : 0,
     row.runId,
   );
   const queued = books.row(row.runId);
@@ -300,7 +306,7 @@ export async function takeBackLost(books: Books, exceptOf: string | null): Promi
   for (const row of lostRuns(books, exceptOf)) {
     const isStill = ({ leaseUntil, owner }: RunRow) =>
       owner !== null && ((leaseUntil ?? 0) <= books.now() || books.options.isGone(owner));
-    await requeue(books, row, true, isStill).catch((error: unknown) => {
+    await requeue(books, row, "lost", isStill).catch((error: unknown) => {
       if (!(error instanceof SkeinError) || !["fenced", "locked"].includes(error.code)) problems.push(error);
     });
   }

@@ -306,12 +306,12 @@ export class EmbeddedRuns implements RunStore {
     });
   }
 
-  async release(held: Held): Promise<void> {
-    await requeue(this.#books, this.#books.held(held), false, () => true);
+  async release(held: Held, why: "released" | "deferred" = "released"): Promise<void> {
+    await requeue(this.#books, this.#books.held(held), why, () => true);
   }
 
   async lose(held: Held): Promise<void> {
-    await requeue(this.#books, this.#books.held(held), true, () => true);
+    await requeue(this.#books, this.#books.held(held), "lost", () => true);
   }
 
   async abort(runId: string, reason?: string): Promise<RunState | null> {

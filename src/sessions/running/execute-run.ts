@@ -1,7 +1,7 @@
 import type { ContextMessage } from "../../core/context.ts";
-import { isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
+import { isDiskFault, isOutOfDescriptors, SkeinError } from "../../core/errors.ts";
 import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts";
-import { isFenced, RunStopped } from "../../runs/worker.ts";
+import { isFenced, RunDeferred, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
 import { contextIn } from "../../store/spaces.ts";
@@ -51,6 +51,8 @@ class Ending {
   readonly #claim: Claim;
   readonly #beganAt: number;
   #writer: RunWriter | null = null;
+  /** In `turn` the model may have been asked for what is not written: that is not repeated for as long as a disk is full. */
+  #phase: "input" | "turn" | "answered" = "input";
 
   constructor(deps: RunningDeps, place: RunPlace, claim: Claim) {
     this.#deps = deps;
@@ -74,6 +76,7 @@ class Ending {
     const agent = this.#deps.agent(this.#place.session);
     const begun = await beginTurn(this.#deps, { ...this.#place, agent, claim: this.#claim, writer });
     if ("state" in begun) return this.#end(begun);
+    this.#phase = "turn";
     const turn = { ...this.#place, begun, claim: this.#claim, writer, signal };
     // Where there is nothing to wait for the same turn goes on, and nothing of its beginning happens twice.
     for (let isAwake = false, goesOn = true; goesOn; isAwake = true)
@@ -107,6 +110,7 @@ class Ending {
       return false;
     }
     if (ended.kind === "answered") {
+      this.#phase = "answered";
       const { reply, entryId, output } = ended;
       const { run } = this.#claim;
       const outbox = this.#deps.outgoing(this.#place.session, run, reply);
@@ -130,12 +134,14 @@ class Ending {
       else if (isFenced(error) && runs.isHeld(this.#held)) await runs.lose(this.#held);
       return;
     }
+    if (this.#phase !== "turn" && isDiskFault(error)) throw new RunDeferred(error);
     if (outcome.code === "internal") report(error);
     try {
       await this.#keepInput();
       await this.#writer?.closeOpenCalls();
     } catch (closing) {
       if (isFenced(closing)) return;
+      if (this.#phase !== "turn" && isDiskFault(closing)) throw new RunDeferred(closing);
       report(closing);
     }
     await this.#end({ ...outcome, ...(await this.#saidSoFar()) });
@@ -143,7 +149,7 @@ class Ending {
 
   /** What the turn had said before it could not go on: whoever asked is told that too. */
   async #saidSoFar(): Promise<Pick<Outcome, "reply">> {
-    if (this.#writer === null) return {};
+    if (this.#phase === "input") return {};
     try {
       const reply = lastWords(await tailOf(this.#deps, this.#place));
       return reply.trim() === "" ? {} : { reply };

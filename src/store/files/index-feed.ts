@@ -162,7 +162,12 @@ export class IndexFeed {
     if (this.#retrying !== null) clearTimeout(this.#retrying);
     await this.#underWay;
     await this.#erasing;
-    if (this.#work.isBehind()) await this.service.finish(catchUpMs);
+    // On a full disk the index stays behind, and the next start brings it up.
+    const finish = () => this.service.finish(catchUpMs);
+    if (this.#work.isBehind())
+      await finish().catch((error: unknown) => {
+        if (!isWriteFailure(error)) throw error;
+      });
     await this.service.close();
   }
 

@@ -419,7 +419,8 @@ export class WorkDb {
    */
   knowIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.#db.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
-    if (known === identity && !isEmpty) return false;
+    // Nothing is written where there is nothing to mark: a start on a full disk must not fail for it.
+    if (known === identity && (!isEmpty || this.#isAllDirty())) return false;
     this.exclusively(() => {
       this.markAllDirty();
       this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('index', ?)", identity);
@@ -448,6 +449,11 @@ export class WorkDb {
   #putLosses(losses: readonly Loss[]): void {
     const sql = "INSERT OR REPLACE INTO facts (name, value) VALUES ('losses', ?)";
     this.#db.run(sql, JSON.stringify(losses));
+  }
+
+  #isAllDirty(): boolean {
+    const unmarked = "SELECT 1 FROM sessions WHERE uid NOT IN (SELECT uid FROM dirty) LIMIT 1";
+    return this.#db.sql(unmarked).get() === undefined;
   }
 
   /** For an index that has to be made anew. */

@@ -1,0 +1,99 @@
+import { rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { GatewayProcess } from "../support/gateway-process.ts";
+
+const preload = fileURLToPath(new URL("../support/full-disk.ts", import.meta.url));
+const rehearsal = "defaults: { model: rehearsal/basic }\n";
+const gateways: GatewayProcess[] = [];
+const ends: (() => void)[] = [];
+let folder: TemporaryFolder;
+let flag: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  flag = join(folder.path, "full");
+});
+afterEach(() => {
+  for (const { process } of gateways.splice(0)) process.child.kill("SIGKILL");
+  for (const end of ends.splice(0)) end();
+  folder.remove();
+});
+
+async function start(config = rehearsal): Promise<GatewayProcess> {
+  const options = { config, node: ["--import", preload], env: { FULL_DISK_FLAG: flag } };
+  const gateway = await GatewayProcess.start(folder.path, options);
+  gateways.push(gateway);
+  return gateway;
+}
+
+/** Settings with a model that never answers. `asked` resolves when it was asked. */
+async function silentModel(): Promise<{ config: string; asked: Promise<void> }> {
+  const asked = Promise.withResolvers<void>();
+  const server = createServer(() => asked.resolve());
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  ends.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const provider = `models: { providers: { local: { baseUrl: "http://127.0.0.1:${port}/v1" } } }`;
+  const config = `defaults: { model: local/silent }\n${provider}\nqueue: { mode: followup }\n`;
+  return { config, asked: asked.promise };
+}
+
+const send = (gateway: GatewayProcess, message: string) =>
+  gateway.call("chat.send", { sessionKey: "main", message, idempotencyKey: message });
+
+async function textsIn(gateway: GatewayProcess): Promise<string> {
+  return JSON.stringify((await gateway.call("chat.history", { sessionKey: "main" })).messages);
+}
+
+describe("a full disk", () => {
+  test("[ATF1] [ATF2] a run whose input cannot be written waits, and is answered when there is room", async () => {
+    const gateway = await start();
+    await gateway.ask("repeat hello", "one");
+    writeFileSync(flag, "files");
+    const { runId } = await send(gateway, "repeat pear");
+    await gateway.process.until(/could not be written/);
+    const { run } = await gateway.call("runs.get", { runId });
+    expect(["queued", "running"]).toContain(run.state);
+    expect(await textsIn(gateway)).not.toContain("pear");
+    expect((await send(gateway, "repeat pear")).runId).toBe(runId);
+
+    const stopped = await send(gateway, "repeat plum");
+    await gateway.call("chat.abort", { sessionKey: "main", runId: stopped.runId });
+    const aborted = await gateway.call("agent.wait", { runId: stopped.runId, timeoutMs: 150_000 });
+    expect(aborted).toMatchObject({ state: "aborted" });
+    expect(aborted.reply).toBeUndefined();
+
+    rmSync(flag);
+    const outcome = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    expect(outcome).toMatchObject({ state: "ok", reply: "pear" });
+    expect((await textsIn(gateway)).match(/repeat pear/g)).toHaveLength(1);
+  });
+
+  test("[ATF3] a gateway that was killed starts on it, reads answer, and queued input is answered later", async () => {
+    const { config, asked } = await silentModel();
+    const killed = await start(config);
+    await send(killed, "repeat hello");
+    await asked;
+    const { runId } = await send(killed, "repeat pear");
+    expect((await killed.call("sessions.list", {})).count).toBe(1);
+    await killed.stop("SIGKILL");
+
+    writeFileSync(flag, "");
+    const gateway = await start();
+    expect((await gateway.call("sessions.list", {})).count).toBe(1);
+    expect(await textsIn(gateway)).toContain("repeat hello");
+    expect((await gateway.ready()).status).toBe(503);
+    expect((await gateway.call("runs.get", { runId })).run.state).toBe("queued");
+    rmSync(flag);
+    const outcome = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
+    expect(outcome).toMatchObject({ state: "ok", reply: "pear" });
+  });
+});
