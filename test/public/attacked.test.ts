@@ -2,6 +2,7 @@ import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
@@ -95,5 +96,27 @@ describe("a full disk", () => {
     rmSync(flag);
     const outcome = await gateway.call("agent.wait", { runId, timeoutMs: 150_000 });
     expect(outcome).toMatchObject({ state: "ok", reply: "pear" });
+  });
+});
+
+describe("a work.db that another process keeps locked", () => {
+  test("[ATF4] [ATF5] calls that write are unavailable, /readyz answers 503, and reads answer", async () => {
+    const gateway = await start();
+    await gateway.ask("repeat hello", "one");
+    const other = new DatabaseSync(join(gateway.root, "work.db"));
+    ends.push(() => other.close());
+    other.exec("BEGIN IMMEDIATE");
+    const sent = () =>
+      gateway.rpc("chat.send", { sessionKey: "main", message: "repeat pear", idempotencyKey: "two" });
+    const [ready, first] = await Promise.all([gateway.ready(), sent()]);
+    expect([ready.status, first.status, first.body.error.code]).toEqual([503, 503, "unavailable"]);
+    expect(first.body.error.message).toContain("locked");
+    expect((await gateway.problems()).join()).toContain("locked");
+    expect((await sent()).status).toBe(503);
+    expect(await textsIn(gateway)).toContain("repeat hello");
+    other.exec("ROLLBACK");
+    await expect.poll(async () => (await gateway.ready()).status).toBe(200);
+    expect((await gateway.ask("repeat pear", "two")).reply).toBe("pear");
+    expect(gateway.output).not.toContain("bug");
   });
 });

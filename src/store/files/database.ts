@@ -10,8 +10,12 @@ export const inMemory = ":memory:";
 
 /** Primary result codes of SQLite. */
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
-/** How long a statement waits for other connections. */
+/** How long a statement waits for other connections. Nothing else in the process runs meanwhile. */
 const waitMs = 10_000;
+/** The same for a pinned file, which a gateway writes on behalf of every caller. */
+const pinnedWaitMs = 5000;
+/** The same once another process has kept the file locked for all that time, until it lets go. */
+const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
 const openRetryMs = 5;
 
@@ -29,6 +33,8 @@ export interface DatabaseOptions {
 interface SharedFile {
   connections: number;
   damage: string | null;
+  /** Whether the last change found it locked by another process. */
+  isLocked: boolean;
 }
 
 /** By device and inode, which no other file gets while this one is open. */
@@ -102,6 +108,7 @@ export class Database {
   readonly #identity: string | null;
   readonly #isPinned: boolean;
   readonly #explain = (error: unknown) => this.#explained(error);
+  #waitMs = waitMs;
   #isClosed = false;
 
   constructor(
@@ -126,7 +133,11 @@ export class Database {
     }
     this.#isPinned = isPinned;
     this.#identity = path === inMemory ? null : fileIdentity(path);
-    this.#shared = sharedFiles.get(this.#identity ?? "") ?? { connections: 0, damage: null };
+    this.#shared = sharedFiles.get(this.#identity ?? "") ?? {
+      connections: 0,
+      damage: null,
+      isLocked: false,
+    };
     this.#shared.connections += 1;
     if (this.#identity !== null) sharedFiles.set(this.#identity, this.#shared);
   }
@@ -157,16 +168,24 @@ export class Database {
 
   /** A change. */
   run(text: string, ...values: SQLInputValue[]): ReturnType<Statement["run"]> {
-    if (!this.#db.isTransaction) this.#checkWritable();
-    return this.sql(text).run(...values);
+    if (this.#db.isTransaction) return this.sql(text).run(...values);
+    this.#checkWritable();
+    this.#setWait(this.#usualWaitMs);
+    const done = this.sql(text).run(...values);
+    this.#shared.isLocked = false;
+    return done;
   }
 
   /** All of it or nothing, alone among all processes that write to this database. Inside another one, a part of it. */
   exclusively<T>(act: () => T): T {
     const isPart = this.#db.isTransaction;
-    if (!isPart) this.#checkWritable();
+    if (!isPart) {
+      this.#checkWritable();
+      this.#setWait(this.#usualWaitMs);
+    }
     try {
       this.#db.exec(isPart ? "SAVEPOINT part" : "BEGIN IMMEDIATE");
+      if (!isPart) this.#shared.isLocked = false;
       const result = act();
       // Asked again: what is acknowledged must be in the file that the next start opens.
       if (!isPart) this.#checkWritable();
@@ -216,6 +235,21 @@ export class Database {
     });
   }
 
+  /** Whether another process keeps it from being changed now. */
+  isLocked(): boolean {
+    if (this.#db.isTransaction) return false;
+    this.#setWait(lockedWaitMs);
+    try {
+      this.#db.exec("BEGIN IMMEDIATE; ROLLBACK");
+      this.#shared.isLocked = false;
+      return false;
+    } catch (error) {
+      if (isBusy(error)) return true;
+      this.#explained(error); // damage is remembered
+      return false;
+    }
+  }
+
   /** Whether the file is still at its path. Always true for one that is not pinned. */
   isInPlace(): boolean {
     return !this.#isPinned || this.#identity === null || fileIdentity(this.#path) === this.#identity;
@@ -226,7 +260,7 @@ export class Database {
    * is reading or writing; what it holds on to stays until it lets go. `before` runs first.
    */
   scrub(before: () => void = () => undefined): boolean {
-    this.#db.exec(`PRAGMA busy_timeout = ${scrubWaitMs}`);
+    this.#setWait(scrubWaitMs);
     try {
       // Under a reader the log would only grow, by the whole file with every try.
       if (!this.checkpoint()) return false;
@@ -237,7 +271,7 @@ export class Database {
       if (isBusy(error)) return false;
       throw this.#explain(error);
     } finally {
-      this.#db.exec(`PRAGMA busy_timeout = ${waitMs}`);
+      this.#setWait(waitMs);
     }
   }
 
@@ -263,6 +297,17 @@ export class Database {
   #checkWritable(): void {
     if (this.#isPinned && this.#shared.damage !== null) throw damagedError(this.#path, this.#shared.damage);
     this.checkInPlace();
+  }
+
+  get #usualWaitMs(): number {
+    if (this.#shared.isLocked) return lockedWaitMs;
+    return this.#isPinned ? pinnedWaitMs : waitMs;
+  }
+
+  #setWait(ms: number): void {
+    if (ms === this.#waitMs) return;
+    this.#db.exec(`PRAGMA busy_timeout = ${ms}`);
+    this.#waitMs = ms;
   }
 
   #rollBack(isPart: boolean): void {
@@ -298,7 +343,10 @@ export class Database {
       const problem = `${basename(this.#path)} is damaged and is being rebuilt from the session logs`;
       return new SkeinError("unavailable", { problem, advice: "Try again in a moment" }, { cause: error });
     }
-    if (code === busy) return lockedError(this.#path, error);
+    if (code === busy) {
+      this.#shared.isLocked = true;
+      return lockedError(this.#path, error);
+    }
     if (code !== diskFull && code !== ioError) return error;
     const [problem, advice] =
       code === diskFull
@@ -338,7 +386,7 @@ function execWhenFree(db: DatabaseSync, pragmas: string): void {
 }
 
 function lockedError(path: string, cause: unknown): SkeinError {
-  const problem = `another process has kept ${basename(path)} locked for ${waitMs / 1000} seconds`;
+  const problem = `another process keeps ${basename(path)} locked`;
   const advice = "Try again in a moment; if it stays locked, end the process that uses the folder";
   return new SkeinError("unavailable", { problem, advice }, { cause });
 }

@@ -16,7 +16,13 @@ import type { WorkDb } from "./work-db.ts";
  * ```
  */
 export interface HealthProblem {
-  readonly code: "store_damaged" | "folder_moved" | "disk_full" | "disk_failed" | "index_behind";
+  readonly code:
+    | "store_damaged"
+    | "store_locked"
+    | "folder_moved"
+    | "disk_full"
+    | "disk_failed"
+    | "index_behind";
   /** What is wrong and what to do about it, for an operator: it may name files. */
   readonly message: string;
 }
@@ -69,6 +75,11 @@ export class StoreHealth {
   }
 
   async #probed(): Promise<readonly HealthProblem[]> {
+    const { work, root } = this.#parts;
+    if (work.isLocked()) {
+      const message = `Another process keeps work.db in ${root} locked. It is used again once that process lets go`;
+      return [{ code: "store_locked", message }];
+    }
     return [...(await this.#diskProblems()), ...(await this.#indexProblems())];
   }
 

@@ -514,6 +514,11 @@ export class WorkDb {
     return this.#db.isInPlace();
   }
 
+  /** Whether another process keeps it from being changed now. */
+  isLocked(): boolean {
+    return this.#db.isLocked();
+  }
+
   /** Runs alone among all processes that have this database. */
   exclusively<T>(act: () => T): T {
     return this.#db.exclusively(act);
