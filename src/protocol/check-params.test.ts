@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { checkParams } from "./check-params.ts";
+import { checkValue } from "./check-value.ts";
 import type { MethodName } from "./methods/method-table.ts";
 import { methodTable } from "./methods/method-table.ts";
 
@@ -34,6 +35,31 @@ describe("checking params", () => {
     expect(problemsOf("sessions.preview", { keys })).toEqual(["keys: must not have more than 64 items"]);
     expect(looked).toBe(0);
     expect(problemsOf("sessions.preview", { keys: keys.slice(1) })).toEqual([]);
+  });
+
+  test("[ATF6] of an object with too many properties only the first are read", () => {
+    let read = 0;
+    const names = Array.from({ length: 400_000 }, (_, at) => `k${at}`);
+    const count = <T>(value: T): T => {
+      read += 1;
+      return value;
+    };
+    const crowded = new Proxy(Object.fromEntries(names.map((name) => [name, 0])), {
+      get: (object, name) => count(Reflect.get(object, name)),
+      has: (object, name) => count(Reflect.has(object, name)),
+      getOwnPropertyDescriptor: (object, name) => count(Reflect.getOwnPropertyDescriptor(object, name)),
+    });
+    expect(problemsOf("sessions.list", crowded)).toHaveLength(20);
+    expect(problemsOf("sessions.list", { search: crowded })).toEqual(["search: must be string"]);
+    expect(problemsOf("sessions.list", { sessions: crowded })).toEqual(["sessions: is not known"]);
+    const checked = checkValue(methodTable["sessions.list"].params, crowded);
+    expect("mistakes" in checked && checked.mistakes.length).toBe(21);
+    expect(read).toBeLessThan(2000);
+    // Their names are counted, and nothing else is done with them.
+    const invoked = { name: "sessions_list", arguments: Object.fromEntries(names.map((name) => [name, 0])) };
+    expect(problemsOf("tools.invoke", invoked)).toEqual([
+      "arguments: must not have more than 256 properties",
+    ]);
   });
 
   test("[PRT2] many mistakes are told up to a number, and no depth is a danger", () => {

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from "typebox";
-import { mistakesIn } from "./check-value.ts";
+import type { Mistake } from "./check-value.ts";
+import { explainMistakes, unknownCrowd } from "./check-value.ts";
 import type { FieldProblem } from "./errors.ts";
 import { compiledCheck } from "./typebox-checks.ts";
 
@@ -17,17 +18,23 @@ const compiled = new WeakMap<TSchema, Fits>();
  * given stays as it is, and no depth of nesting is a danger: what a schema leaves open is not walked.
  */
 export function checkParams<P extends TSchema>(schema: P, given: unknown): CheckedParams<Static<P>> {
-  const long = longLists(schema, given);
-  if (long.length > 0) return { problems: long };
+  const tooLarge = oversized(schema, given);
+  if (tooLarge.length > 0) return { problems: tooLarge };
+  const crowd = unknownCrowd(schema, given);
+  if (crowd.length > 0) return { problems: problemsOf(crowd) };
   const params = withDefaults(schema, given ?? {});
   if (fitsOf(schema)(params)) return { params: params as Static<P> };
+  return { problems: problemsOf(explainMistakes(schema, params)) };
+}
+
+function problemsOf(mistakes: readonly Mistake[]): readonly FieldProblem[] {
   const byPath = new Map<string, FieldProblem>();
-  for (const { path, expected } of mistakesIn(schema, params)) {
+  for (const { path, expected } of mistakes) {
     const text = pathText(path);
     // The first says what it is not; the others follow.
     if (byPath.size < mostProblems && !byPath.has(text)) byPath.set(text, { path: text, problem: expected });
   }
-  return { problems: byPath.size === 0 ? [{ path: "", problem: "does not fit" }] : [...byPath.values()] };
+  return byPath.size === 0 ? [{ path: "", problem: "does not fit" }] : [...byPath.values()];
 }
 
 function fitsOf(schema: TSchema): Fits {
@@ -38,17 +45,30 @@ function fitsOf(schema: TSchema): Fits {
   return fits;
 }
 
-/** Lists with more items than they may have: to look at millions of them, one by one, takes minutes. */
-function longLists(schema: TSchema, given: unknown): readonly FieldProblem[] {
+interface Limits {
+  readonly maxItems?: number;
+  readonly maxProperties?: number;
+}
+
+/** Lists and objects with more in them than they may have: to look at millions of items, one by one, takes minutes. */
+function oversized(schema: TSchema, given: unknown): readonly FieldProblem[] {
   if (typeof given !== "object" || given === null) return [];
-  const { properties = {} } = schema as {
-    readonly properties?: Readonly<Record<string, { readonly maxItems?: number }>>;
-  };
-  return Object.entries(properties).flatMap(([path, { maxItems = Number.POSITIVE_INFINITY }]) => {
-    const value: unknown = Object.hasOwn(given, path) ? Reflect.get(given, path) : null;
-    if (!Array.isArray(value) || value.length <= maxItems) return [];
-    return [{ path, problem: `must not have more than ${maxItems} items` }];
+  const { properties = {} } = schema as { readonly properties?: Readonly<Record<string, Limits>> };
+  return Object.entries(properties).flatMap(([path, limits]) => {
+    const problem = oversize(Object.hasOwn(given, path) ? Reflect.get(given, path) : null, limits);
+    return problem === null ? [] : [{ path, problem }];
   });
+}
+
+function oversize(value: unknown, { maxItems, maxProperties }: Limits): string | null {
+  if (typeof value !== "object" || value === null) return null;
+  if (Array.isArray(value))
+    return maxItems === undefined || value.length <= maxItems
+      ? null
+      : `must not have more than ${maxItems} items`;
+  return maxProperties === undefined || Object.keys(value).length <= maxProperties
+    ? null
+    : `must not have more than ${maxProperties} properties`;
 }
 
 /** Params have defaults at the top alone. */

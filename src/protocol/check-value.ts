@@ -12,11 +12,21 @@ export interface Mistake {
 /** TypeBox stops looking at so many; what only follows from another counts there too. */
 const mostErrors = 128;
 
+/** An object with more unknown properties than this is refused for them alone, and nothing else of it is looked at. */
+const mostUnknown = 20;
+/** To say what is wrong, TypeBox gets no more than this of a list or of unknown properties, and of a whole value. */
+const mostShown = 256;
+const mostParts = 10_000;
+/** Deeper than any schema describes. */
+const deepest = 64;
+
 /** A copy of the value with the schema's defaults, or what is wrong with it. Nothing is converted. */
 export function checkValue(
   schema: object,
   value: unknown,
 ): { readonly value: unknown } | { readonly mistakes: readonly Mistake[] } {
+  const crowd = unknownCrowd(schema, value);
+  if (crowd.length > 0) return { mistakes: crowd };
   const filled = schemaChecks().Default(schema as TSchema, structuredClone(value));
   const mistakes = mistakesIn(schema, filled);
   return mistakes.length === 0 ? { value: filled } : { mistakes };
@@ -24,11 +34,91 @@ export function checkValue(
 
 /** What is wrong with a value as it is; empty: nothing. */
 export function mistakesIn(schema: object, value: unknown): readonly Mistake[] {
+  return schemaChecks().Check(schema as TSchema, value) ? [] : explainMistakes(schema, value);
+}
+
+/** The first unknown properties of an object that has too many of them; empty: it has not. Reads no more names than it needs. */
+export function unknownCrowd(schema: object, value: unknown): readonly Mistake[] {
+  const { properties = {}, additionalProperties } = schema as Closed;
+  if (additionalProperties !== false || typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return [];
+  const found: Mistake[] = [];
+  for (const name in value) {
+    if (Object.hasOwn(properties, name)) continue;
+    found.push({ path: [name], expected: "is not known" });
+    if (found.length > mostUnknown) return found;
+  }
+  return [];
+}
+
+interface Closed {
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly additionalProperties?: unknown;
+}
+
+/** What is wrong with a value that does not fit, from a part of it that is never large. */
+export function explainMistakes(schema: object, whole: unknown): readonly Mistake[] {
   const type = schema as TSchema;
-  if (schemaChecks().Check(type, value)) return [];
+  const value = boundedPart(whole, namesIn(schema));
   const errors = allErrors(type, value);
   const mistakes = withoutFollowing(errors).flatMap((error) => mistakesOf(error, errors, type));
   return mistakes.length === 0 ? [{ path: [], expected: "does not fit" }] : mistakes;
+}
+
+/** The value with only so many items of each list, and only so many properties that the schema does not name. */
+function boundedPart(whole: unknown, named: ReadonlySet<string>): unknown {
+  let left = mostParts;
+  const part = (value: unknown, depth: number): unknown => {
+    if (typeof value !== "object" || value === null || depth > deepest) return value;
+    if (Array.isArray(value)) {
+      const items: unknown[] = [];
+      for (const item of value) {
+        if (items.length >= mostShown || --left < 0) break;
+        items.push(part(item, depth + 1));
+      }
+      return items;
+    }
+    const kept: Record<string, unknown> = {};
+    const keep = (name: string) => {
+      const item = part(Reflect.get(value, name), depth + 1);
+      Object.defineProperty(kept, name, {
+        value: item,
+        enumerable: true,
+        configurable: true,
+        writable: true,
+      });
+    };
+    let others = 0;
+    for (const name in value) {
+      if (others >= mostShown || --left < 0) break;
+      if (named.has(name)) continue;
+      others += 1;
+      keep(name);
+    }
+    for (const name of named) if (Object.hasOwn(value, name)) keep(name);
+    return kept;
+  };
+  return part(whole, 0);
+}
+
+const namesOf = new WeakMap<object, ReadonlySet<string>>();
+
+/** Every property that a schema names, at any depth. */
+function namesIn(schema: object): ReadonlySet<string> {
+  const known = namesOf.get(schema);
+  if (known !== undefined) return known;
+  const names = new Set<string>();
+  const seen = new Set<object>();
+  const walk = (part: unknown): void => {
+    if (typeof part !== "object" || part === null || seen.has(part)) return;
+    seen.add(part);
+    const { properties } = part as Closed;
+    for (const name of Object.keys(properties ?? {})) names.add(name);
+    for (const each of Object.values(part)) walk(each);
+  };
+  walk(schema);
+  namesOf.set(schema, names);
+  return names;
 }
 
 /** TypeBox takes how many errors it tells as a setting of the whole process. */

@@ -120,3 +120,19 @@ describe("a work.db that another process keeps locked", () => {
     expect(gateway.output).not.toContain("bug");
   });
 });
+
+describe("a request with very many properties", () => {
+  test("[ATF6] it is refused with the first mistakes", async () => {
+    const gateway = await start();
+    const crowd = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, 0]));
+    const listed = await gateway.rpc("sessions.list", crowd);
+    expect([listed.status, listed.body.error.details.problems.length]).toEqual([400, 20]);
+    expect(listed.body.error.details.problems[0]).toEqual({ path: "k0", problem: "is not known" });
+    const invoked = await gateway.rpc("tools.invoke", { name: "sessions_list", arguments: crowd });
+    const problem = "must not have more than 256 properties";
+    expect([invoked.status, invoked.body.error.details.problems]).toEqual([
+      400,
+      [{ path: "arguments", problem }],
+    ]);
+  });
+});
