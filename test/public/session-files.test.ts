@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Plan, PlannedItem } from "../../src/index.ts";
@@ -287,12 +287,48 @@ describe("repair", () => {
       said("a", null, "One"),
       said("a", null, "Another"),
     );
-    const untouched = readFileSync(old, "utf8");
-    const refused = await run(["sessions", "repair", old]);
-    expect(refused.exit).toBe(1);
-    expect(refused.err).toMatch(/3 entries.*2/);
-    expect(readFileSync(old, "utf8")).toBe(untouched);
-    expect(readdirSync(folder.path).filter((name) => name.startsWith("old"))).toEqual(["old.jsonl"]);
+    expect((await run(["sessions", "repair", old])).exit).toBe(0);
+    expect(readFileSync(old, "utf8")).toMatch(/"One".*"One".*"Another"/s);
+  });
+
+  test("[ATF7] [ATF8] a repair keeps the context where parents are missing too, and a second one changes nothing", async () => {
+    const compaction = {
+      type: "compaction",
+      id: "d",
+      parentId: "c",
+      timestamp: time,
+      summary: "S",
+      firstKeptEntryId: "b",
+      tokensBefore: 9,
+    };
+    const { parentId: _, ...orphan } = said("a", null, "One");
+    const damaged = '{"type":"message","id":"b",';
+    const kept = [orphan, damaged, said("c", "b", "Three"), compaction, said("e", "d", "Five")];
+    const cases = {
+      kept: { lines: kept, context: ["compactionSummary", "Three", "Five"] },
+      twice: { lines: [orphan, orphan, damaged, said("c", "b", "Three")], context: ["One", "Three"] },
+      // The header has the ID of an entry that hung on damage, and another entry has it too.
+      header: {
+        lines: [
+          said("x", null, "Zero"),
+          damaged,
+          said(header.id, "b", "One"),
+          said(header.id, "x", "Other"),
+          said("c", header.id, "Two"),
+        ],
+        context: ["Zero", "One", "Two"],
+      },
+    };
+    for (const [name, { lines, context }] of Object.entries(cases)) {
+      const path = write(`${name}.jsonl`, header, ...lines);
+      expect([name, texts(readFileSync(path, "utf8"))]).toEqual([name, context]);
+      expect((await run(["sessions", "repair", path])).exit).toBe(0);
+      const repaired = readFileSync(path, "utf8");
+      expect([name, texts(repaired)]).toEqual([name, context]);
+      expect(repaired.includes("Other")).toBe(name === "header");
+      expect((await run(["sessions", "repair", path])).exit).toBe(0);
+      expect(readFileSync(path, "utf8")).toBe(repaired);
+    }
   });
 });
 

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { keptBehindDamage } from "../../core/context.ts";
-import type { Compaction, CorruptReason } from "../../core/entries.ts";
+import type { Compaction, CorruptReason, Entry } from "../../core/entries.ts";
 import { encodeEntry, isCorrupt, keepExact, withParentId } from "../../core/entries.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { splitLines } from "../../core/lines.ts";
@@ -93,34 +93,46 @@ function refuseLoss(path: string, session: ParsedSession, repaired: Uint8Array):
 }
 
 function repairedText(bytes: Uint8Array, session: ParsedSession, tree: SessionTree): string {
-  // Lines of version 1 are known by their number, which changes when one is left out: they are written as version 3.
-  if (session.diagnostics.some(({ code }) => code === "migrated")) return tree.encode();
-  const linesWith = (code: string) =>
-    new Set(session.diagnostics.filter((each) => each.code === code).map(({ line }) => line));
-  const [damaged, foreign] = [linesWith("corrupt_line"), linesWith("foreign_line")];
   const bridged = new Set(
     tree.diagnostics.filter(({ code }) => code === "bridged_parent").map(({ entryId }) => entryId),
   );
+  // Lines without an ID or a parent are known by their place, which changes when one is left out: they are written as version 3.
+  if (session.diagnostics.some(({ code }) => code === "migrated")) {
+    const entries = session.lines.filter((line) => !isCorrupt(line)) as readonly Entry[];
+    const lines = entries.map((entry) => encodeEntry(changedEntry(entry, bridged, tree) ?? entry));
+    return `${[JSON.stringify(tree.header), ...lines].join("\n")}\n`;
+  }
+  const linesWith = (code: string) =>
+    new Set(session.diagnostics.filter((each) => each.code === code).map(({ line }) => line));
+  const [damaged, foreign] = [linesWith("corrupt_line"), linesWith("foreign_line")];
   const before: string[] = [];
   const lines = session.header === null ? [JSON.stringify(tree.header)] : [];
-  for (const { line, text } of splitLines(bytes)) {
+  const byOffset = new Map(session.places.map(({ offset }, at) => [offset, session.lines[at]]));
+  for (const { line, offset, text } of splitLines(bytes)) {
     if (foreign.has(line)) before.push(text ?? "");
-    else if (text !== null && !damaged.has(line)) lines.push(bridgedLine(text, bridged, tree));
+    else if (text !== null && !damaged.has(line)) {
+      const entry = byOffset.get(offset);
+      const changed = entry === undefined || isCorrupt(entry) ? null : changedEntry(entry, bridged, tree);
+      lines.push(changed === null ? text : encodeEntry(changed));
+    }
   }
   return `${[...before, ...lines].join("\n")}\n`;
 }
 
-function bridgedLine(text: string, bridged: ReadonlySet<string | undefined>, tree: SessionTree): string {
-  const id = String((JSON.parse(text) as { id?: unknown }).id);
-  const entry = tree.entry(id);
-  if (entry === null) return text;
+/** An entry that hung on damage, or kept it, as it is written; `null`: it stays, as does a second one with the same ID. */
+function changedEntry(
+  entry: Entry,
+  bridged: ReadonlySet<string | undefined>,
+  tree: SessionTree,
+): Entry | null {
+  if (tree.entry(entry.id) !== entry) return null;
   const kept = entry.type === "compaction" ? keptEntry(tree, entry) : null;
-  if (!bridged.has(id) && kept === null) return text;
-  const moved = withParentId(entry, tree.parentOf(id)?.id ?? null);
-  if (kept === null || moved.type !== "compaction") return encodeEntry(moved);
+  if (!bridged.has(entry.id) && kept === null) return null;
+  const moved = withParentId(entry, tree.parentOf(entry.id)?.id ?? null);
+  if (kept === null || moved.type !== "compaction") return moved;
   const compaction: Compaction = { ...moved, firstKeptEntryId: kept };
   keepExact(compaction, entry);
-  return encodeEntry(compaction);
+  return compaction;
 }
 
 /** What a compaction keeps first, where the entry that it names is lost; `null`: it is there, or nothing is left of it. */
