@@ -11,6 +11,7 @@ import { problemText } from "../../config/problems.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
 import { tokenSchema } from "../../gateway/auth/schema.ts";
+import { findRunning } from "../../gateway/running-file.ts";
 import type {
   AcpAgentsPayload,
   DoctorPayload,
@@ -52,6 +53,7 @@ export async function doctorCommand(terminal: Terminal, options: DoctorOptions):
   const root = loaded.config.store.path;
   const source = loaded.sources.get("store") ?? { from: "default" as const };
   const exists = holdsSessions(root);
+  if (options.fix === true) refuseBesideGateway(root);
   const inside: Inside = exists
     ? await lookInside(terminal, loaded, options)
     : { findings: [], decisions: [] };
@@ -259,6 +261,16 @@ function moreFinding(what: string, count: number, command: string): FindingPaylo
 
 function workFinding(file: string, what: string, remedy: string): FindingPayload {
   return { area: "runs", severity: "warning", file, what, remedy, fixable: false, fixed: false };
+}
+
+/** A gateway writes to the databases and files that a repair replaces. */
+function refuseBesideGateway(root: string): void {
+  const running = findRunning(root);
+  if (running === null) return;
+  throw new SkeinError("conflict", {
+    problem: `The gateway at ${running.url} (process ${running.pid}) uses ${root}`,
+    advice: "Nothing was changed. Stop it first, then run `skein doctor --fix` again",
+  });
 }
 
 /** It has been reported. */

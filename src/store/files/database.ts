@@ -129,7 +129,7 @@ export class Database {
       this.#byUs = this.#number("SELECT total_changes()");
     } catch (error) {
       this.#db.close();
-      throw isBusy(error) ? lockedError(path, error) : error;
+      throw isBusy(error) ? lockedError(path, error) : (diskError(path, error) ?? error);
     }
     this.#isPinned = isPinned;
     this.#identity = path === inMemory ? null : fileIdentity(path);
@@ -347,13 +347,20 @@ export class Database {
       this.#shared.isLocked = true;
       return lockedError(this.#path, error);
     }
-    if (code !== diskFull && code !== ioError) return error;
-    const [problem, advice] =
-      code === diskFull
-        ? ["the disk is full", "Make room, and try again"]
-        : [`the disk failed (${message})`, "Check the disk, and try again"];
-    return new SkeinError("write_failed", { file: this.#path, problem, advice }, { cause: error });
+    return diskError(this.#path, error) ?? error;
   }
+}
+
+/** Where the disk is full or failed; `null`: it is neither. */
+function diskError(file: string, cause: unknown): SkeinError | null {
+  const code = resultCode(cause);
+  if (code !== diskFull && code !== ioError) return null;
+  const failed = `the disk failed, or another process changed the file (${(cause as Error).message})`;
+  const [problem, advice] =
+    code === diskFull
+      ? ["the disk is full", "Make room, and try again"]
+      : [failed, "Stop every process that uses the folder, check the disk, and try again"];
+  return new SkeinError("write_failed", { file, problem, advice }, { cause });
 }
 
 /**
