@@ -3,16 +3,19 @@ import { isDeepStrictEqual } from "node:util";
 import { SkeinError } from "../core/errors.ts";
 import type { Content } from "../core/messages.ts";
 import { redactedText } from "../core/tombstone.ts";
-import type { Run, RunOptions } from "./contract.ts";
+import type { QueueMode, Run, RunOptions } from "./contract.ts";
 
 /** A request that came under an idempotency key. What is left out is not compared. */
 export interface RepeatedRequest {
   readonly content: Content;
   readonly sessionKey?: string;
   readonly options?: RunOptions;
+  readonly queueMode?: QueueMode;
+  /** Whether it is a note, to which no model answers. */
+  readonly isNote?: boolean;
 }
 
-type KnownRequest = Pick<Run, "runId" | "session" | "message" | "options">;
+type KnownRequest = Pick<Run, "runId" | "kind" | "session" | "message" | "options" | "queueMode">;
 
 /** How the reply is delivered and where the prompt was typed may differ between the doors of one request. */
 const comparedOptions = [
@@ -40,6 +43,10 @@ function differenceBetween(known: KnownRequest, repeated: RepeatedRequest): stri
   if (!isSameContent(stored, repeated.content)) return "another message";
   if (repeated.sessionKey !== undefined && repeated.sessionKey !== known.session.key)
     return `another session than ${known.session.key}`;
+  const isNote = known.kind === "note";
+  if (repeated.isNote !== undefined && repeated.isNote !== isNote)
+    return isNote ? "a note" : "a message and not for a note";
+  if (repeated.queueMode !== undefined && repeated.queueMode !== known.queueMode) return "another queueMode";
   const given = repeated.options;
   const option =
     given === undefined ? undefined : comparedOptions.find((name) => differs(name, known.options, given));

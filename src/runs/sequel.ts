@@ -46,6 +46,8 @@ export interface ChildSequel {
   readonly childKey: string;
   readonly label?: string;
   readonly task: string;
+  /** That the spawn asked for, by which a repeated call is compared. */
+  readonly model?: string;
   /** Where the parent's answer to the announcement goes. */
   readonly deliverTo?: DeliveryTarget;
 }

@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, rmSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
-import { GatewayProcess } from "../support/gateway-process.ts";
+import { GatewayProcess, runCommand } from "../support/gateway-process.ts";
 
 const preload = fileURLToPath(new URL("../support/full-disk.ts", import.meta.url));
 const rehearsal = "defaults: { model: rehearsal/basic }\n";
@@ -134,5 +134,63 @@ describe("a request with very many properties", () => {
       400,
       [{ path: "arguments", problem }],
     ]);
+  });
+});
+
+describe("doctor beside a running gateway", () => {
+  test("[ATF9] [ATF10] --fix is refused, and a damaged work.db is never called a bug", async () => {
+    const gateway = await start();
+    await gateway.ask("repeat hello", "one");
+    const refused = await runCommand(folder.path, "doctor", "--fix");
+    expect(refused.exit).toBe(1);
+    expect(refused.err).toContain(`The gateway at ${gateway.url}`);
+    expect(refused.err).toContain("Stop it first");
+    const path = join(gateway.root, "work.db");
+    const other = new DatabaseSync(path);
+    other.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    other.close();
+    const file = openSync(path, "r+");
+    const size = statSync(path).size - 4096;
+    writeSync(file, Buffer.alloc(size, 0xa5), 0, size, 4096);
+    closeSync(file);
+    for (const args of [["doctor"], ["doctor", "--fix"], ["sessions", "ls"]]) {
+      const { exit, out, err } = await runCommand(folder.path, ...args);
+      expect([args, exit, `${out}${err}`.includes("This is a bug")]).toEqual([args, 1, false]);
+    }
+  });
+});
+
+describe("a repeated idempotency key", () => {
+  test("[ATF11] a request with another system prompt, queue mode, label or model, or for a note, is a conflict", async () => {
+    const gateway = await start();
+    const calls = {
+      agent: { sessionKey: "main", message: "repeat a", idempotencyKey: "a", system: "Be brief." },
+      "chat.send": { sessionKey: "main", message: "repeat b", idempotencyKey: "b", queueMode: "followup" },
+      "chat.inject": { sessionKey: "main", message: "A note", idempotencyKey: "c" },
+    };
+    for (const [method, params] of Object.entries(calls)) {
+      const { runId } = (await gateway.rpc(method, params)).body;
+      expect((await gateway.rpc(method, params)).body.runId).toBe(runId);
+    }
+    const others: [string, object][] = [
+      ["agent", { ...calls.agent, system: "Be long." }],
+      ["chat.send", { ...calls["chat.send"], queueMode: "interrupt" }],
+      ["chat.send", calls["chat.inject"]],
+      ["chat.inject", { sessionKey: "main", message: "repeat b", idempotencyKey: "b" }],
+    ];
+    for (const [method, params] of others) {
+      const { status, body } = await gateway.rpc(method, params);
+      expect([method, status, body.error?.code]).toEqual([method, 409, "idempotency_conflict"]);
+    }
+    const spawn = async (more: object) => {
+      const args = { task: "repeat one", label: "one", ...more };
+      const params = { sessionKey: "main", name: "sessions_spawn", arguments: args, idempotencyKey: "d" };
+      return JSON.stringify((await gateway.rpc("tools.invoke", params)).body);
+    };
+    const first = await spawn({});
+    expect(first).toContain("runId");
+    expect(await spawn({})).not.toContain("idempotency_conflict");
+    expect(await spawn({ label: "two" })).toContain("idempotency_conflict");
+    expect(await spawn({ model: "rehearsal/basic" })).toContain("idempotency_conflict");
   });
 });

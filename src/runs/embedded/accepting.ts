@@ -73,7 +73,8 @@ function checkRepeated(run: Run, { kind, message, session, options = {} }: Accep
   if (!("content" in message) || !isFromOutside(kind)) return;
   const content = message.content as Content;
   // A channel may have been routed elsewhere since, and has no options of its client.
-  checkSameRequest(run, kind === "channel" ? { content } : { content, sessionKey: session.key, options });
+  const rest = { sessionKey: session.key, options, isNote: kind === "note" };
+  checkSameRequest(run, { content, ...(kind === "channel" ? {} : rest) });
 }
 
 function isFromOutside(kind: InputKind): boolean {

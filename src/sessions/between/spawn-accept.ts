@@ -60,7 +60,7 @@ export function firstRun(
         parent,
         childKey: names.key,
         task,
-        ...present({ label, deliverTo: answerTarget(caller) }),
+        ...present({ label, model: request.model, deliverTo: answerTarget(caller) }),
       },
     },
     child: {

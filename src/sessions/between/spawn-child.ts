@@ -21,7 +21,7 @@ import { discardFork, leftFork } from "./spawn-left.ts";
 import { forbidden, sandboxProblem } from "./spawn-limits.ts";
 import { childMeta } from "./spawn-meta.ts";
 import type { SpawnNames } from "./spawn-names.ts";
-import { markedLabel, numberedLabel, spawnNames } from "./spawn-names.ts";
+import { isGivenLabel, markedLabel, numberedLabel, spawnNames } from "./spawn-names.ts";
 import type { SpawnRefusal, SpawnRequest } from "./spawn-request.ts";
 import { requestProblem } from "./spawn-request.ts";
 import type { SpawnResult } from "./spawn-result.ts";
@@ -52,16 +52,29 @@ export async function spawnChild(
       (await new Spawning(deps, spawner, request, names).make()),
   );
   if ("status" in run) return { ...run };
-  const { sequel } = run.options;
-  const task = sequel?.type === "child" ? sequel.task : request.task;
-  if (task !== request.task && task !== redactedText) {
-    const { code, message } = new SkeinError("idempotency_conflict", {
-      runId: run.runId,
-      difference: "another task",
-    });
+  const difference = differenceFrom(run, request, names);
+  if (difference !== null) {
+    const { code, message } = new SkeinError("idempotency_conflict", { runId: run.runId, difference });
     return { status: "error", code, error: message };
   }
   return (isAcp ? acpResult : spawnResult)(deps, caller, request, names, run);
+}
+
+/** What a repeated call asks for otherwise than the one that spawned; `null`: it is the same. What was redacted is not compared. */
+function differenceFrom(
+  { options: { sequel } }: Run,
+  request: SpawnRequest,
+  names: SpawnNames,
+): string | null {
+  if (sequel?.type !== "child" || sequel.task === redactedText) return null;
+  const { task, label, model } = sequel;
+  if (task !== request.task) return "another task";
+  const isSameLabel =
+    label === undefined || request.label === undefined
+      ? label === request.label
+      : label === redactedText || isGivenLabel(label, request.label, names.spawnId);
+  if (!isSameLabel) return "another label";
+  return model === request.model ? null : "another model";
 }
 
 /** The same call twice at once: the second finds what the first has made, and takes nothing of it away. */

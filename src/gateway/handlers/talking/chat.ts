@@ -42,7 +42,7 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
       const { message, idempotencyKey } = params;
       const known = await skein.runFor(idempotencyKey, call.userId);
       if (known !== null) {
-        checkSameRequest(known, { content: message, ...keyIn(deps, params) });
+        checkSameRequest(known, { content: message, isNote: true, ...keyIn(deps, params) });
         return acceptedPayload(deps, known);
       }
       const session = await findSession(deps, call, params);
@@ -54,7 +54,8 @@ export function chatHandlers(deps: SkeinDeps): HandlersOf<Method> {
   };
 }
 
-interface Said extends Pick<RunOptions, "model" | "thinking" | "runTimeoutSeconds" | "extraSystemPrompt"> {
+interface Said
+  extends Pick<RunOptions, "model" | "thinking" | "runTimeoutSeconds" | "system" | "extraSystemPrompt"> {
   readonly key?: string;
   readonly sessionKey?: string;
   readonly agentId?: string;
@@ -80,9 +81,15 @@ async function accepted(
   const known = await skein.runFor(idempotencyKey, call.userId);
   const images = attachedImages(attachments);
   if (known !== null) {
-    const { model, thinking, runTimeoutSeconds, extraSystemPrompt } = said;
-    const options = present({ model, thinking, runTimeoutSeconds, extraSystemPrompt });
-    checkSameRequest(known, { content: withImages(message, images), options, ...keyIn(deps, said) });
+    const { model, thinking, runTimeoutSeconds, system, extraSystemPrompt } = said;
+    const options = present({ model, thinking, runTimeoutSeconds, system, extraSystemPrompt });
+    checkSameRequest(known, {
+      content: withImages(message, images),
+      options,
+      isNote: false,
+      ...present({ queueMode }),
+      ...keyIn(deps, said),
+    });
     return known;
   }
   const { to, options } = await meant();
