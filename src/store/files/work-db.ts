@@ -415,12 +415,12 @@ export class WorkDb {
 
   /**
    * Whose marks these are: for an index that has none of them, or is another one, everything is marked. `true`: it has taken
-   * the place of another one.
+   * the place of another one. Nothing is written where nothing is to be marked: a folder is opened on a full disk too.
    */
   knowIndex(identity: string, isEmpty: boolean): boolean {
     const known = this.#db.sql("SELECT value FROM facts WHERE name = 'index'").get()?.value;
-    // Nothing is written where there is nothing to mark: a start on a full disk must not fail for it.
-    if (known === identity && (!isEmpty || this.#isAllDirty())) return false;
+    const unmarked = "SELECT 1 FROM sessions WHERE uid NOT IN (SELECT uid FROM dirty) LIMIT 1";
+    if (known === identity && (!isEmpty || this.#db.sql(unmarked).get() === undefined)) return false;
     this.exclusively(() => {
       this.markAllDirty();
       this.#db.run("INSERT OR REPLACE INTO facts (name, value) VALUES ('index', ?)", identity);
@@ -449,11 +449,6 @@ export class WorkDb {
   #putLosses(losses: readonly Loss[]): void {
     const sql = "INSERT OR REPLACE INTO facts (name, value) VALUES ('losses', ?)";
     this.#db.run(sql, JSON.stringify(losses));
-  }
-
-  #isAllDirty(): boolean {
-    const unmarked = "SELECT 1 FROM sessions WHERE uid NOT IN (SELECT uid FROM dirty) LIMIT 1";
-    return this.#db.sql(unmarked).get() === undefined;
   }
 
   /** For an index that has to be made anew. */
@@ -514,7 +509,6 @@ export class WorkDb {
     return this.#db.isInPlace();
   }
 
-  /** Whether another process keeps it from being changed now. */
   isLocked(): boolean {
     return this.#db.isLocked();
   }
