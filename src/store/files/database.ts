@@ -12,8 +12,6 @@ export const inMemory = ":memory:";
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
 /** How long a statement waits for other connections. Nothing else in the process runs meanwhile. */
 const waitMs = 10_000;
-/** The same for a pinned file, which a gateway writes on behalf of every caller. */
-const pinnedWaitMs = 5000;
 /** The same once another process has kept the file locked for all that time, until it lets go. */
 const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
@@ -300,8 +298,7 @@ export class Database {
   }
 
   get #usualWaitMs(): number {
-    if (this.#shared.isLocked) return lockedWaitMs;
-    return this.#isPinned ? pinnedWaitMs : waitMs;
+    return this.#shared.isLocked ? lockedWaitMs : waitMs;
   }
 
   #setWait(ms: number): void {
