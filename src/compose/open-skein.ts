@@ -282,6 +282,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     await engine.close(graceMs);
     await acp.close();
     await mcp.close();
+    runs.endLoopTurns(null, owner);
     gone.abort(wasClosed());
     unsubscribe();
     stopTelling();
@@ -299,7 +300,14 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     bus,
     hooks: options.hooks ?? hooks,
     handles: handleDeps(
-      { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
+      {
+        ...receiving,
+        ...{ bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs), report },
+        openLoopTurn: (record) => runs.openLoopTurn(record, owner),
+        endLoopTurn: (uid) => {
+          if (runs.endLoopTurns(uid, owner)) engine.wake();
+        },
+      },
       newId,
     ),
     watcher,
@@ -418,7 +426,7 @@ function handleDeps(
   newId: IdSource,
 ): HandleDeps {
   const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
-  const { calls, compact, checkIdle } = parts;
+  const { calls, compact, checkIdle, openLoopTurn, endLoopTurn, report } = parts;
   return {
     store,
     runs,
@@ -433,6 +441,9 @@ function handleDeps(
     calls,
     compact,
     checkIdle,
+    openLoopTurn,
+    endLoopTurn,
+    report,
     toDrafts: async (messages, origin) => {
       const { toDrafts } = await import("../runtimes/ai-sdk/to-drafts.ts");
       return toDrafts(messages, origin);

@@ -12,6 +12,7 @@ import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { arrivalMarks, endRun } from "./ending.ts";
 import { endDurability, settleReturned } from "./following.ts";
+import { loopTurnOwner } from "./loop-turns.ts";
 import { readyHeads, refreshQueue, slotOf, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
@@ -47,7 +48,8 @@ function nextServed(books: Books, leftOut: Set<string>): Ready | null {
     const next = nextReady(books, leftOut);
     if (next === null) return null;
     const hasStore = books.options.hasStore(next.user === "" ? null : next.user);
-    const served = hasStore ? firstServed(books, next) : null;
+    const isFree = hasStore && loopTurnOwner(books, next.uid) === null;
+    const served = isFree ? firstServed(books, next) : null;
     if (served !== null) return served;
     leftOut.add(next.uid);
   }
@@ -132,7 +134,7 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     if (books.get(still, uid, seq, slot) === undefined) return false;
     if (slot !== "none" && takenSlots(books, "and resuming")[slot] >= books.options.lanes[slot]) return false;
     const row = books.rows("seq = ?", seq)[0];
-    if (row === undefined) return false;
+    if (row === undefined || loopTurnOwner(books, uid) !== null) return false;
     const now = books.now();
     books.run(
       `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),

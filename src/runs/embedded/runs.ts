@@ -24,6 +24,7 @@ import type {
   RootRef,
   Run,
   RunQuery,
+  RunSession,
   RunState,
   RunStore,
   RunUsage,
@@ -59,6 +60,7 @@ import {
   steerableInto,
 } from "./holding.ts";
 import { Inbox } from "./inbox.ts";
+import { endLoopTurns, openLoopTurn } from "./loop-turns.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { confirmReply, replyWaitOf, stopWaiting } from "./replies.ts";
@@ -242,6 +244,14 @@ export class EmbeddedRuns implements RunStore {
 
   async claim(owner: string): Promise<Claim | null> {
     return claimNext(this.#books, owner);
+  }
+
+  openLoopTurn(session: Pick<RunSession, "uid" | "sessionId">, owner: string): boolean {
+    return openLoopTurn(this.#books, session, owner);
+  }
+
+  endLoopTurns(uid: string | null, owner: string): boolean {
+    return endLoopTurns(this.#books, uid, owner);
   }
 
   isHeld({ runId, fence }: Held): boolean {
