@@ -107,8 +107,11 @@ export interface SkeinOptions {
   readonly models?: Readonly<Record<string, LanguageModel>>;
   /** Counts and times what happens, for `metrics()`. */
   readonly metrics?: boolean;
-  /** `false`: takes input in, and leaves it to another process to run. */
-  readonly workers?: boolean;
+  /**
+   * `false`: accepts input and leaves it to another process to run. `"own"`: runs only what it accepted itself, and what that
+   * waits for; for a program that ends when its own request has ended.
+   */
+  readonly workers?: boolean | "own";
   /** Told of what went wrong beside the runs themselves. By default it is logged. */
   readonly report?: (error: unknown) => void;
   /** `true`: nothing is logged to stderr; a log file is kept all the same. */
@@ -224,7 +227,8 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
   const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
   const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
-  const books = { clock, newId, leaseMs, ...claims, hasStore, ...waking };
+  const ownRequestsOnly = options.workers === "own";
+  const books = { clock, newId, leaseMs, ownRequestsOnly, ...claims, hasStore, ...waking };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, spaces, agents, files);

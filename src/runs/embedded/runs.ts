@@ -82,6 +82,7 @@ const defaults = {
   agentHere: () => ({ app: null, tools: [] }),
   channelsHere: () => null,
   hasStore: () => true,
+  ownRequestsOnly: false,
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
@@ -116,12 +117,18 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#inbox.accept(request);
+    return this.#remember(await this.#inbox.accept(request));
   }
 
   acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly tell: TellLater } {
     const { result, tell } = this.#books.collect(() => acceptInput(this.#books, request));
-    return { accepted: result, tell };
+    return { accepted: this.#remember(result), tell };
+  }
+
+  /** Where this process claims only its own requests, it keeps in mind which these are. */
+  #remember(accepted: Accepted): Accepted {
+    if (this.#books.options.ownRequestsOnly) this.#books.ownRoots.add(accepted.run.root.rootId);
+    return accepted;
   }
 
   async checkBudget({ rootId, hops }: RootRef): Promise<void> {
