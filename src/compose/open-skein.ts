@@ -53,7 +53,7 @@ import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
 import { modelList } from "./model-list.ts";
 import type { GivenModels } from "./models.ts";
-import { createModels, windowOf } from "./models.ts";
+import { checkUsable, createModels, windowOf } from "./models.ts";
 import type { MountParts } from "./mount-gateway.ts";
 import type { SkeinStore } from "./open-store.ts";
 import { openStores, placedByStore } from "./open-store.ts";
@@ -225,6 +225,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
+  const checkModel = (name: string) => checkUsable(models, { config, ...given }, name);
   const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
   const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
   const ownRequestsOnly = options.workers === "own";
@@ -233,7 +234,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, spaces, agents, files);
   await settleStores(ground, runs);
-  const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, modelWindow };
+  const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, checkModel, modelWindow };
   const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
     config,
@@ -374,10 +375,13 @@ function toolParts(
 function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
   let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
-    const { localCalls, localPrincipal } = await import("../gateway/calls/local-calls.ts");
+    const { localCalls, localPrincipal, throwingSkeinErrors } = await import(
+      "../gateway/calls/local-calls.ts"
+    );
     const { serviceHandlers } = await import("../gateway/handlers/all.ts");
     const handlers = serviceHandlers(deps());
-    return (user = localPrincipal.user) => localCalls(handlers, { ...localPrincipal, user });
+    return (user = localPrincipal.user) =>
+      throwingSkeinErrors(localCalls(handlers, { ...localPrincipal, user }));
   };
   return async (user) => {
     closed.throwIfAborted();
@@ -429,7 +433,8 @@ function handleDeps(
   parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema" | "toDrafts">,
   newId: IdSource,
 ): HandleDeps {
-  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
+  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, checkModel, modelWindow, closed } =
+    parts;
   const { calls, compact, checkIdle, openLoopTurn, endLoopTurn, report } = parts;
   return {
     store,
@@ -440,6 +445,7 @@ function handleDeps(
     defaults,
     queueMode,
     serves,
+    checkModel,
     modelWindow,
     closed,
     calls,

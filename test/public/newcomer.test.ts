@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { SkeinError } from "../../src/core/errors.ts";
 import { createSkein } from "../../src/create-skein.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
@@ -63,4 +64,35 @@ describe("queued runs of a folder without a gateway", () => {
     expect(await all.ended(left)).toMatchObject({ state: "ok", outcome: { reply: "later" } });
     await all.close();
   });
+});
+
+describe("requests that cannot be carried out", () => {
+  test.each([
+    ["an unknown field", { limitt: 3 }, /sessions\.list: .*limitt/],
+    ["a value out of range", { limit: 0 }, /sessions\.list: limit/],
+  ])("[NWC8] %s in a service is a SkeinError", async (_, query, problem) => {
+    const skein = await createSkein({ memory: true, config: null });
+    const failed = skein.sessions.list(query as object);
+    await expect(failed).rejects.toBeInstanceOf(SkeinError);
+    await expect(failed).rejects.toMatchObject({
+      code: "invalid_arguments",
+      message: expect.stringMatching(problem),
+    });
+    await expect(skein.sessions.search({ query: "" })).rejects.toBeInstanceOf(SkeinError);
+    await skein.close();
+  });
+
+  test.each([["foo/bar"], ["rehearsal/nothing"]])(
+    "[NWC9] the model %s is refused at every door",
+    async (model) => {
+      const { exit, err } = await cli("send", "main", "hello", "--model", model);
+      expect(exit).not.toBe(0);
+      expect(err).toMatch(/Provider "foo" is not known|There is no model rehearsal\/nothing/);
+      const skein = await createSkein({ dir: `${home.path}/data`, config: null });
+      await expect(skein.session().send("hello", { model }).result).rejects.toBeInstanceOf(SkeinError);
+      expect(await skein.session().record()).toBeNull();
+      expect(await skein.runs.list({})).toEqual([]);
+      await skein.close();
+    },
+  );
 });

@@ -130,6 +130,7 @@ export interface HandleDeps {
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
+  checkModel: NonNullable<AcceptDeps["checkModel"]>;
   modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;
