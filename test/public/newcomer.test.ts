@@ -1,4 +1,8 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { signatureOf } from "../../src/channels/webhook/signature.ts";
 import { SkeinError } from "../../src/core/errors.ts";
 import { createSkein } from "../../src/create-skein.ts";
 import type { RunPayload } from "../../src/protocol/runs.ts";
@@ -95,4 +99,45 @@ describe("requests that cannot be carried out", () => {
       await skein.close();
     },
   );
+});
+
+describe("a webhook of a gateway", () => {
+  const secret = "a secret of the desk";
+
+  function signed(body: string): RequestInit {
+    const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), "m-1"];
+    const signature = signatureOf(secret, { timestamp, messageId, body });
+    const headers = {
+      "content-type": "application/json",
+      "x-skein-timestamp": timestamp,
+      "x-skein-message-id": messageId,
+      "x-skein-signature": signature,
+    };
+    return { method: "POST", headers, body };
+  }
+
+  test("[NWC10] a message ID that was used for another message is 409, another method is 405", async () => {
+    const skein = await createSkein({
+      dir: `${home.path}/data`,
+      config: { channels: { desk: { type: "webhook", secret } } },
+      workers: false,
+    });
+    const { handler } = await skein.mount();
+    const server = createServer(handler).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/channels/desk/inbound`;
+    expect((await fetch(url, signed('{"text":"one","peer":"17"}'))).status).toBe(202);
+    const other = await fetch(url, signed('{"text":"two","peer":"17"}'));
+    expect(other.status).toBe(409);
+    expect(await other.json()).toEqual({
+      code: "idempotency_conflict",
+      error: expect.stringMatching(/was used for .*use a new key for a new request/),
+    });
+    const read = await fetch(url);
+    expect(read.status).toBe(405);
+    expect(await read.json()).toMatchObject({ code: "invalid_arguments", error: expect.any(String) });
+    server.closeAllConnections();
+    server.close();
+    await skein.close();
+  });
 });
