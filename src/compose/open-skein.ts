@@ -308,10 +308,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
       {
         ...receiving,
         ...{ bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs), report },
-        openLoopTurn: (record) => runs.openLoopTurn(record, owner),
-        endLoopTurn: (uid) => {
-          if (runs.endLoopTurns(uid, owner)) engine.wake();
-        },
+        ...loopTurns(runs, owner, () => engine.wake()),
       },
       newId,
     ),
@@ -346,6 +343,20 @@ async function settleStores({ spaces, report }: Ground, runs: EmbeddedRuns): Pro
   await spaces.store.work.settle().catch(report);
   const missing = runs.openUsers().flatMap((userId) => spaces.missingStore(userId) ?? []);
   for (const store of new Set(missing)) report(new SkeinError("store_unknown", { store }));
+}
+
+/** Turns of the user's own agent loops in this process. `wake`: runs that waited for one can be claimed. */
+function loopTurns(
+  runs: EmbeddedRuns,
+  owner: string,
+  wake: () => void,
+): Pick<HandleDeps, "openLoopTurn" | "endLoopTurn"> {
+  return {
+    openLoopTurn: (record) => runs.openLoopTurn(record, owner),
+    endLoopTurn: (uid) => {
+      if (runs.endLoopTurns(uid, owner)) wake();
+    },
+  };
 }
 
 type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;

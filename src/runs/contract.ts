@@ -311,6 +311,8 @@ export interface AgentHere {
 }
 
 export interface RunStore {
+  /** Where this process claims only its own requests: it counts this one among them. */
+  adoptRequest(run: Pick<Run, "root">): void;
   /** Durable when it resolves. `budget_exceeded` with the figures. */
   accept(request: AcceptRequest): Promise<Accepted>;
   /** The same inside a transaction of the store's own (`StoreWork.create`), whose owner tells of it when it is committed. */

@@ -117,17 +117,23 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#remember(await this.#inbox.accept(request));
+    return this.#adopted(await this.#inbox.accept(request));
   }
 
   acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly tell: TellLater } {
     const { result, tell } = this.#books.collect(() => acceptInput(this.#books, request));
-    return { accepted: this.#remember(result), tell };
+    return { accepted: this.#adopted(result), tell };
   }
 
-  /** Where this process claims only its own requests, it keeps in mind which these are. */
-  #remember(accepted: Accepted): Accepted {
-    if (this.#books.options.ownRequestsOnly) this.#books.ownRoots.add(accepted.run.root.rootId);
+  adoptRequest({ root }: Pick<Run, "root">): void {
+    const { options, ownRoots } = this.#books;
+    if (!options.ownRequestsOnly) return;
+    ownRoots.add(root.rootId);
+    options.stopAsked(); // wakes the worker: a known run is not announced as queued again
+  }
+
+  #adopted(accepted: Accepted): Accepted {
+    this.adoptRequest(accepted.run);
     return accepted;
   }
 
