@@ -8,7 +8,9 @@ const needed = 24;
 const running = (globalThis as Partial<typeof globalThis>).process?.versions?.node;
 
 if (running !== undefined && Number(running.split(".")[0]) < needed) {
-  const error = new Error(`skein needs Node ${needed} or newer, and this is Node ${running}.`);
+  const error = new Error(
+    `skein needs Node ${needed} or newer, and this is Node ${running}. Install a newer one from https://nodejs.org.`,
+  );
   // The place in this file tells nobody anything.
   error.stack = `Error: ${error.message}`;
   throw error;

@@ -77,7 +77,7 @@ describe("doctor and ACP agents", () => {
     ]);
     const told = findings.map(({ area, severity, file, what, remedy }) => [
       `${area} ${severity} ${file}`,
-      what.replace("The agent is not to be had: ", ""),
+      what.replace("The agent is not available: ", ""),
       remedy,
     ]);
     expect(told.map(([place]) => place)).toEqual(
@@ -105,9 +105,9 @@ describe("doctor and ACP agents", () => {
     expect(toyPids(folder, "silent").filter(isAlive)).toEqual([]);
     const { out } = await doctor([]);
     expect(acpPart(out)).toMatch(
-      /^ {2}warning {2}acp\.agents\.silent: The agent is not to be had: it did not answer/,
+      /^ {2}warning {2}acp\.agents\.silent: The agent is not available: it did not answer/,
     );
-    expect(out).toContain("Files and ports\n  nothing to be found fault with\n");
+    expect(out).toContain("Files and ports\n  no problems found\n");
   });
 
   test("[ACF7] well-known agents that are here and not configured are named, with what to write; none is started", async () => {

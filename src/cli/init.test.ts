@@ -139,7 +139,7 @@ describe("what init writes", () => {
     expect(exit).toBe(0);
     expect(out).toBe(
       `wrote ${join(folder, "skein.yaml")}\n  keys    OPENAI_API_KEY (environment)\n` +
-        `  ollama  http://${ollamaHost}/v1: qwen3:8b\n  model   openai/gpt-5.4\nTo see what holds: skein doctor\n`,
+        `  ollama  http://${ollamaHost}/v1: qwen3:8b\n  model   openai/gpt-5.4\nTo check the configuration: skein doctor\n`,
     );
   });
 });

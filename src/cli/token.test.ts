@@ -75,7 +75,7 @@ describe("token create", () => {
   test("[GCH11] people see the token once, and what it may", async () => {
     const { out } = await skein(["token", "create", "--label", "ci", "--for", "alice"]);
     expect(out).toMatch(
-      /^made a token; .+\n {2}token {3}skein_\S+\n {2}id {6}[0-9a-f]{12}\n {2}scopes {2}read\n {2}for {5}alice\n {2}until {3}it is revoked\n$/,
+      /^created a token\. .+\n {2}token {3}skein_\S+\n {2}id {6}[0-9a-f]{12}\n {2}scopes {2}read\n {2}for {5}alice\n {2}until {3}it is revoked\n$/,
     );
     const secret = /skein_\S+/.exec(out)?.[0] ?? "none";
     const list = await skein(["token"]);

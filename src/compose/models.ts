@@ -11,7 +11,7 @@ import { present } from "../core/present.ts";
 import type { ModelPrice, TurnModel } from "../runtimes/contract.ts";
 import type { LoopDeps } from "../runtimes/loop/waits.ts";
 import { loopDeps } from "../runtimes/loop/waits.ts";
-import { modelApi } from "../runtimes/models/open-model.ts";
+import { checkReachable, modelApi } from "../runtimes/models/open-model.ts";
 import { costOf, priceOf } from "../runtimes/models/prices.ts";
 import type { ModelPort } from "../sessions/running/contract.ts";
 import { modelInfo } from "../transcript/model-table.ts";
@@ -46,6 +46,16 @@ export function createModels(sources: ModelSources): ModelPort {
       return summariserOf(model, { ...options, onUsage }, loopDeps(sources.loop))(request);
     },
   };
+}
+
+/** Throws where no model of this name can be asked: before a message for it is written. */
+export function checkUsable(
+  models: Pick<ModelPort, "turnModel">,
+  { given = {}, config }: Pick<ModelSources, "given" | "config">,
+  name: string,
+): void {
+  models.turnModel(name);
+  if (!Object.hasOwn(given, name)) checkReachable(parseModel(name), config.models);
 }
 
 /** The context window of a model; `null`: it is not known, or there is no such model. */

@@ -53,7 +53,7 @@ import { allowedSessionTools, callTool, invokeTool } from "./invoke-tool.ts";
 import { openMcp } from "./mcp.ts";
 import { modelList } from "./model-list.ts";
 import type { GivenModels } from "./models.ts";
-import { createModels, windowOf } from "./models.ts";
+import { checkUsable, createModels, windowOf } from "./models.ts";
 import type { MountParts } from "./mount-gateway.ts";
 import type { SkeinStore } from "./open-store.ts";
 import { openStores, placedByStore } from "./open-store.ts";
@@ -107,8 +107,11 @@ export interface SkeinOptions {
   readonly models?: Readonly<Record<string, LanguageModel>>;
   /** Counts and times what happens, for `metrics()`. */
   readonly metrics?: boolean;
-  /** `false`: takes input in, and leaves it to another process to run. */
-  readonly workers?: boolean;
+  /**
+   * `false`: accepts input and leaves it to another process to run. `"own"`: runs only what it accepted itself, and what that
+   * waits for; for a program that ends when its own request has ended.
+   */
+  readonly workers?: boolean | "own";
   /** Told of what went wrong beside the runs themselves. By default it is logged. */
   readonly report?: (error: unknown) => void;
   /** `true`: nothing is logged to stderr; a log file is kept all the same. */
@@ -222,14 +225,16 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const serves = (agentId: string, key: string) => claims.agentHere(agentId, key) !== null;
   const modelWindow = (agentId: string, key: string, named: string | undefined) =>
     isAcpKey(key) ? null : windowOf(models, named ?? agents.find(agentId)?.model);
+  const checkModel = (name: string) => checkUsable(models, { config, ...given }, name);
   const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
   const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
-  const books = { clock, newId, leaseMs, ...claims, hasStore, ...waking };
+  const ownRequestsOnly = options.workers === "own";
+  const books = { clock, newId, leaseMs, ownRequestsOnly, ...claims, hasStore, ...waking };
   const runs = attachRuns(store, config, agents, books);
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, spaces, agents, files);
   await settleStores(ground, runs);
-  const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, modelWindow };
+  const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, checkModel, modelWindow };
   const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
     config,
@@ -282,6 +287,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     await engine.close(graceMs);
     await acp.close();
     await mcp.close();
+    runs.endLoopTurns(null, owner);
     gone.abort(wasClosed());
     unsubscribe();
     stopTelling();
@@ -299,7 +305,11 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     bus,
     hooks: options.hooks ?? hooks,
     handles: handleDeps(
-      { ...receiving, bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs) },
+      {
+        ...receiving,
+        ...{ bus, hooks, watcher, closed: gone.signal, calls, compact, checkIdle: idleIn(runs), report },
+        ...loopTurns(runs, owner, () => engine.wake()),
+      },
       newId,
     ),
     watcher,
@@ -335,6 +345,20 @@ async function settleStores({ spaces, report }: Ground, runs: EmbeddedRuns): Pro
   for (const store of new Set(missing)) report(new SkeinError("store_unknown", { store }));
 }
 
+/** Turns of the user's own agent loops in this process. `wake`: runs that waited for one can be claimed. */
+function loopTurns(
+  runs: EmbeddedRuns,
+  owner: string,
+  wake: () => void,
+): Pick<HandleDeps, "openLoopTurn" | "endLoopTurn"> {
+  return {
+    openLoopTurn: (record) => runs.openLoopTurn(record, owner),
+    endLoopTurn: (uid) => {
+      if (runs.endLoopTurns(uid, owner)) wake();
+    },
+  };
+}
+
 type ToolParts = Pick<SkeinParts, "tools" | "callTool" | "invokeTool" | "isSandboxed" | "explainAccess">;
 
 /** What a Skein is asked about tools. */
@@ -362,10 +386,13 @@ function toolParts(
 function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
   let calls: Promise<(user?: string) => Calls<ServiceMethod>> | null = null;
   const load = async () => {
-    const { localCalls, localPrincipal } = await import("../gateway/calls/local-calls.ts");
+    const { localCalls, localPrincipal, throwingSkeinErrors } = await import(
+      "../gateway/calls/local-calls.ts"
+    );
     const { serviceHandlers } = await import("../gateway/handlers/all.ts");
     const handlers = serviceHandlers(deps());
-    return (user = localPrincipal.user) => localCalls(handlers, { ...localPrincipal, user });
+    return (user = localPrincipal.user) =>
+      throwingSkeinErrors(localCalls(handlers, { ...localPrincipal, user }));
   };
   return async (user) => {
     closed.throwIfAborted();
@@ -417,8 +444,9 @@ function handleDeps(
   parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema" | "toDrafts">,
   newId: IdSource,
 ): HandleDeps {
-  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, modelWindow, closed } = parts;
-  const { calls, compact, checkIdle } = parts;
+  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, checkModel, modelWindow, closed } =
+    parts;
+  const { calls, compact, checkIdle, openLoopTurn, endLoopTurn, report } = parts;
   return {
     store,
     runs,
@@ -428,11 +456,15 @@ function handleDeps(
     defaults,
     queueMode,
     serves,
+    checkModel,
     modelWindow,
     closed,
     calls,
     compact,
     checkIdle,
+    openLoopTurn,
+    endLoopTurn,
+    report,
     toDrafts: async (messages, origin) => {
       const { toDrafts } = await import("../runtimes/ai-sdk/to-drafts.ts");
       return toDrafts(messages, origin);

@@ -50,6 +50,7 @@ export function attachRuns(
     readonly app: string;
     agentHere: EmbeddedOptions["agentHere"];
     channelsHere: EmbeddedOptions["channelsHere"];
+    readonly ownRequestsOnly: boolean;
     stopAsked(): void;
     hasStore(userId: string | null): boolean;
   },

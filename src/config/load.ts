@@ -91,7 +91,7 @@ async function findFile(options: LoadOptions): Promise<{ path: string; text: str
   const path = resolve(cwd, file);
   const text = await readTextFile(path);
   if (text !== null) return { path, text };
-  const advice = "Check the path; it is taken from where you stand";
+  const advice = "Check the path; it is relative to the working directory";
   throw new SkeinError("not_found", { what: "Configuration file", name: path, advice });
 }
 

@@ -13,7 +13,7 @@ export const errorCatalogue = {
   invalid_agent_id: {
     status: 400,
     text: 'Agent id "{agentId}" is not valid.',
-    remedy: "It must match {pattern}; capital letters are lowered, nothing else is changed for you.",
+    remedy: "It must match {pattern}; capital letters are converted to lowercase.",
   },
   invalid_session_id: {
     status: 400,
@@ -188,7 +188,7 @@ export const errorCatalogue = {
   },
   acp_unavailable: {
     status: 503,
-    text: "The ACP agent {agent} is not to be had: {problem}.",
+    text: "The ACP agent {agent} is not available: {problem}.",
     remedy: "{advice}.",
   },
   acp_failed: {

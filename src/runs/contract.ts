@@ -311,6 +311,8 @@ export interface AgentHere {
 }
 
 export interface RunStore {
+  /** Where this process claims only its own requests: it counts this one among them. */
+  adoptRequest(run: Pick<Run, "root">): void;
   /** Durable when it resolves. `budget_exceeded` with the figures. */
   accept(request: AcceptRequest): Promise<Accepted>;
   /** The same inside a transaction of the store's own (`StoreWork.create`), whose owner tells of it when it is committed. */
@@ -358,6 +360,14 @@ export interface RunStore {
   waitsOf(runIds: readonly string[]): Promise<ReadonlyMap<string, RunWaits>>;
   /** Accepted input of a session that is not yet in the conversation, oldest first. */
   pending(sessionUid: string): Promise<readonly Run[]>;
+
+  /**
+   * Opens or extends the turn of an agent loop of the user's own: no run of the session is claimed until it ends. Returns
+   * whether it is new; `conflict` where another process has one open. Under the session's lock, at the moment of a write.
+   */
+  openLoopTurn(session: Pick<RunSession, "uid" | "sessionId">, owner: string): boolean;
+  /** Ends the owner's turn in a session; `uid` null: in all of them. Returns whether one was open. */
+  endLoopTurns(uid: string | null, owner: string): boolean;
 
   /** The next run that may go, by lanes and fairness: recovered and woken ones of a session before its others. */
   claim(owner: string): Promise<Claim | null>;

@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Started } from "../support/cli-process.ts";
 import { startCli } from "../support/cli-process.ts";
+import { soon } from "../support/soon.ts";
 
 const config = `agents:
   main: { model: rehearsal/basic }
@@ -84,10 +85,13 @@ describe("a one-shot process", () => {
       ["tool", "sessions_spawn", '{"task":"repeat later"}', "--no-wait"],
       "spawn queued agent:main:subagent",
     ],
-  ])("[CRS6] %s --no-wait leaves it to the next process", async (_, args, left) => {
+  ])("[CRS6] %s --no-wait leaves it to a process that runs everything", async (_, args, left) => {
     await cli(...args);
     expect(runs()).toEqual([left]);
-    await cli("send", "agent:main:session:next", "be slow for 3 seconds");
-    expect(runs()[0]).toBe("spawn ok agent:main:subagent");
+    await cli("send", "agent:main:session:next", "repeat now");
+    expect(runs()[0]).toBe(left);
+    const chat = startCli(dir, "--config", join(home, "skein.yaml"), "chat");
+    started.push(chat);
+    await soon(() => runs()[0]).toBe("spawn ok agent:main:subagent");
   });
 });

@@ -112,7 +112,9 @@ await skein.sessions.list({ limit: "1" });
         `await import("${entry}").catch((error) => console.log(error.stack));`,
       );
       const told = run(process.execPath, ["old.mjs"], home.path);
-      expect(told).toBe("Error: skein needs Node 24 or newer, and this is Node 20.20.2.\n");
+      expect(told).toBe(
+        "Error: skein needs Node 24 or newer, and this is Node 20.20.2. Install a newer one from https://nodejs.org.\n",
+      );
     } finally {
       writeFileSync(checked, script);
     }

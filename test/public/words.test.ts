@@ -179,6 +179,6 @@ describe("the pages", () => {
 
   test("[WRD11] channels.md says what serves a webhook and what the console channel is", () => {
     expect(doc("channels.md")).toContain("`POST /channels/<id>/inbound`");
-    expect(doc("channels.md")).toContain("`console` for the web console");
+    expect(doc("channels.md")).toContain("`console` for a program that shows sessions itself");
   });
 });

@@ -22,6 +22,7 @@ export async function withRuns<T>(
     agentHere: () => ({ app: null, tools: [] }),
     hasStore: () => true,
     channelsHere: () => null,
+    ownRequestsOnly: false,
     stopAsked: () => undefined,
   };
   const parts = { clock: systemClock, newId: createIdSource(), leaseMs: 600_000, ...nobody };

@@ -13,6 +13,7 @@ const tellable: ReadonlySet<ErrorCode> = new Set([
   "forbidden",
   "not_found",
   "conflict",
+  "idempotency_conflict",
 ]);
 
 export function jsonResponse(status: number, body: unknown, headers: Record<string, string> = {}): Response {

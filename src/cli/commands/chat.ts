@@ -23,7 +23,7 @@ export interface ChatOptions extends GlobalOptions {
 export async function chatCommand(terminal: Terminal, ref: string, options: ChatOptions): Promise<void> {
   if (options.json === true) {
     const advice = "Use `send --json`, which answers once";
-    throw new SkeinError("invalid_arguments", { problem: "A chat is no JSON document", advice });
+    throw new SkeinError("invalid_arguments", { problem: "chat has no JSON output", advice });
   }
   const { model, thinking } = options;
   if (model !== undefined) parseModel(model);

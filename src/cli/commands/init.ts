@@ -60,7 +60,7 @@ function nextSteps(found: Found, doctor: string): string[] {
   return [
     ...(chosenModel(found) === rehearsalModel ? [toAddKey] : []),
     ...(keys.length === 0 && ollama?.models.length === 0 ? [toPull] : []),
-    `To see what holds: ${doctor}`,
+    `To check the configuration: ${doctor}`,
   ];
 }
 

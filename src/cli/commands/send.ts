@@ -6,7 +6,7 @@ import type { Params } from "../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, RunRowPayload, SentPayload } from "../../protocol/runs.ts";
 import type { QueueMode } from "../../runs/contract.ts";
 import { readImages, readNamedImages } from "../folder/read-images.ts";
-import { abortAll, leftTo, runOf, settled, untilEnded } from "../folder/settled.ts";
+import { abortAll, earlierRequests, leftTo, runOf, settled, untilEnded } from "../folder/settled.ts";
 import { ShownRun } from "../folder/shown-run.ts";
 import { spokenTo } from "../folder/spoken-to.ts";
 import { tellOfApprovals } from "../folder/tell-of-approvals.ts";
@@ -45,7 +45,7 @@ export async function sendCommand(
   const waits = options.wait !== false;
   const text = await textOf(terminal, words);
   const how = await sendOptions(terminal, options);
-  await withSkeinCalls(terminal, options, { workers: waits, ref }, async (open) => {
+  await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, async (open) => {
     const to = await spokenTo(open, ref);
     const named = await readNamedImages(terminal, options, open, to, text);
     const attachments = [...(how.attachments ?? []), ...named];
@@ -55,11 +55,12 @@ export async function sendCommand(
     const run = await runOf(open, runId);
     if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
     const payload: AcceptedPayload = { runId, status: "accepted", sessionKey };
-    const who = open.store === null ? "the gateway" : "the next process that runs this folder";
+    const { toType, store } = open;
+    const left = `it waits for ${toType("start")}, or for the next message to this session`;
     answer(terminal, options, payload, [
-      `accepted; ${who} answers it`,
+      `accepted; ${store === null ? "the gateway answers it" : left}`,
       ["run", runId],
-      ["see", open.toType("runs", "show", runId)],
+      ["see", toType("runs", "show", runId)],
     ]);
   });
 }
@@ -130,11 +131,13 @@ async function follow(
     accepted.resolve(runId);
     const run = await runOf(open, runId);
     if (run?.waitsForApp !== undefined) return leaveToApp(terminal, open, run, options);
+    const earlier = run === null ? [] : await earlierRequests(open, run);
     shown?.begin(runId, run?.mergedInto);
     const sent = await untilEnded(open, runId);
     const isThere = (await shown?.end(sent.reply ?? "")) === true && isShown;
     if (!json && sent.reply !== undefined && !isThere) printer.answer(sent.reply);
-    const left = run === null ? [] : await settled(open, run.rootId);
+    const roots = run === null ? [] : [run.rootId, ...earlier];
+    const left = (await Promise.all(roots.map((rootId) => settled(open, rootId)))).flat();
     if (left.length > 0) tell(terminal, options, leftTo(left));
     report(terminal, sent, json, open.toType("runs", "show", runId));
   } catch (error) {

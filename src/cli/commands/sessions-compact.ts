@@ -79,7 +79,7 @@ async function textOrFile(terminal: Terminal, text: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    const advice = "Check the path behind the @; it is taken from where you stand";
+    const advice = "Check the path behind the @; it is relative to the working directory";
     const problem = (error as Error).message;
     throw new SkeinError("unreadable_file", { file, problem, advice }, { cause: error });
   }

@@ -45,7 +45,7 @@ export async function spawnCommand(
   const { session: ref = "main", key } = options;
   const waits = options.wait !== false;
   const isShown = waits && options.json !== true && terminal.redraws;
-  await withSkeinCalls(terminal, options, { workers: waits, ref }, (open) =>
+  await withSkeinCalls(terminal, options, { workers: waits && "own", ref }, (open) =>
     callToolFor(
       terminal,
       open,

@@ -38,7 +38,7 @@ export async function startCommand(
     const asked = { ...(host && { host }), ...(port !== undefined && { port }), ...(expose && { expose }) };
     const where = loadOptions(terminal, options);
     const reloaded = (file: string | null) =>
-      options.json !== true && terminal.out(`Taken in anew: ${file ?? "the configuration"}.\n`);
+      options.json !== true && terminal.out(`Reloaded ${file ?? "the configuration"}.\n`);
     const gateway = await openGateway({ where, asked, version, pieces, reloaded });
     if (gateway.isMine)
       for (const loss of gateway.losses)
@@ -62,7 +62,7 @@ async function stay(
   const held = setInterval(() => undefined, 2 ** 30);
   try {
     const why = await asked;
-    if (options.json !== true) terminal.out(`Stopping (${why}); once more ends it at once.\n`);
+    if (options.json !== true) terminal.out(`Stopping (${why}); a second signal exits at once.\n`);
   } finally {
     clearInterval(held);
     stopReloading();

@@ -36,7 +36,7 @@ export async function createToken(terminal: Terminal, options: TokenOptions): Pr
       ...present({ label: options.label, ...whose, expiresAt }),
     });
     answer(terminal, options, made, [
-      "made a token; it is shown this once, and whoever has it may do what it says:",
+      "created a token. It is shown only once, and grants these rights to anyone who has it:",
       ["token", made.token],
       ["id", made.tokenId],
       ["scopes", made.scopes.join(", ")],

@@ -2,6 +2,7 @@ import { text as readText } from "node:stream/consumers";
 import { callToolFor } from "../folder/call-tool.ts";
 import { readJson } from "../folder/read-json.ts";
 import { tell } from "../folder/with-folder.ts";
+import type { SkeinUse } from "../folder/with-skein.ts";
 import { withSkeinCalls } from "../folder/with-skein-calls.ts";
 import type { GlobalOptions } from "../output/global-options.ts";
 import type { Terminal } from "../output/terminal.ts";
@@ -35,7 +36,7 @@ export async function toolCommand(
   const args = json === undefined ? {} : readJson(await textOf(terminal, json));
   const { session, key, wait } = options;
   const waits = wait !== false;
-  const workers = waits && settingOff.has(name);
+  const workers: SkeinUse["workers"] = waits && settingOff.has(name) && "own";
   const ref = session ?? (settingOff.has(name) ? "main" : undefined);
   const use = ref === undefined ? { workers } : { workers, ref };
   await withSkeinCalls(terminal, options, use, (open) =>

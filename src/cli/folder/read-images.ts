@@ -60,7 +60,7 @@ export async function readNamedImages(
 
 async function readOne(file: string): Promise<Image> {
   const bytes = await readFile(file).catch((error: unknown) => {
-    const advice = "Check the path behind --image; it is taken from where you stand";
+    const advice = "Check the path behind --image; it is relative to the working directory";
     throw new SkeinError(
       "unreadable_file",
       { file, problem: (error as Error).message, advice },

@@ -83,7 +83,7 @@ describe("the gateway that runs on a folder", () => {
     running();
     await expect(reach({ SKEIN_TOKEN: "skein_bad" })).rejects.toMatchObject({
       code: "unauthorized",
-      message: expect.stringContaining("SKEIN_TOKEN. Set SKEIN_TOKEN to one that counts"),
+      message: expect.stringContaining("SKEIN_TOKEN. Set SKEIN_TOKEN to a valid token"),
     });
     writeFileSync(tokenPath(folder.path), fileToken, { mode: 0o600 });
     await expect(reach()).rejects.toMatchObject({ message: expect.stringContaining("Remove that file") });

@@ -85,7 +85,7 @@ function refusedToken(url: string, file: string | null): SkeinError {
     problem: `The gateway at ${url} does not take the token in ${file ?? tokenVariable}`,
     advice:
       file === null
-        ? `Set ${tokenVariable} to one that counts, or unset it to use that of the folder`
+        ? `Set ${tokenVariable} to a valid token, or unset it to use that of the folder`
         : "Remove that file and start the gateway again: a new token is made",
   });
 }

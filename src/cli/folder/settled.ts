@@ -54,6 +54,18 @@ export async function settled(open: Open, rootId: string, signal?: AbortSignal):
   }
 }
 
+/** The other requests that wait in the session of a run. Without a gateway, this process has to run them first. */
+export async function earlierRequests(
+  { calls, reader, store }: Open,
+  { sessionKey, rootId }: RunRowPayload,
+): Promise<readonly string[]> {
+  if (store === null) return [];
+  const { userId } = reader;
+  const query = { sessionKey, states: [...openStates], limit: mostRuns, ...present({ userId }) };
+  const { runs } = await calls.call("runs.list", query);
+  return [...new Set(runs.map((run) => run.rootId))].filter((other) => other !== rootId);
+}
+
 /** Ends what one request has set off and is not over. */
 export async function abortAll(open: Open, rootId: string): Promise<void> {
   const { calls, reader } = open;

@@ -23,8 +23,8 @@ export interface OpenSkein {
 }
 
 export interface SkeinUse {
-  /** Whether this process runs what is waiting. */
-  readonly workers: boolean;
+  /** Whether this process runs what is queued: nothing, only its own request, or everything. */
+  readonly workers: boolean | "own";
   /** The session that is spoken to: a key begins a folder where there is none. */
   readonly ref?: string;
 }

@@ -81,7 +81,7 @@ function statOf(path: string) {
   try {
     return statSync(path);
   } catch (error) {
-    const advice = "Check the path; it is taken from where you stand";
+    const advice = "Check the path; it is relative to the working directory";
     throw new SkeinError("not_found", { what: "File or folder", name: path, advice }, { cause: error });
   }
 }

@@ -15,7 +15,7 @@ export function acpFindings(agents: readonly AcpAgentPayload[]): FindingPayload[
       area: acpArea,
       severity: "warning",
       file: `acp.agents.${agent.name}`,
-      what: `The agent is not to be had: ${agent.problem ?? "it does not say why"}`,
+      what: `The agent is not available: ${agent.problem ?? "it does not say why"}`,
       remedy: remedyOf(agent),
       fixable: false,
       fixed: false,

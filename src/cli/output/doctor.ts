@@ -31,7 +31,7 @@ export function printDoctor(terminal: Terminal, found: DoctorPayload, view: Doct
   }
   title("Files and ports");
   const ofFiles = findings.filter(({ area }) => area !== acpArea && area !== mcpArea);
-  if (ofFiles.length === 0) line("  nothing to be found fault with");
+  if (ofFiles.length === 0) line("  no problems found");
   for (const finding of ofFiles) printFinding(terminal, finding);
   if (findings.some(({ fixable, fixed }) => fixable && !fixed)) {
     line(

@@ -7,9 +7,9 @@ export function registerContext(program: Command, terminal: Terminal): void {
     .command("context")
     .description("Print what a model would be sent from where the session stands. Nothing is sent.")
     .argument("<ref>", refHelp)
-    .option("--model <provider/model>", "for this model (default: the one that the session stands with)")
+    .option("--model <provider/model>", "for this model (default: the session's model)")
     .option("--base-url <url>", "where an OpenAI-compatible server is, for a provider that is not known")
-    .option("--explain", "tell each thing that is done to the messages for the model's sake")
+    .option("--explain", "list every change that was made to the messages for the model")
     .option("--wire", "print the body of the request, as the provider would get it")
     .addHelpText(
       "after",

@@ -93,7 +93,7 @@ function registerCompact(sessions: Command, terminal: Terminal): void {
       "Have the older part of a session summarised by its model, or let a summary of yours stand in for it. The log keeps everything.",
     )
     .argument("<ref>", sessionHelp)
-    .option("--mind <text>", "what the model is to mind")
+    .option("--mind <text>", "instructions for the summary")
     .option("--summary <text>", "your own summary; @file reads it from a file")
     .option(
       "--keep-from <entryId>",

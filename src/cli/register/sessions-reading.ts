@@ -44,7 +44,7 @@ function registerList(sessions: Command, terminal: Terminal): void {
     .option("--archived", "the archived ones instead")
     .option("--trash", "what is in the trash instead")
     .option("--limit <n>", "sessions at the most, up to 1000 (default: 100)", wholeNumber)
-    .option("--cursor <cursor>", "go on behind an earlier list")
+    .option("--cursor <cursor>", "continue after the page that returned this cursor")
     .addOption(allUsersOption())
     .addHelpText(
       "after",

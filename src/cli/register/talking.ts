@@ -30,7 +30,7 @@ export function registerTalking(program: Command, terminal: Terminal): void {
     .option("--key <idempotencyKey>", "the same one again is the same run")
     .option("--timeout <seconds>", "the longest that the run may take", wholeNumber)
     .option("--image <file>", "show it an image; may be given several times", collected)
-    .option("--no-wait", "leave it to the next process, once it is accepted")
+    .option("--no-wait", "exit once it is accepted; skein start runs it")
     .addHelpText(
       "after",
       examples(

@@ -18,7 +18,7 @@ export function registerTools(program: Command, terminal: Terminal): void {
     .argument("[json]", "its arguments as one JSON object; - reads it from the input")
     .option("--session <ref>", forWhom)
     .option("--key <idempotencyKey>", "the same one again finds what the first has done")
-    .option("--no-wait", "leave what it sets off to the next process")
+    .option("--no-wait", "exit at once; skein start runs what it sets off")
     .addHelpText(
       "after",
       examples(
@@ -81,7 +81,7 @@ function registerSpawn(program: Command, terminal: Terminal): void {
       "--background",
       "print the new session at once; its end is told to the session that it is done for",
     )
-    .option("--no-wait", "leave it to the next process, once it is accepted")
+    .option("--no-wait", "exit once it is accepted; skein start runs it")
     .addHelpText(
       "after",
       examples(

@@ -24,7 +24,7 @@ export async function checkPort({
   const running = findRunning(store.path);
   if (running !== null) {
     const what = `The gateway of this folder listens at ${running.url} (process ${running.pid})`;
-    return [finding("note", what, "Nothing is to be done")];
+    return [finding("note", what, "No action is needed")];
   }
   try {
     checkBinding(host, expose);

@@ -91,7 +91,7 @@ export class Reloading<T extends Configured> {
       log("info", "configuration reloaded", { file: loaded.file });
       return { isDone: true, loaded, commands, restartNeeded: needed };
     } catch (error) {
-      log("error", `configuration not reloaded, what held before holds: ${thrownText(error)}`);
+      log("error", `configuration not reloaded, the previous one stays in use: ${thrownText(error)}`);
       return { isDone: false, error };
     }
   }

@@ -82,7 +82,7 @@ describe("the command", () => {
       await one.stop();
       return one.out();
     };
-    expect(await said({})).toContain(`Taken in anew: ${file}.\n`);
+    expect(await said({})).toContain(`Reloaded ${file}.\n`);
     expect(await said({ json: true })).not.toContain("anew");
   });
 

@@ -20,7 +20,7 @@ export const telemetry = {
 
 const level: Setting<LogLevel> = {
   node: "setting",
-  about: "The least weighty thing that is logged.",
+  about: "The lowest level that is logged.",
   kind: choice("silent", "error", "warn", "info", "debug"),
   fallback: () => "warn",
 };

@@ -254,7 +254,7 @@ export class AcpAgent {
     const open = this.#open.get(sessionId);
     if (open !== undefined) return open;
     const advice = "Open it with session/new, session/load or session/resume first";
-    throw new SkeinError("not_found", { what: "An open session", name: sessionId, advice });
+    throw new SkeinError("not_found", { what: "Open session", name: sessionId, advice });
   }
 
   #forget(sessionId: string): void {

@@ -1,9 +1,10 @@
+import { SkeinError } from "../../core/errors.ts";
 import type { Calls } from "../../protocol/methods/calls.ts";
 import type { MethodName } from "../../protocol/methods/method-table.ts";
 import type { Principal } from "../auth/principal.ts";
 import { everyUser, localTokenId, tokenScopes } from "../auth/principal.ts";
 import type { HandledMethod, Handlers, HandlersOf } from "./contract.ts";
-import { Dispatch } from "./dispatch.ts";
+import { Dispatch, Refused } from "./dispatch.ts";
 
 /** Who has the folder itself. */
 export const localPrincipal: Principal = {
@@ -29,4 +30,19 @@ export function localCalls<M extends HandledMethod>(
     call: (method: MethodName, params, { signal = never } = {}) =>
       dispatch.invoke(principal, method, params, signal) as Promise<never>,
   };
+}
+
+/** For callers in code, who know the errors of the library and none of the wire. */
+export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
+  const checked: typeof call = (...args) =>
+    call(...args).catch((error: unknown) => {
+      if (!(error instanceof Refused)) throw error;
+      const problems = error.wire.details?.problems ?? [];
+      const texts = problems.map(({ path, problem }) => `${path} ${problem}`.trim());
+      throw new SkeinError("invalid_arguments", {
+        problem: `${args[0]}: ${texts.length === 0 ? error.message.replace(/\.$/, "") : texts.join("; ")}`,
+        advice: "The type of its parameter lists the fields",
+      });
+    });
+  return { call: checked };
 }

@@ -93,6 +93,7 @@ export class RunAttendant implements WorkAttendant {
       }
       this.#books.run("DELETE FROM outbox WHERE uid = ?", uid);
       this.#books.run("DELETE FROM turns WHERE uid = ?", uid);
+      this.#books.run("DELETE FROM loop_turns WHERE uid = ?", uid);
       refreshQueue(this.#books, uid);
     }
     if (userId !== undefined) this.#purgeUser(userId);

@@ -48,6 +48,8 @@ export interface EmbeddedOptions {
   channelsHere(): readonly { readonly id: string; readonly app: string | null }[] | null;
   /** Whether this process has the store of a user's sessions; where it has not, their runs wait for one that has. */
   hasStore(userId: string | null): boolean;
+  /** `true`: this process claims only the requests that it accepted itself, and what these wait for. */
+  readonly ownRequestsOnly: boolean;
   /** Whether an owner is known to be dead, before its lease has run out. */
   isGone(owner: string): boolean;
   /**
@@ -83,6 +85,8 @@ export class Books {
   readonly options: EmbeddedOptions;
   /** The session that the transaction in hand takes away: the store may still know it, and nothing more is given to it. */
   leaving: string | null = null;
+  /** The requests (roots) that this process accepted itself. */
+  readonly ownRoots = new Set<string>();
   readonly #ledger: Ledger;
   readonly #accept: (books: Books, request: AcceptRequest) => Accepted;
   #untold: SkeinEvent[] | null = null;

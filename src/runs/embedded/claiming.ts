@@ -12,6 +12,7 @@ import { letDueGo, takeCompany } from "./company.ts";
 import { bury, isUnread } from "./dead-letter.ts";
 import { arrivalMarks, endRun } from "./ending.ts";
 import { endDurability, settleReturned } from "./following.ts";
+import { loopTurnOwner } from "./loop-turns.ts";
 import { readyHeads, refreshQueue, slotOf, takenSlots, tookTurn } from "./queue.ts";
 import type { RunRow } from "./rows.ts";
 import { publicRun } from "./rows.ts";
@@ -31,7 +32,10 @@ export async function claimNext(books: Books, owner: string): Promise<Claim | nu
     if (next === null) break;
     try {
       const claimed = await claimReady(books, next, owner, leftOut);
-      if (claimed !== null) return claimed;
+      if (claimed === null) continue;
+      // What an earlier turn set off belongs to it: it would wait for ever otherwise.
+      if (books.options.ownRequestsOnly) books.ownRoots.add(claimed.run.root.rootId);
+      return claimed;
     } catch (error) {
       leftOut.add(next.uid);
       problems.push(error);
@@ -47,7 +51,8 @@ function nextServed(books: Books, leftOut: Set<string>): Ready | null {
     const next = nextReady(books, leftOut);
     if (next === null) return null;
     const hasStore = books.options.hasStore(next.user === "" ? null : next.user);
-    const served = hasStore ? firstServed(books, next) : null;
+    const isFree = hasStore && loopTurnOwner(books, next.uid) === null;
+    const served = isFree ? firstServed(books, next) : null;
     if (served !== null) return served;
     leftOut.add(next.uid);
   }
@@ -71,9 +76,33 @@ function firstServed(books: Books, next: Ready): Ready | null {
 }
 
 function nextReady(books: Books, leftOut: ReadonlySet<string>): Ready | null {
-  const heads = readyHeads(books, leftOut);
+  const heads = books.options.ownRequestsOnly ? ownHeads(books, leftOut) : readyHeads(books, leftOut);
   if (heads.length === 0) return null;
   return chooseNext(heads, takenSlots(books, "and resuming"), books.options.lanes);
+}
+
+/**
+ * The next runs of the sessions in which a request of this process waits for its turn, or for another run. So a run that was
+ * left in such a session runs first, and runs to its end.
+ */
+function ownHeads(books: Books, leftOut: ReadonlySet<string>): Ready[] {
+  const rows = books.all(
+    `WITH own AS (SELECT run_id, uid FROM runs WHERE root IN (SELECT value FROM json_each(?)) AND ended_at IS NULL)
+     SELECT uid, slot, user, turn, seq FROM ready WHERE app IN ('', ?) AND uid IN (SELECT uid FROM own UNION
+       SELECT runs.uid FROM own JOIN run_waits ON from_run = own.run_id JOIN runs ON runs.run_id = to_run)`,
+    JSON.stringify([...books.ownRoots]),
+    books.options.app,
+  );
+  return rows
+    .filter(({ uid }) => !leftOut.has(String(uid)))
+    .map(({ uid, slot, user, turn, seq }) => ({
+      uid: String(uid),
+      user: String(user),
+      slot: slot as Ready["slot"],
+      seq: Number(seq),
+      userTurn: 0,
+      sessionTurn: Number(turn),
+    }));
 }
 
 async function claimReady(
@@ -132,7 +161,7 @@ function take(books: Books, { uid, seq, slot, user }: Ready, owner: string): boo
     if (books.get(still, uid, seq, slot) === undefined) return false;
     if (slot !== "none" && takenSlots(books, "and resuming")[slot] >= books.options.lanes[slot]) return false;
     const row = books.rows("seq = ?", seq)[0];
-    if (row === undefined) return false;
+    if (row === undefined || loopTurnOwner(books, uid) !== null) return false;
     const now = books.now();
     books.run(
       `UPDATE runs SET state = ?, fence = fence + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?),

@@ -24,6 +24,7 @@ import type {
   RootRef,
   Run,
   RunQuery,
+  RunSession,
   RunState,
   RunStore,
   RunUsage,
@@ -59,6 +60,7 @@ import {
   steerableInto,
 } from "./holding.ts";
 import { Inbox } from "./inbox.ts";
+import { endLoopTurns, openLoopTurn } from "./loop-turns.ts";
 import { EmbeddedOutbox } from "./outbox.ts";
 import { putOutbox } from "./outbox-rows.ts";
 import { confirmReply, replyWaitOf, stopWaiting } from "./replies.ts";
@@ -80,6 +82,7 @@ const defaults = {
   agentHere: () => ({ app: null, tools: [] }),
   channelsHere: () => null,
   hasStore: () => true,
+  ownRequestsOnly: false,
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
@@ -114,12 +117,24 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async accept(request: AcceptRequest): Promise<Accepted> {
-    return this.#inbox.accept(request);
+    return this.#adopted(await this.#inbox.accept(request));
   }
 
   acceptWithin(request: AcceptRequest): { readonly accepted: Accepted; readonly tell: TellLater } {
     const { result, tell } = this.#books.collect(() => acceptInput(this.#books, request));
-    return { accepted: result, tell };
+    return { accepted: this.#adopted(result), tell };
+  }
+
+  adoptRequest({ root }: Pick<Run, "root">): void {
+    const { options, ownRoots } = this.#books;
+    if (!options.ownRequestsOnly) return;
+    ownRoots.add(root.rootId);
+    options.stopAsked(); // wakes the worker: a known run is not announced as queued again
+  }
+
+  #adopted(accepted: Accepted): Accepted {
+    this.adoptRequest(accepted.run);
+    return accepted;
   }
 
   async checkBudget({ rootId, hops }: RootRef): Promise<void> {
@@ -242,6 +257,14 @@ export class EmbeddedRuns implements RunStore {
 
   async claim(owner: string): Promise<Claim | null> {
     return claimNext(this.#books, owner);
+  }
+
+  openLoopTurn(session: Pick<RunSession, "uid" | "sessionId">, owner: string): boolean {
+    return openLoopTurn(this.#books, session, owner);
+  }
+
+  endLoopTurns(uid: string | null, owner: string): boolean {
+    return endLoopTurns(this.#books, uid, owner);
   }
 
   isHeld({ runId, fence }: Held): boolean {

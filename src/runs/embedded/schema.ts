@@ -173,6 +173,10 @@ export const runSteps: readonly (readonly string[])[] = [
     "CREATE INDEX outbox_due ON outbox (channel, next_at) WHERE state = 'queued'",
   ],
   ["CREATE INDEX run_replies_returned ON run_replies (state) WHERE state = 'returned'"],
+  [
+    `CREATE TABLE loop_turns (
+       uid TEXT PRIMARY KEY, owner TEXT NOT NULL, lease_until INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
+  ],
 ];
 
 const fact = "schema.runs";

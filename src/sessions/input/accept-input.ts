@@ -25,6 +25,8 @@ export interface AcceptDeps {
   readonly runs: Pick<RunStore, "accept">;
   /** Whether there is an agent for such a session; left out: all there are. */
   serves?(agentId: string, key: string): boolean;
+  /** Throws where no model of this name can be asked. */
+  checkModel?(name: string): void;
   /** The model that would answer, and its window in tokens; `null` or left out: not known. */
   modelWindow?(agentId: string, key: string, model: string | undefined): ModelWindow | null;
 }
@@ -50,7 +52,7 @@ export interface OutsideInput {
  * waits for its turn.
  */
 export async function acceptInput(
-  { store, runs, serves = () => true, modelWindow = () => null }: AcceptDeps,
+  { store, runs, serves = () => true, checkModel = () => undefined, modelWindow = () => null }: AcceptDeps,
   context: ResolvedContext,
   { content, ...input }: OutsideInput,
 ): Promise<Accepted> {
@@ -61,8 +63,10 @@ export async function acceptInput(
     });
   }
   if (!serves(context.agentId, context.sessionKey)) throw noSuchAgent(context.agentId);
+  const named = input.options?.model;
+  if (named !== undefined && !isAcpKey(context.sessionKey)) checkModel(named);
   if (textOf(content).length > fitsEveryWindow) {
-    const model = input.options?.model ?? (await findFor(store, context))?.meta.model;
+    const model = named ?? (await findFor(store, context))?.meta.model;
     checkSize(content, modelWindow(context.agentId, context.sessionKey, model));
   }
   const session = await sessionFor(store, context);

@@ -12,6 +12,7 @@ import { withPlainUsers } from "../../store/spaces.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
 import { guardedAppend } from "../guard/guarded-append.ts";
+import { callsOf } from "../guard/pending-calls.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { AcceptDeps } from "../input/accept-input.ts";
 import { acceptInput, findFor, noSuchAgent, runSession, scopeOf, sessionFor } from "../input/accept-input.ts";
@@ -129,6 +130,7 @@ export interface HandleDeps {
   readonly defaults: ContextDefaults;
   readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
+  checkModel: NonNullable<AcceptDeps["checkModel"]>;
   modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
   /** Comes when everything is closed; its reason says so. */
   readonly closed: AbortSignal;
@@ -138,6 +140,12 @@ export interface HandleDeps {
   readonly hooks: HookRegistry;
   /** Throws `conflict` while a run has the session. */
   checkIdle(session: SessionRecord): void;
+  /** Opens or extends this process's turn in the session; returns whether it is new. */
+  openLoopTurn(session: SessionRecord): boolean;
+  /** Ends it, and lets runs that waited for it start. */
+  endLoopTurn(uid: string): void;
+  /** Logs an error that the caller may never see. */
+  report(error: unknown): void;
   /** Converts messages of the AI SDK; ours stay as they are. */
   toDrafts(
     messages: readonly (MessageDraft | ModelMessageLike)[],
@@ -160,6 +168,8 @@ export interface HandleDeps {
 export class SessionHandle {
   readonly #deps: HandleDeps;
   readonly #context: RuntimeContext;
+  /** The session (uid) in which this handle opened a turn of the caller's own loop. */
+  #loopTurn: string | null = null;
 
   constructor(deps: HandleDeps, context: RuntimeContext) {
     this.#deps = deps;
@@ -231,12 +241,16 @@ export class SessionHandle {
    * Appends messages of your own agent loop, in the library's form or the AI SDK's. They pass the guard: calls that can never
    * be valid are removed, calls without a result get one before anything else is said, and large content is moved to blobs.
    * The session is created if it does not exist. Throws `conflict` while a run is active.
+   *
+   * A message that asks for an answer (from the user, a tool call or its result) opens a turn of your loop: runs of the
+   * session wait until an assistant message without tool calls is appended, {@link endTurn} is called, this handle sends, or
+   * nothing was appended for ten minutes.
    */
   async append(
     messages: readonly (MessageDraft | ModelMessageLike)[],
     origin: MessageOrigin = {},
   ): Promise<AppendedMessages> {
-    const { store, hooks, checkIdle, toDrafts } = this.#deps;
+    const { store, hooks, checkIdle, toDrafts, openLoopTurn } = this.#deps;
     const session = await this.#opened();
     checkIdle(session);
     const drafts = await toDrafts(messages, origin);
@@ -245,32 +259,55 @@ export class SessionHandle {
       notes: [],
       refused: [],
     };
+    let isNew = false;
     const fence = () => {
       checkIdle(session);
+      isNew = openLoopTurn(session) || isNew;
+      this.#loopTurn = session.uid;
       return true;
     };
-    for (const draft of drafts) {
-      const { entries, notes, refused } = await guardedAppend(
-        { store, hooks },
-        scopeOf(session),
-        session.sessionId,
-        draft,
-        { fence },
-      );
-      done.entries.push(...entries);
-      done.notes.push(...notes);
-      if (refused !== null) done.refused.push(refused);
+    try {
+      for (const draft of drafts) {
+        const { entries, notes, refused } = await guardedAppend(
+          { store, hooks },
+          scopeOf(session),
+          session.sessionId,
+          draft,
+          { fence },
+        );
+        done.entries.push(...entries);
+        done.notes.push(...notes);
+        if (refused !== null) done.refused.push(refused);
+      }
+    } finally {
+      const asks = asksForAnswer(done.entries);
+      if (asks === null ? isNew : !asks) await this.endTurn();
     }
     return done;
   }
 
   /**
+   * Ends the turn of your own loop: what waited for it starts. Needed where a loop stops without a last answer, at its step
+   * limit or with an error. Does nothing where no turn is open.
+   */
+  readonly endTurn = async (): Promise<void> => {
+    const uid = this.#loopTurn ?? (await this.record())?.uid;
+    this.#loopTurn = null;
+    if (uid !== undefined) this.#deps.endLoopTurn(uid);
+  };
+
+  /**
    * A callback for the AI SDK's `onStepFinish` (or `onStepEnd`) that appends the messages of each step, with its model and
-   * usage. It rejects where {@link append} throws.
+   * usage. It rejects where {@link append} throws; the AI SDK ignores that, so the error is logged too.
    */
   readonly onStepFinish = async ({ response, model, usage }: FinishedStep): Promise<void> => {
     const origin = present({ provider: model?.provider, model: model?.modelId ?? response.modelId, usage });
-    await this.append(response.messages, origin);
+    try {
+      await this.append(response.messages, origin);
+    } catch (error) {
+      this.#deps.report(error);
+      throw error;
+    }
   };
 
   /** Returns a page of the active branch, oldest message first. */
@@ -344,6 +381,7 @@ export class SessionHandle {
     const { provenance, ...rest } = given;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
     const context = this.#resolved();
+    if (this.#loopTurn !== null) await this.endTurn();
     const { run } = await acceptInput(this.#deps, context, {
       kind: "user",
       runId,
@@ -362,6 +400,13 @@ export class SessionHandle {
   #resolved() {
     return resolveRuntimeContext(this.#context, this.#deps.defaults);
   }
+}
+
+/** Whether the last message waits for an answer; `null`: there is none that decides. */
+function asksForAnswer(entries: readonly Entry[]): boolean | null {
+  const last = entries.findLast((entry) => entry.type === "message")?.message;
+  if (last?.role === "assistant") return callsOf(last).length > 0;
+  return last?.role === "user" || last?.role === "toolResult" ? true : null;
 }
 
 const queueModes: readonly QueueMode[] = ["steer", "followup", "interrupt"];

@@ -260,7 +260,9 @@ export class Skein {
   /** The run that was accepted under an idempotency key of this user; `null`: there is none. */
   async runFor(idempotencyKey: string, userId: string | null = null): Promise<Run | null> {
     const { runs, handles } = this.#open;
-    return runs.get(handles.newRunId(userId, idempotencyKey), userId);
+    const run = await runs.get(handles.newRunId(userId, idempotencyKey), userId);
+    if (run !== null) runs.adoptRequest(run);
+    return run;
   }
 
   /**

@@ -25,7 +25,7 @@ async function bytesOf(path: string): Promise<Uint8Array> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") {
-      const advice = "Check the path; it is taken from where you stand";
+      const advice = "Check the path; it is relative to the working directory";
       throw new SkeinError("not_found", { what: "File", name: path, advice }, { cause: error });
     }
     const folder = code === "EISDIR";

@@ -46,7 +46,7 @@ export async function repairFile(path: string, settings: RepairSettings): Promis
     throw new SkeinError("not_found", {
       what: "File",
       name: path,
-      advice: "Check the path; it is taken from where you stand",
+      advice: "Check the path; it is relative to the working directory",
     });
   }
   const session = parseSession(bytes);

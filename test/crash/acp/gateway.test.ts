@@ -177,7 +177,7 @@ describe.skipIf(process.platform !== "linux")(
         await eventually(() => world.held).toBe(2);
         await eventually(async () => (await world.call("approvals.list", {})).count).toBe(1);
         world.configure((config) => ({ ...config, lanes: { subagent: slots + 1 } }));
-        await world.last.until(/Taken in anew/);
+        await world.last.until(/Reloaded /);
         await eventually(async () => {
           await approveAll();
           return (await open()).map(({ agentId }) => agentId).toSorted();

@@ -69,7 +69,7 @@ export async function spokenTo(
 ): Promise<RuntimeContext & { readonly sessionKey: string }> {
   const speaker = { userId, asker: askerOf(deps, named), newId: deps.newId };
   const meant = await contextMeant(deps.store, speaker, nameIn(named));
-  const advice = `${listed}; only what reads as a key is made by speaking to it`;
+  const advice = `${listed}; a message creates a session only under a full key`;
   return meant ?? missing(deps, { userId }, named, advice);
 }
 

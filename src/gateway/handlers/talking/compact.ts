@@ -34,5 +34,5 @@ function notCompacted(key: string, { reason, note }: CompactionNotDone): SkeinEr
   const problem = `The session ${key} was not compacted: ${note}`;
   return ofSummariser.includes(reason)
     ? new SkeinError("unavailable", { problem, advice: "Nothing was written; try it again" })
-    : new SkeinError("conflict", { problem, advice: "Nothing was written; it is whole as it is" });
+    : new SkeinError("conflict", { problem, advice: "Nothing was written, and the session is unchanged" });
 }

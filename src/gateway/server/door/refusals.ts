@@ -10,12 +10,12 @@ export const noToken: WireError = {
 
 export const wrongToken: WireError = {
   code: "unauthorized",
-  message: "This token is not valid, was revoked, or is over. Use another one.",
+  message: "This token is invalid, revoked, or expired. Use another one.",
 };
 
 export const wrongCode: WireError = {
   code: "unauthorized",
-  message: "This code is none, was used, or is over. Start `skein start` again: it prints a new link.",
+  message: "This link code is invalid, already used, or expired. Restart `skein start` to get a new link.",
 };
 
 export const stopping: WireError = {

@@ -90,6 +90,6 @@ async function parsed(bytes: Buffer): Promise<unknown> {
     const text = bytes.toString("utf8");
     return isLongJson(text) ? await new Slices().run(parseJsonInSteps(text)) : JSON.parse(text);
   } catch {
-    throw new Refused(malformed("The body is no JSON"));
+    throw new Refused(malformed("The body is not valid JSON"));
   }
 }

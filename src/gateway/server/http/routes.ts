@@ -31,7 +31,13 @@ function routesOf(ground: Ground, url: () => string): Route[] {
     { method: "GET", path: "/healthz", act: healthz, isAlways: true },
     { method: "GET", path: "/readyz", act: readyz },
     { method: "GET", path: "/metrics", act: metrics },
-    { method: "POST", path: "/channels/:name/inbound", act: inbound(url), hasBody: true },
+    // The channel itself answers other methods, as it does where a server of the user's own mounts it.
+    {
+      method: ["POST", "GET", "PUT", "PATCH", "DELETE"],
+      path: "/channels/:name/inbound",
+      act: inbound(url),
+      hasBody: true,
+    },
     { method: "POST", path: "/link", act: link, hasBody: true },
     // Its streams have no end; its calls have one.
     { method: "GET", path: "/mcp", act: mcp(url), isLong: true },

@@ -1,0 +1,143 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { signatureOf } from "../../src/channels/webhook/signature.ts";
+import { SkeinError } from "../../src/core/errors.ts";
+import { createSkein } from "../../src/create-skein.ts";
+import type { RunPayload } from "../../src/protocol/runs.ts";
+import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { run } from "../support/cli.ts";
+
+let home: TemporaryFolder;
+
+beforeEach(() => {
+  home = temporaryFolder();
+});
+afterEach(() => home.remove());
+
+function cli(...args: readonly string[]) {
+  return run(args, { cwd: home.path, env: { SKEIN_DIR: "data" } });
+}
+
+async function leave(ref: string, text: string): Promise<string> {
+  const { out } = await cli("send", ref, text, "--no-wait", "--json");
+  return (JSON.parse(out) as { runId: string }).runId;
+}
+
+async function shownRun(runId: string): Promise<RunPayload["run"]> {
+  const { out } = await cli("runs", "show", runId, "--json");
+  return (JSON.parse(out) as RunPayload).run;
+}
+
+describe("queued runs of a folder without a gateway", () => {
+  test("[NWC5] send, spawn and tool leave runs of other sessions alone", async () => {
+    const left = await leave("session:other", "repeat later");
+    for (const args of [
+      ["send", "main", "repeat now"],
+      ["spawn", "repeat now"],
+      ["tool", "sessions_spawn", '{"task":"repeat now"}'],
+    ])
+      expect(await cli(...args)).toMatchObject({ exit: 0 });
+    expect(await shownRun(left)).toMatchObject({ state: "queued" });
+    expect((await shownRun(left)).startedAt).toBeUndefined();
+  });
+
+  test("[NWC5] --no-wait names what runs it", async () => {
+    const { out } = await cli("send", "main", "repeat later", "--no-wait");
+    expect(out).toContain("accepted; it waits for skein start, or for the next message to this session");
+  });
+
+  test("[NWC6] a run that was left in the session is finished first", async () => {
+    const left = await leave("main", "spawn a helper to repeat later");
+    const { out } = await cli("send", "main", "repeat now", "--queue", "followup", "--json");
+    expect(JSON.parse(out)).toMatchObject({ reply: "now" });
+    expect(await shownRun(left)).toMatchObject({ state: "ok" });
+  });
+
+  test("[NWC7] workers: own leaves what others queued, and by default all of it is run", async () => {
+    const left = await leave("session:other", "repeat later");
+    const dir = `${home.path}/data`;
+    const own = await createSkein({ dir, config: null, workers: "own" });
+    const { reply } = await own.session().send("repeat now").result;
+    expect(reply).toBe("now");
+    expect(await own.runs.get(left)).toMatchObject({ state: "queued", startedAt: null });
+    await own.close();
+    const all = await createSkein({ dir, config: null });
+    expect(await all.ended(left)).toMatchObject({ state: "ok", outcome: { reply: "later" } });
+    await all.close();
+  });
+});
+
+describe("requests that cannot be carried out", () => {
+  test.each([
+    ["an unknown field", { limitt: 3 }, /sessions\.list: .*limitt/],
+    ["a value out of range", { limit: 0 }, /sessions\.list: limit/],
+  ])("[NWC8] %s in a service is a SkeinError", async (_, query, problem) => {
+    const skein = await createSkein({ memory: true, config: null });
+    const failed = skein.sessions.list(query as object);
+    await expect(failed).rejects.toBeInstanceOf(SkeinError);
+    await expect(failed).rejects.toMatchObject({
+      code: "invalid_arguments",
+      message: expect.stringMatching(problem),
+    });
+    await expect(skein.sessions.search({ query: "" })).rejects.toBeInstanceOf(SkeinError);
+    await skein.close();
+  });
+
+  test.each([["foo/bar"], ["rehearsal/nothing"]])(
+    "[NWC9] the model %s is refused at every door",
+    async (model) => {
+      const { exit, err } = await cli("send", "main", "hello", "--model", model);
+      expect(exit).not.toBe(0);
+      expect(err).toMatch(/Provider "foo" is not known|There is no model rehearsal\/nothing/);
+      const skein = await createSkein({ dir: `${home.path}/data`, config: null });
+      await expect(skein.session().send("hello", { model }).result).rejects.toBeInstanceOf(SkeinError);
+      expect(await skein.session().record()).toBeNull();
+      expect(await skein.runs.list({})).toEqual([]);
+      await skein.close();
+    },
+  );
+});
+
+describe("a webhook of a gateway", () => {
+  const secret = "a secret of the desk";
+
+  function signed(body: string): RequestInit {
+    const [timestamp, messageId] = [String(Math.floor(Date.now() / 1000)), "m-1"];
+    const signature = signatureOf(secret, { timestamp, messageId, body });
+    const headers = {
+      "content-type": "application/json",
+      "x-skein-timestamp": timestamp,
+      "x-skein-message-id": messageId,
+      "x-skein-signature": signature,
+    };
+    return { method: "POST", headers, body };
+  }
+
+  test("[NWC10] a message ID that was used for another message is 409, another method is 405", async () => {
+    const skein = await createSkein({
+      dir: `${home.path}/data`,
+      config: { channels: { desk: { type: "webhook", secret } } },
+      workers: false,
+    });
+    const { handler } = await skein.mount();
+    const server = createServer(handler).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/channels/desk/inbound`;
+    expect((await fetch(url, signed('{"text":"one","peer":"17"}'))).status).toBe(202);
+    const other = await fetch(url, signed('{"text":"two","peer":"17"}'));
+    expect(other.status).toBe(409);
+    expect(await other.json()).toEqual({
+      code: "idempotency_conflict",
+      error: expect.stringMatching(/was used for .*use a new key for a new request/),
+    });
+    const read = await fetch(url);
+    expect(read.status).toBe(405);
+    expect(await read.json()).toMatchObject({ code: "invalid_arguments", error: expect.any(String) });
+    server.closeAllConnections();
+    server.close();
+    await skein.close();
+  });
+});
