@@ -228,9 +228,8 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const checkModel = (name: string) => checkUsable(models, { config, ...given }, name);
   const hasStore = (userId: string | null) => spaces.missingStore(userId) === null;
   const waking = { emit: bus.emit, stopAsked: () => engine.wake() };
-  const ownRequestsOnly = options.workers === "own";
-  const books = { clock, newId, leaseMs, ownRequestsOnly, ...claims, hasStore, ...waking };
-  const runs = attachRuns(store, config, agents, books);
+  const working = { ...claims, hasStore, ownRequestsOnly: options.workers === "own" };
+  const runs = attachRuns(store, config, agents, { clock, newId, leaseMs, ...waking, ...working });
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, spaces, agents, files);
   await settleStores(ground, runs);
@@ -272,8 +271,8 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const untilEnded = (runId: string, signal: AbortSignal) => watcher.untilEnded(runId, signal);
   const stopRelaying = relayProgress({ bus, store, runs, clock, owner, untilEnded, report });
   const isSandboxed = (record: SessionRecord) => session.isSandboxed(record);
-  const working = { hooks, ends, bus, tools, models, outgoing, watcher, keeper, leaseMs, isSandboxed };
-  const engine = createEngine({ ...here, ...working });
+  const parts = { hooks, ends, bus, tools, models, outgoing, watcher, keeper, leaseMs, isSandboxed };
+  const engine = createEngine({ ...here, ...parts });
   inside({ store, runs, worker: engine.worker, bus, files });
   if (options.workers !== false) engine.start();
   let closing: Promise<void> | null = null;
@@ -320,10 +319,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     wakeOutbox: () => engine.wakeOutbox(),
     metrics: async () => (await watching.metrics?.render()) ?? null,
     receive: (message) => receive(receiving, message),
-    webhook: (channelId) => {
-      const channel = channels.get(channelId);
-      return isWebhook(channel) ? (request) => channel.handler(request) : null;
-    },
+    webhook: (channelId) => webhookHandler(channels.get(channelId)),
     mount: async (how) => {
       const gateway = await mounts.open(how);
       // From now on users come in that are not the program's own.
@@ -336,6 +332,10 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
     },
   });
   return skein;
+}
+
+function webhookHandler(channel: Channel | undefined): ReturnType<SkeinParts["webhook"]> {
+  return isWebhook(channel) ? (request) => channel.handler(request) : null;
 }
 
 /** Finishes what earlier processes left half done, and reports stores that runs wait for. A store that is down is asked again. */
