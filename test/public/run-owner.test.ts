@@ -576,7 +576,8 @@ test("[OWN11] runs of a folder from before apps had names are claimed as before"
   await before.close();
   const db = new DatabaseSync(join(dir, "work.db"));
   db.exec(`
-    DROP INDEX run_replies_returned; DROP INDEX runs_queued_app; DROP INDEX runs_waiting_app; DROP TABLE session_apps;
+    DROP TABLE loop_turns; DROP INDEX run_replies_returned;
+    DROP INDEX runs_queued_app; DROP INDEX runs_waiting_app; DROP TABLE session_apps;
     ALTER TABLE runs DROP COLUMN app; ALTER TABLE runs DROP COLUMN tools;
     CREATE TABLE r AS SELECT uid, slot, user, turn, seq FROM ready;
     CREATE TABLE u AS SELECT slot, user, turn, count FROM ready_users;
