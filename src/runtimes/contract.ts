@@ -289,3 +289,14 @@ export interface LanguageModel {
   doGenerate(options: never): PromiseLike<unknown>;
   doStream(options: never): PromiseLike<unknown>;
 }
+
+/** The tokens of an answer, as the AI SDK counts them. */
+export interface StepUsage {
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+  readonly inputTokenDetails?: {
+    readonly noCacheTokens?: number | undefined;
+    readonly cacheReadTokens?: number | undefined;
+    readonly cacheWriteTokens?: number | undefined;
+  };
+}

@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
+import type { StepUsage } from "../contract.ts";
 import { fromModelMessages } from "./from-model-messages.ts";
 import { usageOf } from "./usage.ts";
 
@@ -8,15 +9,7 @@ import { usageOf } from "./usage.ts";
 interface Origin {
   readonly provider?: string;
   readonly model?: string;
-  readonly usage?: {
-    readonly inputTokens?: number | undefined;
-    readonly outputTokens?: number | undefined;
-    readonly inputTokenDetails?: {
-      readonly noCacheTokens?: number | undefined;
-      readonly cacheReadTokens?: number | undefined;
-      readonly cacheWriteTokens?: number | undefined;
-    };
-  };
+  readonly usage?: StepUsage;
 }
 
 interface Given {

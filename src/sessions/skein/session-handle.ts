@@ -6,6 +6,7 @@ import { present } from "../../core/present.ts";
 import type { MessageDraft } from "../../core/seal.ts";
 import type { Params, Result } from "../../protocol/methods/method-table.ts";
 import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.ts";
+import type { StepUsage } from "../../runtimes/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
 import { withPlainUsers } from "../../store/spaces.ts";
@@ -86,16 +87,6 @@ export interface MessageOrigin {
   readonly model?: string;
   /** Tokens of the last answer, as the AI SDK counts them. */
   readonly usage?: StepUsage;
-}
-
-export interface StepUsage {
-  readonly inputTokens?: number | undefined;
-  readonly outputTokens?: number | undefined;
-  readonly inputTokenDetails?: {
-    readonly noCacheTokens?: number | undefined;
-    readonly cacheReadTokens?: number | undefined;
-    readonly cacheWriteTokens?: number | undefined;
-  };
 }
 
 /** What the AI SDK tells of a step that has ended. */
