@@ -41,7 +41,7 @@ export async function listUsers(
   { limit = 100, cursor }: { readonly limit?: number; readonly cursor?: string },
 ): Promise<UserListPayload> {
   const after = cursor === undefined ? undefined : decodeCursor(cursor);
-  // One more than fits says whether there is another page. Whoever of the page has tokens is among the first of these.
+  // One more than fits says whether there is another page. Users of this page who have tokens are among the first of these.
   const withTokens = new Map(tokens.countByUser(after, limit + 1).map((each) => [each.userId, each.tokens]));
   const found = new Set([...usersAfter(after, limit + 1), ...withTokens.keys()]);
   const sorted = [...found].toSorted((a, b) => Buffer.compare(Buffer.from(a ?? ""), Buffer.from(b ?? "")));

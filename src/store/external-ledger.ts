@@ -151,7 +151,7 @@ export class ExternalLedger {
     });
   }
 
-  /** The answer of the store was lost: whoever comes next looks whether the change took place. */
+  /** The store's answer was lost: the next caller checks whether the change took place. */
   leave({ id }: PendingChange): void {
     this.#ledger.run("UPDATE external_changes SET owner = NULL WHERE id = ?", id);
   }

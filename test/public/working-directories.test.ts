@@ -357,7 +357,7 @@ describe("the library", () => {
     return skein;
   };
   const agents = [defineAgent({ id: "main", model: "rehearsal/basic", tools: [where] })];
-  /** What a tool of a session is told. */
+  /** The context that a tool of a session receives. */
   const cwdOf = async (skein: Skein, userId: string | null, sessionId: string) => {
     const { result } = await skein.invokeTool("where", {}, { userId, sessionId });
     const [{ text } = { text: "" }] = (result as { content: { text: string }[] }).content;

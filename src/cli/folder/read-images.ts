@@ -26,7 +26,7 @@ const maxTotalBytes = 16 * 1024 * 1024;
 
 /**
  * The images whose paths stand in a message. They are read here, because a gateway reads no files that its clients name. Only
- * files inside the session's folder are read; the sender is told of each one that is not attached.
+ * files inside the session's folder are read; a note names each one that is not attached.
  */
 export async function readNamedImages(
   terminal: Terminal,

@@ -78,7 +78,7 @@ export const runsRelease = method({
 /** `open: false`: those that were answered too. Newest first. */
 export const approvalsList = method({
   scope: "read",
-  about: "Lists tool calls that wait for somebody's word.",
+  about: "Lists tool calls that wait for an approval.",
   params: Type.Object(
     {
       runId: Type.Optional(id),

@@ -18,7 +18,7 @@ type Method =
 /** Of every user together: no answer grows with the number of users. */
 const mostApprovals = 500;
 
-/** How runs stand, and the tool calls that wait for somebody's word. */
+/** How runs stand, and the tool calls that wait for an approval. */
 export function runHandlers(deps: SkeinDeps): HandlersOf<Method> {
   const { skein } = deps;
   return {
