@@ -31,15 +31,7 @@ export { readSessionFile } from "./store/files/read-session-file.ts";
 export type { Recovery } from "./store/files/recover.ts";
 export type { FilesStore } from "./store/files/store.ts";
 
-/**
- * Where a store keeps its sessions, and how.
- *
- * @example
- * ```ts
- * import type { StoreOptions } from "skein/store";
- * const options: StoreOptions = { dir: ".skein", durability: "os" };
- * ```
- */
+/** Where a store keeps its sessions, and how. */
 export interface StoreOptions {
   /** The folder of everything; made if it is not there. */
   readonly dir: string;

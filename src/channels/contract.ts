@@ -1,20 +1,6 @@
 import type { DeliveryTarget } from "../runs/contract.ts";
 
-/**
- * A way to people and programs outside.
- *
- * @example
- * ```ts
- * import type { Channel } from "skein";
- * const log: Channel = {
- *   id: "log",
- *   deliver: async ({ text }, { to }) => {
- *     console.log(`${to ?? "all"}: ${text}`);
- *     return {};
- *   },
- * };
- * ```
- */
+/** A way to people and programs outside. */
 export interface Channel {
   readonly id: string;
   /** Throws when it could not; whoever asked tries again, under the same idempotency key. */
@@ -23,15 +9,7 @@ export interface Channel {
   openThread?(target: DeliveryTarget, title: string): Promise<string>;
 }
 
-/**
- * A message that leaves.
- *
- * @example
- * ```ts
- * import type { OutboundMessage } from "skein";
- * const headers = ({ idempotencyKey }: OutboundMessage) => ({ "idempotency-key": idempotencyKey });
- * ```
- */
+/** A message that leaves. */
 export interface OutboundMessage {
   readonly text: string;
   readonly idempotencyKey: string;
@@ -42,29 +20,13 @@ export interface OutboundMessage {
   readonly signal: AbortSignal;
 }
 
-/**
- * What a channel says of a message that it took. JSON.
- *
- * @example
- * ```ts
- * import type { Receipt } from "skein";
- * const receipt: Receipt = { messageId: "m-17" };
- * ```
- */
+/** What a channel says of a message that it took. JSON. */
 export interface Receipt {
   readonly messageId?: string;
   readonly [field: string]: unknown;
 }
 
-/**
- * A message from outside, as a channel hands it in.
- *
- * @example
- * ```ts
- * import type { InboundMessage } from "skein";
- * const message: InboundMessage = { channel: "desk", messageId: "m-1", peer: "ann", text: "Hello" };
- * ```
- */
+/** A message from outside, as a channel hands it in. */
 export interface InboundMessage {
   readonly channel: string;
   readonly accountId?: string;

@@ -3,15 +3,7 @@ import type { WatchedCalls } from "../protocol/methods/calls.ts";
 import type { WireEntry } from "../protocol/session-details.ts";
 import type { CallError } from "./call-error.ts";
 
-/**
- * Where a client stands: a socket is being opened, for the first time or again; it is open; there will be no other.
- *
- * @example
- * ```ts
- * import type { ClientState } from "skein/client";
- * const dot: Record<ClientState, string> = { connecting: "◌", open: "●", closed: "○" };
- * ```
- */
+/** Where a client stands: a socket is being opened, for the first time or again; it is open; there will be no other. */
 export type ClientState = "connecting" | "open" | "closed";
 
 /** As browsers and Node have it, and the package `ws`. */
@@ -29,18 +21,6 @@ export type SocketClass = new (url: never) => SocketLike;
 /**
  * How a client connects. `reconnect` says how long to wait between tries, and for how long to try at all (`forMs`; without
  * end if left out); `false`: the first socket is the only one.
- *
- * @example
- * ```ts
- * import { type ConnectOptions, connect } from "skein/client";
- * const options: ConnectOptions = {
- *   token: process.env.SKEIN_TOKEN ?? "",
- *   client: { name: "nightly-report", version: "1.0.0" },
- *   reconnect: { forMs: 60_000 },
- * };
- * const client = await connect("http://127.0.0.1:18790", options);
- * await client.close();
- * ```
  */
 export interface ConnectOptions {
   readonly token: string;
@@ -55,15 +35,7 @@ export interface ConnectOptions {
   readonly eventsHeld?: number;
 }
 
-/**
- * What of a session is followed.
- *
- * @example
- * ```ts
- * import type { FollowOptions } from "skein/client";
- * const options: FollowOptions = { after: "a1b2c3d4", signal: AbortSignal.timeout(60_000) };
- * ```
- */
+/** What of a session is followed. */
 export interface FollowOptions {
   /** Only what comes behind this entry. Left out: from the first one on. */
   readonly after?: string;
@@ -74,21 +46,7 @@ export interface FollowOptions {
   readonly signal?: AbortSignal;
 }
 
-/**
- * A connection to a gateway that is made anew when it breaks.
- *
- * @example
- * ```ts
- * import { connect, type SkeinClient } from "skein/client";
- * const client: SkeinClient = await connect("http://127.0.0.1:18790", { token: "skein_…" });
- * const { sessions } = await client.call("sessions.list", { limit: 10 });
- * for (const { key } of sessions) console.log(key);
- * const forget = client.onState((state) => console.log(state));
- * for await (const entry of client.follow("main")) console.log(entry.type, entry.id);
- * forget();
- * await client.close();
- * ```
- */
+/** A connection to a gateway that is made anew when it breaks. */
 export interface SkeinClient extends WatchedCalls {
   /** What the gateway said, the last time. */
   readonly hello: HelloPayload;

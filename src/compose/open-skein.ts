@@ -69,15 +69,7 @@ import type { ShowRequestDeps } from "./show-request.ts";
 import type { Watching } from "./watching.ts";
 import { openWatching } from "./watching.ts";
 
-/**
- * How a Skein is opened.
- *
- * @example
- * ```ts
- * import { defineAgent, type SkeinOptions } from "skein";
- * const options: SkeinOptions = { dir: ".skein", agents: [defineAgent({ id: "main", system: "You plan journeys." })] };
- * ```
- */
+/** How a Skein is opened. */
 export interface SkeinOptions {
   /** The folder of everything; made if it is not there. Left out: as the configuration says, else `~/.skein`. */
   readonly dir?: string;

@@ -1,15 +1,6 @@
 import type { Store } from "../store/contract.ts";
 
-/**
- * A store to be tried, and what can be done to it.
- *
- * @example
- * ```ts
- * import type { StoreUnderTest } from "skein/conformance";
- * import { createStore } from "skein/store";
- * const tried: StoreUnderTest = { store: await createStore({ memory: true }) };
- * ```
- */
+/** A store to be tried, and what can be done to it. */
 export interface StoreUnderTest {
   readonly store: Store;
   /** Closes it and opens what it kept. */
@@ -19,20 +10,7 @@ export interface StoreUnderTest {
   dispose?(): Promise<void>;
 }
 
-/**
- * How the kit gets at a store.
- *
- * @example
- * ```ts
- * import type { StoreHarness } from "skein/conformance";
- * import { createStore } from "skein/store";
- * const harness: StoreHarness = {
- *   create: async () => ({ store: await createStore({ memory: true }) }),
- *   capabilities: { reopen: false, powerCut: false },
- *   declines: [{ rule: "SB1", because: "blobs live elsewhere" }],
- * };
- * ```
- */
+/** How the kit gets at a store. */
 export interface StoreHarness {
   /** A store of its own for each case, empty. */
   create(): Promise<StoreUnderTest>;
@@ -42,15 +20,7 @@ export interface StoreHarness {
   readonly declines?: readonly { readonly rule: string; readonly because: string }[];
 }
 
-/**
- * One thing that a store must do. `run` throws when it does not.
- *
- * @example
- * ```ts
- * import type { Case } from "skein/conformance";
- * const titles = (cases: Case[]) => cases.map(({ id, title }) => `[${id}] ${title}`);
- * ```
- */
+/** One thing that a store must do. `run` throws when it does not. */
 export interface Case {
   /** The rule in SPEC.md. */
   readonly id: string;

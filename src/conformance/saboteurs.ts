@@ -1,14 +1,6 @@
 import type { EntryPage, SessionRecord, SessionStore, Store } from "../store/contract.ts";
 
-/**
- * A store broken on purpose. A kit that lets it pass is no kit.
- *
- * @example
- * ```ts
- * import type { Saboteur } from "skein/conformance";
- * const rules = (all: Saboteur[]) => new Set(all.map(({ breaks }) => breaks));
- * ```
- */
+/** A store broken on purpose. A kit that lets it pass is no kit. */
 export interface Saboteur {
   readonly name: string;
   /** The rule that must catch it. */

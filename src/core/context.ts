@@ -21,29 +21,13 @@ export interface BranchSummaryMessage {
   timestamp: number;
 }
 
-/**
- * A message of the context: what was said, or a summary that stands in for it.
- *
- * @example
- * ```ts
- * import { type ContextMessage, SessionTree } from "skein";
- * const messages: readonly ContextMessage[] = SessionTree.create({ cwd: "/home/ann" }).context().messages;
- * ```
- */
+/** A message of the context: what was said, or a summary that stands in for it. */
 export type ContextMessage =
   | Exclude<Message, { role: "system" }>
   | CompactionSummaryMessage
   | BranchSummaryMessage;
 
-/**
- * The part of a session that a model is concerned with.
- *
- * @example
- * ```ts
- * import { type SessionContext, SessionTree } from "skein";
- * const context: SessionContext = SessionTree.create({ cwd: "/home/ann" }).context();
- * ```
- */
+/** The part of a session that a model is concerned with. */
 export interface SessionContext {
   readonly messages: readonly ContextMessage[];
   /** `entryIds[i]` is the entry that `messages[i]` comes from. */
@@ -57,16 +41,7 @@ export interface SessionContext {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/**
- * How much to take in.
- *
- * @example
- * ```ts
- * import { buildContext, type ContextOptions, parseSession } from "skein";
- * const options: ContextOptions = { byteBudget: 8 * 200_000 };
- * const { cut } = buildContext(parseSession("").lines, undefined, options);
- * ```
- */
+/** How much to take in. */
 export interface ContextOptions {
   /** Bytes at the most that a model may be shown; the newest entries are taken. The summary of a compaction is always in. */
   readonly byteBudget?: number;

@@ -22,15 +22,7 @@ export type DiagnosticCode =
   | "lock_kept"
   | "not_cut_back";
 
-/**
- * One finding: a code for programs, a note for people, and where.
- *
- * @example
- * ```ts
- * import { type Diagnostic, parseSession } from "skein";
- * const found: readonly Diagnostic[] = parseSession('{"type":"session","id":"a"}\n{torn').diagnostics;
- * ```
- */
+/** One finding: a code for programs, a note for people, and where. */
 export interface Diagnostic {
   readonly code: DiagnosticCode;
   readonly note: string;

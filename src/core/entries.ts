@@ -3,15 +3,7 @@ import type * as Schema from "./entries.schema.ts";
 import { stringifyJson, withExactNumbers } from "./json.ts";
 import type { Message } from "./messages.ts";
 
-/**
- * The first line of a session file.
- *
- * @example
- * ```ts
- * import type { SessionHeader } from "skein";
- * const header: SessionHeader = { type: "session", version: 3, id: "trip", cwd: "/home/ann" };
- * ```
- */
+/** The first line of a session file. */
 export interface SessionHeader extends Static<typeof Schema.HeaderSchema> {}
 
 export interface MessageEntry extends Omit<Static<typeof Schema.MessageEntrySchema>, "message"> {
@@ -45,16 +37,7 @@ export interface OpaqueEntry {
   readonly problem: string | null;
 }
 
-/**
- * One line of a session, with its place in the tree.
- *
- * @example
- * ```ts
- * import { type Entry, SessionTree } from "skein";
- * const tree = SessionTree.create({ cwd: "/home/ann" });
- * const entry: Entry = tree.append({ type: "message", message: { role: "user", content: "Hello" } });
- * ```
- */
+/** One line of a session, with its place in the tree. */
 export type Entry =
   | MessageEntry
   | ModelChange
@@ -71,15 +54,7 @@ export type Entry =
   | ActiveToolsChange
   | OpaqueEntry;
 
-/**
- * A line that is no entry: never an exception, never silence.
- *
- * @example
- * ```ts
- * import { type CorruptLine, isCorrupt, parseSession } from "skein";
- * const damaged: CorruptLine[] = parseSession("{torn").lines.filter(isCorrupt);
- * ```
- */
+/** A line that is no entry: never an exception, never silence. */
 export interface CorruptLine {
   /** The beginning of what stands there, for people. */
   readonly corrupt: string;

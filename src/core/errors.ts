@@ -213,15 +213,7 @@ export const errorCatalogue = {
   },
 } as const satisfies Record<string, { status: number; text: string; remedy: string }>;
 
-/**
- * The stable name of an error, for programs. `docs/errors.md` lists them.
- *
- * @example
- * ```ts
- * import { type ErrorCode, SkeinError } from "skein";
- * const codeOf = (error: unknown): ErrorCode | null => (error instanceof SkeinError ? error.code : null);
- * ```
- */
+/** The stable name of an error, for programs. `docs/errors.md` lists them. */
 export type ErrorCode = keyof typeof errorCatalogue;
 
 type Placeholders<T extends string> = T extends `${string}{${infer Name}}${infer Rest}`

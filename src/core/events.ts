@@ -120,15 +120,7 @@ interface Kinds {
 
 export type SkeinEventType = keyof Kinds;
 
-/**
- * An event: what happened, whose it is, and when.
- *
- * @example
- * ```ts
- * import type { SkeinEvent } from "skein";
- * const isEnd = (event: SkeinEvent): event is SkeinEvent<"run.ended"> => event.type === "run.ended";
- * ```
- */
+/** An event: what happened, whose it is, and when. */
 export type SkeinEvent<T extends SkeinEventType = SkeinEventType> = {
   readonly [K in T]: { readonly type: K; readonly at: number } & EventAbout & Kinds[K];
 }[T];

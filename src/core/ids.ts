@@ -1,18 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 
-/**
- * Makes a new id at each call: a UUIDv7, larger (as text) than every one it made before.
- *
- * @example
- * ```ts
- * import type { IdSource } from "skein";
- * const numbered = (): IdSource => {
- *   let count = 0;
- *   return () => `id-${String(++count).padStart(9, "0")}`;
- * };
- * ```
- */
+/** Makes a new id at each call: a UUIDv7, larger (as text) than every one it made before. */
 export type IdSource = () => string;
 
 export type RandomBytes = (bytes: Uint8Array<ArrayBuffer>) => void;

@@ -1,15 +1,7 @@
 import { SkeinError } from "./errors.ts";
 import { agentIdForm, readAgentId, sessionIdProblem } from "./names.ts";
 
-/**
- * What a session is for, as lists show and filter it.
- *
- * @example
- * ```ts
- * import type { SessionKind } from "skein";
- * const unattended: SessionKind[] = ["cron", "hook"];
- * ```
- */
+/** What a session is for, as lists show and filter it. */
 export type SessionKind = "main" | "group" | "cron" | "hook" | "node" | "other";
 
 /** A key taken apart, by what the text means. Ids in it are decoded. */
@@ -42,16 +34,7 @@ export type KeyForm =
   | { readonly form: "reset"; readonly agentId: string; readonly sessionId: string }
   | { readonly form: "other"; readonly agentId: string; readonly segments: readonly string[] };
 
-/**
- * A session key taken apart. A thread hangs on any form; `global` and `unknown` belong to no agent.
- *
- * @example
- * ```ts
- * import { parseKey, type ParsedKey } from "skein";
- * const key: ParsedKey = parseKey("agent:main:slack:group:G1");
- * if (key.form === "group") console.log(key.channel, key.groupId);
- * ```
- */
+/** A session key taken apart. A thread hangs on any form; `global` and `unknown` belong to no agent. */
 export type ParsedKey =
   | (KeyForm & { readonly thread?: string })
   | { readonly form: "special"; readonly name: "global" | "unknown" };

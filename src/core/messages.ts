@@ -30,12 +30,6 @@ export interface SystemMessage extends Static<typeof Schema.SystemMessageSchema>
 /**
  * A message as it stands in an entry. Messages of unknown roles are kept too; code that switches on `role`
  * passes them by.
- *
- * @example
- * ```ts
- * import type { Message } from "skein";
- * const message: Message = { role: "user", content: "Plan three days in Kyoto", timestamp: Date.now() };
- * ```
  */
 export type Message =
   | UserMessage

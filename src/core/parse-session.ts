@@ -10,15 +10,7 @@ import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 import { cutText } from "./text.ts";
 
-/**
- * A session file as read: every line accounted for.
- *
- * @example
- * ```ts
- * import { parseSession, type ParsedSession } from "skein";
- * const session: ParsedSession = parseSession('{"type":"session","version":3,"id":"a"}\n');
- * ```
- */
+/** A session file as read: every line accounted for. */
 export interface ParsedSession {
   /** `null` when the header is lost; the entries are there all the same. */
   readonly header: SessionHeader | null;

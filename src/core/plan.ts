@@ -6,33 +6,13 @@ import { sameJson } from "./link.ts";
 import type { EntryDraft } from "./seal.ts";
 import { sealEntry } from "./seal.ts";
 
-/**
- * An entry to be added; with an id of the caller's, adding it again changes nothing.
- *
- * @example
- * ```ts
- * import type { PlannedItem } from "skein";
- * const item: PlannedItem = { id: "hello-1", draft: { type: "message", message: { role: "user", content: "Hello" } } };
- * ```
- */
+/** An entry to be added; with an id of the caller's, adding it again changes nothing. */
 export interface PlannedItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/**
- * Entries that have their place and their lines, but are not in the tree yet: write the lines first, then commit.
- *
- * @example
- * ```ts
- * import { appendFileSync } from "node:fs";
- * import { type Plan, SessionTree } from "skein";
- * const tree = SessionTree.create({ cwd: "/home/ann" });
- * const plan: Plan = tree.plan([{ draft: { type: "session_info", name: "Trip" } }]);
- * appendFileSync("trip.jsonl", plan.lines.map((line) => `${line}\n`).join(""));
- * tree.commit(plan);
- * ```
- */
+/** Entries that have their place and their lines, but are not in the tree yet: write the lines first, then commit. */
 export interface Plan {
   /** One for each item, new or already there. */
   readonly entries: readonly Entry[];

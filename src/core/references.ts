@@ -3,15 +3,7 @@ import type { ParsedKey } from "./keys.ts";
 import { formatKey, kindOf, parseKey, readKey } from "./keys.ts";
 import { readAgentId, sessionIdProblem } from "./names.ts";
 
-/**
- * On whose behalf a reference is read: an agent, and the session it speaks from if there is one.
- *
- * @example
- * ```ts
- * import type { Asker } from "skein";
- * const asker: Asker = { agentId: "main", key: "agent:main:session:trip" };
- * ```
- */
+/** On whose behalf a reference is read: an agent, and the session it speaks from if there is one. */
 export interface Asker {
   readonly agentId: string;
   /** The asker's own session, what `current` means. */
@@ -20,15 +12,7 @@ export interface Asker {
   readonly scope?: "per-sender" | "global";
 }
 
-/**
- * One thing to look up, in a directory that is already limited to the asker's user.
- *
- * @example
- * ```ts
- * import type { Lookup } from "skein";
- * const lookup: Lookup = { by: "label", label: "holiday", agentId: "main" };
- * ```
- */
+/** One thing to look up, in a directory that is already limited to the asker's user. */
 export type Lookup =
   | { readonly by: "key"; readonly key: string }
   | { readonly by: "spawnId"; readonly spawnId: string }

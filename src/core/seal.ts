@@ -33,15 +33,7 @@ type CompleteUsage = Complete<
 >;
 type StopReason = "stop" | "length" | "toolUse" | "error" | "aborted" | "deferred";
 
-/**
- * A message as we write it. Its own time may be left out: it is then the entry's.
- *
- * @example
- * ```ts
- * import type { MessageDraft } from "skein";
- * const message: MessageDraft = { role: "user", content: "Plan three days in Kyoto" };
- * ```
- */
+/** A message as we write it. Its own time may be left out: it is then the entry's. */
 export type MessageDraft =
   | UserMessage
   | (Omit<Complete<AssistantMessage, "api" | "provider" | "model">, "usage" | "stopReason"> & {
@@ -53,15 +45,7 @@ export type MessageDraft =
   | CustomRoleMessage
   | SystemMessage;
 
-/**
- * An entry before it has its place: what the caller decides.
- *
- * @example
- * ```ts
- * import type { EntryDraft } from "skein";
- * const draft: EntryDraft = { type: "model_change", provider: "anthropic", modelId: "claude-sonnet-4-5" };
- * ```
- */
+/** An entry before it has its place: what the caller decides. */
 export type EntryDraft =
   | { type: "message"; message: MessageDraft }
   | Unsealed<ModelChange>

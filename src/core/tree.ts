@@ -20,33 +20,13 @@ import { isRecord } from "./shape.ts";
 import type { Steps } from "./slices.ts";
 import { atOnce } from "./slices.ts";
 
-/**
- * Time and ids, for tests that want to own them.
- *
- * @example
- * ```ts
- * import { SessionTree, type TreeOptions } from "skein";
- * let count = 0;
- * const options: TreeOptions = { newId: () => `entry-${++count}` };
- * const tree = SessionTree.create({ cwd: "/home/ann", id: "trip" }, options);
- * ```
- */
+/** Time and ids, for tests that want to own them. */
 export interface TreeOptions {
   readonly clock?: Clock;
   readonly newId?: IdSource;
 }
 
-/**
- * What an append may be told.
- *
- * @example
- * ```ts
- * import { type TreeAppendOptions, SessionTree } from "skein";
- * const tree = SessionTree.create({ cwd: "/home/ann" });
- * const once: TreeAppendOptions = { id: "delivery-17", expectedLeafId: tree.leafId };
- * tree.append({ type: "message", message: { role: "user", content: "Hello" } }, once);
- * ```
- */
+/** What an append may be told. */
 export interface TreeAppendOptions {
   /** The entry's own id. The same id with the same content again changes nothing. */
   readonly id?: string;

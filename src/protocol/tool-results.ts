@@ -251,16 +251,7 @@ export const outputs = {
 
 type ResultOf<Schema> = Schema extends ResultSchema<infer Result> ? Result : never;
 
-/**
- * What each session tool answers, by its name: its result, or a refusal with `status`, `code` and `error`.
- *
- * @example
- * ```ts
- * import type { SessionToolResults } from "skein";
- * const keysIn = (result: SessionToolResults["sessions_list"]) =>
- *   "sessions" in result ? result.sessions.map(({ key }) => key) : [];
- * ```
- */
+/** What each session tool answers, by its name: its result, or a refusal with `status`, `code` and `error`. */
 export interface SessionToolResults {
   readonly sessions_list: ResultOf<typeof sessionsList>;
   readonly sessions_history: ResultOf<typeof sessionsHistory>;

@@ -23,15 +23,7 @@ export type { RemovedEntries, RunSession, TellLater, WorkAttendant } from "./wor
  * written.
  */
 
-/**
- * Where a run stands: the first four are open, the others ended.
- *
- * @example
- * ```ts
- * import type { RunState } from "skein";
- * const isOpen = (state: RunState) => ["queued", "running", "waiting", "sleeping"].includes(state);
- * ```
- */
+/** Where a run stands: the first four are open, the others ended. */
 export type RunState =
   | "queued"
   | "running"
@@ -140,30 +132,14 @@ export interface Outcome {
   readonly output?: unknown;
 }
 
-/**
- * What a run used.
- *
- * @example
- * ```ts
- * import type { RunUsage } from "skein";
- * const isKnown = ({ costUsd }: RunUsage) => costUsd !== undefined;
- * ```
- */
+/** What a run used. */
 export interface RunUsage
   extends Pick<Usage, "input" | "output" | "cacheRead" | "cacheWrite" | "totalTokens"> {
   /** Absent: the price of something is not known. */
   readonly costUsd?: number;
 }
 
-/**
- * A request to a session: from the moment that its input is accepted.
- *
- * @example
- * ```ts
- * import type { Run } from "skein";
- * const took = ({ startedAt, endedAt }: Run) => (endedAt ?? Date.now()) - (startedAt ?? Date.now());
- * ```
- */
+/** A request to a session: from the moment that its input is accepted. */
 export interface Run {
   readonly runId: string;
   readonly idempotencyKey: string | null;
@@ -236,15 +212,7 @@ export interface Held {
   readonly fence: number;
 }
 
-/**
- * Which runs.
- *
- * @example
- * ```ts
- * import type { RunQuery } from "skein";
- * const open: RunQuery = { states: ["queued", "running", "waiting", "sleeping"], limit: 20 };
- * ```
- */
+/** Which runs. */
 export interface RunQuery {
   readonly states?: readonly RunState[];
   readonly sessionUid?: string;
@@ -472,15 +440,7 @@ export interface BudgetLimits {
   readonly pingPong: number;
 }
 
-/**
- * What one request and all that it set off has come to.
- *
- * @example
- * ```ts
- * import type { BudgetFigures } from "skein";
- * const line = ({ runs, tokens, costUsd }: BudgetFigures) => `${runs} runs, ${tokens} tokens, ${costUsd ?? "unknown"} USD`;
- * ```
- */
+/** What one request and all that it set off has come to. */
 export interface BudgetFigures {
   readonly rootId: string;
   readonly runs: number;
@@ -497,16 +457,7 @@ export interface ApprovalRequest {
   readonly expiresAt: number;
 }
 
-/**
- * A tool call that waits, or waited, for somebody's word.
- *
- * @example
- * ```ts
- * import type { Approval, Skein } from "skein";
- * const allowReads = (skein: Skein, { approvalId, toolName }: Approval) =>
- *   toolName === "read" ? skein.approvals.resolve(approvalId, "approved", "policy") : null;
- * ```
- */
+/** A tool call that waits, or waited, for somebody's word. */
 export interface Approval extends ApprovalRequest {
   readonly approvalId: string;
   readonly runId: string;
@@ -529,15 +480,7 @@ export interface OutboxRequest {
 
 export type OutboxState = "queued" | "delivered" | "dead" | "dropped";
 
-/**
- * A message to a channel, and how far it has come.
- *
- * @example
- * ```ts
- * import type { OutboxRow } from "skein";
- * const isDeadLetter = ({ state }: OutboxRow) => state === "dead";
- * ```
- */
+/** A message to a channel, and how far it has come. */
 export interface OutboxRow extends OutboxRequest {
   readonly outboxId: string;
   readonly state: OutboxState;

@@ -52,15 +52,7 @@ export interface ChildSequel {
   readonly deliverTo?: DeliveryTarget;
 }
 
-/**
- * Where a message goes on a channel.
- *
- * @example
- * ```ts
- * import type { DeliveryTarget } from "skein";
- * const target: DeliveryTarget = { channel: "desk", to: "ann", threadId: "42" };
- * ```
- */
+/** Where a message goes on a channel. */
 export interface DeliveryTarget {
   readonly channel: string;
   readonly to?: string;

@@ -270,17 +270,7 @@ export interface ToolOutput {
   readonly sleep?: SleepRequest;
 }
 
-/**
- * A model of the AI SDK (`LanguageModelV4`) by its shape, so that the types of this package do not need those of the AI SDK.
- *
- * @example
- * ```ts
- * import { createSkein, type LanguageModel } from "skein";
- * import { rehearsalModel } from "skein/testing";
- * const model: LanguageModel = rehearsalModel();
- * const skein = await createSkein({ dir: ".skein", models: { "mine/model": model } });
- * ```
- */
+/** A model of the AI SDK (`LanguageModelV4`) by its shape, so that the types of this package do not need those of the AI SDK. */
 export interface LanguageModel {
   readonly specificationVersion: "v4";
   readonly provider: string;

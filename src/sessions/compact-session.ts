@@ -16,18 +16,7 @@ import type { SessionSummary } from "./compaction-summary.ts";
 import { summaryFor, summaryMessage } from "./compaction-summary.ts";
 import { HookRegistry } from "./hooks.ts";
 
-/**
- * What a compaction needs.
- *
- * @example
- * ```ts
- * import { HookRegistry } from "skein";
- * import { type CompactionDeps, createStore } from "skein/store";
- * const hooks = new HookRegistry();
- * hooks.on("before_compaction", ({ messages }) => (messages.length < 10 ? { cancel: "Too little yet." } : undefined));
- * const deps: CompactionDeps = { store: await createStore({ memory: true }), hooks };
- * ```
- */
+/** What a compaction needs. */
 export interface CompactionDeps {
   readonly store: Pick<Store, "sessions">;
   /** `before_compaction` is asked, `after_compaction` told. */

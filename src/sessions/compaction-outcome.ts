@@ -8,21 +8,7 @@ import type { RuntimeContext } from "./runtime-context.ts";
 
 /** What a compaction of a session is told, and what it comes to. */
 
-/**
- * How a session is compacted.
- *
- * @example
- * ```ts
- * import type { CompactionOptions } from "skein/store";
- * const options: CompactionOptions = {
- *   summarise: async ({ prompt }) => `## Goal\n${prompt.slice(0, 200)}`,
- *   contextWindow: 200_000,
- *   mode: "safeguard",
- *   trigger: "manual",
- *   signal: AbortSignal.timeout(120_000),
- * };
- * ```
- */
+/** How a session is compacted. */
 export interface CompactionOptions {
   readonly summarise: Summarise;
   /** The model's window in tokens, 2,000 or more. */
@@ -43,15 +29,7 @@ export interface CompactionOptions {
   readonly fence?: AppendOptions["fence"];
 }
 
-/**
- * A compaction that is written.
- *
- * @example
- * ```ts
- * import type { CompactionDone } from "skein/store";
- * const saved = ({ tokensBefore, tokensAfter }: CompactionDone) => tokensBefore - tokensAfter;
- * ```
- */
+/** A compaction that is written. */
 export interface CompactionDone {
   readonly done: true;
   readonly entryId: string;
@@ -69,30 +47,14 @@ export interface CompactionDone {
   readonly hookFailed?: string;
 }
 
-/**
- * Nothing was written. `no_gain`: the summary is no shorter than what it would stand in for.
- *
- * @example
- * ```ts
- * import type { CompactionNotDone } from "skein/store";
- * const isWorthAnotherTry = ({ reason }: CompactionNotDone) => reason === "failed" || reason === "conflict";
- * ```
- */
+/** Nothing was written. `no_gain`: the summary is no shorter than what it would stand in for. */
 export interface CompactionNotDone {
   readonly done: false;
   readonly reason: NothingToCut | SummaryFailure["failure"] | "cancelled" | "no_gain" | "conflict";
   readonly note: string;
 }
 
-/**
- * What a compaction came to.
- *
- * @example
- * ```ts
- * import type { CompactionOutcome } from "skein/store";
- * const told = (outcome: CompactionOutcome) => (outcome.done ? outcome.entryId : `${outcome.reason}: ${outcome.note}`);
- * ```
- */
+/** What a compaction came to. */
 export type CompactionOutcome = CompactionDone | CompactionNotDone;
 
 export function notDone(reason: CompactionNotDone["reason"], note: string): CompactionNotDone {

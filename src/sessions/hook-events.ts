@@ -46,15 +46,7 @@ type Replaced<M> = Asked<
   { readonly message: M; readonly refuse: string | null }
 >;
 
-/**
- * Every hook by its name: the event that it gets, and what it may answer.
- *
- * @example
- * ```ts
- * import type { Hooks } from "skein";
- * const toolOf = ({ toolName }: Hooks["before_tool_call"]["event"]) => toolName;
- * ```
- */
+/** Every hook by its name: the event that it gets, and what it may answer. */
 export interface Hooks {
   /** Before a run's first request. What it prepends goes out before the prompt, and is kept as an entry of its own. */
   readonly before_agent_start: Asked<
@@ -146,15 +138,7 @@ export interface Hooks {
   >;
 }
 
-/**
- * The name of a hook.
- *
- * @example
- * ```ts
- * import type { HookName } from "skein";
- * const quiet: HookName[] = ["llm_input", "llm_output"];
- * ```
- */
+/** The name of a hook. */
 export type HookName = keyof Hooks;
 
 /** Hooks whose answers count. */
@@ -163,16 +147,7 @@ export type AskedHook = {
 }[HookName];
 export type ToldHook = Exclude<HookName, AskedHook>;
 
-/**
- * What is called; it may answer, or not.
- *
- * @example
- * ```ts
- * import type { Hook } from "skein";
- * const noShell: Hook<"before_tool_call"> = ({ toolName }) =>
- *   toolName === "bash" ? { block: "No shell here." } : undefined;
- * ```
- */
+/** What is called; it may answer, or not. */
 export type Hook<N extends HookName> = (
   event: Hooks[N]["event"],
 ) => Hooks[N]["answer"] | undefined | Promise<Hooks[N]["answer"] | undefined>;

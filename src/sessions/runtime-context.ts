@@ -9,12 +9,6 @@ import type { SessionMeta, Store } from "../store/contract.ts";
 /**
  * For whom, where and how a call is made. It goes along with every call; there is no "current user" anywhere. `null` is
  * left open, so that a resolved context can be handed on.
- *
- * @example
- * ```ts
- * import type { RuntimeContext } from "skein";
- * const ctx: RuntimeContext = { userId: "ann", agentId: "main", sessionKey: "agent:main:main" };
- * ```
  */
 export interface RuntimeContext {
   /** No user id is the unnamed user. */

@@ -11,26 +11,10 @@ import { apiOf, resolveTranscriptPolicy } from "../transcript/policy.ts";
 import type { TokensByPart } from "../transcript/tokens-by-part.ts";
 import { tokensByPart } from "../transcript/tokens-by-part.ts";
 
-/**
- * Whatever has a context: a session, a handle of one, or the context itself.
- *
- * @example
- * ```ts
- * import { SessionTree, type XraySession } from "skein";
- * const session: XraySession = SessionTree.create({ cwd: "/home/ann" });
- * ```
- */
+/** Whatever has a context: a session, a handle of one, or the context itself. */
 export type XraySession = SessionContext | { context(): SessionContext | Promise<SessionContext> };
 
-/**
- * What an X-ray may know beside the session and the model.
- *
- * @example
- * ```ts
- * import type { XrayOptions } from "skein";
- * const options: XrayOptions = { system: "You plan journeys.", contextWindow: 200_000, tools: [] };
- * ```
- */
+/** What an X-ray may know beside the session and the model. */
 export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "images" | "pruning"> {
   /** Left out: what is known of the model. */
   readonly contextWindow?: number;
@@ -45,15 +29,7 @@ export interface XrayOptions extends Pick<TranscriptOptions, "historyLimit" | "i
   readonly overrides?: PolicyRequest["overrides"];
 }
 
-/**
- * What a model would be sent, what it comes to, and everything that was done to get there.
- *
- * @example
- * ```ts
- * import type { Xray } from "skein";
- * const report = ({ changes }: Xray) => changes.map(({ step, note }) => `${step}: ${note}`).join("\n");
- * ```
- */
+/** What a model would be sent, what it comes to, and everything that was done to get there. */
 export interface Xray {
   readonly request: {
     readonly provider: string;
@@ -72,15 +48,7 @@ export interface Xray {
   readonly diagnostics: readonly Diagnostic[];
 }
 
-/**
- * The request of a session with everything that its agent, its run and the configuration add.
- *
- * @example
- * ```ts
- * import type { SessionXray } from "skein";
- * const body = ({ wire }: SessionXray) => JSON.stringify(wire);
- * ```
- */
+/** The request of a session with everything that its agent, its run and the configuration add. */
 export interface SessionXray extends Xray {
   readonly request: Xray["request"] & {
     /** Servers whose tools are not known before they are started. */

@@ -9,12 +9,6 @@ import type { SessionTree } from "../core/tree.ts";
  * What a store must do, in five ports, so that nobody has to write a queue in order to keep messages. The rules are
  * ST*, RCH*, SR*, SS*, SB* and SW* in SPEC.md; `conformance/` shows them for any store.
  * Absence is `null` or an empty list. What is refused is a SkeinError, and then nothing has changed.
- *
- * @example
- * ```ts
- * import type { Store } from "skein/store";
- * const closeAll = async (stores: Store[]) => void (await Promise.all(stores.map((store) => store.close())));
- * ```
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -31,41 +25,17 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/**
- * Whose sessions. Nothing outside a scope can be reached with it; no user id is the unnamed user, never "all".
- *
- * @example
- * ```ts
- * import type { Scope } from "skein/store";
- * const ann: Scope = { userId: "ann", agentId: "main" };
- * ```
- */
+/** Whose sessions. Nothing outside a scope can be reached with it; no user id is the unnamed user, never "all". */
 export interface Scope {
   readonly userId?: string;
   /** Narrows further, to one agent. */
   readonly agentId?: string;
 }
 
-/**
- * A value that JSON can hold.
- *
- * @example
- * ```ts
- * import type { Json } from "skein/store";
- * const value: Json = { active: ["files", "web"], count: 2 };
- * ```
- */
+/** A value that JSON can hold. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [field: string]: Json };
 
-/**
- * What is known of a session beside its entries. Fields that a later version adds are kept.
- *
- * @example
- * ```ts
- * import type { SessionMeta } from "skein/store";
- * const meta: SessionMeta = { label: "holiday", model: "anthropic/some-model" };
- * ```
- */
+/** What is known of a session beside its entries. Fields that a later version adds are kept. */
 export interface SessionMeta {
   /** Unique for a user's agent. */
   readonly label?: string;
@@ -88,26 +58,10 @@ export interface SessionMeta {
   readonly [field: string]: Json | undefined;
 }
 
-/**
- * Changes to {@link SessionMeta}; `null` takes a field away.
- *
- * @example
- * ```ts
- * import type { MetaPatch } from "skein/store";
- * const patch: MetaPatch = { label: "trip", archived: null };
- * ```
- */
+/** Changes to {@link SessionMeta}; `null` takes a field away. */
 export type MetaPatch = { readonly [Field in keyof SessionMeta]: SessionMeta[Field] | null };
 
-/**
- * A session as lists show it.
- *
- * @example
- * ```ts
- * import type { SessionRecord } from "skein/store";
- * const title = ({ name, key }: SessionRecord) => name ?? key;
- * ```
- */
+/** A session as lists show it. */
 export interface SessionRecord {
   /** The same for good, whatever the key does. */
   readonly uid: string;
@@ -127,15 +81,7 @@ export interface SessionRecord {
   readonly leafId: string | null;
 }
 
-/**
- * What a session's entries come to, so that a list need not open any.
- *
- * @example
- * ```ts
- * import type { SessionDigest } from "skein/store";
- * const isCostly = ({ costUsd }: SessionDigest) => (costUsd ?? 0) > 1;
- * ```
- */
+/** What a session's entries come to, so that a list need not open any. */
 export interface SessionDigest {
   /** Entries, on all branches. */
   readonly entries: number;
@@ -157,28 +103,12 @@ export interface SessionDigest {
   readonly lastInputAt: number | null;
 }
 
-/**
- * A session as lists show it, with what its entries come to.
- *
- * @example
- * ```ts
- * import type { ListedSession } from "skein/store";
- * const line = ({ key, digest }: ListedSession) => `${key}: ${digest.summary ?? ""}`;
- * ```
- */
+/** A session as lists show it, with what its entries come to. */
 export interface ListedSession extends SessionRecord {
   readonly digest: SessionDigest;
 }
 
-/**
- * A session in the trash.
- *
- * @example
- * ```ts
- * import type { TrashedSession } from "skein/store";
- * const age = ({ removedAt }: TrashedSession, now: number) => now - removedAt;
- * ```
- */
+/** A session in the trash. */
 export interface TrashedSession {
   readonly uid: string;
   readonly userId: string | null;
@@ -191,15 +121,7 @@ export interface TrashedSession {
   readonly bytes: number;
 }
 
-/**
- * What a redaction came to.
- *
- * @example
- * ```ts
- * import type { Redaction } from "skein/store";
- * const copies = ({ sessions }: Redaction) => sessions.map(({ sessionId }) => sessionId);
- * ```
- */
+/** What a redaction came to. */
 export interface Redaction {
   /** Entries that are tombstones now, by session: this one first, then those that had a copy. */
   readonly sessions: readonly { readonly sessionId: string; readonly entryIds: readonly string[] }[];
@@ -207,15 +129,7 @@ export interface Redaction {
   readonly mayRepeat: readonly { readonly sessionId: string; readonly entryId: string }[];
 }
 
-/**
- * What a new session begins with.
- *
- * @example
- * ```ts
- * import type { SessionInit } from "skein/store";
- * const init: SessionInit = { key: "agent:main:session:trip", sessionId: "trip", cwd: "/home/ann" };
- * ```
- */
+/** What a new session begins with. */
 export interface SessionInit {
   readonly key: string;
   /** Left out: a new one. */
@@ -224,15 +138,7 @@ export interface SessionInit {
   readonly meta?: SessionMeta;
 }
 
-/**
- * What of its user's sessions an asker may reach: one session and its tree, and whole agents. Nothing else is found.
- *
- * @example
- * ```ts
- * import type { SessionReach } from "skein/store";
- * const reach: SessionReach = { treeOf: "agent:main:main", agentIds: ["main", "research"] };
- * ```
- */
+/** What of its user's sessions an asker may reach: one session and its tree, and whole agents. Nothing else is found. */
 export interface SessionReach {
   /** This key, and all that was spawned by it, by `spawnedBy`, at any depth, of any agent; `null`: none. */
   readonly treeOf: string | null;
@@ -241,15 +147,7 @@ export interface SessionReach {
   readonly agentIds: readonly string[] | "all";
 }
 
-/**
- * Which sessions a list shows.
- *
- * @example
- * ```ts
- * import type { SessionQuery } from "skein/store";
- * const today: SessionQuery = { kinds: ["main", "group"], activeSince: Date.now() - 86_400_000, limit: 20 };
- * ```
- */
+/** Which sessions a list shows. */
 export interface SessionQuery {
   readonly kinds?: readonly SessionKind[];
   readonly label?: string;
@@ -271,15 +169,7 @@ export interface SessionQuery {
   readonly cursor?: string;
 }
 
-/**
- * A page of a list.
- *
- * @example
- * ```ts
- * import type { SessionPage } from "skein/store";
- * const isLast = ({ nextCursor }: SessionPage) => nextCursor === null;
- * ```
- */
+/** A page of a list. */
 export interface SessionPage {
   /** Newest first. */
   readonly sessions: readonly ListedSession[];
@@ -288,29 +178,13 @@ export interface SessionPage {
   readonly behind: number;
 }
 
-/**
- * An entry to be written; with an id of the caller's, writing it again changes nothing.
- *
- * @example
- * ```ts
- * import type { AppendItem } from "skein/store";
- * const once: AppendItem = { id: "delivery-17", draft: { type: "session_info", name: "Kyoto" } };
- * ```
- */
+/** An entry to be written; with an id of the caller's, writing it again changes nothing. */
 export interface AppendItem {
   readonly draft: EntryDraft;
   readonly id?: string;
 }
 
-/**
- * On what condition something is appended.
- *
- * @example
- * ```ts
- * import type { AppendOptions } from "skein/store";
- * const onlyHere: AppendOptions = { expectedLeafId: "delivery-16" };
- * ```
- */
+/** On what condition something is appended. */
 export interface AppendOptions {
   /** `conflict` unless this is the leaf now; `null` is before the root. */
   readonly expectedLeafId?: string | null;
@@ -320,30 +194,14 @@ export interface AppendOptions {
   readonly fence?: () => boolean;
 }
 
-/**
- * What an append came to.
- *
- * @example
- * ```ts
- * import type { Appended } from "skein/store";
- * const ids = ({ entries }: Appended) => entries.map(({ id }) => id);
- * ```
- */
+/** What an append came to. */
 export interface Appended {
   /** One for each item, as it stands in the session. */
   readonly entries: readonly Entry[];
   readonly leafId: string | null;
 }
 
-/**
- * Which entries of a session.
- *
- * @example
- * ```ts
- * import type { EntryRange } from "skein/store";
- * const newest: EntryRange = { along: "branch", limit: 20 };
- * ```
- */
+/** Which entries of a session. */
 export interface EntryRange {
   /** The active branch, or everything in the order it was written. */
   readonly along: "branch" | "all";
@@ -354,15 +212,7 @@ export interface EntryRange {
   readonly bytes?: number;
 }
 
-/**
- * A page of a session.
- *
- * @example
- * ```ts
- * import type { EntryPage } from "skein/store";
- * const before = ({ entries, hasEarlier }: EntryPage) => (hasEarlier ? entries[0]?.id : undefined);
- * ```
- */
+/** A page of a session. */
 export interface EntryPage {
   /** Oldest first. */
   readonly entries: readonly Entry[];
@@ -372,15 +222,7 @@ export interface EntryPage {
   readonly leafId: string | null;
 }
 
-/**
- * Sessions and entries.
- *
- * @example
- * ```ts
- * import type { Scope, SessionStore } from "skein/store";
- * const rename = (sessions: SessionStore, scope: Scope) => sessions.patch(scope, "trip", { label: "kyoto" });
- * ```
- */
+/** Sessions and entries. */
 export interface SessionStore {
   /** `conflict` when the key, the session id (without regard to case) or the label is taken. */
   create(scope: Scope, init: SessionInit): Promise<SessionRecord>;
@@ -448,15 +290,7 @@ export interface SessionStore {
   redact(scope: Scope, sessionId: string, entryIds: readonly string[]): Promise<Redaction>;
 }
 
-/**
- * What to look for.
- *
- * @example
- * ```ts
- * import type { SearchQuery } from "skein/store";
- * const query: SearchQuery = { text: "getUserName 京都", role: "toolResult", limit: 5 };
- * ```
- */
+/** What to look for. */
 export interface SearchQuery {
   readonly text: string;
   readonly sessionId?: string;
@@ -471,15 +305,7 @@ export interface SearchQuery {
   shownText?(entry: Entry): string | null;
 }
 
-/**
- * An entry that was found.
- *
- * @example
- * ```ts
- * import type { SearchHit } from "skein/store";
- * const shown = ({ key, snippet }: SearchHit) => `${key}: ${snippet}`;
- * ```
- */
+/** An entry that was found. */
 export interface SearchHit {
   readonly sessionId: string;
   readonly key: string;
@@ -490,15 +316,7 @@ export interface SearchHit {
   readonly snippet: string;
 }
 
-/**
- * Full text over whole sessions, tool results too.
- *
- * @example
- * ```ts
- * import type { Scope, SearchStore } from "skein/store";
- * const find = (search: SearchStore, scope: Scope, text: string) => search.search(scope, { text });
- * ```
- */
+/** Full text over whole sessions, tool results too. */
 export interface SearchStore {
   /** Best first: entries with all words, then those with any of them. */
   search(
@@ -507,30 +325,14 @@ export interface SearchStore {
   ): Promise<{ readonly hits: readonly SearchHit[]; readonly behind: number }>;
 }
 
-/**
- * A state module's value as it is kept.
- *
- * @example
- * ```ts
- * import type { StateValue } from "skein/store";
- * const next = (held: StateValue | null) => (held?.version ?? 0) + 1;
- * ```
- */
+/** A state module's value as it is kept. */
 export interface StateValue {
   readonly value: Json;
   /** From 1 up; goes up with every change. */
   readonly version: number;
 }
 
-/**
- * Snapshots of an agent's state modules, by session.
- *
- * @example
- * ```ts
- * import type { Scope, StateStore } from "skein/store";
- * const first = (state: StateStore, scope: Scope) => state.set(scope, "trip", "tools", [], { ifVersion: null });
- * ```
- */
+/** Snapshots of an agent's state modules, by session. */
 export interface StateStore {
   get(scope: Scope, sessionId: string, key: string): Promise<StateValue | null>;
   /** `ifVersion` null: only if there is none yet. Returns the new version. */
@@ -545,30 +347,14 @@ export interface StateStore {
   keys(scope: Scope, sessionId: string): Promise<readonly string[]>;
 }
 
-/**
- * Large contents, by their hash.
- *
- * @example
- * ```ts
- * import type { BlobStore, Scope } from "skein/store";
- * const keep = (blobs: BlobStore, scope: Scope, bytes: Uint8Array) => blobs.put(scope, bytes);
- * ```
- */
+/** Large contents, by their hash. */
 export interface BlobStore {
   /** The SHA-256 of the bytes; the same bytes again change nothing. */
   put(scope: Scope, bytes: Uint8Array): Promise<string>;
   get(scope: Scope, sha256: string): Promise<Uint8Array | null>;
 }
 
-/**
- * What has changed in a store.
- *
- * @example
- * ```ts
- * import type { StoreChange } from "skein/store";
- * const isNews = (change: StoreChange) => change.type === "appended" && change.entries.length > 0;
- * ```
- */
+/** What has changed in a store. */
 export type StoreChange =
   | {
       readonly type: "created" | "removed" | "restored" | "redacted";
@@ -585,15 +371,7 @@ export type StoreChange =
   | { readonly type: "purged"; readonly session: TrashedSession }
   | { readonly type: "appended"; readonly session: SessionRecord; readonly entries: readonly Entry[] };
 
-/**
- * What this process changes.
- *
- * @example
- * ```ts
- * import type { WatchStore } from "skein/store";
- * const follow = (watch: WatchStore) => watch.subscribe({ userId: "ann" }, ({ type }) => console.log(type));
- * ```
- */
+/** What this process changes. */
 export interface WatchStore {
   /** Called after a change is kept, in order for each session, and never again after the returned function. */
   subscribe(scope: Scope, listener: (change: StoreChange) => void): () => void;

@@ -9,15 +9,7 @@ export interface ForeignCall {
 
 export type RunForeign = (name: string, args: unknown, call: ForeignCall) => Promise<ToolResult>;
 
-/**
- * A tool in the form that the AI SDK takes, and nothing of the AI SDK in it.
- *
- * @example
- * ```ts
- * import type { ForeignTool } from "skein";
- * const call = (tool: ForeignTool) => tool.execute({ limit: 5 }, { toolCallId: "call-1" });
- * ```
- */
+/** A tool in the form that the AI SDK takes, and nothing of the AI SDK in it. */
 export interface ForeignTool {
   readonly description: string;
   readonly inputSchema: ForeignSchema;

@@ -3,15 +3,7 @@ import type { AssistantMessage, ToolResultMessage, UserMessage } from "../core/m
 
 /** What the parts of the transcript pipeline agree on. */
 
-/**
- * The wire formats that we know the rules of. Any other server is taken for `openai-completions`.
- *
- * @example
- * ```ts
- * import type { Api } from "skein";
- * const api: Api = "anthropic-messages";
- * ```
- */
+/** The wire formats that we know the rules of. Any other server is taken for `openai-completions`. */
 export type Api =
   | "anthropic-messages"
   | "google-generative-ai"
@@ -22,24 +14,10 @@ export type Api =
 /**
  * The three roles that every provider knows, as messages on their way out. They are never changed in place: a step
  * that changes one makes another with `derive`.
- *
- * @example
- * ```ts
- * import type { TranscriptMessage } from "skein";
- * const message: TranscriptMessage = { role: "user", content: "Plan three days in Kyoto" };
- * ```
  */
 export type TranscriptMessage = UserMessage | AssistantMessage | ToolResultMessage;
 
-/**
- * One thing that a step did, for people to read.
- *
- * @example
- * ```ts
- * import type { Change } from "skein";
- * const change: Change = { step: "sanitizeImages", kind: "image_removed", note: "It could not be read." };
- * ```
- */
+/** One thing that a step did, for people to read. */
 export interface Change {
   /** The function's name, as in `sanitizeImages`. */
   readonly step: string;
@@ -57,15 +35,7 @@ export interface StepResult {
   readonly changes: readonly Change[];
 }
 
-/**
- * Which images a model takes; sizes of the image itself, before base64.
- *
- * @example
- * ```ts
- * import type { ImageLimits } from "skein";
- * const limits: ImageLimits = { maxSide: 1200, maxBytes: 5 << 20, maxCount: 100, maxTotalBytes: 20 << 20 };
- * ```
- */
+/** Which images a model takes; sizes of the image itself, before base64. */
 export interface ImageLimits {
   readonly maxSide: number;
   readonly maxBytes: number;
@@ -76,15 +46,7 @@ export interface ImageLimits {
   readonly gif?: "still" | "none";
 }
 
-/**
- * What a provider asks of a transcript.
- *
- * @example
- * ```ts
- * import type { TranscriptPolicy } from "skein";
- * const describe = ({ provider, model, turns }: TranscriptPolicy) => `${provider}/${model}: ${turns}`;
- * ```
- */
+/** What a provider asks of a transcript. */
 export interface TranscriptPolicy {
   readonly provider: string;
   readonly api: Api;
@@ -112,15 +74,7 @@ export interface TranscriptPolicy {
   readonly images: ImageLimits | null;
 }
 
-/**
- * The source of images that lie outside the messages, and what makes them smaller.
- *
- * @example
- * ```ts
- * import type { ImagePort } from "skein";
- * const images: ImagePort = { blob: () => null };
- * ```
- */
+/** The source of images that lie outside the messages, and what makes them smaller. */
 export interface ImagePort {
   /** The bytes of a blob; `null`: not there. */
   readonly blob?: (sha256: string) => Promise<Uint8Array | null> | Uint8Array | null;
@@ -131,15 +85,7 @@ export interface ImagePort {
   ) => Promise<{ readonly bytes: Uint8Array; readonly mimeType: string } | "not_installed" | null>;
 }
 
-/**
- * When old tool results make room; in memory only.
- *
- * @example
- * ```ts
- * import type { PruningOptions } from "skein";
- * const pruning: PruningOptions = { mode: "cache-ttl", ttlMs: 300_000, lastCallAt: null, now: Date.now() };
- * ```
- */
+/** When old tool results make room; in memory only. */
 export interface PruningOptions {
   readonly mode: "off" | "cache-ttl";
   readonly ttlMs: number;
@@ -156,15 +102,7 @@ export interface PruningOptions {
   readonly pruned?: ReadonlyMap<string, "trimmed" | "cleared">;
 }
 
-/**
- * What the pipeline may know beside the messages and the policy.
- *
- * @example
- * ```ts
- * import type { TranscriptOptions } from "skein";
- * const options: TranscriptOptions = { contextWindow: 200_000, historyLimit: 50 };
- * ```
- */
+/** What the pipeline may know beside the messages and the policy. */
 export interface TranscriptOptions {
   /** `entryIds[i]` is the entry that `messages[i]` comes from, for the changes. */
   readonly entryIds?: readonly string[];
@@ -180,15 +118,7 @@ export interface TranscriptOptions {
   readonly isSealedThinkingRejected?: boolean;
 }
 
-/**
- * What would be sent, and what was done to get there.
- *
- * @example
- * ```ts
- * import type { PreparedTranscript } from "skein";
- * const count = ({ messages }: PreparedTranscript) => messages.length;
- * ```
- */
+/** What would be sent, and what was done to get there. */
 export interface PreparedTranscript {
   readonly messages: readonly TranscriptMessage[];
   readonly changes: readonly Change[];

@@ -1,14 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
 
-/**
- * Which model, of whom.
- *
- * @example
- * ```ts
- * import type { ModelRef } from "skein";
- * const model: ModelRef = { provider: "openai", model: "gpt-5", api: "openai-completions" };
- * ```
- */
+/** Which model, of whom. */
 export interface ModelRef {
   readonly provider: string;
   readonly model: string;

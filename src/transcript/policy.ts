@@ -1,14 +1,6 @@
 import type { Api, ImageLimits, TranscriptPolicy } from "./contract.ts";
 
-/**
- * Who the transcript is for.
- *
- * @example
- * ```ts
- * import type { PolicyRequest } from "skein";
- * const request: PolicyRequest = { provider: "local", model: "qwen3", overrides: { images: null } };
- * ```
- */
+/** Who the transcript is for. */
 export interface PolicyRequest {
   readonly provider: string;
   /** Left out: by the provider's name; whoever is not known speaks OpenAI's chat completions. */

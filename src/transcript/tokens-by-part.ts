@@ -5,15 +5,7 @@ import { estimateTokens } from "./estimate-tokens.ts";
 import { textTokens } from "./text-tokens.ts";
 import { visibleMessage } from "./visible.ts";
 
-/**
- * About what each part of a request comes to, in tokens.
- *
- * @example
- * ```ts
- * import type { TokensByPart } from "skein";
- * const share = ({ toolResults, total }: TokensByPart) => (total === 0 ? 0 : toolResults / total);
- * ```
- */
+/** About what each part of a request comes to, in tokens. */
 export interface TokensByPart {
   readonly system: number;
   readonly tools: number;

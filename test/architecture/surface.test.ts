@@ -288,12 +288,17 @@ describe("the public surface", () => {
     }
   });
 
-  test.each(publicNames)("[HSE4] $name of $file has a doc comment with an example", ({ file, name }) => {
-    const pattern = new RegExp(
-      `/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\nexport (?:async )?(?:function|class|const|interface|type) ${name}\\b`,
-    );
-    expect(pattern.exec(read(homeOf(file, name)))?.[1]).toMatch(/@example\n \* ```ts\n/);
-  });
+  test.each(publicNames)(
+    "[HSE4] $name of $file has a doc comment, a function or class also an example",
+    ({ file, name }) => {
+      const pattern = new RegExp(
+        `/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\nexport (?:async )?(function|class|const|interface|type) ${name}\\b`,
+      );
+      const [, comment = "", kind] = pattern.exec(read(homeOf(file, name))) ?? [];
+      expect(comment.trim()).not.toBe("");
+      if (kind === "function" || kind === "class") expect(comment).toMatch(/@example\n \* ```ts\n/);
+    },
+  );
 
   test("[HSE5] code in README, docs and doc comments compiles", () => {
     const snippets = collectSnippets();

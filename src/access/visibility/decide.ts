@@ -37,15 +37,7 @@ export type AccessRule =
   | "agent_to_agent_enabled"
   | "agent_to_agent_allowed";
 
-/**
- * A rule that was asked, and what it said.
- *
- * @example
- * ```ts
- * import type { AccessStep } from "skein";
- * const line = ({ rule, outcome, reason }: AccessStep) => `${rule}: ${outcome} (${reason})`;
- * ```
- */
+/** A rule that was asked, and what it said. */
 export interface AccessStep {
   readonly rule: AccessRule;
   /** `pass`: it leaves the decision to the next. */
@@ -53,15 +45,7 @@ export interface AccessStep {
   readonly reason: string;
 }
 
-/**
- * Whether an asker may do something with a session, and why.
- *
- * @example
- * ```ts
- * import type { AccessExplanation } from "skein";
- * const why = ({ steps }: AccessExplanation) => steps.at(-1)?.reason;
- * ```
- */
+/** Whether an asker may do something with a session, and why. */
 export interface AccessExplanation {
   readonly decision: Decision;
   /** Every rule that was asked; the last one decided. */

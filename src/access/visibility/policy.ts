@@ -7,15 +7,7 @@ export type Visibility = "self" | "tree" | "agent" | "all";
 
 export const accessActions = ["list", "history", "send", "status"] as const;
 
-/**
- * What is done with a session that is seen: to be allowed to send is not to be allowed to read.
- *
- * @example
- * ```ts
- * import type { AccessAction } from "skein";
- * const actions: AccessAction[] = ["list", "history", "send", "status"];
- * ```
- */
+/** What is done with a session that is seen: to be allowed to send is not to be allowed to read. */
 export type AccessAction = (typeof accessActions)[number];
 
 export type VisibilityByAction = { readonly [Action in AccessAction]: Visibility };

@@ -52,16 +52,5 @@ export type Config = Read<typeof sections>;
 /**
  * A configuration as code gives it to `createSkein({ config })`: the settings of a `skein.yaml`, under the same names and
  * with the same checks.
- *
- * @example
- * ```ts
- * import { type ConfigInput, createSkein } from "skein";
- * const config: ConfigInput = {
- *   agents: { main: { model: "rehearsal/basic" } },
- *   session: { reset: { mode: "idle", minutes: 60 } },
- * };
- * const skein = await createSkein({ dir: ".skein", config });
- * await skein.close();
- * ```
  */
 export type ConfigInput = Writable<typeof sections>;

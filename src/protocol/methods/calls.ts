@@ -19,15 +19,7 @@ export interface WatchedCalls extends Calls {
   events(filter?: EventFilter): EventStream;
 }
 
-/**
- * Which events are wanted: those that fit all that is said; of everything that the token sees, if nothing is.
- *
- * @example
- * ```ts
- * import type { EventFilter } from "skein/client";
- * const filter: EventFilter = { keys: ["main"], events: ["run.*", "entry.appended"] };
- * ```
- */
+/** Which events are wanted: those that fit all that is said; of everything that the token sees, if nothing is. */
 export interface EventFilter {
   /** Of these sessions alone, by any reference. */
   readonly keys?: readonly string[];
@@ -37,15 +29,7 @@ export interface EventFilter {
   readonly userId?: string;
 }
 
-/**
- * An event as it came, with its number, which only goes up. `gap`: some may be missing.
- *
- * @example
- * ```ts
- * import type { ReceivedEvent } from "skein/client";
- * const isOver = (each: ReceivedEvent) => each.event === "run.ended" && each.payload.state === "ok";
- * ```
- */
+/** An event as it came, with its number, which only goes up. `gap`: some may be missing. */
 export type ReceivedEvent =
   | {
       readonly [T in SkeinEventType]: {
@@ -57,20 +41,7 @@ export type ReceivedEvent =
   /** Some may be missing: what is shown has to be read anew. */
   | { readonly event: "gap"; readonly payload: GapPayload; readonly seq: number };
 
-/**
- * Events as they come. Leaving the loop closes it.
- *
- * @example
- * ```ts
- * import type { EventStream, SkeinClient } from "skein/client";
- * async function firstEnd(client: SkeinClient): Promise<string | null> {
- *   const stream: EventStream = client.events({ events: ["run.ended"] });
- *   await stream.ready;
- *   for await (const each of stream) if (each.event === "run.ended") return each.payload.state;
- *   return null;
- * }
- * ```
- */
+/** Events as they come. Leaving the loop closes it. */
 export interface EventStream extends AsyncIterable<ReceivedEvent> {
   readonly ready: Promise<void>;
   close(): void;

@@ -70,37 +70,13 @@ export const methodTable = {
   "users.remove": upkeep.usersRemove,
 } as const satisfies Readonly<Record<string, Method>>;
 
-/**
- * The name of a method.
- *
- * @example
- * ```ts
- * import type { MethodName, SkeinClient } from "skein/client";
- * const may = (client: SkeinClient, method: MethodName) => client.hello.methods.includes(method);
- * ```
- */
+/** The name of a method. */
 export type MethodName = keyof typeof methodTable;
 
-/**
- * What a method takes.
- *
- * @example
- * ```ts
- * import type { Params } from "skein/client";
- * const params: Params<"sessions.list"> = { kinds: ["main", "group"], limit: 20 };
- * ```
- */
+/** What a method takes. */
 export type Params<M extends MethodName> = TypesByMethod[M]["params"];
 
-/**
- * What a method gives.
- *
- * @example
- * ```ts
- * import type { Result } from "skein/client";
- * const keysOf = ({ sessions }: Result<"sessions.list">) => sessions.map(({ key }) => key);
- * ```
- */
+/** What a method gives. */
 export type Result<M extends MethodName> = TypesByMethod[M]["result"];
 
 type TypesOf<M> = M extends Method<infer P, infer R> ? { readonly params: P; readonly result: R } : never;

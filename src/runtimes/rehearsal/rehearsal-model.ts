@@ -9,16 +9,7 @@ import { realWaiting, streamOf } from "./waiting.ts";
 /** How many requests to fail once are remembered. */
 const mostRemembered = 1000;
 
-/**
- * How the time passes for the rehearsal model; left out: as it does.
- *
- * @example
- * ```ts
- * import { type RehearsalOptions, rehearsalModel } from "skein/testing";
- * const atOnce: RehearsalOptions = { sleep: async () => undefined };
- * const model = rehearsalModel(atOnce);
- * ```
- */
+/** How the time passes for the rehearsal model; left out: as it does. */
 export interface RehearsalOptions {
   readonly now?: () => number;
   /** Rejects with the signal's reason when it is aborted. */

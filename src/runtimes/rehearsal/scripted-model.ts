@@ -12,19 +12,7 @@ import type { Reply } from "./reply.ts";
 import type { Parts, Waiting } from "./waiting.ts";
 import { realWaiting, stalled, streamOf } from "./waiting.ts";
 
-/**
- * What a scripted model does at one request. Thinking comes first, then the text, then the calls, then what goes wrong.
- *
- * @example
- * ```ts
- * import type { ModelStep } from "skein/testing";
- * const steps: ModelStep[] = [
- *   { thinking: "Kyoto first.", calls: [{ name: "weather", arguments: { city: "Kyoto" } }] },
- *   { error: { status: 529, message: "Overloaded" } },
- *   { text: "It rains.", usage: { input: 120, output: 4 } },
- * ];
- * ```
- */
+/** What a scripted model does at one request. Thinking comes first, then the text, then the calls, then what goes wrong. */
 export interface ModelStep {
   readonly thinking?: string;
   readonly text?: string;
@@ -54,16 +42,7 @@ export interface ModelStep {
   readonly cut?: boolean;
 }
 
-/**
- * A model that plays a script, with every request that it got.
- *
- * @example
- * ```ts
- * import { type ScriptedModel, scriptedModel } from "skein/testing";
- * const model: ScriptedModel = scriptedModel([{ text: "Good morning." }]);
- * console.log(model.modelId, model.requests.length);
- * ```
- */
+/** A model that plays a script, with every request that it got. */
 export interface ScriptedModel extends LanguageModelV4 {
   readonly requests: readonly LanguageModelV4CallOptions[];
 }

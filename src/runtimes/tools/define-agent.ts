@@ -4,26 +4,10 @@ import type { ToolDefinition } from "./define-tool.ts";
 import type { AgentState, StateSource } from "./state-instances.ts";
 import { sharingProblem } from "./state-instances.ts";
 
-/**
- * How much an agent thinks.
- *
- * @example
- * ```ts
- * import type { ThinkingLevel } from "skein";
- * const level: ThinkingLevel = "low";
- * ```
- */
+/** How much an agent thinks. */
 export type ThinkingLevel = "off" | "minimal" | "low" | "medium" | "high" | "xhigh";
 
-/**
- * What {@link defineAgent} is given.
- *
- * @example
- * ```ts
- * import type { AgentSpec } from "skein";
- * const spec: AgentSpec = { id: "main", deny: ["group:mcp"] };
- * ```
- */
+/** What {@link defineAgent} is given. */
 export interface AgentSpec {
   readonly id: string;
   /** As provider/model; left out: one whose key is there. */
@@ -63,15 +47,7 @@ export interface AgentSpec {
 type VisibilityWord = "self" | "tree" | "agent" | "all";
 type ReachAction = "list" | "history" | "send" | "status";
 
-/**
- * What sessions of an agent may spawn. What is left out is as the configuration says.
- *
- * @example
- * ```ts
- * import { defineAgent } from "skein";
- * const planner = defineAgent({ id: "planner", subagents: { allowAgents: ["*"], maxSpawnDepth: 2 } });
- * ```
- */
+/** What sessions of an agent may spawn. What is left out is as the configuration says. */
 export interface SubagentSpec {
   /** Agents that children may run under, `*` for any; itself is always allowed. */
   readonly allowAgents?: readonly string[];
@@ -90,15 +66,7 @@ export interface SubagentSpec {
   };
 }
 
-/**
- * An agent, checked and frozen. What was left out is absent.
- *
- * @example
- * ```ts
- * import { type AgentDefinition, defineAgent } from "skein";
- * const agent: AgentDefinition = defineAgent({ id: "main" });
- * ```
- */
+/** An agent, checked and frozen. What was left out is absent. */
 export type AgentDefinition = Readonly<AgentSpec>;
 
 /**

@@ -1,15 +1,7 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { ArgumentsOf, ToolParameters } from "./tool-parameters.ts";
 
-/**
- * For whom and where a tool is called. `signal` is aborted when the run ends before the tool does.
- *
- * @example
- * ```ts
- * import type { ToolContext } from "skein";
- * const greeting = ({ userId }: ToolContext) => `Hello ${userId ?? "stranger"}`;
- * ```
- */
+/** For whom and where a tool is called. `signal` is aborted when the run ends before the tool does. */
 export interface ToolContext {
   readonly signal: AbortSignal;
   readonly toolCallId: string;
@@ -29,22 +21,7 @@ export interface ToolContext {
   readonly state: ToolState;
 }
 
-/**
- * The state modules of a session, by key. `tools` is built in.
- *
- * @example
- * ```ts
- * import { defineTool } from "skein";
- * const open = defineTool({
- *   name: "open_browser",
- *   description: "Makes the tools of the browser available.",
- *   execute: (_, { state }) => {
- *     state.tools.activate("browser");
- *     return "The tools of the browser are available now.";
- *   },
- * });
- * ```
- */
+/** The state modules of a session, by key. `tools` is built in. */
 export interface ToolState {
   readonly tools: ActiveGroups;
   readonly [key: string]: StateInstance;
@@ -62,15 +39,7 @@ interface ActiveGroups extends StateInstance {
   deactivate(group: string): void;
 }
 
-/**
- * What {@link defineTool} is given.
- *
- * @example
- * ```ts
- * import type { ToolSpec } from "skein";
- * const spec: ToolSpec<undefined> = { name: "now", description: "The time.", execute: () => Date.now() };
- * ```
- */
+/** What {@link defineTool} is given. */
 export interface ToolSpec<P extends ToolParameters | undefined> {
   /** Letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
@@ -88,15 +57,7 @@ export interface ToolSpec<P extends ToolParameters | undefined> {
   readonly groups?: readonly string[];
 }
 
-/**
- * A tool as it was defined; a run prepares it when it is first wanted.
- *
- * @example
- * ```ts
- * import { defineTool, type ToolDefinition } from "skein";
- * const now: ToolDefinition = defineTool({ name: "now", description: "The time.", execute: () => Date.now() });
- * ```
- */
+/** A tool as it was defined; a run prepares it when it is first wanted. */
 export interface ToolDefinition<Arguments = unknown> {
   readonly name: string;
   readonly description: string;

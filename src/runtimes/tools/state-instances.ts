@@ -5,22 +5,6 @@ import type { Json } from "../../store/contract.ts";
 /**
  * A part of the agent that outlives a run: its value as JSON, saved and loaded for each session. Every run has an instance
  * of its own, which its tools find in `context.state`.
- *
- * @example
- * ```ts
- * import type { AgentState } from "skein";
- * class Visits implements AgentState {
- *   readonly key = "visits";
- *   count = 0;
- *   save() {
- *     return this.count;
- *   }
- *   load(value: unknown) {
- *     this.count = typeof value === "number" ? value : 0;
- *   }
- * }
- * const state = [() => new Visits()];
- * ```
  */
 export interface AgentState {
   readonly key: string;

@@ -2,15 +2,7 @@ import type { Static, TObject, TProperties } from "typebox";
 
 /** What a tool's parameters may be written with. Types alone: nothing is loaded. */
 
-/**
- * A schema of any library that keeps to Standard Schema: zod, valibot, arktype.
- *
- * @example
- * ```ts
- * import type { StandardSchema } from "skein";
- * const vendorOf = (schema: StandardSchema) => schema["~standard"].vendor;
- * ```
- */
+/** A schema of any library that keeps to Standard Schema: zod, valibot, arktype. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -29,29 +21,10 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/**
- * What the parameters of a tool are written with: a Standard Schema, or a TypeBox schema of an object.
- *
- * @example
- * ```ts
- * import type { ToolParameters } from "skein";
- * import Type from "typebox";
- * const parameters: ToolParameters = Type.Object({ city: Type.String() });
- * ```
- */
+/** What the parameters of a tool are written with: a Standard Schema, or a TypeBox schema of an object. */
 export type ToolParameters = StandardSchema | { readonly type: "object" };
 
-/**
- * The arguments that a tool's function is given, as its parameters say.
- *
- * @example
- * ```ts
- * import type { ArgumentsOf } from "skein";
- * import Type from "typebox";
- * const parameters = Type.Object({ city: Type.String() });
- * const args: ArgumentsOf<typeof parameters> = { city: "Kyoto" };
- * ```
- */
+/** The arguments that a tool's function is given, as its parameters say. */
 export type ArgumentsOf<P> = P extends {
   readonly "~standard": { readonly types?: { readonly output: infer Output } | undefined };
 }

@@ -18,29 +18,13 @@ import type { HookRegistry } from "../hooks.ts";
 import type { RuntimeContext } from "../runtime-context.ts";
 import { callProblem, pendingCalls } from "./pending-calls.ts";
 
-/**
- * A change that the guard made to a message on its way in, for events, the log and `runs show`.
- *
- * @example
- * ```ts
- * import type { GuardNote } from "skein/store";
- * const removedCalls = (notes: readonly GuardNote[]) => notes.filter(({ kind }) => kind === "call_removed");
- * ```
- */
+/** A change that the guard made to a message on its way in, for events, the log and `runs show`. */
 export interface GuardNote {
   readonly kind: "call_removed" | "result_capped" | "image_to_blob" | "image_left_out" | "synthetic_result";
   readonly note: string;
 }
 
-/**
- * What {@link guardedAppend} has done.
- *
- * @example
- * ```ts
- * import type { GuardedAppend } from "skein/store";
- * const isWritten = ({ refused }: GuardedAppend) => refused === null;
- * ```
- */
+/** What {@link guardedAppend} has done. */
 export interface GuardedAppend {
   /** What was written: synthetic results, the message, and a note to the model about invalid calls. Empty: it was refused. */
   readonly entries: readonly Entry[];
@@ -51,30 +35,14 @@ export interface GuardedAppend {
   readonly wasThere?: true;
 }
 
-/**
- * Where {@link guardedAppend} writes, and the hooks that may change or refuse a message.
- *
- * @example
- * ```ts
- * import { createStore, type GuardDeps } from "skein/store";
- * const deps: GuardDeps = { store: await createStore({ memory: true }) };
- * ```
- */
+/** Where {@link guardedAppend} writes, and the hooks that may change or refuse a message. */
 export interface GuardDeps {
   readonly store: Store;
   /** Left out: none. */
   readonly hooks?: HookRegistry;
 }
 
-/**
- * How {@link guardedAppend} writes a message.
- *
- * @example
- * ```ts
- * import type { GuardOptions } from "skein/store";
- * const options: GuardOptions = { id: "a1b2c3d4" };
- * ```
- */
+/** How {@link guardedAppend} writes a message. */
 export interface GuardOptions extends Pick<AppendOptions, "fence"> {
   readonly id?: string;
   /** `fenced` unless this is the branch's last message now; `null`: there is none. For a run, which alone may write. */

@@ -27,15 +27,7 @@ import { callsFor } from "./services.ts";
 import type { Turn } from "./turn-handle.ts";
 import { TurnHandle } from "./turn-handle.ts";
 
-/**
- * How a message is sent.
- *
- * @example
- * ```ts
- * import type { SendOptions } from "skein";
- * const options: SendOptions = { idempotencyKey: "order-17", queueMode: "followup", runTimeoutSeconds: 600 };
- * ```
- */
+/** How a message is sent. */
 export interface SendOptions
   extends Pick<
     RunOptions,
@@ -59,15 +51,7 @@ export interface SendOptions
   readonly provenance?: Provenance;
 }
 
-/**
- * A message as the AI SDK has it: `ModelMessage`.
- *
- * @example
- * ```ts
- * import type { ModelMessageLike } from "skein";
- * const message: ModelMessageLike = { role: "user", content: "Plan three days in Kyoto" };
- * ```
- */
+/** A message as the AI SDK has it: `ModelMessage`. */
 export interface ModelMessageLike {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly content: string | readonly object[];
@@ -75,12 +59,6 @@ export interface ModelMessageLike {
 
 /**
  * Which model gave the answers among appended messages of the AI SDK, and what they cost. Left out: what their signatures tell.
- *
- * @example
- * ```ts
- * import type { MessageOrigin } from "skein";
- * const origin: MessageOrigin = { provider: "anthropic", model: "claude-sonnet-4-5" };
- * ```
  */
 export interface MessageOrigin {
   readonly provider?: string;
@@ -96,15 +74,7 @@ export interface FinishedStep {
   readonly usage?: StepUsage;
 }
 
-/**
- * What {@link SessionHandle.append} has written.
- *
- * @example
- * ```ts
- * import type { AppendedMessages } from "skein";
- * const isComplete = ({ refused }: AppendedMessages) => refused.length === 0;
- * ```
- */
+/** What {@link SessionHandle.append} has written. */
 export interface AppendedMessages {
   readonly entries: readonly Entry[];
   /** What the guard changed. */

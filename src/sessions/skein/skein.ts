@@ -54,15 +54,7 @@ export interface OfferedTools {
   readonly unlisted: readonly { readonly from: string; readonly prefix: string }[];
 }
 
-/**
- * What of a request is shown.
- *
- * @example
- * ```ts
- * import type { ShowRequestOptions } from "skein";
- * const options: ShowRequestOptions = { model: "openai/gpt-5", wire: true };
- * ```
- */
+/** What of a request is shown. */
 export interface ShowRequestOptions {
   /** Instead of the model that the next request goes to, as provider/model. */
   readonly model?: string;
@@ -72,15 +64,7 @@ export interface ShowRequestOptions {
   readonly wire?: boolean;
 }
 
-/**
- * On whose behalf a session tool is called, and how.
- *
- * @example
- * ```ts
- * import type { ToolCallOptions } from "skein";
- * const options: ToolCallOptions = { userId: "ann", sessionKey: "agent:main:main", idempotencyKey: "order-17" };
- * ```
- */
+/** On whose behalf a session tool is called, and how. */
 export interface ToolCallOptions extends RuntimeContext {
   /** The same one again finds what the first call has set off. */
   readonly idempotencyKey?: string;
@@ -96,15 +80,7 @@ export interface ToolCallOptions extends RuntimeContext {
   readonly isOperator?: boolean;
 }
 
-/**
- * What a session tool answered.
- *
- * @example
- * ```ts
- * import type { ToolCalled } from "skein";
- * const isRefused = ({ result }: ToolCalled) => result.status === "error" || result.status === "forbidden";
- * ```
- */
+/** What a session tool answered. */
 export interface ToolCalled<Result = Readonly<Record<string, unknown>>> {
   /** One JSON object; a refusal is one too, with `status`, `code` and `error`. */
   readonly result: Result;
@@ -118,15 +94,7 @@ export interface ToolInvoked extends ToolCalled {
   readonly isError: boolean;
 }
 
-/**
- * A session tool as people and models are told of it.
- *
- * @example
- * ```ts
- * import type { ToolListing } from "skein";
- * const line = ({ name, description }: ToolListing) => `${name}: ${description}`;
- * ```
- */
+/** A session tool as people and models are told of it. */
 export interface ToolListing {
   readonly name: string;
   readonly label: string;
@@ -135,34 +103,13 @@ export interface ToolListing {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
-/**
- * How a gateway is mounted.
- *
- * @example
- * ```ts
- * import type { MountOptions } from "skein";
- * const options: MountOptions = { allowedHosts: ["agents.example.com"] };
- * ```
- */
+/** How a gateway is mounted. */
 export interface MountOptions {
   /** Names that the server is reached under, beside `localhost`, its address and those of `gateway.allowedHosts`. */
   readonly allowedHosts?: readonly string[];
 }
 
-/**
- * A gateway inside a server of your own: HTTP, server-sent events, MCP and WebSocket.
- *
- * @example
- * ```ts
- * import { createServer } from "node:http";
- * import { createSkein, type MountedGateway } from "skein";
- * const skein = await createSkein({ dir: ".skein" });
- * const gateway: MountedGateway = await skein.mount();
- * const server = createServer(gateway.handler);
- * server.on("upgrade", gateway.upgrade);
- * server.listen(3000);
- * ```
- */
+/** A gateway inside a server of your own: HTTP, server-sent events, MCP and WebSocket. */
 export interface MountedGateway {
   /** Handles a request. Its body must not have been read. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;

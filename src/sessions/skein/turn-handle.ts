@@ -4,15 +4,7 @@ import { present } from "../../core/present.ts";
 import type { Run, RunUsage, RunWaits } from "../../runs/contract.ts";
 import { RunError } from "./run-error.ts";
 
-/**
- * What happens in a turn, as it happens.
- *
- * @example
- * ```ts
- * import type { TurnEvent } from "skein";
- * const shown = (event: TurnEvent) => (event.type === "text" ? event.delta : "");
- * ```
- */
+/** What happens in a turn, as it happens. */
 export type TurnEvent =
   | { readonly type: "text" | "thinking"; readonly delta: string }
   | {
@@ -56,15 +48,7 @@ export type TurnEvent =
   | { readonly type: "waiting"; readonly app: string; readonly missingTools: readonly string[] }
   | { readonly type: "end"; readonly state: "ok" | "error" | "timeout" | "aborted" };
 
-/**
- * What a turn came to.
- *
- * @example
- * ```ts
- * import type { TurnResult } from "skein";
- * const costOf = ({ usage }: TurnResult) => usage.costUsd ?? null;
- * ```
- */
+/** What a turn came to. */
 export interface TurnResult {
   readonly runId: string;
   readonly sessionKey: string;
@@ -77,19 +61,7 @@ export interface TurnResult {
   readonly entryId?: string;
 }
 
-/**
- * A turn under way. It runs whether it is read or not, and leaving the loop does not abort it.
- *
- * @example
- * ```ts
- * import type { Turn } from "skein";
- * async function print(turn: Turn) {
- *   for await (const event of turn) if (event.type === "text") process.stdout.write(event.delta);
- *   const { reply, usage } = await turn.result;
- *   return { length: reply.length, tokens: usage.totalTokens };
- * }
- * ```
- */
+/** A turn under way. It runs whether it is read or not, and leaving the loop does not abort it. */
 export interface Turn extends AsyncIterable<TurnEvent> {
   readonly runId: string;
   /** Rejects with a {@link RunError} unless the run ended well. */

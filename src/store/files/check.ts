@@ -12,15 +12,7 @@ import { indexDbName, sessionPaths, sessionsFolder, workDbName } from "./layout.
 import type { RebuildParts } from "./rebuild.ts";
 import { lockState, removeIfStale } from "./write-lock.ts";
 
-/**
- * Something that a check of the files found.
- *
- * @example
- * ```ts
- * import type { CheckFinding } from "skein/store";
- * const open = (found: CheckFinding[]) => found.filter(({ fixable, fixed }) => fixable && !fixed);
- * ```
- */
+/** Something that a check of the files found. */
 export interface CheckFinding {
   readonly area: "databases" | "logs" | "index" | "locks" | "leftovers" | "disk";
   /** `note`: nothing to do. `warning`: nothing is lost, but see to it. `error`: something is lost or refused. */
@@ -34,15 +26,7 @@ export interface CheckFinding {
   readonly fixed: boolean;
 }
 
-/**
- * Told how far something long is.
- *
- * @example
- * ```ts
- * import type { Progress } from "skein/store";
- * const progress: Progress = (done, total) => console.log(`${done} of ${total}`);
- * ```
- */
+/** Told how far something long is. */
 export type Progress = (done: number, total: number) => void;
 
 export interface CheckParts {

@@ -6,15 +6,7 @@ import { appendWhole } from "./disk-files.ts";
 import type { IndexFeed } from "./index-feed.ts";
 import type { WorkDb } from "./work-db.ts";
 
-/**
- * A reason why a store should not be given work now.
- *
- * @example
- * ```ts
- * import type { HealthProblem } from "skein/store";
- * const isFull = (problems: readonly HealthProblem[]) => problems.some(({ code }) => code === "disk_full");
- * ```
- */
+/** A reason why a store should not be given work now. */
 export interface HealthProblem {
   readonly code:
     | "store_damaged"

@@ -25,15 +25,7 @@ export const trashName = "trash";
 export const logEnding = ".log.jsonl";
 export const workingEnding = ".jsonl";
 
-/**
- * Decides the folders of a user, from the root on. Each name is encoded, so any text will do.
- *
- * @example
- * ```ts
- * import type { Namespace } from "skein/store";
- * const perTenant: Namespace = ({ userId }) => (userId === undefined ? [] : ["tenants", "acme", userId]);
- * ```
- */
+/** Decides the folders of a user, from the root on. Each name is encoded, so any text will do. */
 export type Namespace = (context: { readonly userId?: string }) => readonly string[];
 
 /** The folder of a user, from the root on; refuses one that is another user's. */

@@ -155,15 +155,7 @@ export class LoneSession {
   }
 }
 
-/**
- * How a session file is opened.
- *
- * @example
- * ```ts
- * import type { OpenSessionOptions } from "skein";
- * const options: OpenSessionOptions = { create: { cwd: "/home/ann" } };
- * ```
- */
+/** How a session file is opened. */
 export interface OpenSessionOptions {
   /** Begins the file where there is none. Left out: it must be there. */
   readonly create?: { readonly cwd: string; readonly id?: string };
@@ -211,15 +203,7 @@ async function begin(path: string, init: { readonly cwd: string; readonly id?: s
   });
 }
 
-/**
- * A session file that `listSessionFiles` found.
- *
- * @example
- * ```ts
- * import { listSessionFiles, type SessionFile } from "skein";
- * const files: readonly SessionFile[] = await listSessionFiles("sessions");
- * ```
- */
+/** A session file that `listSessionFiles` found. */
 export interface SessionFile {
   readonly path: string;
   readonly header: SessionHeader;

@@ -12,15 +12,7 @@ import { join } from "node:path";
 import { SkeinError } from "../../core/errors.ts";
 import { damagedError, isDamage, isNoDatabase } from "./database.ts";
 
-/**
- * What had to be put right, or could not be.
- *
- * @example
- * ```ts
- * import type { Recovery } from "skein/store";
- * const log = ({ kind, file, note }: Recovery) => console.error(`${kind} ${file}: ${note}`);
- * ```
- */
+/** What had to be put right, or could not be. */
 export interface Recovery {
   readonly kind:
     | "set_aside"

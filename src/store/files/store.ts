@@ -41,15 +41,7 @@ import { filesUpkeep } from "./upkeep.ts";
 import { WorkDb } from "./work-db.ts";
 import type { LockSettings } from "./write-lock.ts";
 
-/**
- * A store in a folder.
- *
- * @example
- * ```ts
- * import type { FilesStore } from "skein/store";
- * const check = (store: FilesStore) => store.upkeep.check({ fix: false });
- * ```
- */
+/** A store in a folder. */
 export interface FilesStore extends Store {
   readonly root: string;
   readonly upkeep: FilesUpkeep;

@@ -15,15 +15,7 @@ import type { UserFigures } from "./index-query.ts";
 import { everyUser, listSessions, userFigures } from "./index-query.ts";
 import type { RebuildParts } from "./rebuild.ts";
 
-/**
- * What a folder of sessions needs now and then, beside what every store does.
- *
- * @example
- * ```ts
- * import type { FilesUpkeep } from "skein/store";
- * const nightly = (upkeep: FilesUpkeep, folder: string) => upkeep.backup(folder);
- * ```
- */
+/** What a folder of sessions needs now and then, beside what every store does. */
 export interface FilesUpkeep {
   /** Brings the index up, however long it takes. How many sessions could not be. */
   bringUpIndex(progress?: Progress): Promise<number>;

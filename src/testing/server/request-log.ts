@@ -1,14 +1,6 @@
 import type { Refusal, TwinRequest } from "../twins/contract.ts";
 
-/**
- * A request as it came in, and what became of it.
- *
- * @example
- * ```ts
- * import type { ReceivedRequest } from "skein/testing";
- * const rules = (requests: readonly ReceivedRequest[]) => requests.map(({ refusal }) => refusal?.rule ?? "taken");
- * ```
- */
+/** A request as it came in, and what became of it. */
 export interface ReceivedRequest extends TwinRequest {
   /** `null`: it was taken. */
   readonly refusal: Refusal | null;

@@ -11,12 +11,6 @@ const mostConnections = 256;
 /**
  * A server on loopback that speaks a provider's wire format: it says what it was told to say, and refuses what the
  * provider refuses.
- *
- * @example
- * ```ts
- * import type { Twin } from "skein/testing";
- * const refusals = (twin: Twin) => twin.requests.filter(({ refusal }) => refusal !== null);
- * ```
  */
 export interface Twin {
   readonly api: TwinApi;
@@ -30,17 +24,7 @@ export interface Twin {
   close(): Promise<void>;
 }
 
-/**
- * What a twin is of, and what it says.
- *
- * @example
- * ```ts
- * import { startTwin, type TwinOptions } from "skein/testing";
- * const small: TwinOptions = { api: "google-generative-ai", contextWindow: 8000 };
- * const twin = await startTwin(small);
- * await twin.close();
- * ```
- */
+/** What a twin is of, and what it says. */
 export interface TwinOptions {
   readonly api: TwinApi;
   /** What to say first; more can be queued later. Then it says what `otherwise` does. */

@@ -2,17 +2,7 @@ import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/**
- * A folder that is there for a test alone.
- *
- * @example
- * ```ts
- * import { type TemporaryFolder, temporaryFolder } from "skein/testing";
- * const folder: TemporaryFolder = temporaryFolder();
- * console.log(folder.path);
- * folder.remove();
- * ```
- */
+/** A folder that is there for a test alone. */
 export interface TemporaryFolder extends Disposable {
   /** Without links. */
   readonly path: string;

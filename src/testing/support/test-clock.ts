@@ -1,17 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 
-/**
- * A clock that stands still until a test moves it, with the timers that hang on it.
- *
- * @example
- * ```ts
- * import { type TestClock, testClock } from "skein/testing";
- * const clock: TestClock = testClock();
- * const rung = clock.sleep(5000);
- * await clock.advance(5000);
- * await rung;
- * ```
- */
+/** A clock that stands still until a test moves it, with the timers that hang on it. */
 export interface TestClock extends Clock {
   /** Moves on, and rings what is due on the way, in its order; each sees the time that it was set for. */
   advance(ms: number): Promise<void>;

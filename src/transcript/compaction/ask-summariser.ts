@@ -2,15 +2,7 @@ import { SkeinError } from "../../core/errors.ts";
 import { escapeToLine, thrownText } from "../../core/text.ts";
 import { truncateText } from "./truncate-text.ts";
 
-/**
- * What is asked of a summariser.
- *
- * @example
- * ```ts
- * import type { SummaryRequest } from "skein/store";
- * const size = ({ system, prompt }: SummaryRequest) => system.length + prompt.length;
- * ```
- */
+/** What is asked of a summariser. */
 export interface SummaryRequest {
   readonly system: string;
   readonly prompt: string;
@@ -22,12 +14,6 @@ export interface SummaryRequest {
 /**
  * What makes the summaries: any model, or anything else. It may fail, answer nothing or never: history is not touched
  * then. Where it throws a `SkeinError` with the code `context_overflow`, it is asked again with smaller prompts.
- *
- * @example
- * ```ts
- * import type { Summarise } from "skein/store";
- * const summarise: Summarise = async ({ prompt }) => `## Goal\n${prompt.slice(0, 200)}`;
- * ```
  */
 export type Summarise = (request: SummaryRequest) => Promise<string>;
 

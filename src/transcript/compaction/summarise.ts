@@ -30,15 +30,7 @@ export interface SummaryOptions {
   readonly older?: AsyncIterable<readonly ContextMessage[]>;
 }
 
-/**
- * What the summariser was given and gave, in tokens, by our own estimate.
- *
- * @example
- * ```ts
- * import type { SummaryUsage } from "skein/store";
- * const total = ({ input, output }: SummaryUsage) => input + output;
- * ```
- */
+/** What the summariser was given and gave, in tokens, by our own estimate. */
 export interface SummaryUsage {
   readonly requests: number;
   readonly input: number;
