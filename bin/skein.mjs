@@ -13,7 +13,7 @@ if (Number(running.split(".")[0]) < needed) {
   const { existsSync, readFileSync } = await import("node:fs");
   const { fileURLToPath } = await import("node:url");
   const source = new URL("../src/cli/main.ts", import.meta.url);
-  const built = new URL("../dist/cli/main.js", import.meta.url);
+  const built = new URL("../dist/cli.js", import.meta.url);
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   const isCheckout = existsSync(source);
   // To read the code anew takes a good part of a start, of TypeScript half of it. What was read is kept where only those write who

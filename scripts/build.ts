@@ -1,11 +1,11 @@
-// npm run build: ESM and declarations into dist, then what a user's tools would say of the package.
+// npm run build: the bundled package into dist, then what a user's tools would say of the package.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { bundlePackage } from "./bundle.ts";
 import { root, step } from "./steps.ts";
 
-rmSync(join(root, "dist"), { recursive: true, force: true });
-step("compile", "tsc", ["--project", "tsconfig.build.json"]);
+await bundlePackage(join(root, "dist"));
 
 const packed = mkdtempSync(join(tmpdir(), "skein-pack-"));
 try {

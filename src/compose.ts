@@ -1,4 +1,4 @@
-import { existsSync, globSync } from "node:fs";
+import fs, { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { respectRuns } from "./compose/settings.ts";
 import type { Clock } from "./core/clock.ts";
@@ -107,7 +107,7 @@ function salvageRules(others: readonly SchemaVersion[]): SalvageRules {
 export function holdsSessions(root: string): boolean {
   if (existsSync(join(root, workDbName))) return true;
   const homes = ["agents/*/sessions", "users/*/agents/*/sessions"];
-  return globSync(homes, { cwd: root }).length > 0;
+  return fs.globSync(homes, { cwd: root }).length > 0;
 }
 
 /** Makes a root folder of a backup; see `restoreFiles`. */

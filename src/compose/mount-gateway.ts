@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import manifest from "../../package.json" with { type: "json" };
 import type { EventBus } from "../core/events.ts";
 import { thrownText } from "../core/text.ts";
 import { firstToken } from "../gateway/auth/first-token.ts";
@@ -50,7 +50,7 @@ export async function mountGateway(
     redactor: () => deps.redactor,
     report,
   };
-  const version = packageVersion();
+  const { version } = manifest;
   const hub = gatewayPieces.openHub(parts);
   const mcp = gatewayPieces.openMcp({
     ...parts,
@@ -95,9 +95,4 @@ export async function mountGateway(
       return closing;
     },
   };
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { readonly version: string }).version;
 }

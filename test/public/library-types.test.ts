@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { bundlePackage } from "../../scripts/bundle.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 
@@ -11,11 +12,11 @@ const tsc = join(modules, ".bin/tsc");
 let home: TemporaryFolder;
 
 /** Builds the package, packs it and installs the tarball beside the dependencies of the checkout. */
-beforeAll(() => {
+beforeAll(async () => {
   home = temporaryFolder("skein-types-");
   const staged = join(home.path, "staged");
   mkdirSync(staged);
-  run(tsc, ["--project", join(root, "tsconfig.build.json"), "--outDir", join(staged, "dist")], root);
+  await bundlePackage(join(staged, "dist"));
   const { files } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { files: string[] };
   for (const name of ["package.json", ...files.filter((each) => !/dist|\*/.test(each))])
     cpSync(join(root, name), join(staged, name), { recursive: true });
@@ -60,10 +61,31 @@ console.log((await client.call("sessions.list", { limit: 5 })).sessions[0]?.key.
 for await (const each of client.events({ keys: ["main"] })) if (each.event === "run.ended") console.log(each.payload.state);
 `;
 
-const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { exports: object };
+const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  exports: Record<string, { default: string } | string>;
+};
 const imports = Object.keys(exports)
   .filter((name) => !name.endsWith(".json"))
   .map((name) => name.replace(".", "skein"));
+const entryFiles = Object.values(exports).flatMap((entry) =>
+  typeof entry === "string" ? [] : [entry.default],
+);
+
+/** The names that each module of Node 20 exports. */
+const node20 = JSON.parse(readFileSync(join(root, "test/golden/node-20-builtins.json"), "utf8")) as Readonly<
+  Record<string, readonly string[]>
+>;
+
+/** The imports of a bundled file that are resolved before any of it runs. */
+function staticImports(
+  code: string,
+): readonly { readonly names: readonly string[]; readonly from: string }[] {
+  const statement = /^(?:import|export) *(?:(?:\w+|\* as \w+)?,? *(?:\{([^}]*)\})? *from *)?"([^"]+)";/gm;
+  return [...code.matchAll(statement)].map(([, names = "", from = ""]) => ({
+    names: names.split(",").flatMap((each) => each.trim().split(" as ")[0] || []),
+    from,
+  }));
+}
 
 describe("type-checking against the packed package", () => {
   test.each([
@@ -102,8 +124,26 @@ await skein.sessions.list({ limit: "1" });
     expect(lines).toEqual(["2", "4", "5"]);
   });
 
+  test.each(entryFiles)("[LBR15] %s imports nothing from Node at once that Node 20 lacks", (file) => {
+    const seen = new Set<string>();
+    const missing: string[] = [];
+    const walk = (path: string) => {
+      if (seen.has(path)) return;
+      seen.add(path);
+      for (const { names, from } of staticImports(readFileSync(path, "utf8"))) {
+        if (from.startsWith(".")) walk(join(dirname(path), from));
+        const known = node20[from];
+        if (from.startsWith("node:") && known === undefined) missing.push(from);
+        if (known !== undefined) missing.push(...names.filter((name) => !known.includes(name)));
+      }
+    };
+    walk(join(home.path, "node_modules/skein", file));
+    expect(seen.size).toBeGreaterThan(1);
+    expect(missing).toEqual([]);
+  });
+
   test.each(imports)("[LBR15] on Node 20, importing %s fails with one sentence", (entry) => {
-    const checked = join(home.path, "node_modules/skein/dist/check-node.js");
+    const checked = join(home.path, "node_modules/skein/dist/chunks/check-node.js");
     const script = readFileSync(checked, "utf8");
     try {
       writeFileSync(checked, script.replace(/running = [^;]+;/, 'running = "20.20.2";'));
@@ -118,5 +158,21 @@ await skein.sessions.list({ limit: "1" });
     } finally {
       writeFileSync(checked, script);
     }
+  });
+
+  test("[PKG1] the packed command answers, and searches through its index thread", () => {
+    const skein = join(home.path, "node_modules/skein/bin/skein.mjs");
+    const call = (...args: string[]) =>
+      run(process.execPath, [skein, ...args, "--dir", join(home.path, "store"), "--json"], home.path);
+    expect(JSON.parse(call("send", "main", "The ferry leaves at nine"))).toMatchObject({ state: "ok" });
+    expect(call("sessions", "search", "ferry")).toContain("The ferry leaves at nine");
+  });
+
+  test("[PKG2] the package is at most 200 files and 3 MB of code and types", () => {
+    const dist = join(home.path, "node_modules/skein/dist");
+    const files = readdirSync(dist, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
+    const bytes = files.map((each) => statSync(join(each.parentPath, each.name)).size);
+    expect(files.length).toBeLessThanOrEqual(200);
+    expect(bytes.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(3 * 1024 * 1024);
   });
 });

@@ -1,5 +1,5 @@
 import type { Dirent } from "node:fs";
-import { existsSync, globSync, readdirSync, readFileSync, statSync } from "node:fs";
+import fs, { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { refuseSpecialFile } from "../../compose.ts";
 import { SkeinError } from "../../core/errors.ts";
@@ -25,7 +25,7 @@ export function findSources(path: string, agentId: string): Sources<FoundSource>
     return { sources: [{ ...onDisk(path), isNamed: true }], failed: [] };
   }
   if (existsSync(join(path, listName))) return openclawFolder(path, agentId);
-  const lists = globSync(`agents/*/sessions/${listName}`, { cwd: path }).toSorted();
+  const lists = fs.globSync(`agents/*/sessions/${listName}`, { cwd: path }).toSorted();
   const folders = lists.map((list) => openclawFolder(join(path, dirname(list)), agentId));
   if (folders.length > 0) {
     return {

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from "node:crypto";
 import { chmodSync } from "node:fs";
 import { dirname, extname, join, relative, sep } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionCatalogue } from "./catalogue.ts";
 import type { Progress } from "./check.ts";
+import { DatabaseSync } from "./database.ts";
 import type { Disk, DiskFile } from "./disk.ts";
 import { appendWhole, makeFolderDurably, replaceWhole } from "./disk-files.ts";
 import { agentsIn, namesIn, sessionsIn, trashIn } from "./folders.ts";

@@ -1,9 +1,12 @@
 import { closeSync, openSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import type { SQLInputValue, StatementSync } from "node:sqlite";
-import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
 import { migrate } from "./migrations.ts";
+
+/** Looked up and not imported: an import of a module that Node 20 lacks fails before the package can say which Node it needs. */
+export const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
+export type DatabaseSync = InstanceType<typeof DatabaseSync>;
 
 /** A database that lives as long as it is open. */
 export const inMemory = ":memory:";

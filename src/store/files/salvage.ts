@@ -1,9 +1,8 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { SQLInputValue } from "node:sqlite";
-import { DatabaseSync } from "node:sqlite";
 import { SkeinError } from "../../core/errors.ts";
-import { integrityProblem, isBusy, isDamage } from "./database.ts";
+import { DatabaseSync, integrityProblem, isBusy, isDamage } from "./database.ts";
 import { databaseEndings } from "./recover.ts";
 
 /** What those who keep tables in `work.db` have to say about one that was salvaged. */

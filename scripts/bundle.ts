@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+import { dts } from "rolldown-plugin-dts";
+import { root, step } from "./steps.ts";
+
+const nodeEntries = ["index", "entry-store", "entry-conformance", "entry-testing"];
+/** Browsers load it: it shares no chunk with code that imports Node's modules. */
+const browserEntry = "entry-client";
+/** Evaluated before everything else, in a chunk of its own. */
+const nodeCheck = "check-node";
+const isNodeCheck = /check-node\.ts$/;
+const external = /^[^./\0]/;
+
+/** Bundles the package as it is published: code and declarations, with dependencies left as imports. */
+export async function bundlePackage(folder: string): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  const source = (name: string) => join(root, "src", `${name}.ts`);
+  await bundle(
+    {
+      ...Object.fromEntries(nodeEntries.map((name) => [name, source(name)])),
+      cli: source("cli/main"),
+      // Started as a thread, by its name beside the chunk that starts it.
+      "chunks/index-worker": source("store/files/index-worker"),
+    },
+    folder,
+  );
+  await bundle({ [browserEntry]: source(browserEntry) }, folder);
+  await bundleDeclarations(folder);
+}
+
+async function bundle(input: Record<string, string>, dir: string): Promise<void> {
+  const build = await rolldown({
+    input,
+    platform: "node",
+    external,
+    // A module that is loaded lazily in one place may be loaded at once in another.
+    checks: { ineffectiveDynamicImport: false },
+    treeshake: { moduleSideEffects: [{ test: isNodeCheck, sideEffects: true }] },
+    logLevel: "warn",
+  });
+  await build.write({
+    dir,
+    format: "esm",
+    comments: false,
+    entryFileNames: "[name].js",
+    chunkFileNames: ({ name }) => (name === nodeCheck ? "chunks/[name].js" : "chunks/[name]-[hash].js"),
+    // No other groups: chunks then follow from who imports what, and importing one part loads nothing of the others.
+    codeSplitting: { groups: [{ name: nodeCheck, test: isNodeCheck }] },
+  });
+  await build.close();
+}
+
+async function bundleDeclarations(folder: string): Promise<void> {
+  const declarations = mkdtempSync(join(tmpdir(), "skein-declarations-"));
+  try {
+    step("declarations", "tsc", ["--project", "tsconfig.build.json", "--outDir", declarations]);
+    const entries = [...nodeEntries, browserEntry];
+    const build = await rolldown({
+      input: Object.fromEntries(entries.map((name) => [name, join(declarations, "src", `${name}.d.ts`)])),
+      plugins: [dts({ dtsInput: true })],
+      external,
+      checks: { pluginTimings: false },
+      logLevel: "warn",
+    });
+    await build.write({
+      dir: folder,
+      format: "esm",
+      entryFileNames: "[name].d.ts",
+      chunkFileNames: "chunks/[name].d.ts",
+    });
+    await build.close();
+  } finally {
+    rmSync(declarations, { recursive: true, force: true });
+  }
+}
