@@ -44,7 +44,7 @@ export default async function buildPrograms(): Promise<() => void> {
   const folder = join(root, "node_modules/.cache", `test-programs-${process.pid}`);
   const bundle = await rolldown({
     input: {
-      "dist/cli/main": join(root, "src/cli/main.ts"),
+      "dist/cli": join(root, "src/cli/main.ts"),
       // Started by its name beside the chunk that starts it.
       "dist/chunks/index-worker": join(root, "src/store/files/index-worker.ts"),
       ...Object.fromEntries(
@@ -60,7 +60,6 @@ export default async function buildPrograms(): Promise<() => void> {
     dir: folder,
     format: "esm",
     entryFileNames: "[name].js",
-    // As deep as a source file: the package is two folders up.
     chunkFileNames: "dist/chunks/[name]-[hash].js",
   });
   await bundle.close();
