@@ -1,5 +1,6 @@
 import { SkeinError } from "../core/errors.ts";
 import type { IdSource } from "../core/ids.ts";
+import { formatKey } from "../core/keys.ts";
 import { present } from "../core/present.ts";
 import type { Lookup } from "../core/references.ts";
 import { atOnce } from "../core/slices.ts";
@@ -21,6 +22,7 @@ import type { PendingChange } from "./external-ledger.ts";
 import { ExternalLedger } from "./external-ledger.ts";
 import { readTree, scopeOfSession } from "./read-tree.ts";
 import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
+import { noSuchSession } from "./refusals.ts";
 import { checkScope } from "./scoped.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 import { workOf } from "./work.ts";
@@ -145,7 +147,7 @@ export class ExternalStore implements Store {
       prewarm: async (scope, ...rest) => sessions.prewarm(this.#in(scope), ...rest),
       remove: (scope, ...rest) => this.#remove(scope, ...rest),
       restore: async (scope, sessionId) => kept(await sessions.restore(this.#in(scope), sessionId)),
-      trashed: async (scope) => (await sessions.trashed(this.#in(scope))).map((each) => this.#outNames(each)),
+      trashed: async (scope) => (await sessions.trashed(this.#in(scope))).map((each) => this.#out(each)),
       purge: (scope, ...rest) => this.#purge(scope, ...rest),
       adopt: async (scope, ...rest) => kept(await sessions.adopt(this.#in(scope), ...rest)),
       reset: (scope, ...rest) => this.#reset(scope, ...rest),
@@ -243,21 +245,22 @@ export class ExternalStore implements Store {
     try {
       made = this.#out(await this.#inner.sessions.create(this.#in(scope), { ...init, sessionId }));
     } catch (error) {
-      await this.#abandon(note, error);
+      this.#abandon(note, error);
       throw error;
     }
+    let tell: TellLater;
     try {
-      const tell = this.#ledger.change(() => {
+      tell = this.#ledger.change(() => {
         this.#ledger.keep(made);
         const later = act(workOf(made));
         this.#ledger.forget(note);
         return later;
       });
-      tell();
     } catch (error) {
-      await this.#settle(note);
+      await this.#settleOrLeave(note);
       throw error;
     }
+    tell();
     return made;
   }
 
@@ -267,22 +270,32 @@ export class ExternalStore implements Store {
     try {
       done = await change();
     } catch (error) {
-      await this.#abandon(note, error);
+      this.#abandon(note, error);
       throw error;
     }
     if (done === false) this.#ledger.forget(note);
-    else await this.#settle(note);
+    else await this.#settleOrLeave(note);
     return done;
   }
 
   /** The store refused, and nothing has changed; any other error leaves open whether something has. */
-  async #abandon(note: PendingChange, error: unknown): Promise<void> {
+  #abandon(note: PendingChange, error: unknown): void {
     if (error instanceof SkeinError && error.status < 500) this.#ledger.forget(note);
     else this.#ledger.leave(note);
   }
 
   async #settleIfLeft(pending: PendingChange): Promise<void> {
     if (pending.owner === null || this.#parts.isGone(pending.owner)) await this.#settle(pending);
+  }
+
+  /** A change of this process that cannot be followed up now is left to the next caller. Until then no run is claimed. */
+  async #settleOrLeave(note: PendingChange): Promise<void> {
+    try {
+      await this.#settle(note);
+    } catch (error) {
+      this.#ledger.leave(note);
+      throw error;
+    }
   }
 
   /** Follows up a change that took place, and drops the note of one that did not. */
@@ -297,10 +310,8 @@ export class ExternalStore implements Store {
         if (fresh === null) return this.#finish(note, null);
         const record = this.#out(fresh);
         return this.#finish(note, () => {
-          this.#ledger.keep({
-            ...change.session,
-            key: `agent:${record.agentId}:reset:${change.session.sessionId}`,
-          });
+          const { agentId, sessionId } = change.session;
+          this.#ledger.keep({ ...change.session, key: formatKey({ form: "reset", agentId, sessionId }) });
           this.#ledger.keep(record);
           return this.#attendant.reset(change.session, workOf(record), change.isOwner);
         });
@@ -318,7 +329,7 @@ export class ExternalStore implements Store {
       }
       case "purge": {
         const trash = await this.#inner.sessions.trashed(this.#inScope(change.session));
-        const isThere = trash.some((each) => this.#outNames(each).uid === change.session.uid);
+        const isThere = trash.some((each) => this.#out(each).uid === change.session.uid);
         if (isThere) return this.#finish(note, null);
         this.#finish(note, () => void this.#attendant.purge([change.session.uid]));
         return this.#parts.erase();
@@ -385,10 +396,7 @@ export class ExternalStore implements Store {
   }
 
   async #require(scope: Scope, sessionId: string): Promise<SessionRecord> {
-    const found = await this.sessions.get(scope, sessionId);
-    if (found !== null) return found;
-    const advice = "Check its name, or create the session first";
-    throw new SkeinError("not_found", { what: "Session", name: sessionId, advice });
+    return (await this.sessions.get(scope, sessionId)) ?? noSuchSession(sessionId);
   }
 
   async #uidsOf(userId: string): Promise<readonly string[]> {
@@ -424,18 +432,14 @@ export class ExternalStore implements Store {
     this.#followed.set(outer, this.#inner.watch.subscribe(present({ userId: inner }), publish));
   }
 
-  /** A record as the rest of the product knows it. */
-  #out<R extends SessionRecord>(record: R): R {
-    return this.#outNames(record);
-  }
-
-  #outNames<R extends { readonly uid: string; readonly userId: string | null }>(named: R): R {
+  /** A session as the rest of the product knows it. */
+  #out<S extends { readonly uid: string; readonly userId: string | null }>(session: S): S {
     const { name } = this.#parts;
-    if (name === null) return named;
-    const { namespace, userId } = spaceOf(named.userId);
+    if (name === null) return session;
+    const { namespace, userId } = spaceOf(session.userId);
     return {
-      ...named,
-      uid: this.#ledger.outerUid(named.uid),
+      ...session,
+      uid: this.#ledger.outerUid(session.uid),
       userId: userInSpace({ userId, namespace, store: name }),
     };
   }
@@ -443,7 +447,7 @@ export class ExternalStore implements Store {
   #outChange(change: StoreChange): StoreChange {
     if (change.type === "reset")
       return { ...change, session: this.#out(change.session), fresh: this.#out(change.fresh) };
-    return { ...change, session: this.#outNames(change.session) } as StoreChange;
+    return { ...change, session: this.#out(change.session) } as StoreChange;
   }
 
   #seen(record: SessionRecord): SessionRecord {

@@ -309,18 +309,22 @@ describe("createSkein({ store })", () => {
 });
 
 describe("a store whose answer is lost", () => {
-  /** The store does what it is asked and then fails, as when a connection breaks before the answer arrives. */
-  function failingAfter(store: Store, method: "reset" | "remove" | "purge"): Store {
+  /** A store that fails once, in the first call for which `fails` is true. `done`: the method has been carried out. */
+  function failingOnce(store: Store, fails: (method: string, done: boolean) => boolean): Store {
     let isBroken = true;
+    const failIf = (method: string, done: boolean) => {
+      if (!isBroken || !fails(method, done)) return;
+      isBroken = false;
+      throw new Error("connection lost");
+    };
     const sessions = new Proxy(store.sessions, {
       get: (target, name) => {
         const act = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>;
-        if (name !== method) return act;
         return async (...args: unknown[]) => {
-          const done = await act(...args);
-          if (!isBroken) return done;
-          isBroken = false;
-          throw new Error("connection lost");
+          failIf(String(name), false);
+          const result = await act(...args);
+          failIf(String(name), true);
+          return result;
         };
       },
     });
@@ -334,6 +338,11 @@ describe("a store whose answer is lost", () => {
       purgeUser: (userId) => store.purgeUser(userId),
       close: () => store.close(),
     };
+  }
+
+  /** The store does what it is asked, and the connection breaks before the answer arrives. */
+  function failingAfter(store: Store, wanted: "reset" | "remove"): Store {
+    return failingOnce(store, (method, done) => method === wanted && done);
   }
 
   test("[OST10] a reset that took place moves queued input all the same", async () => {
@@ -358,5 +367,22 @@ describe("a store whose answer is lost", () => {
     await waiting.skein.close();
     const family = await withParts({}, { dir, store });
     expect((await family.skein.ended(runId)).state).toBe("aborted");
+  });
+
+  test("[OST10] a reset is followed up later where the store could not be read right after it", async () => {
+    const dir = newFolder();
+    let wasReset = false;
+    const store = failingOnce(ownStore(), (method, done) => {
+      wasReset ||= method === "reset" && done;
+      return wasReset && method === "get";
+    });
+    const waiting = await withParts({}, { dir, store, workers: false });
+    const session = waiting.skein.session({ sessionId: "trip" });
+    const { runId } = await session.accept("Hello");
+    await expect(session.reset()).rejects.toThrow("connection lost");
+    // The process that made the change is still alive.
+    const family = await withParts({ Hello: [{ text: "Good morning." }] }, { dir, store });
+    expect((await family.skein.ended(runId)).outcome?.reply).toBe("Good morning.");
+    expect((await family.skein.session({ sessionId: "trip" }).history()).messages).toHaveLength(2);
   });
 });
