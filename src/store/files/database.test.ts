@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { TemporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../testing/support/temporary-folder.ts";
 import { Database } from "./database.ts";
@@ -101,5 +102,22 @@ describe("a database that another connection is writing to", () => {
     expect(opened.sql("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
     opened.close();
     expect(await ended).toEqual([0]);
+  });
+});
+
+describe("a database that another program has locked for itself", () => {
+  test("[ATF4] is not opened, after one wait and not after hundreds", () => {
+    const path = join(folder.path, "locked.db");
+    const other = new DatabaseSync(path);
+    other.exec("PRAGMA journal_mode = WAL; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+    const exec = vi.spyOn(DatabaseSync.prototype, "exec");
+    try {
+      expect(() => new Database(path, pragmas, [], { waitMs: 50 })).toThrow(/keeps locked\.db locked/);
+      // SQLite itself waits within each try.
+      expect(exec.mock.calls.length).toBeLessThan(3);
+    } finally {
+      exec.mockRestore();
+      other.close();
+    }
   });
 });

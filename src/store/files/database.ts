@@ -13,14 +13,15 @@ export const inMemory = ":memory:";
 
 /** Primary result codes of SQLite. */
 const [busy, ioError, corrupt, diskFull, notADatabase] = [5, 10, 11, 13, 26];
-/** How long a statement waits for other connections. Nothing else in the process runs meanwhile. */
-const waitMs = 10_000;
+const defaultWaitMs = 10_000;
 /** The same once another process has kept the file locked for all that time, until it lets go. */
 const lockedWaitMs = 100;
 const scrubWaitMs = 1000;
 const openRetryMs = 5;
 
 export interface DatabaseOptions {
+  /** How long a statement waits for other connections. Nothing else in the process runs meanwhile. */
+  readonly waitMs?: number;
   /** Refuses a database whose pages are damaged, like one that cannot be opened at all. */
   readonly verify?: boolean;
   /**
@@ -109,20 +110,23 @@ export class Database {
   readonly #identity: string | null;
   readonly #isPinned: boolean;
   readonly #explain = (error: unknown) => this.#explained(error);
-  #waitMs = waitMs;
+  readonly #longestWaitMs: number;
+  #waitMs: number;
   #isClosed = false;
 
   constructor(
     path: string,
     pragmas: string,
     migrations: readonly string[],
-    { verify = false, isPinned = false }: DatabaseOptions = {},
+    { verify = false, isPinned = false, waitMs = defaultWaitMs }: DatabaseOptions = {},
   ) {
     this.#path = path;
+    this.#longestWaitMs = waitMs;
+    this.#waitMs = waitMs;
     if (path !== inMemory) createOwnerOnly(path);
     this.#db = new DatabaseSync(path, { timeout: waitMs });
     try {
-      execWhenFree(this.#db, pragmas);
+      execWhenFree(this.#db, pragmas, waitMs);
       migrate(this.#db, path, migrations);
       const found = verify ? this.problem() : null;
       if (found !== null) throw new Error(`the database is malformed: ${found}`);
@@ -272,7 +276,7 @@ export class Database {
       if (isBusy(error)) return false;
       throw this.#explain(error);
     } finally {
-      this.#setWait(waitMs);
+      this.#setWait(this.#longestWaitMs);
     }
   }
 
@@ -301,7 +305,7 @@ export class Database {
   }
 
   get #usualWaitMs(): number {
-    return this.#shared.isLocked ? lockedWaitMs : waitMs;
+    return this.#shared.isLocked ? lockedWaitMs : this.#longestWaitMs;
   }
 
   #setWait(ms: number): void {
@@ -376,17 +380,18 @@ function createOwnerOnly(path: string): void {
 }
 
 /**
- * Runs `pragmas` once no other connection stands in the way. SQLite waits for a lock by itself, except for the one that turns a
- * new file into one with a write-ahead log: two processes that open it at once would get an error.
+ * Runs `pragmas` once no other connection stands in the way, for about `ms` at most. SQLite waits for a lock by itself, except
+ * for the one that turns a new file into one with a write-ahead log: two processes that open it at once would get an error.
  */
-function execWhenFree(db: DatabaseSync, pragmas: string): void {
+function execWhenFree(db: DatabaseSync, pragmas: string, ms: number): void {
   const pause = new Int32Array(new SharedArrayBuffer(4));
-  for (let waited = 0; ; waited += openRetryMs) {
+  const until = performance.now() + ms;
+  for (;;) {
     try {
       db.exec(pragmas);
       return;
     } catch (error) {
-      if (!isBusy(error) || waited >= waitMs) throw error;
+      if (!isBusy(error) || performance.now() >= until) throw error;
       Atomics.wait(pause, 0, 0, openRetryMs);
     }
   }
