@@ -225,7 +225,7 @@ async function wired(options: SkeinOptions, inside: ToldInside, ground: Ground):
   const mcp = openMcp(config, report);
   const defaults = contextDefaults(config, store, spaces, agents, files);
   await settleStores(ground, runs);
-  const accepting = { store, runs, defaults, queueMode: config.queue.mode, serves, checkModel, modelWindow };
+  const accepting = { store, runs, defaults, serves, checkModel, modelWindow };
   const receiving = { ...accepting, routing: routingOf(config, agents) };
   const channels = openChannels({
     config,
@@ -389,7 +389,7 @@ function lazyCalls(deps: () => SkeinDeps, closed: AbortSignal): ServiceCalls {
   return async (user) => {
     closed.throwIfAborted();
     calls ??= load();
-    return (await calls)(...(user === undefined ? [] : [user]));
+    return (await calls)(user);
   };
 }
 
@@ -436,27 +436,9 @@ function handleDeps(
   parts: Omit<HandleDeps, "newRunId" | "abort" | "jsonSchema" | "toDrafts">,
   newId: IdSource,
 ): HandleDeps {
-  const { store, runs, bus, hooks, watcher, defaults, queueMode, serves, checkModel, modelWindow, closed } =
-    parts;
-  const { calls, compact, checkIdle, openLoopTurn, endLoopTurn, report } = parts;
+  const { runs } = parts;
   return {
-    store,
-    runs,
-    bus,
-    hooks,
-    watcher,
-    defaults,
-    queueMode,
-    serves,
-    checkModel,
-    modelWindow,
-    closed,
-    calls,
-    compact,
-    checkIdle,
-    openLoopTurn,
-    endLoopTurn,
-    report,
+    ...parts,
     toDrafts: async (messages, origin) => {
       const { toDrafts } = await import("../runtimes/ai-sdk/to-drafts.ts");
       return toDrafts(messages, origin);
@@ -479,13 +461,21 @@ interface MountsParts extends Omit<MountParts, "deps" | "root"> {
 /** The gateways that a Skein has given to servers of others. They are closed before it. */
 class Mounts {
   readonly #parts: MountsParts;
-  readonly #open: MountedGateway[] = [];
+  readonly #gateways: Promise<MountedGateway>[] = [];
+  #isClosed = false;
 
   constructor(parts: MountsParts) {
     this.#parts = parts;
   }
 
-  async open(how: MountOptions): Promise<MountedGateway> {
+  open(how: MountOptions): Promise<MountedGateway> {
+    const gateway = this.#mount(how);
+    this.#gateways.push(gateway);
+    return gateway;
+  }
+
+  async #mount(how: MountOptions): Promise<MountedGateway> {
+    if (this.#isClosed) throw wasClosed();
     const { root, deps, ...parts } = this.#parts;
     if (root === null) {
       throw new SkeinError("unavailable", {
@@ -494,17 +484,18 @@ class Mounts {
       });
     }
     const { mountGateway } = await import("./mount-gateway.ts");
-    const gateway = await mountGateway({ ...parts, root, deps: deps() }, how);
-    this.#open.push(gateway);
-    return gateway;
+    return mountGateway({ ...parts, root, deps: deps() }, how);
   }
 
+  /** Also closes gateways that are still being opened. One that could not be opened has told its caller. */
   async close(): Promise<void> {
-    await Promise.all(this.#open.map((gateway) => gateway.close()));
+    this.#isClosed = true;
+    const opened = await Promise.allSettled(this.#gateways);
+    await Promise.all(opened.map((each) => (each.status === "fulfilled" ? each.value.close() : null)));
   }
 }
 
-/** What is said to whoever asks something of a Skein that is closed, or still waits for it. */
+/** The error of calls to a Skein that is closed, and of calls that still wait when it closes. */
 function wasClosed(): SkeinError {
   return new SkeinError("unavailable", {
     problem: "This Skein was closed",

@@ -37,7 +37,6 @@ async function ground(bound: Readonly<Record<string, string>>) {
       resolveCwd: () => ({ cwd: "/" }),
       store,
     },
-    queueMode: "steer",
     serves: () => true,
   } as unknown as ReceiveDeps;
   return { store, deps, accepted, asked };

@@ -7,7 +7,7 @@ import { inboundKey } from "../channels/webhook/inbound.ts";
 import type { Content, Provenance } from "../core/messages.ts";
 import { present } from "../core/present.ts";
 import { cutText } from "../core/text.ts";
-import type { QueueMode, RunStore } from "../runs/contract.ts";
+import type { RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { AcceptDeps } from "../sessions/input/accept-input.ts";
 import { acceptInput, findFor, scopeOf } from "../sessions/input/accept-input.ts";
@@ -22,14 +22,13 @@ export interface ReceiveDeps {
   readonly runs: RunStore;
   readonly routing: RoutingSettings;
   readonly defaults: ContextDefaults;
-  readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
   modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
 }
 
 /** Takes a message of a channel in: the same message again is the same run, and the reply goes back where it came from. */
 export async function receive(
-  { store, runs, routing, defaults, queueMode, serves, modelWindow }: ReceiveDeps,
+  { store, runs, routing, defaults, serves, modelWindow }: ReceiveDeps,
   message: InboundMessage,
   idempotencyKey = inboundKey(message),
 ): Promise<AcceptedInbound> {
@@ -43,7 +42,6 @@ export async function receive(
     runId: runIdOf(userId, idempotencyKey),
     idempotencyKey,
     content: contentOf(message),
-    queueMode,
     options: { deliverTo: delivery, origin: "channel" },
     provenance: { kind: "external_user", sourceChannel: channel, ...groupSender(message) },
   });

@@ -59,6 +59,7 @@ export function attachRuns(
   const runs = new EmbeddedRuns({
     ...parts,
     ...rim(store),
+    queueMode: config.queue.mode,
     limits: { ...budget, pingPong: 2 * session.agentToAgent.maxPingPongTurns + 2 },
     lanes,
     runTimeoutMs: (agentId) => agents.runTimeoutSeconds(agentId) * 1000,

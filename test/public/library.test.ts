@@ -14,7 +14,7 @@ import { scriptedModel } from "../../src/runtimes/rehearsal/scripted-model.ts";
 import { defineAgent } from "../../src/runtimes/tools/define-agent.ts";
 import { defineTool } from "../../src/runtimes/tools/define-tool.ts";
 import { sessionTools } from "../../src/session-tools.ts";
-import type { MountOptions } from "../../src/sessions/skein/skein.ts";
+import type { MountedGateway, MountOptions, Skein } from "../../src/sessions/skein/skein.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { run } from "../support/cli.ts";
 import { pngOf } from "../support/images.ts";
@@ -220,6 +220,8 @@ describe("an idempotency key that comes again", () => {
       conflict,
     );
     await expect(session.accept("Hello", key)).rejects.toThrow("another model");
+    const interrupting = { ...key, model: "rehearsal/script", queueMode: "interrupt" } as const;
+    await expect(session.accept("Hello", interrupting)).rejects.toThrow("another queueMode");
     const other = skein.session({ sessionId: "hotel" });
     await expect(other.accept("Hello", { ...key, model: "rehearsal/script" })).rejects.toThrow(
       "another session",
@@ -251,6 +253,11 @@ describe("an idempotency key that comes again", () => {
     const sent = await call("sessions_send", { ...to, message: "Hello" });
     expect(await call("sessions_send", { ...to, message: "Hello" })).toMatchObject({ runId: sent.runId });
     expect(await call("sessions_send", { ...to, message: "Goodbye" })).toMatchObject(conflict);
+    const note = { ...to, message: "Hello", role: "assistant" };
+    expect(await call("sessions_send", note)).toMatchObject(conflict);
+    await skein.session({ sessionId: "flight" }).open();
+    const other = { ...to, sessionKey: "agent:main:session:flight", message: "Hello" };
+    expect(await call("sessions_send", other)).toMatchObject(conflict);
     const spawned = await call("sessions_spawn", { task: "Count", background: true });
     expect(await call("sessions_spawn", { task: "Count", background: true })).toMatchObject({
       runId: spawned.runId,
@@ -432,10 +439,13 @@ describe("your own agent loop", () => {
 });
 
 describe("a gateway in a server of your own", () => {
-  async function mounted(options: MountOptions = {}) {
+  async function mounted(
+    options: MountOptions = {},
+    mount = (skein: Skein): Promise<MountedGateway> => skein.mount(options),
+  ) {
     const dir = newFolder();
     const skein = await open({ dir, config: null, agents });
-    const gateway = await skein.mount(options);
+    const gateway = await mount(skein);
     const server = createServer((request, response) => {
       if (request.url === "/mine") response.end("mine");
       else gateway.handler(request, response);
@@ -496,6 +506,14 @@ describe("a gateway in a server of your own", () => {
     await gateway.close();
     expect((await rpc("sessions.list", {})).status).toBe(503);
     await skein.close();
+  });
+
+  test("[LBR16] closes with the Skein while it is being mounted", async () => {
+    const { rpc } = await mounted(
+      {},
+      async (skein) => (await Promise.all([skein.mount(), skein.close()]))[0],
+    );
+    expect((await rpc("sessions.list", {})).status).toBe(503);
   });
 
   test("[LBR16] is refused for a store in memory", async () => {

@@ -37,7 +37,7 @@ export function acceptInput(books: Books, request: AcceptRequest): Accepted {
   const root = request.root ?? { rootId: runId, hops: 0 };
   const isSilent = kind === "note" || !reserve(books, request, root);
   const keeper = request.arrivalOf === undefined ? null : sleeperFor(books, request.arrivalOf, session.uid);
-  const queueMode = request.queueMode ?? defaultMode(kind);
+  const queueMode = request.queueMode ?? defaultMode(books, kind);
   const claimants = claimantsOf(books, request, isSilent);
   insert(books, request, { runId, root, isSilent, keeper, queueMode, claimants });
   if (!isSilent) rememberApp(books, session, claimants);
@@ -69,11 +69,11 @@ function knownRun(books: Books, { session, runId, idempotencyKey }: AcceptReques
 }
 
 /** Input from outside alone: messages between sessions are made by us, and say the same each time. */
-function checkRepeated(run: Run, { kind, message, session, options = {} }: AcceptRequest): void {
+function checkRepeated(run: Run, { kind, message, session, queueMode, options = {} }: AcceptRequest): void {
   if (!("content" in message) || !isFromOutside(kind)) return;
   const content = message.content as Content;
   // A channel may have been routed elsewhere since, and has no options of its client.
-  const rest = { sessionKey: session.key, options, isNote: kind === "note" };
+  const rest = { sessionKey: session.key, options, isNote: kind === "note", ...present({ queueMode }) };
   checkSameRequest(run, { content, ...(kind === "channel" ? {} : rest) });
 }
 
@@ -98,8 +98,8 @@ function reserve(books: Books, request: AcceptRequest, root: { rootId: string; h
   return true;
 }
 
-function defaultMode(kind: InputKind): QueueMode {
-  return kind === "user" || kind === "channel" ? "steer" : "followup";
+function defaultMode({ options }: Books, kind: InputKind): QueueMode {
+  return kind === "user" || kind === "channel" ? options.queueMode : "followup";
 }
 
 function insert(

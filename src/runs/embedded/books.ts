@@ -11,6 +11,7 @@ import type {
   Held,
   Ledger,
   Outcome,
+  QueueMode,
   Run,
   RunSession,
   RunUsage,
@@ -38,6 +39,8 @@ export interface EmbeddedOptions {
   readonly leaseMs: number;
   /** Of runs of this agent that say nothing of it; 0: none. */
   runTimeoutMs(agentId: string): number;
+  /** How messages of users and channels are queued that do not say so themselves. */
+  readonly queueMode: QueueMode;
   /** How long a run sleeps at the most, whatever it asks for. */
   readonly yieldTimeoutMs: number;
   /** The app of this process; empty: it defines no agent in code. */

@@ -1,4 +1,5 @@
 import { SkeinError } from "../../core/errors.ts";
+import { present } from "../../core/present.ts";
 import {
   addUsage,
   budgetExceeded,
@@ -83,6 +84,7 @@ const defaults = {
   channelsHere: () => null,
   hasStore: () => true,
   ownRequestsOnly: false,
+  queueMode: "steer" as const,
   limits: defaultLimits,
   lanes: defaultCaps,
   leaseMs: 30_000,
@@ -199,6 +201,21 @@ export class EmbeddedRuns implements RunStore {
   }
 
   async list(query: RunQuery, userId?: string | null): Promise<readonly Run[]> {
+    const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
+    if (query.waitsForApp !== true) return this.#page(query, userId, limit);
+    // Only this process knows which of the runs of apps it cannot claim.
+    const pageSize = Math.max(limit, defaultListed);
+    const waiting: Run[] = [];
+    for (let before = query.before; waiting.length < limit; ) {
+      const page = this.#page({ ...query, ...present({ before }) }, userId, pageSize);
+      waiting.push(...page.filter((run) => lackingHere(this.#books, run) !== null));
+      if (page.length < pageSize) break;
+      before = page.at(-1)?.seq;
+    }
+    return waiting.slice(0, limit);
+  }
+
+  #page(query: RunQuery, userId: string | null | undefined, limit: number): readonly Run[] {
     const { states, sessionUid, rootId, startedBy, before } = query;
     const wanted: [string, Value][] = [];
     if (userId !== undefined) wanted.push(["user = ?", userId ?? ""]);
@@ -212,16 +229,8 @@ export class EmbeddedRuns implements RunStore {
     // The planner cannot see that these never have an end; with it, it finds them without the ended ones.
     const isOpen = states?.every((state) => !isEnded(state)) === true ? ["ended_at IS NULL"] : [];
     const where = [...wanted.map(([text]) => text), ...inState, ...isOpen, "true"].join(" AND ");
-    const limit = Math.min(Math.max(1, query.limit ?? defaultListed), mostListed);
     const values = [...wanted.map(([, value]) => value), ...(states ?? []), limit];
-    const rows = this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
-    const last = rows.at(-1);
-    if (query.waitsForApp !== true || last === undefined) return rows;
-    const lacking = rows.filter((run) => lackingHere(this.#books, run) !== null);
-    const isWhole = rows.length < limit || lacking.length === limit;
-    if (isWhole) return lacking;
-    const more = await this.list({ ...query, limit: limit - lacking.length, before: last.seq }, userId);
-    return [...lacking, ...more];
+    return this.#books.rows(`${where} ORDER BY seq DESC LIMIT ?`, ...values).map(publicRun);
   }
 
   async countByUser(

@@ -6,6 +6,7 @@ import type { RepeatedRequest } from "../../runs/same-request.ts";
 import { checkSameRequest } from "../../runs/same-request.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { deliveryRunId } from "../input/session-delivery.ts";
+import { keyMeant } from "../skein/speak-to.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
 import { pendingDelivery, refusalOf, unfit } from "./send-contract.ts";
@@ -30,7 +31,7 @@ export async function sendToSession(
   const known = await deps.runs.get(runId, caller.userId);
   if (known !== null) {
     if (!isOurs(known, caller)) return refused(taken);
-    const conflict = repeatedProblem(known, { content: request.message });
+    const conflict = repeatedProblem(known, await repeatedRequest(deps, caller, request));
     return conflict === null ? resultOf(deps, caller, known, request) : refused(conflict);
   }
   if (request.message.trim() === "") return refused(unfit("The message is empty. Say something."));
@@ -50,6 +51,21 @@ const taken: SendRefusal = {
 /** An outside caller may name a call as somebody else has: that one's reply is not for them. */
 function isOurs({ provenance }: Run, { session, callId }: Caller): boolean {
   return provenance?.deliveryId === callId && provenance.sourceSessionKey === session?.key;
+}
+
+/**
+ * What a repeated call is compared by. A run's own calls name the same target each time. A target that is gone is not compared:
+ * its unread messages have moved to the session that spawned it.
+ */
+async function repeatedRequest(
+  { store }: SendDeps,
+  caller: Caller,
+  { message: content, sessionKey: reference, role }: SendRequest,
+): Promise<RepeatedRequest> {
+  const key = reference === undefined || caller.run !== null ? null : keyMeant(reference, caller);
+  const [target] =
+    key === null ? [] : await store.sessions.find(present({ userId: caller.userId }), { by: "key", key });
+  return { content, isNote: role === "assistant", ...present({ sessionKey: target?.key }) };
 }
 
 /** A refusal where a call under a known key asks for something else. */

@@ -42,7 +42,7 @@ export interface OutsideInput {
   readonly content: Content;
   readonly runId: string;
   readonly idempotencyKey?: string;
-  readonly queueMode: QueueMode;
+  readonly queueMode?: QueueMode;
   readonly options?: RunOptions;
   readonly provenance?: Provenance;
 }

@@ -89,7 +89,6 @@ export interface HandleDeps {
   readonly bus: EventBus;
   readonly watcher: RunWatcher;
   readonly defaults: ContextDefaults;
-  readonly queueMode: QueueMode;
   serves(agentId: string, key: string): boolean;
   checkModel: NonNullable<AcceptDeps["checkModel"]>;
   modelWindow: NonNullable<AcceptDeps["modelWindow"]>;
@@ -338,7 +337,7 @@ export class SessionHandle {
   async #accept(runId: string, text: string, options: SendOptions): Promise<Run> {
     this.#deps.closed.throwIfAborted();
     checkWords(options);
-    const { queueMode = this.#deps.queueMode, idempotencyKey, schema, images = [], ...given } = options;
+    const { queueMode, idempotencyKey, schema, images = [], ...given } = options;
     const { provenance, ...rest } = given;
     const outputSchema = schema === undefined ? undefined : await this.#deps.jsonSchema(schema);
     const context = this.#resolved();
@@ -347,8 +346,7 @@ export class SessionHandle {
       kind: "user",
       runId,
       content: withImages(text, images),
-      queueMode,
-      ...present({ idempotencyKey }),
+      ...present({ queueMode, idempotencyKey }),
       options: { ...rest, ...present({ outputSchema }) },
       provenance: provenance ?? provenanceOf(context.channel),
     }).catch((error: unknown) => {
