@@ -29,7 +29,9 @@ export function filesOf(store: SkeinStore): FilesStore | null {
 }
 
 export interface StoreChoice {
+  /** Relative to `cwd`, which is by default the process's. */
   readonly dir?: string;
+  readonly cwd?: string;
   readonly memory?: boolean;
   /** The caller's own; the caller closes it. */
   readonly store?: Store;
@@ -102,13 +104,14 @@ function leftOpen(store: WorkingStore): WorkingStore {
 
 /** The options of a Skein whose store is one of this package: the folder is the store's own. */
 export function placedByStore<O extends StoreChoice>(options: O): O {
-  const { store, dir } = options;
+  const { store, cwd = "." } = options;
   if (store === undefined || !isWorking(store)) return options;
   const { root } = store as SkeinStore;
   if (root === undefined) return { ...options, memory: true };
-  if (dir !== undefined && resolve(dir) !== root) {
+  const dir = options.dir === undefined ? root : resolve(cwd, options.dir);
+  if (dir !== root) {
     throw new SkeinError("invalid_arguments", {
-      problem: `The store is in ${root}, and dir says ${resolve(dir)}`,
+      problem: `The store is in ${root}, and dir says ${dir}`,
       advice: "Leave dir out: a store in a folder keeps its runs there",
     });
   }

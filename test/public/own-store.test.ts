@@ -89,6 +89,16 @@ describe("createSkein({ store })", () => {
     }
   });
 
+  test("[OST2] takes the folder of a store in files as dir, from the working directory on", async () => {
+    const cwd = newFolder();
+    const store = await createStore({ dir: join(cwd, "sessions") });
+    opened.push(store);
+    const { skein } = await withParts({}, { store, cwd, dir: "sessions" });
+    expect(await skein.session().record()).toBeNull();
+    const elsewhere = createSkein({ store, cwd, dir: "elsewhere", config: null });
+    await expect(elsewhere).rejects.toThrow(`The store is in ${join(cwd, "sessions")}`);
+  });
+
   test("[OST2] tells of changes in every session as events", async () => {
     const { family } = await onOwnStore({ Hello: [{ text: "Good morning." }] });
     const turn = family.skein.session({ userId: "ann" }).send("Hello");
