@@ -273,6 +273,14 @@ describe("the folders of a namespace", () => {
   });
 });
 
+describe("a run that an operator releases", () => {
+  test("[OST12] names the user as the caller does", async () => {
+    const { skein } = await withParts({}, { dir: newFolder(), workers: false });
+    const { runId } = await skein.session({ userId: "ann", namespace: acme }).accept("Hello");
+    expect((await skein.runs.release(runId)).session.userId).toBe("ann");
+  });
+});
+
 describe("a store that is named for runs", () => {
   test("[OST17] its runs go on after a restart that names it again", async () => {
     const dir = newFolder();

@@ -159,7 +159,7 @@ export class RunService {
     const known = await this.get(runId, userId);
     const released = known === null ? null : await this.#runs().releaseApp(runId);
     if (released === null) throw noSuchRun(runId);
-    return released;
+    return withPlainUsers(released);
   }
 }
 
