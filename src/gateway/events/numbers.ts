@@ -143,7 +143,8 @@ class DurableNumbers implements Numbers {
 
   #reserve(): Block {
     return this.#ledger.exclusively(() => {
-      const before = this.#reserved();
+      // A block that could not be written down yet may lie ahead.
+      const before = Math.max(this.#reserved(), this.#blocks.at(-1)?.last ?? 0);
       const last = before + this.#size;
       this.#write(last);
       return { first: before + 1, last };

@@ -94,7 +94,8 @@ function writeLetter(books: Books, run: Run, { to, request }: Pick<SequelStep, "
 
 /**
  * A process can die between writing a reply and confirming it, so the session decides: a reply that stands there is confirmed,
- * any other takes the course of a reply that nobody waits for. Returns the errors of sessions that could not be read.
+ * any other takes the course of a reply that nobody waits for. A session in a store that this process does not have is left to
+ * one that has it. Returns the errors of sessions that could not be read.
  */
 export async function settleReturned(books: Books): Promise<unknown[]> {
   const problems: unknown[] = [];
@@ -103,6 +104,7 @@ export async function settleReturned(books: Books): Promise<unknown[]> {
     const runId = String(run_id);
     try {
       const waiter = books.row(String(by_run));
+      if (waiter !== null && !books.options.hasStore(waiter.session.userId)) continue;
       const isWritten =
         waiter !== null && (await books.options.hasEntry(waiter.session, resultEntryId(runId)));
       books.change("synced", () => settleOne(books, runId, isWritten));
