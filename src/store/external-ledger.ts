@@ -1,4 +1,6 @@
 import type { Ledger, RunSession } from "../runs/contract.ts";
+import type { LedgerPart } from "../runs/ledger.ts";
+import { migratePart } from "../runs/ledger.ts";
 
 /** A change that concerns both a store and the work of its sessions. */
 export type ExternalChange =
@@ -28,22 +30,23 @@ export interface PendingChange {
   readonly isLeft: boolean;
 }
 
-/** Brings the tables of external stores forward. */
-export const externalSteps: readonly (readonly string[])[] = [
-  [
-    // Which session has which key, as the stores said last. Runs ask for it inside transactions, where no store can be asked.
-    `CREATE TABLE external_sessions (
+const part: LedgerPart = {
+  fact: "schema.external",
+  about: "external stores",
+  steps: [
+    [
+      // Which session has which key, as the stores said last. Runs ask for it inside transactions, where no store can be asked.
+      `CREATE TABLE external_sessions (
        uid TEXT PRIMARY KEY, user TEXT NOT NULL, agent TEXT NOT NULL, key TEXT NOT NULL, session_id TEXT NOT NULL
      ) STRICT, WITHOUT ROWID`,
-    "CREATE INDEX external_sessions_key ON external_sessions (user, key)",
-    "CREATE INDEX external_sessions_id ON external_sessions (user, session_id COLLATE NOCASE)",
-    `CREATE TABLE external_changes (
+      "CREATE INDEX external_sessions_key ON external_sessions (user, key)",
+      "CREATE INDEX external_sessions_id ON external_sessions (user, session_id COLLATE NOCASE)",
+      `CREATE TABLE external_changes (
        id INTEGER PRIMARY KEY AUTOINCREMENT, store TEXT NOT NULL, user TEXT NOT NULL, session_id TEXT NOT NULL,
        owner TEXT, change TEXT NOT NULL) STRICT`,
+    ],
   ],
-];
-
-const fact = "schema.external";
+};
 
 /** The part of `work.db` that is about external stores. */
 export class ExternalLedger {
@@ -55,7 +58,7 @@ export class ExternalLedger {
     this.#ledger = ledger;
     this.#owner = owner;
     this.#store = store ?? "";
-    migrate(ledger);
+    migratePart(ledger, part);
   }
 
   /** The unique id of a session outside of its store: two stores may use the same ones. */
@@ -181,19 +184,6 @@ export class ExternalLedger {
 function placeOf(change: ExternalChange): { readonly userId: string | null; readonly sessionId: string } {
   if (change.act === "create") return change;
   return change.act === "purge_user" ? { userId: change.userId, sessionId: "" } : change.session;
-}
-
-function migrate(ledger: Ledger): void {
-  const versionNow = () => Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
-  if (versionNow() === externalSteps.length) return;
-  ledger.exclusively(() => {
-    for (const step of externalSteps.slice(versionNow())) for (const text of step) ledger.run(text);
-    ledger.run(
-      "INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)",
-      fact,
-      String(externalSteps.length),
-    );
-  });
 }
 
 /** Whether `work.db` holds the runs of a store elsewhere, and no sessions. */

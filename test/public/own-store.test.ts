@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { connect } from "../../src/client/connect.ts";
@@ -291,6 +292,19 @@ describe("createSkein({ store })", () => {
     await family.skein.close();
     await expect(createSkein({ ...options, dir })).rejects.toMatchObject({ code: "conflict" });
     await expect(createStore({ dir })).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("[FS18] a work.db whose external stores are those of a newer Skein is refused and left as it is", async () => {
+    const { dir, store, family } = await onOwnStore({});
+    await family.skein.close();
+    const version = "SELECT value FROM facts WHERE name = 'schema.external'";
+    const db = new DatabaseSync(join(dir, "work.db"));
+    db.exec("UPDATE facts SET value = '99' WHERE name = 'schema.external'");
+    await expect(createSkein({ dir, store, agents, config: null })).rejects.toMatchObject({
+      code: "read_only",
+    });
+    expect(db.prepare(version).get()?.value).toBe("99");
+    db.close();
   });
 
   test("[OST9] a gateway is mounted on it: lists, exports and blobs", async () => {

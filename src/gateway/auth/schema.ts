@@ -1,5 +1,5 @@
-import { SkeinError } from "../../core/errors.ts";
-import type { Ledger } from "../../runs/ledger.ts";
+import type { Ledger, LedgerPart } from "../../runs/ledger.ts";
+import { migratePart } from "../../runs/ledger.ts";
 
 /**
  * The part of `work.db` that is about tokens, with a version of its own among the facts. `beginning` is the first part
@@ -39,16 +39,6 @@ const fact = "schema.gateway";
 /** For code that has to rebuild a database. */
 export const tokenSchema = { fact, table: "gateway_tokens", version: tokenSteps.length };
 
-/** Brings the tables of tokens forward, all of it or nothing. Those of a newer Skein are refused. */
-export function migrateTokens(ledger: Ledger, forward: readonly (readonly string[])[] = tokenSteps): void {
-  ledger.exclusively(() => {
-    const version = Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
-    if (version > forward.length) {
-      const problem = `the version ${version} of its tokens is newer than ${forward.length}, the last that this Skein knows`;
-      throw new SkeinError("read_only", { name: "work.db", problem });
-    }
-    if (version === forward.length) return;
-    for (const step of forward.slice(version)) for (const text of step) ledger.run(text);
-    ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(forward.length));
-  });
+export function migrateTokens(ledger: Ledger, steps: LedgerPart["steps"] = tokenSteps): void {
+  migratePart(ledger, { fact, about: "tokens", steps });
 }

@@ -1,5 +1,5 @@
-import { SkeinError } from "../../core/errors.ts";
-import type { Ledger } from "../contract.ts";
+import type { Ledger, LedgerPart } from "../ledger.ts";
+import { migratePart } from "../ledger.ts";
 
 /**
  * The part of `work.db` that is about runs. It has a version of its own among the facts, so that it goes forward without
@@ -181,16 +181,6 @@ export const runSteps: readonly (readonly string[])[] = [
 
 const fact = "schema.runs";
 
-/** Brings the tables of runs forward, all of it or nothing. Those of a newer Skein are refused. */
-export function migrateRuns(ledger: Ledger, forward: readonly (readonly string[])[] = runSteps): void {
-  ledger.exclusively(() => {
-    const version = Number(ledger.sql("SELECT value FROM facts WHERE name = ?").get(fact)?.value ?? 0);
-    if (version > forward.length) {
-      const problem = `the version ${version} of its runs is newer than ${forward.length}, the last that this Skein knows`;
-      throw new SkeinError("read_only", { name: "work.db", problem });
-    }
-    if (version === forward.length) return;
-    for (const step of forward.slice(version)) for (const text of step) ledger.run(text);
-    ledger.run("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", fact, String(forward.length));
-  });
+export function migrateRuns(ledger: Ledger, steps: LedgerPart["steps"] = runSteps): void {
+  migratePart(ledger, { fact, about: "runs", steps });
 }
