@@ -385,6 +385,9 @@ describe("your own agent loop", () => {
       { role: "custom", customType: "note", content: "n", display: true },
     ]);
     expect((await lines("trip")).at(-1)).toBe("note: n");
+    const provenance = { kind: "external_user", sourceChannel: "desk" } as const;
+    const said = { role: "user", content: "From Ann", timestamp: 5, provenance } as const;
+    expect((await session.append([said])).entries).toMatchObject([{ type: "message", message: said }]);
     session.send("Go").result.catch(() => undefined);
     await until("run.tool");
     await expect(session.append([{ role: "user", content: "Me too" }])).rejects.toMatchObject({

@@ -38,9 +38,10 @@ function fromModel(message: ModelMessage, { provider, model }: Origin): MessageD
   return fromModelMessages([message], options).messages;
 }
 
+const modelFields: ReadonlySet<string> = new Set(["role", "content", "providerOptions"]);
 const ownBlocks: ReadonlySet<unknown> = new Set(["toolCall", "thinking"]);
 
-/** The AI SDK has no other roles, no stop reason in a message, and other names for the blocks. */
+/** The AI SDK has no other roles, no other fields in a message of the user, no stop reason, and other names for the blocks. */
 function isDraft(message: Given): message is MessageDraft {
   if (!["user", "assistant", "tool", "system"].includes(message.role)) return true;
   const blocks = Array.isArray(message.content)
@@ -48,7 +49,9 @@ function isDraft(message: Given): message is MessageDraft {
     : [];
   if (message.role === "assistant")
     return "stopReason" in message || blocks.some(({ type }) => ownBlocks.has(type));
-  return message.role === "user" && blocks.some(({ type, data }) => type === "image" && data !== undefined);
+  if (message.role !== "user") return false;
+  if (Object.keys(message).some((name) => !modelFields.has(name))) return true;
+  return blocks.some(({ type, data }) => type === "image" && data !== undefined);
 }
 
 function countsOf(usage: NonNullable<Origin["usage"]>): ReturnType<typeof usageOf> {
