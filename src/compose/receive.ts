@@ -10,10 +10,11 @@ import { cutText } from "../core/text.ts";
 import type { RunStore } from "../runs/contract.ts";
 import { runIdOf } from "../runs/embedded/rows.ts";
 import type { AcceptDeps } from "../sessions/input/accept-input.ts";
-import { acceptInput, findFor, scopeOf } from "../sessions/input/accept-input.ts";
+import { acceptInput, findFor } from "../sessions/input/accept-input.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import { resolveRuntimeContext } from "../sessions/runtime-context.ts";
 import type { Store } from "../store/contract.ts";
+import { scopeOfSession } from "../store/scoped.ts";
 
 const longestPeerName = 200;
 
@@ -47,7 +48,10 @@ export async function receive(
   });
   const session = isNew ? await findFor(store, context) : null;
   if (session !== null && !isDeepStrictEqual(session.meta.delivery, delivery))
-    await store.sessions.patch(scopeOf(session), session.sessionId, { channel, delivery: { ...delivery } });
+    await store.sessions.patch(scopeOfSession(session), session.sessionId, {
+      channel,
+      delivery: { ...delivery },
+    });
   return { runId: run.runId, sessionKey: run.session.key, isNew };
 }
 

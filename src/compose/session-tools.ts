@@ -10,7 +10,6 @@ import { SkeinError } from "../core/errors.ts";
 import { hashedId } from "../core/hashed-id.ts";
 import type { IdSource } from "../core/ids.ts";
 import { parseKey } from "../core/keys.ts";
-import { present } from "../core/present.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run } from "../runs/contract.ts";
 import type { EmbeddedRuns } from "../runs/embedded/runs.ts";
@@ -30,6 +29,7 @@ import type { RunWatcher } from "../sessions/skein/run-watcher.ts";
 import type { ToolCalled, ToolCallOptions, ToolListing } from "../sessions/skein/skein.ts";
 import type { SessionRecord } from "../store/contract.ts";
 import { noSuchSession } from "../store/refusals.ts";
+import { scopeOfSession } from "../store/scoped.ts";
 import type { SessionTool, ToolDeps } from "../tools/contract.ts";
 import type { IsSandboxed } from "../tools/to-runtime-tool.ts";
 import type { Acp } from "./acp.ts";
@@ -211,9 +211,9 @@ function toolDeps(parts: SessionToolParts): ToolDeps {
     untilEnded: (runId, signal) => parts.watcher.untilEnded(runId, signal),
     report,
     hooks: parts.hooks,
-    ungrantedTools: async ({ userId, agentId, sessionId }, entries) => {
-      const agent = agents.find(agentId);
-      const child = await store.sessions.get({ agentId, ...present({ userId }) }, sessionId);
+    ungrantedTools: async (session, entries) => {
+      const agent = agents.find(session.agentId);
+      const child = await store.sessions.get(scopeOfSession(session), session.sessionId);
       if (agent === null || child === null) return { unknown: [], denied: [] };
       return parts.tools().ungranted(agent, child, entries);
     },

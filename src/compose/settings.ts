@@ -6,7 +6,6 @@ import { SkeinError } from "../core/errors.ts";
 import type { Emit } from "../core/events.ts";
 import type { IdSource } from "../core/ids.ts";
 import { createIdSource } from "../core/ids.ts";
-import { present } from "../core/present.ts";
 import type { FileBoundary } from "../file-access/file-boundary.ts";
 import type { Run, RunStore } from "../runs/contract.ts";
 import type { EmbeddedOptions } from "../runs/embedded/books.ts";
@@ -17,6 +16,7 @@ import { runSession } from "../sessions/input/accept-input.ts";
 import type { RunSettings } from "../sessions/running/contract.ts";
 import type { ContextDefaults } from "../sessions/runtime-context.ts";
 import type { SessionRecord } from "../store/contract.ts";
+import { scopeOfSession } from "../store/scoped.ts";
 import type { Spaces, WorkingStore } from "../store/spaces.ts";
 import type { Agents } from "./agents.ts";
 import type { SkeinStore } from "./open-store.ts";
@@ -108,11 +108,12 @@ function rim(
     ledger: store.work.ledger,
     isGone: isOwnerGone,
     sessionAt: (userId, by) => store.work.find(userId, by),
-    hasEntry: async ({ userId, agentId, sessionId }, entryId) =>
-      (await store.sessions.entry({ agentId, ...present({ userId }) }, sessionId, entryId)) !== null,
-    underLock: async ({ userId, agentId, sessionId }, act) => {
-      const scope = { agentId, ...present({ userId }) };
-      const { leafId } = await store.sessions.append(scope, sessionId, [], { fence: act });
+    hasEntry: async (session, entryId) =>
+      (await store.sessions.entry(scopeOfSession(session), session.sessionId, entryId)) !== null,
+    underLock: async (session, act) => {
+      const { leafId } = await store.sessions.append(scopeOfSession(session), session.sessionId, [], {
+        fence: act,
+      });
       return { leafId };
     },
   };

@@ -1,6 +1,6 @@
-import { present } from "../core/present.ts";
 import { isRecord } from "../core/shape.ts";
 import type { Json, SessionRecord, StateStore } from "../store/contract.ts";
+import { scopeOfSession } from "../store/scoped.ts";
 import type { StateModule } from "./with-state.ts";
 
 /** The state module that every agent has: which groups of tools are active in a session, of those that are on demand. */
@@ -18,10 +18,10 @@ export class ActiveTools implements StateModule {
   /** As a session has it now, for readers: nothing is saved. */
   static async read(
     state: Pick<StateStore, "get">,
-    { userId, agentId, sessionId }: Pick<SessionRecord, "userId" | "agentId" | "sessionId">,
+    session: Pick<SessionRecord, "userId" | "agentId" | "sessionId">,
   ): Promise<ActiveTools> {
     const active = new ActiveTools();
-    const held = await state.get({ agentId, ...present({ userId }) }, sessionId, active.key);
+    const held = await state.get(scopeOfSession(session), session.sessionId, active.key);
     active.load(held?.value ?? null);
     return active;
   }

@@ -20,10 +20,10 @@ import type {
 } from "./contract.ts";
 import type { PendingChange } from "./external-ledger.ts";
 import { ExternalLedger } from "./external-ledger.ts";
-import { readTree, scopeOfSession } from "./read-tree.ts";
+import { readTree } from "./read-tree.ts";
 import { checkRedactable, removedFrom, soughtIn } from "./redact.ts";
 import { noSuchSession } from "./refusals.ts";
-import { checkScope } from "./scoped.ts";
+import { checkScope, scopeOfSession } from "./scoped.ts";
 import type { Attendance, StoreWork } from "./work.ts";
 import { workOf } from "./work.ts";
 

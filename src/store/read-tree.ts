@@ -3,16 +3,13 @@ import { parseSession } from "../core/parse-session.ts";
 import { present } from "../core/present.ts";
 import { SessionTree } from "../core/tree.ts";
 import { blobsOf } from "./blob-refs.ts";
-import type { Scope, SessionRecord, Store } from "./contract.ts";
+import type { SessionRecord, Store } from "./contract.ts";
 import { noSuchSession } from "./refusals.ts";
+import { scopeOfSession } from "./scoped.ts";
 
 /** Sessions read through the contract alone, for stores without files. */
 
 const pageLimit = 1000;
-
-export function scopeOfSession({ userId, agentId }: Pick<SessionRecord, "userId" | "agentId">): Scope {
-  return { agentId, ...present({ userId }) };
-}
 
 /** Reads every entry of a session, on all branches, page by page. */
 export async function readTree(

@@ -1,7 +1,8 @@
 import { SkeinError } from "../core/errors.ts";
 import { parseAgentId } from "../core/names.ts";
 import { userSegment } from "../core/path-segment.ts";
-import type { Scope, Store } from "./contract.ts";
+import { present } from "../core/present.ts";
+import type { Scope, SessionRecord, Store } from "./contract.ts";
 
 /** A store whose every method first checks the scope it is given: ids become folders, and an empty one is nobody's. */
 export function scoped(store: Store): Store {
@@ -17,6 +18,14 @@ export function scoped(store: Store): Store {
     },
     close: () => store.close(),
   };
+}
+
+/** The scope that a session, or the session of a run, is read and written in. */
+export function scopeOfSession({
+  userId,
+  agentId,
+}: Pick<SessionRecord, "userId" | "agentId">): Scope & { readonly agentId: string } {
+  return { agentId, ...present({ userId }) };
 }
 
 /** Names that were found right; checking them is most of the work of a quick call. */

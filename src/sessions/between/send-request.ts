@@ -5,8 +5,9 @@ import type { AcceptRequest, Party, ReplySequel, RootRef, RunOptions } from "../
 import { messageContext } from "../../runs/sequels/exchange-prompts.ts";
 import { longestQuote } from "../../runs/sequels/untrusted.ts";
 import type { SessionRecord } from "../../store/contract.ts";
+import { scopeOfSession } from "../../store/scoped.ts";
 import { withBlobs } from "../guard/guarded-append.ts";
-import { runSession, scopeOf } from "../input/accept-input.ts";
+import { runSession } from "../input/accept-input.ts";
 import { acceptRequest, deliveryRunId } from "../input/session-delivery.ts";
 import type { Caller } from "./contract.ts";
 import { answerTarget, channelOf, outsideChannel } from "./outside-channel.ts";
@@ -39,7 +40,7 @@ export async function sendInput(
     target,
   );
   const awaitedBy = until === null || isNote ? undefined : { by: waiterOf(deps, caller), until };
-  const message = await withBlobs(deps.store, scopeOf(target), input.message);
+  const message = await withBlobs(deps.store, scopeOfSession(target), input.message);
   return { ...input, message, runId: deliveryRunId(caller.userId, caller.callId), ...present({ awaitedBy }) };
 }
 

@@ -14,6 +14,7 @@ import type {
 } from "../../runs/contract.ts";
 import type { Scope, SessionMeta, SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { scopeOfSession } from "../../store/scoped.ts";
 import { leastWindow } from "../../transcript/compaction/limits.ts";
 import { estimateTokens } from "../../transcript/estimate-tokens.ts";
 import { firstFound, refuseTrashed } from "../current-session.ts";
@@ -70,7 +71,7 @@ export async function acceptInput(
     checkSize(content, modelWindow(context.agentId, context.sessionKey, model));
   }
   const session = await sessionFor(store, context);
-  const message = await withBlobs(store, scopeOf(session), { role: "user", content });
+  const message = await withBlobs(store, scopeOfSession(session), { role: "user", content });
   return runs.accept({ session: runSession(session), message, ...input });
 }
 
@@ -121,10 +122,6 @@ export async function findFor(
 
 export function runSession({ uid, userId, agentId, key, sessionId }: SessionRecord): RunSession {
   return { uid, userId, agentId, key, sessionId };
-}
-
-export function scopeOf({ userId, agentId }: SessionRecord): Scope & { readonly agentId: string } {
-  return { agentId, ...present({ userId }) };
 }
 
 function isEmpty(content: Content): boolean {

@@ -4,6 +4,7 @@ import type { Claim, OutboxRequest, Outcome, Run } from "../../runs/contract.ts"
 import { isFenced, RunDeferred, RunStopped } from "../../runs/worker.ts";
 import type { TurnEnd } from "../../runtimes/contract.ts";
 import type { SessionRecord, StateStore } from "../../store/contract.ts";
+import { scopeOfSession } from "../../store/scoped.ts";
 import { contextIn } from "../../store/spaces.ts";
 import { withState } from "../with-state.ts";
 import { withWorkingDirectory } from "../working-directory.ts";
@@ -238,8 +239,7 @@ function isLost(error: unknown): boolean {
 }
 
 async function sessionOf(deps: RunningDeps, { session }: Run): Promise<SessionRecord | null> {
-  const scope = { agentId: session.agentId, ...(session.userId === null ? {} : { userId: session.userId }) };
-  return deps.store.sessions.get(scope, session.sessionId);
+  return deps.store.sessions.get(scopeOfSession(session), session.sessionId);
 }
 
 /** `run` null: no run is open. */
@@ -249,7 +249,6 @@ export function placeOf(
   run: Run | null,
 ): RunPlace {
   const { userId, agentId, key, sessionId, cwd, meta } = session;
-  const scope = { agentId, ...(userId === null ? {} : { userId }) };
   const deliverTo = run?.options.deliverTo;
   const ctx = {
     ...contextIn(store, userId),
@@ -260,7 +259,7 @@ export function placeOf(
     channel: deliverTo?.channel ?? meta.channel ?? null,
     delivery: deliverTo ?? meta.delivery ?? null,
   };
-  return { scope, session, ctx };
+  return { scope: scopeOfSession(session), session, ctx };
 }
 
 function gone({ session }: Run): Outcome {

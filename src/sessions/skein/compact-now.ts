@@ -1,8 +1,8 @@
 import { SkeinError } from "../../core/errors.ts";
 import type { SessionRecord } from "../../store/contract.ts";
+import { scopeOfSession } from "../../store/scoped.ts";
 import { compactSession } from "../compact-session.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
-import { scopeOf } from "../input/accept-input.ts";
 import type { RunningDeps } from "../running/contract.ts";
 import { usualWindow } from "../running/turn-request.ts";
 
@@ -27,7 +27,7 @@ export async function compactNow(
   const { models, settings, checkIdle } = deps;
   checkIdle(session);
   const model = models.turnModel(modelName(deps, session));
-  return compactSession(deps, scopeOf(session), session, {
+  return compactSession(deps, scopeOfSession(session), session, {
     summarise: models.summariser(model, { signal, limits: settings, onUsage: () => undefined }),
     contextWindow: model.info.contextWindow ?? usualWindow,
     mode: settings.compaction.mode,

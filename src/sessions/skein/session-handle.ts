@@ -9,6 +9,7 @@ import type { QueueMode, Run, RunOptions, RunStore } from "../../runs/contract.t
 import type { StepUsage } from "../../runtimes/contract.ts";
 import type { SessionRecord, Store } from "../../store/contract.ts";
 import { noSuchSession } from "../../store/refusals.ts";
+import { scopeOfSession } from "../../store/scoped.ts";
 import { withPlainUsers } from "../../store/spaces.ts";
 import type { CompactionOutcome } from "../compaction-outcome.ts";
 import type { GuardNote } from "../guard/guarded-append.ts";
@@ -16,7 +17,7 @@ import { guardedAppend } from "../guard/guarded-append.ts";
 import { callsOf } from "../guard/pending-calls.ts";
 import type { HookRegistry } from "../hooks.ts";
 import type { AcceptDeps } from "../input/accept-input.ts";
-import { acceptInput, findFor, noSuchAgent, runSession, scopeOf, sessionFor } from "../input/accept-input.ts";
+import { acceptInput, findFor, noSuchAgent, runSession, sessionFor } from "../input/accept-input.ts";
 import { noteOf } from "../input/session-delivery.ts";
 import type { ContextDefaults, RuntimeContext } from "../runtime-context.ts";
 import { resolveRuntimeContext } from "../runtime-context.ts";
@@ -230,7 +231,7 @@ export class SessionHandle {
       for (const draft of drafts) {
         const { entries, notes, refused } = await guardedAppend(
           { store, hooks },
-          scopeOf(session),
+          scopeOfSession(session),
           session.sessionId,
           draft,
           { fence },
