@@ -1,6 +1,6 @@
+import type { LedgerPart } from "../core/migrate-part.ts";
+import { migratePart } from "../core/migrate-part.ts";
 import type { Ledger, RunSession } from "../runs/contract.ts";
-import type { LedgerPart } from "../runs/ledger.ts";
-import { migratePart } from "../runs/ledger.ts";
 
 /** A change that concerns both a store and the work of its sessions. */
 export type ExternalChange =
@@ -24,7 +24,7 @@ export type ExternalChange =
 export interface PendingChange {
   readonly id: number;
   readonly change: ExternalChange;
-  /** The process that makes it; `null`: it was given up, and nobody knows whether it took place. */
+  /** The process that makes it; `null`: it was given up, and may or may not have taken place. */
   readonly owner: string | null;
   /** It was begun by another process, or given up. */
   readonly isLeft: boolean;

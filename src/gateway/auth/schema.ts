@@ -1,5 +1,6 @@
-import type { Ledger, LedgerPart } from "../../runs/ledger.ts";
-import { migratePart } from "../../runs/ledger.ts";
+import type { LedgerPart } from "../../core/migrate-part.ts";
+import { migratePart } from "../../core/migrate-part.ts";
+import type { Ledger } from "../../runs/ledger.ts";
 
 /**
  * The part of `work.db` that is about tokens, with a version of its own among the facts. `beginning` is the first part

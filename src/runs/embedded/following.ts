@@ -93,8 +93,8 @@ function writeLetter(books: Books, run: Run, { to, request }: Pick<SequelStep, "
 }
 
 /**
- * A process can die between writing a reply and confirming it, so the session decides: a reply that stands there is confirmed,
- * any other takes the course of a reply that nobody waits for. A session in a store that this process does not have is left to
+ * A process can die between writing a reply and confirming it, so the session decides: a reply that is written there is
+ * confirmed, and any other is delivered like a reply without a waiter. A session in a store that this process does not have is left to
  * one that has it. Returns the errors of sessions that could not be read.
  */
 export async function settleReturned(books: Books): Promise<unknown[]> {

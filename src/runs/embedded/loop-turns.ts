@@ -4,7 +4,7 @@ import type { Books } from "./books.ts";
 
 /**
  * Turns that an agent loop of the user's own has open in a session. No process claims a run of such a session: input waits
- * until the turn ends, its process dies, or nothing was appended for a while.
+ * until the turn ends, its process dies, or nothing was appended for ten minutes.
  */
 
 /** How long a turn stays open without another message. A step of a model, with its tools, takes less. */

@@ -1,5 +1,6 @@
-import type { Ledger, LedgerPart } from "../ledger.ts";
-import { migratePart } from "../ledger.ts";
+import type { LedgerPart } from "../../core/migrate-part.ts";
+import { migratePart } from "../../core/migrate-part.ts";
+import type { Ledger } from "../ledger.ts";
 
 /**
  * The part of `work.db` that is about runs. It has a version of its own among the facts, so that it goes forward without
