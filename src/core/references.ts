@@ -67,6 +67,15 @@ export function referenceLookups(text: string, who: Asker, options: { prefix?: b
   return lookups;
 }
 
+/** The key that a reference is, as it is or in short; `null`: it is an id or a label. */
+export function keyMeant(reference: string, asker: Asker): string | null {
+  const whole = readKey(reference);
+  if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
+  const [lookup] = referenceLookups(reference, asker);
+  const isKey = reference === "main" || reference.includes(":");
+  return lookup?.by === "key" && isKey ? lookup.key : null;
+}
+
 /**
  * What a bare session ID can mean. The holder of the key comes first: after a reset another session has the name, and the
  * one before it keeps the ID.

@@ -1,6 +1,6 @@
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../sessions/skein/speak-to.ts";
+import { keyMeant } from "../../core/references.ts";
 import { parseModel } from "../../transcript/parse-model.ts";
 import { Chat } from "../chat/chat.ts";
 import type { Sending } from "../chat/chat-session.ts";

@@ -1,7 +1,7 @@
 import type { SkeinEvent } from "../../core/events.ts";
 import { present } from "../../core/present.ts";
+import { keyMeant } from "../../core/references.ts";
 import { childName } from "../../sessions/between/spawn-meta.ts";
-import { keyMeant } from "../../sessions/skein/speak-to.ts";
 import { turnEventOf } from "../../sessions/skein/turn-handle.ts";
 import type { TurnPrinter } from "../output/turn-printer.ts";
 import { shortKey } from "../output/turn-printer.ts";

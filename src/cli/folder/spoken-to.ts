@@ -1,5 +1,5 @@
 import { present } from "../../core/present.ts";
-import { keyMeant } from "../../sessions/skein/speak-to.ts";
+import { keyMeant } from "../../core/references.ts";
 import { resolveRef } from "./resolve-ref.ts";
 import type { NamedSession } from "./whole-tree.ts";
 import type { OpenSkeinCalls } from "./with-skein-calls.ts";

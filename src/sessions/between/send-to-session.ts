@@ -1,12 +1,12 @@
 import { lookupFailed } from "../../access/visibility/decision.ts";
 import { SkeinError } from "../../core/errors.ts";
 import { present } from "../../core/present.ts";
+import { keyMeant } from "../../core/references.ts";
 import type { Accepted, Run } from "../../runs/contract.ts";
 import type { RepeatedRequest } from "../../runs/same-request.ts";
 import { checkSameRequest } from "../../runs/same-request.ts";
 import type { SessionRecord } from "../../store/contract.ts";
 import { deliveryRunId } from "../input/session-delivery.ts";
-import { keyMeant } from "../skein/speak-to.ts";
 import type { Caller } from "./contract.ts";
 import type { SendDeps, SendRefusal, SendRequest, SendResult } from "./send-contract.ts";
 import { pendingDelivery, refusalOf, unfit } from "./send-contract.ts";

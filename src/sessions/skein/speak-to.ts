@@ -1,8 +1,7 @@
 import type { IdSource } from "../../core/ids.ts";
-import { formatKey, readKey } from "../../core/keys.ts";
 import { present } from "../../core/present.ts";
 import type { Asker } from "../../core/references.ts";
-import { referenceLookups } from "../../core/references.ts";
+import { keyMeant } from "../../core/references.ts";
 import type { Scope, SessionRecord, Store } from "../../store/contract.ts";
 import { resolveSession } from "../current-session.ts";
 import { nameNew } from "../name-new.ts";
@@ -40,13 +39,4 @@ export async function contextMeant(
   if (meant === null) return null;
   const { key, sessionId } = nameNew(meant, asker, { newId });
   return { userId, sessionKey: key, ...present({ sessionId }) };
-}
-
-/** The key that a reference is, as it is or in short; `null`: it is an id or a label. */
-export function keyMeant(reference: string, asker: Asker): string | null {
-  const whole = readKey(reference);
-  if (!("problem" in whole) && whole.form !== "special") return formatKey(whole);
-  const [lookup] = referenceLookups(reference, asker);
-  const isKey = reference === "main" || reference.includes(":");
-  return lookup?.by === "key" && isKey ? lookup.key : null;
 }

@@ -1,5 +1,6 @@
 import { SkeinError } from "../../../core/errors.ts";
 import { present } from "../../../core/present.ts";
+import { keyMeant } from "../../../core/references.ts";
 import type { Params } from "../../../protocol/methods/method-table.ts";
 import type { AcceptedPayload, SentPayload } from "../../../protocol/runs.ts";
 import type { DeliveryTarget, Run, RunOptions, RunWaits } from "../../../runs/contract.ts";
@@ -8,7 +9,6 @@ import { outsideChannel } from "../../../sessions/between/outside-channel.ts";
 import type { RuntimeContext } from "../../../sessions/runtime-context.ts";
 import type { SendOptions, SessionHandle } from "../../../sessions/skein/session-handle.ts";
 import { withImages } from "../../../sessions/skein/session-handle.ts";
-import { keyMeant } from "../../../sessions/skein/speak-to.ts";
 import { isLocal } from "../../auth/principal.ts";
 import type { Call, HandlersOf, SkeinDeps } from "../../calls/contract.ts";
 import { askerOf, contextOf, findSession, spokenTo } from "../shared/session-of.ts";
