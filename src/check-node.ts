@@ -1,7 +1,6 @@
 /**
- * Throws before anything else of the package is evaluated on a Node that cannot run it. Each entry imports this
- * first, so that the reader gets a sentence and not the syntax or module error of whatever fails first. Browsers, which load the
- * client, have no Node version and pass.
+ * Throws on a Node that is too old, before the rest of the package is evaluated. Each entry imports this file first, so that
+ * the user gets one sentence instead of a syntax or module error. Browsers, which load the client, have no Node version and pass.
  */
 
 const needed = 24;
@@ -11,7 +10,7 @@ if (running !== undefined && Number(running.split(".")[0]) < needed) {
   const error = new Error(
     `skein needs Node ${needed} or newer, and this is Node ${running}. Install a newer one from https://nodejs.org.`,
   );
-  // The place in this file tells nobody anything.
+  // Without a stack, Node prints the sentence alone.
   error.stack = `Error: ${error.message}`;
   throw error;
 }

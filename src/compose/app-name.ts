@@ -16,7 +16,7 @@ export function appName(given: string | undefined, script: string | null = entry
   return packageName(folder) ?? join(basename(folder), basename(script)).slice(-longestName);
 }
 
-/** With `--eval`, the first argument of the program stands where the script would. */
+/** `null`: there is no script. With `--eval`, the first argument of the program is in its place. */
 function entryScript(): string | null {
   const isEval = process.execArgv.some((option) => /^(-p?e|-p|--eval|--print)(=|$)/.test(option));
   return isEval || process.argv[1] === undefined ? null : realPath(process.argv[1]);
@@ -31,6 +31,7 @@ function checkName(name: string): string {
   throw new SkeinError("invalid_arguments", { problem, advice });
 }
 
+/** `null`: there is no such file, as for a program inside a bundle or another virtual file system. */
 function realPath(script: string): string | null {
   try {
     return realpathSync(script);
@@ -46,7 +47,7 @@ function packageName(folder: string): string | null {
   return parent === folder ? null : packageName(parent);
 }
 
-/** `null`: there is no such file, or it has no name, as the `{ "type": "module" }` of a subfolder. */
+/** `null`: the file does not exist, is not readable JSON, or has no name, as the `{ "type": "module" }` of a subfolder. */
 function nameIn(file: string): string | null {
   try {
     const value: unknown = JSON.parse(readFileSync(file, "utf8"));

@@ -166,7 +166,7 @@ function openLedger({ dir, memory }: StoreChoice, { loaded, clock, report }: Ope
     return { ledger: work.ledger, erase: () => eraseRemoved(work), close: () => work.close() };
   work.close();
   throw new SkeinError("conflict", {
-    problem: `The folder ${root} holds sessions of its own`,
+    problem: `The folder ${root} is a folder of sessions`,
     advice: "Choose another dir for the runs of your store",
   });
 }

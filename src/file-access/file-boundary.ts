@@ -135,7 +135,7 @@ export class FileBoundary {
     if (cwd !== null)
       this.#reportOnce(
         `agent ${owner.agentId}`,
-        `agents.${owner.agentId}.cwd ${JSON.stringify(cwd)} is inside the root folder: sessions work in the workspace of user and agent there`,
+        `agents.${owner.agentId}.cwd (or defaults.cwd) ${JSON.stringify(cwd)} is inside the root folder: sessions work in the workspace of user and agent there`,
       );
     return workspace;
   }
@@ -182,7 +182,7 @@ export class FileBoundary {
         "unavailable",
         {
           problem: `The working directory ${folder} could not be created: ${code === "" ? message : code}`,
-          advice: `Check agents.${session.agentId}.cwd and who may write there`,
+          advice: `Check agents.${session.agentId}.cwd (or defaults.cwd), and who may write there`,
         },
         { cause: error },
       );

@@ -65,7 +65,7 @@ export function explainMistakes(schema: object, whole: unknown): readonly Mistak
   return mistakes.length === 0 ? [{ path: [], expected: "does not fit" }] : mistakes;
 }
 
-/** The value with only so many items of each list, and only so many properties that the schema does not name. */
+/** A copy with at most `mostShown` items of each list and `mostShown` properties that the schema does not name. */
 function boundedPart(whole: unknown, named: ReadonlySet<string>): unknown {
   let left = mostParts;
   const part = (value: unknown, depth: number): unknown => {

@@ -145,7 +145,7 @@ describe("admin methods", () => {
   });
 
   test.each(listMethods)(
-    "[OPR3] %s with allUsers has everybody's rows, and each names its user",
+    "[OPR3] [OPR8] %s with allUsers has everybody's rows, and each names its user",
     async (method) => {
       expect(usersIn(method, await call(method, { allUsers: true }))).toEqual(
         [...lists[method].users].toSorted(),

@@ -32,7 +32,7 @@ export function localCalls<M extends HandledMethod>(
   };
 }
 
-/** For callers in code, who know the errors of the library and none of the wire. */
+/** For callers of the library: a refused request is a `SkeinError`, not an error of the wire protocol. */
 export function throwingSkeinErrors<M extends HandledMethod>({ call }: Calls<M>): Calls<M> {
   const checked: typeof call = (...args) =>
     call(...args).catch((error: unknown) => {

@@ -27,7 +27,7 @@ export function countingFrom(first: number): Numbers {
 }
 
 const fact = "gateway.events.reserved";
-/** How many blocks ahead one begins that could not be written down. */
+/** A block that could not be written down begins at most this many blocks ahead. */
 const farthest = 1_000_000;
 
 export interface DurableOptions {
@@ -41,8 +41,8 @@ export interface DurableOptions {
 
 /**
  * Numbers in blocks that are written down before any of them is given out: one write for a million events. What is left
- * of a block when the process ends is given to nobody. A gateway that starts on a full disk takes a block far ahead, so that no
- * later process gives out the same numbers, and writes it down once it can.
+ * of a block when the process ends is never used. A gateway that starts on a full disk takes a block far ahead, which no later
+ * process is likely to use, and writes it down as soon as it can.
  */
 export function durableNumbers(options: DurableOptions): Numbers {
   return new DurableNumbers(options);

@@ -43,7 +43,7 @@ export async function createServer(parts: ServerParts, tuning: Partial<Tuning> =
   };
 }
 
-/** The same without a port of its own: requests and upgrades are handed to it by another server. */
+/** A server without a port: another server passes requests and upgrades to it. */
 export async function mountServer(parts: ServerParts, tuning: Partial<Tuning> = {}): Promise<MountedServer> {
   const ground = groundOf(parts, tuning);
   const port = ({ socket }: IncomingMessage) => socket.localPort ?? parts.settings.port;

@@ -319,7 +319,7 @@ export class SessionHandle {
     return findFor(this.#deps.store, this.#resolved());
   }
 
-  /** What a context leaves open is refused with the turn, not here. */
+  /** The user for the ID of a run. `send` returns a turn in any case: a context that does not resolve is refused there. */
   #user(): string | null {
     try {
       return this.#deps.defaults.enter(this.#context);

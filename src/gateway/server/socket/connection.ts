@@ -118,7 +118,7 @@ export class Connection {
     this.#take(atOnce(readFrame(data)), data.length);
   }
 
-  /** A long frame is read in slices. Frames behind it wait, so that requests begin in the order in which they were sent. */
+  /** Reads a long frame in slices. Later frames wait, so that requests begin in the order in which they were sent. */
   async #readLater(data: Buffer): Promise<void> {
     if (this.#unread.push(data) > 1) return;
     this.#ws.pause();
@@ -133,7 +133,7 @@ export class Connection {
     this.#ws.resume();
   }
 
-  /** `null`: a frame that would take too long to parse. */
+  /** `null`: the frame nests too deep. */
   #take(read: ReadRequest | null, bytes: number): void {
     if (read === null) return void this.close("badFrame");
     if (!("frame" in read)) return void this.#unreadable(read.id, read.problem);
