@@ -1,11 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { signatureOf } from "../../src/channels/webhook/signature.ts";
+import { connect } from "../../src/client/connect.ts";
+import type { SkeinClient } from "../../src/client/contract.ts";
 import { createSkein } from "../../src/create-skein.ts";
 import type { Skein } from "../../src/sessions/skein/skein.ts";
 import type { TemporaryFolder } from "../../src/testing/support/temporary-folder.ts";
 import { temporaryFolder } from "../../src/testing/support/temporary-folder.ts";
+import { closeAfterEach, lines, skeinWith } from "../support/acp/opened.ts";
 import { run } from "../support/cli.ts";
+import { eventFrame, GatewayPeer, goodToken } from "../support/gateway-peer.ts";
+import { supportProgram } from "../support/programs.ts";
 import type { StandIn, StandInReply } from "../support/provider-stand-in.ts";
 import { startStandIn } from "../support/provider-stand-in.ts";
 import { imageData } from "../support/twins.ts";
@@ -201,8 +208,9 @@ describe("[OVF12] optional packages are not installed by default, and a sentence
   });
 });
 
-describe("[OVF13] a frame or body of many megabytes is not parsed in one piece", () => {
+describe("a message of many megabytes is not parsed in one piece", () => {
   const large = { pad: Array.from({ length: 50_000 }, (_, index) => ({ index, text: "x".repeat(400) })) };
+  const mebi = 1024 * 1024;
 
   /** The longest text that JSON.parse was given meanwhile. */
   async function longestParse<T>(work: () => Promise<T>): Promise<{ longest: number; value: T }> {
@@ -220,41 +228,346 @@ describe("[OVF13] a frame or body of many megabytes is not parsed in one piece",
     }
   }
 
-  test("over a socket, and a frame behind it is answered after it", async () => {
-    const gateway = await wholeGateway();
-    try {
-      const client = await gateway.client();
-      const { longest, value } = await longestParse(async () => {
-        const order: string[] = [];
-        const refused = client.call("models.list", large as never).catch((error: unknown) => {
-          order.push("large");
-          return error as Error & { code: string };
+  describe("by the gateway", () => {
+    test("[OVF13] [OVF16] over a socket, and a frame behind it is answered after it", async () => {
+      const gateway = await wholeGateway();
+      try {
+        const client = await gateway.client();
+        const { longest, value } = await longestParse(async () => {
+          const order: string[] = [];
+          const refused = client.call("models.list", large as never).catch((error: unknown) => {
+            order.push("large");
+            return error as Error & { code: string };
+          });
+          const small = client.call("models.list", {}).then(({ count }) => {
+            order.push("small");
+            return count;
+          });
+          return { error: await refused, count: await small, order };
         });
-        const small = client.call("models.list", {}).then(({ count }) => {
-          order.push("small");
-          return count;
-        });
-        return { error: await refused, count: await small, order };
+        expect(value.error).toMatchObject({ code: "invalid_request" });
+        expect(value.error).toHaveProperty("message", expect.stringContaining("pad"));
+        expect(value.count).toBeGreaterThan(0);
+        expect(value.order).toEqual(["large", "small"]);
+        expect(longest).toBeLessThan(mebi);
+      } finally {
+        await gateway.close();
+      }
+    });
+
+    test("[OVF13] over HTTP", async () => {
+      const gateway = await wholeGateway();
+      try {
+        const { longest, value } = await longestParse(() => gateway.rpc("models.list", large));
+        expect(value).toMatchObject({ status: 400 });
+        expect(JSON.stringify(value.body)).toContain("pad");
+        expect(longest).toBeLessThan(mebi);
+      } finally {
+        await gateway.close();
+      }
+    });
+
+    test.fails("[OVF13] to a webhook", async () => {
+      const secret = "a-secret-of-the-desk-channel";
+      const gateway = await wholeGateway({
+        config: `channels: { desk: { type: webhook, secret: ${secret} } }\n`,
       });
-      expect(value.error).toMatchObject({ code: "invalid_request" });
-      expect(value.error).toHaveProperty("message", expect.stringContaining("pad"));
-      expect(value.count).toBeGreaterThan(0);
-      expect(value.order).toEqual(["large", "small"]);
-      expect(longest).toBeLessThan(1024 * 1024);
-    } finally {
-      await gateway.close();
-    }
+      try {
+        const body = JSON.stringify({ text: "Hello", peer: "ann", ...large });
+        const timestamp = String(Math.floor(Date.now() / 1000));
+        const { longest, value } = await longestParse(() =>
+          fetch(`${gateway.url}/channels/desk/inbound`, {
+            method: "POST",
+            headers: {
+              "content-type": "application/json",
+              "x-skein-timestamp": timestamp,
+              "x-skein-message-id": "m1",
+              "x-skein-signature": signatureOf(secret, { timestamp, messageId: "m1", body }),
+            },
+            body,
+          }),
+        );
+        expect(value.status).toBe(400);
+        expect(await value.json()).toMatchObject({
+          code: "invalid_arguments",
+          problems: [{ path: "pad" }],
+        });
+        expect(longest).toBeLessThan(mebi);
+      } finally {
+        await gateway.close();
+      }
+    });
+
+    test.fails.each([
+      ["revision 2025-11-25", {}, "}", -32000],
+      ["revision 2026-07-28", { "io.modelcontextprotocol/protocolVersion": "2026-07-28" }, "}", -32602],
+      ["no revision, cut off", {}, "", -32700],
+    ])("[OVF13] to /mcp, of %s", async (_revision, meta, end, code) => {
+      const gateway = await wholeGateway();
+      try {
+        const params = { name: "agents_list", arguments: {}, _meta: meta, ...large };
+        const whole = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
+        const { longest, value } = await longestParse(() =>
+          fetch(`${gateway.url}/mcp`, {
+            method: "POST",
+            headers: {
+              authorization: `Bearer ${gateway.admin}`,
+              accept: "application/json, text/event-stream",
+              "content-type": "application/json",
+            },
+            body: whole.slice(0, -1) + end,
+          }),
+        );
+        // Neither began with a handshake.
+        expect(value.status).toBe(400);
+        const { error } = (await value.json()) as { error: { code: number } };
+        expect(error.code).toBe(code);
+        expect(longest).toBeLessThan(mebi);
+      } finally {
+        await gateway.close();
+      }
+    });
   });
 
-  test("over HTTP", async () => {
-    const gateway = await wholeGateway();
-    try {
-      const { longest, value } = await longestParse(() => gateway.rpc("models.list", large));
-      expect(value).toMatchObject({ status: 400 });
-      expect(JSON.stringify(value.body)).toContain("pad");
-      expect(longest).toBeLessThan(1024 * 1024);
-    } finally {
-      await gateway.close();
+  describe("by skein/client", () => {
+    let peer: GatewayPeer;
+    let client: SkeinClient;
+    /** How many turns the event loop has had since a large frame arrived; `null`: none has. */
+    let turns: number | null;
+    let isOver: boolean;
+    let arrived: PromiseWithResolvers<void>;
+
+    /** Counts from before the client reads a frame. */
+    class CountedSocket extends WebSocket {
+      constructor(url: string) {
+        super(url);
+        this.addEventListener("message", ({ data }) => {
+          if (String(data).length < mebi || turns !== null) return;
+          turns = 0;
+          arrived.resolve();
+          setImmediate(function count() {
+            turns = Number(turns) + 1;
+            if (!isOver) setImmediate(count);
+          });
+        });
+      }
     }
+
+    beforeEach(async () => {
+      [turns, isOver, arrived] = [null, false, Promise.withResolvers()];
+      peer = new GatewayPeer();
+      await peer.listen();
+    });
+    afterEach(async () => {
+      isOver = true;
+      await client.close();
+      await peer.close();
+    });
+
+    const open = async (url = peer.url, token = goodToken) => {
+      client = await connect(url, { token, WebSocket: CountedSocket, reconnect: false });
+    };
+
+    test.fails("[OVF14] an answer of a gateway", async () => {
+      const dir = join(home.path, "root");
+      skein = await createSkein({ dir, config: null, env: {}, quiet: true });
+      const session = skein.session({ sessionId: "long" });
+      for (let count = 0; count < 25; count++)
+        await session.append([{ role: "user", content: `${'"quoted" '.repeat(40_000)}` }]);
+      await skein.close();
+      skein = null;
+      const gateway = await wholeGateway({ folder: home });
+      try {
+        await open(gateway.url, gateway.admin);
+        const { longest, value } = await longestParse(() =>
+          client.call("sessions.export", { key: "agent:main:session:long", format: "jsonl" }),
+        );
+        expect(value.content?.length).toBeGreaterThan(8 * mebi);
+        expect(turns).toBeGreaterThan(10);
+        expect(longest).toBeLessThan(mebi);
+      } finally {
+        await client.close();
+        await gateway.close();
+      }
+    });
+
+    test.fails("[OVF14] [OVF16] an answer or event behind a long one comes after it", async () => {
+      await open();
+      const stream = client.events({});
+      await stream.ready;
+      const [calls, events] = [peer.asked("sessions.list"), [] as number[]];
+      expect(calls).toEqual([]);
+      for (const socket of peer.sockets) {
+        socket.send(eventFrame("run.ended", 1, large));
+        socket.send(eventFrame("run.ended", 2));
+      }
+      const { longest } = await longestParse(async () => {
+        for await (const { seq } of stream) {
+          events.push(seq);
+          if (seq === 2) break;
+        }
+      });
+      expect(events).toEqual([1, 2]);
+      expect(longest).toBeLessThan(mebi);
+
+      peer.answer = ({ method, ok }) => (method === "models.list" ? ok(large) : ok({}));
+      const order: string[] = [];
+      await Promise.all(
+        (["models.list", "agents.list"] as const).map((method) =>
+          client.call(method, {}).then(() => void order.push(method)),
+        ),
+      );
+      expect(order).toEqual(["models.list", "agents.list"]);
+      expect(turns).toBeGreaterThan(10);
+    });
+
+    test("[OVF17] an answer that came before the socket was closed is given", async () => {
+      await open();
+      peer.answer = ({ ok, socket }) => {
+        ok(large);
+        socket.close(1001);
+      };
+      const { pad } = (await client.call("models.list", {})) as unknown as typeof large;
+      expect(pad.at(-1)).toEqual(large.pad.at(-1));
+    });
+
+    test.fails("[OVF17] a client that is closed meanwhile refuses the call, and reads no further", async () => {
+      await open();
+      peer.answer = ({ ok }) => ok(large);
+      const call = client.call("models.list", {}).then(
+        () => "answered",
+        (error: unknown) => (error as { code: string }).code,
+      );
+      await arrived.promise;
+      await client.close();
+      expect(await call).toBe("unavailable");
+    });
+
+    test("[OVF14] a long frame that cannot be read breaks the connection as a short one does", async () => {
+      await open();
+      peer.answer = ({ id, socket }) => {
+        const text = JSON.stringify({ type: "res", id, ok: true, payload: large });
+        socket.send(text.slice(0, -1));
+      };
+      await expect(client.call("models.list", {})).rejects.toMatchObject({ code: "unavailable" });
+    });
+  });
+
+  describe("of a process at a pipe", () => {
+    closeAfterEach();
+
+    test.fails("[OVF15] [OVF16] an update of an ACP agent, and what it says behind it comes after it", async () => {
+      const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { say: "Behind it." }]] } });
+      const session = await acp.session();
+      const { longest, value } = await longestParse(() => acp.say(session, "Go"));
+      expect(value.outcome?.state).toBe("ok");
+      expect((await lines(acp, session)).at(-1)?.slice(-13)).toBe("xxxBehind it.");
+      expect(longest).toBeLessThan(mebi);
+    });
+
+    test.fails("[OVF15] [OVF17] what an ACP agent said before it ended is written", async () => {
+      const acp = await skeinWith({ script: { turns: [[{ longLine: 12 * mebi }, { exit: 3 }]] } });
+      const session = await acp.session();
+      const { longest, value } = await longestParse(() => acp.say(session, "Go"));
+      expect(value.outcome).toMatchObject({ state: "error", code: "acp_failed" });
+      expect((await lines(acp, session)).at(-1)?.slice(0, 100)).toContain("xxx");
+      expect(longest).toBeLessThan(mebi);
+    });
+
+    async function openWithServer() {
+      const config = {
+        mcpServers: { shop: { command: process.execPath, args: [supportProgram("mcp-stdio")] } },
+        defaults: { model: "rehearsal/basic" },
+      };
+      skein = await createSkein({ memory: true, config, env: {}, quiet: true });
+      await skein.session({ sessionId: "s" }).send("Hello").result;
+      return skein;
+    }
+
+    test.fails("[OVF15] [OVF16] a result of an MCP server, and one behind it comes after it", async () => {
+      const opened = await openWithServer();
+      const order: number[] = [];
+      const { longest, value } = await longestParse(() =>
+        Promise.all(
+          [10 * mebi, 1].map(async (length) => {
+            const { isError } = await opened.invokeTool("shop__long", { length }, { sessionId: "s" });
+            order.push(length);
+            return isError;
+          }),
+        ),
+      );
+      expect(value).toEqual([false, false]);
+      expect(order).toEqual([10 * mebi, 1]);
+      expect(longest).toBeLessThan(mebi);
+    });
+
+    test.fails("[OVF15] [OVF17] the result of an MCP server that ended behind it is given", async () => {
+      const opened = await openWithServer();
+      const args = { length: 10 * mebi, isLast: true };
+      const { longest, value } = await longestParse(() =>
+        opened.invokeTool("shop__long", args, { sessionId: "s" }),
+      );
+      expect(value.isError).toBe(false);
+      expect(longest).toBeLessThan(mebi);
+    });
+
+    /** The lines that a command answers to those it is given, until there are so many. */
+    async function speak(command: string, messages: readonly object[], count: number) {
+      const input = new PassThrough();
+      const answers: string[] = [];
+      const { promise: answered, resolve } = Promise.withResolvers<void>();
+      const ended = run([command, "--dir", join(home.path, "root")], {
+        cwd: home.path,
+        input: () => ({ stream: input, typed: false }),
+        out: (text) => {
+          answers.push(...text.split("\n").filter(Boolean));
+          if (answers.length >= count) resolve();
+        },
+      });
+      for (const message of messages) input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+      await Promise.race([answered, ended]);
+      input.end();
+      const { exit } = await ended;
+      return { exit, answers: answers.map((text) => JSON.parse(text) as { id: number; error?: object }) };
+    }
+
+    test.fails("[OVF15] [OVF16] a message of an editor, and one behind it is answered after it", async () => {
+      const initialize = { protocolVersion: 1, clientCapabilities: {} };
+      const { longest, value } = await longestParse(() =>
+        speak(
+          "acp",
+          [
+            { id: 0, method: "initialize", params: initialize },
+            { id: 1, method: "nobody/knows", params: large },
+            { id: 2, method: "nobody/knows" },
+          ],
+          3,
+        ),
+      );
+      expect(value).toMatchObject({
+        exit: 0,
+        answers: [{ id: 0 }, { id: 1, error: { code: -32601 } }, { id: 2, error: { code: -32601 } }],
+      });
+      expect(longest).toBeLessThan(mebi);
+    });
+
+    test.fails("[OVF15] [OVF16] a message of an MCP client, and one behind it is answered after it", async () => {
+      const clientInfo = { name: "test", version: "1" };
+      const initialize = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+      const { longest, value } = await longestParse(() =>
+        speak(
+          "mcp",
+          [
+            { id: 0, method: "initialize", params: initialize },
+            { method: "notifications/initialized" },
+            { id: 1, method: "ping", params: { _meta: large } },
+            { id: 2, method: "ping" },
+          ],
+          3,
+        ),
+      );
+      expect(value).toMatchObject({ exit: 0, answers: [{ id: 0 }, { id: 1 }, { id: 2 }] });
+      expect(longest).toBeLessThan(mebi);
+    });
   });
 });

@@ -80,6 +80,14 @@ function handlersOf(server: Server): Record<string, Handler> {
       process.stderr.write("out of memory\n");
       process.exit(3);
     },
+    /** A text of so many characters; `isLast`: the process ends as soon as its answer is written. */
+    long: ({ length, isLast }) => {
+      if (isLast === true) {
+        const write = process.stdout.write.bind(process.stdout) as (chunk: unknown) => boolean;
+        process.stdout.write = (chunk: unknown) => write(chunk) && process.exit(0);
+      }
+      return text("x".repeat(Number(length)));
+    },
     leave: () => {
       leaveProcess(false);
       leaveProcess(true);
